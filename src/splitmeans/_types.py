@@ -1,0 +1,16 @@
+"""Names for the array types that travel between modules.
+
+Shapes are always written with the same letters: n rows (users), d columns (features of one party),
+k clusters, S parties, M sketch repetitions.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+WordArray: TypeAlias = npt.NDArray[np.uint64]
+RegisterArray: TypeAlias = npt.NDArray[np.uint16]
+LabelArray: TypeAlias = npt.NDArray[np.int32]

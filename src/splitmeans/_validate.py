@@ -1,0 +1,54 @@
+"""One-line checks with one form of message: name, rule, value.
+
+Each check raises the error class it is given (`ParameterError` unless said), so that a study file
+and a Python call report the same rule under their own names.
+"""
+
+import math
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+from splitmeans.errors import ParameterError
+
+
+def positive(*, error: type[ParameterError] = ParameterError, **values: Any) -> None:
+    """Check that every value is a finite number above zero."""
+    for name, value in values.items():
+        finite(error=error, **{name: value})
+        if not value > 0:
+            raise error(f"{name} must be > 0, got {value!r}")
+
+
+def finite(*, error: type[ParameterError] = ParameterError, **values: Any) -> None:
+    """Check that every value is a finite real number."""
+    for name, value in values.items():
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not is_number or not math.isfinite(value):
+            raise error(f"{name} must be a finite number, got {value!r}")
+
+
+def open_unit(*, error: type[ParameterError] = ParameterError, **values: Any) -> None:
+    """Check that every value lies strictly between 0 and 1."""
+    for name, value in values.items():
+        finite(error=error, **{name: value})
+        if not 0 < value < 1:
+            raise error(f"{name} must be between 0 and 1 (both excluded), got {value!r}")
+
+
+def at_least(low: int, *, error: type[ParameterError] = ParameterError, **values: Any) -> None:
+    """Check that every value is a whole number not below `low`."""
+    for name, value in values.items():
+        is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+        if not is_integer or value < low:
+            raise error(f"{name} must be a whole number >= {low}, got {value!r}")
+
+
+def one_of(
+    choices: Collection[str], *, error: type[ParameterError] = ParameterError, **values: Any
+) -> None:
+    """Check that every value is one of the named choices."""
+    for name, value in values.items():
+        if value not in choices:
+            listed = ", ".join(repr(choice) for choice in choices)
+            raise error(f"{name} must be one of {listed}, got {value!r}")

@@ -1,0 +1,36 @@
+"""Every error that splitmeans raises on purpose.
+
+SplitmeansError
+├── ParameterError     an argument breaks a rule                        (also a ValueError)
+│   └── StudyError     a study file or object breaks a rule
+├── DataError          a party's table breaks a rule                    (also a ValueError)
+├── PrivacyError       a release would cost more than was agreed, or its cost is unknown
+└── ProtocolError      a message is malformed, unexpected, or from the wrong sender
+
+The command line maps `ParameterError` and `DataError` to exit code 2 (the user can mend it) and the
+others to 1. No message ever contains a value from a party's table: row numbers and names only.
+"""
+
+
+class SplitmeansError(Exception):
+    """Root of all splitmeans errors."""
+
+
+class ParameterError(SplitmeansError, ValueError):
+    """An argument breaks a rule; the message gives its name, the rule and the value."""
+
+
+class StudyError(ParameterError):
+    """A study breaks a rule; the message names the key, the rule and the fix."""
+
+
+class DataError(SplitmeansError, ValueError):
+    """A party's table breaks a rule; the message names column and row numbers, never values."""
+
+
+class PrivacyError(SplitmeansError):
+    """A release would cost more than was agreed, or its cost cannot be computed."""
+
+
+class ProtocolError(SplitmeansError):
+    """A message is malformed, unexpected in this state, or from the wrong sender."""

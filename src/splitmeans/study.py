@@ -1,0 +1,299 @@
+"""The study: every public fact that the parties agree on before any data is touched.
+
+A study is a value. It says who takes part with which columns and bounds, how many segments are
+wanted, which methods run, and what they may cost. Its canonical hash is what people compare and
+what every message of a run is bound to, so two parties with equal hashes run the same protocol.
+"""
+
+import dataclasses
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from splitmeans import _validate
+from splitmeans.errors import StudyError
+
+MEMBERSHIP_METHODS = ("sketch-paper", "ldp", "independent", "exact")
+LOCAL_METHODS = ("auto", "dplsf", "dplloyd", "plain")
+GRID_METHODS = ("auto", "joint", "pairs-paper")
+ACCOUNTING_METHODS = ("paper",)
+SKETCH_ESTIMATORS = ("calibrated", "printed")
+
+_HASH_PREFIX = b"splitmeans study 1\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of a party: a number between public bounds, or a choice from a public list.
+
+    Attributes:
+        name: The column's name in the party's table.
+        low: Smallest value of interest; smaller ones are clipped to it.
+        high: Largest value of interest; larger ones are clipped to it.
+        weight: How much the column counts in distances; its values fill [-weight, weight].
+        categories: For a categorical column the public list of its values; no bounds then.
+        missing: What a missing value becomes: "error" refuses the table, "midpoint" takes the
+            middle of the bounds, a number takes that number. A categorical column allows "error"
+            and "midpoint" (half-way to each category).
+    """
+
+    name: str
+    low: float | None = None
+    high: float | None = None
+    weight: float = 1.0
+    categories: tuple[str, ...] = ()
+    missing: str | float = "error"
+
+    def __post_init__(self) -> None:
+        where = f"column {self.name!r}"
+        _check_name("column name", self.name)
+        _validate.positive(error=StudyError, **{f"weight of {where}": self.weight})
+        object.__setattr__(self, "categories", tuple(self.categories))
+        if self.categories:
+            self._check_categories(where)
+        else:
+            self._check_bounds(where)
+
+    def _check_categories(self, where: str) -> None:
+        if self.low is not None or self.high is not None:
+            raise StudyError(f"{where} has categories, so it must not have low or high")
+        if len(self.categories) < 2 or len(set(self.categories)) != len(self.categories):
+            raise StudyError(f"categories of {where} must be two or more different names")
+        if not all(isinstance(category, str) for category in self.categories):
+            raise StudyError(f"categories of {where} must be text; write numbers in quotes")
+        if self.missing not in ("error", "midpoint"):
+            raise StudyError(f"missing of {where} must be 'error' or 'midpoint'")
+
+    def _check_bounds(self, where: str) -> None:
+        if self.low is None or self.high is None:
+            raise StudyError(f"{where} needs low and high (public bounds), or categories")
+        _validate.finite(
+            error=StudyError, **{f"low of {where}": self.low, f"high of {where}": self.high}
+        )
+        if not self.low < self.high:
+            raise StudyError(f"{where} must have low < high, got {self.low!r} and {self.high!r}")
+        if isinstance(self.missing, str):
+            if self.missing not in ("error", "midpoint"):
+                raise StudyError(f"missing of {where} must be 'error', 'midpoint' or a number")
+        else:
+            _validate.finite(error=StudyError, **{f"missing of {where}": self.missing})
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartySpec:
+    """One organisation: its name, its columns, and the column that identifies users."""
+
+    name: str
+    columns: tuple[Column, ...]
+    id_column: str = "id"
+
+    def __post_init__(self) -> None:
+        _check_name("party name", self.name)
+        object.__setattr__(self, "columns", tuple(self.columns))
+        names = [column.name for column in self.columns]
+        if not names:
+            raise StudyError(f"party {self.name!r} must have at least one column")
+        if len(set(names)) != len(names):
+            raise StudyError(f"party {self.name!r} lists a column twice")
+        if self.id_column in names:
+            raise StudyError(f"party {self.name!r} must not list its id column among its columns")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """The privacy loss that one user may suffer from the whole run, at all parties together."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _validate.positive(error=StudyError, epsilon=self.epsilon)
+        _validate.open_unit(error=StudyError, delta=self.delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SketchOptions:
+    """Public parameters of the sketch methods (the paper's M and gamma, and how to read them).
+
+    `estimator` "calibrated" is the bias-corrected harmonic mean of (1+gamma)^register that the
+    authors' code uses; "printed" is the formula in the paper's text.
+    """
+
+    repetitions: int = 4096
+    gamma: float = 1.0
+    estimator: str = "calibrated"
+
+    def __post_init__(self) -> None:
+        _validate.at_least(16, error=StudyError, repetitions=self.repetitions)
+        _validate.positive(error=StudyError, gamma=self.gamma)
+        if self.repetitions > 65_536:
+            raise StudyError(f"repetitions must be <= 65536, got {self.repetitions}")
+        if not 0.01 <= self.gamma <= 3:
+            raise StudyError(f"gamma must be between 0.01 and 3, got {self.gamma!r}")
+        _validate.one_of(SKETCH_ESTIMATORS, error=StudyError, estimator=self.estimator)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Everything public about one joint clustering; see the module text."""
+
+    name: str
+    parties: tuple[PartySpec, ...]
+    n_clusters: int
+    budget: Budget
+    membership: str = "sketch-paper"
+    local: str = "auto"
+    n_local_clusters: int | str = "auto"
+    grid: str = "auto"
+    accounting: str = "paper"
+    sketch: SketchOptions = field(default_factory=SketchOptions)
+
+    def __post_init__(self) -> None:
+        _check_name("study name", self.name)
+        object.__setattr__(self, "parties", tuple(self.parties))
+        if len(self.parties) < 2:
+            raise StudyError(f"a study needs at least 2 parties, got {len(self.parties)}")
+        names = [party.name for party in self.parties]
+        if len(set(names)) != len(names):
+            raise StudyError("party names must be different")
+        _validate.at_least(2, error=StudyError, n_clusters=self.n_clusters)
+        _validate.one_of(MEMBERSHIP_METHODS, error=StudyError, membership=self.membership)
+        _validate.one_of(LOCAL_METHODS, error=StudyError, local=self.local)
+        _validate.one_of(GRID_METHODS, error=StudyError, grid=self.grid)
+        _validate.one_of(ACCOUNTING_METHODS, error=StudyError, accounting=self.accounting)
+        if self.n_local_clusters != "auto":
+            _validate.at_least(2, error=StudyError, n_local_clusters=self.n_local_clusters)
+
+    @property
+    def party_names(self) -> tuple[str, ...]:
+        """Names of the parties, in the order that centres and weights use."""
+        return tuple(party.name for party in self.parties)
+
+    def party(self, name: str) -> PartySpec:
+        """Return the party of this name."""
+        for party in self.parties:
+            if party.name == name:
+                return party
+        listed = ", ".join(self.party_names)
+        raise StudyError(f"study {self.name!r} has no party {name!r}; its parties are {listed}")
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the study as plain values, in the shape of `study.toml`."""
+        mapping: dict[str, Any] = _without_empty(dataclasses.asdict(self))
+        return mapping
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any]) -> "Study":
+        """Build and check a study from plain values; unknown keys are refused."""
+        return _build(cls, mapping, where="study")
+
+    def to_toml(self) -> str:
+        """Return the study as the text of a `study.toml`."""
+        return tomli_w.dumps(self.to_mapping())
+
+    @classmethod
+    def from_toml(cls, text: str) -> "Study":
+        """Build and check a study from the text of a `study.toml`."""
+        try:
+            mapping = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as problem:
+            raise StudyError(f"study is not valid TOML: {problem}") from problem
+        return cls.from_mapping(mapping)
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Study":
+        """Read a study file; errors name the file."""
+        try:
+            return cls.from_toml(Path(path).read_text(encoding="utf-8"))
+        except OSError as problem:
+            raise StudyError(f"{path}: cannot be read ({problem.strerror})") from problem
+        except (StudyError, UnicodeDecodeError) as problem:
+            raise StudyError(f"{path}: {problem}") from problem
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical form, in hex.
+
+        The canonical form is JSON with sorted keys, no spaces, shortest round-trip floats, and
+        whole-number floats written as integers, so that `low = 0` and `low = 0.0` agree.
+        """
+        canonical = json.dumps(
+            _canonical_numbers(self.to_mapping()),
+            sort_keys=True,
+            separators=(",", ":"),
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+        return hashlib.sha256(_HASH_PREFIX + canonical.encode("utf-8")).hexdigest()
+
+
+# How the nested tables of study.toml map to classes; anything else is a plain value.
+_TABLES: dict[str, type] = {"budget": Budget, "sketch": SketchOptions}
+_TABLE_LISTS: dict[str, type] = {"parties": PartySpec, "columns": Column}
+
+
+def _build(cls: type, mapping: Any, *, where: str) -> Any:
+    if not isinstance(mapping, Mapping):
+        raise StudyError(f"{where} must be a table of keys and values")
+    fields = {item.name: item for item in dataclasses.fields(cls)}
+    for key in mapping:
+        if key not in fields:
+            known = ", ".join(fields)
+            raise StudyError(f"{where} has an unknown key {key!r}; known keys are {known}")
+    for name, item in fields.items():
+        required = item.default is dataclasses.MISSING and (
+            item.default_factory is dataclasses.MISSING
+        )
+        if required and name not in mapping:
+            raise StudyError(f"{where} must have the key {name!r}")
+    return cls(**{key: _build_value(key, value, where=where) for key, value in mapping.items()})
+
+
+def _build_value(key: str, value: Any, *, where: str) -> Any:
+    if key in _TABLES:
+        return _build(_TABLES[key], value, where=f"{where}.{key}")
+    if key in _TABLE_LISTS:
+        if not isinstance(value, list | tuple):
+            raise StudyError(f"{where}.{key} must be a list of tables ([[{key}]])")
+        return tuple(
+            _build(_TABLE_LISTS[key], item, where=f"{where}.{key}[{position}]")
+            for position, item in enumerate(value)
+        )
+    if key == "categories":
+        if not isinstance(value, list | tuple):
+            raise StudyError(f"{where}.categories must be a list of names")
+        return tuple(value)
+    return value
+
+
+def _without_empty(value: Any) -> Any:
+    """Drop what a study file leaves out: no bounds on a categorical column and the like."""
+    if isinstance(value, dict):
+        kept = {key: _without_empty(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item is not None and item != []}
+    if isinstance(value, list | tuple):
+        return [_without_empty(item) for item in value]
+    return value
+
+
+def _canonical_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _canonical_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_canonical_numbers(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _check_name(what: str, name: Any) -> None:
+    if not isinstance(name, str) or not name.strip() or name != name.strip():
+        raise StudyError(f"{what} must be text without spaces around it, got {name!r}")
+    if len(name) > 200 or not name.isprintable():
+        raise StudyError(f"{what} must be at most 200 printable characters")

@@ -1,0 +1,1 @@
+"""What travels between participants: message types, their bytes, and the keys that bind them."""

@@ -1,0 +1,143 @@
+"""Every message of the protocol, one frozen type each.
+
+Nothing here computes. A message's `repr` shows its kind and sizes only: contents are long, and on
+their way between parties some are secret.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from splitmeans._types import IntArray, RegisterArray
+
+
+class _Quiet:
+    """Shared `repr`: type name and array shapes, never values."""
+
+    def __repr__(self) -> str:
+        shapes = [
+            f"{name}{list(value.shape)}"
+            for name, value in vars(self).items()
+            if isinstance(value, np.ndarray)
+        ]
+        return f"<{type(self).__name__} {' '.join(shapes)}".rstrip() + ">"
+
+
+# ---- membership messages: what a party tells the server about which user is in which cluster ----
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class SketchMessage(_Quiet):
+    """Registers of the partition sketch, shape (M, k')."""
+
+    registers: RegisterArray
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class HistogramMessage(_Quiet):
+    """Noisy cluster sizes, shape (k',)."""
+
+    noisy_counts: IntArray
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class RandomisedLabelsMessage(_Quiet):
+    """One randomised report per user, in the secret user order, shape (n,).
+
+    `seeds` (n,) is the public hash seed of each user for local hashing, empty for direct response.
+    """
+
+    reports: npt.NDArray[np.uint8]
+    seeds: npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class PlainLabelsMessage(_Quiet):
+    """Every user's true cluster, in the secret user order, shape (n,). Not private."""
+
+    labels: npt.NDArray[np.uint8]
+
+
+MembershipMessage: TypeAlias = (
+    SketchMessage | HistogramMessage | RandomisedLabelsMessage | PlainLabelsMessage
+)
+
+# ---- party to party; the server only carries them ----
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class KeyContribution(_Quiet):
+    """A party's fresh random share of the run key, shape (32,) bytes. Secret."""
+
+    secret: bytes
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class UserSetDigest(_Quiet):
+    """A keyed digest of a party's user ids; equal digests mean equal user sets."""
+
+    digest: bytes
+
+
+# ---- party to server ----
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Ready(_Quiet):
+    """The party holds the run key and the same users as all others."""
+
+    study_hash: str
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CountRelease(_Quiet):
+    """The noisy number of users."""
+
+    noisy_count: int
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class PartyRelease(_Quiet):
+    """The one message that a party's columns cost: local centres (k', d) and memberships."""
+
+    centres: IntArray
+    membership: MembershipMessage
+
+
+# ---- server to party ----
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CountRequest(_Quiet):
+    """The server asks this party for the noisy user count."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RunPlan(_Quiet):
+    """What became public after the study was agreed: k' and, where used, the noisy user count."""
+
+    n_local_clusters: int
+    noisy_count: int | None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class PublishedResult(_Quiet):
+    """The weighted grid (cells, all features) in grid integers, its weights, and the centres."""
+
+    nodes: IntArray
+    weights: npt.NDArray[np.float64]
+    centres: npt.NDArray[np.float64]
+
+
+Message: TypeAlias = (
+    KeyContribution
+    | UserSetDigest
+    | Ready
+    | CountRelease
+    | PartyRelease
+    | CountRequest
+    | RunPlan
+    | PublishedResult
+)
