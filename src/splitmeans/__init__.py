@@ -1,0 +1,59 @@
+"""Common customer segments across organisations, without pooling data.
+
+Organisations that hold different columns about the same people find k-means centres over all
+columns; each sends one differentially private message to a server that nobody has to trust.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from splitmeans._version import __version__
+from splitmeans.errors import (
+    DataError,
+    ParameterError,
+    PrivacyError,
+    ProtocolError,
+    SplitmeansError,
+    StudyError,
+)
+from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
+
+if TYPE_CHECKING:
+    from splitmeans.estimator import VerticalKMeans
+    from splitmeans.grid.synopsis import Synopsis
+    from splitmeans.privacy.noise import InsecureSeededNoise
+    from splitmeans.privacy.statement import PrivacyReport
+
+__all__ = [
+    "Budget",
+    "Column",
+    "DataError",
+    "InsecureSeededNoise",
+    "ParameterError",
+    "PartySpec",
+    "PrivacyError",
+    "PrivacyReport",
+    "ProtocolError",
+    "SketchOptions",
+    "SplitmeansError",
+    "Study",
+    "StudyError",
+    "Synopsis",
+    "VerticalKMeans",
+    "__version__",
+]
+
+# Loaded on first use: scikit-learn, numba and Arrow take seconds to import.
+_LAZY = {
+    "InsecureSeededNoise": "splitmeans.privacy.noise",
+    "PrivacyReport": "splitmeans.privacy.statement",
+    "Synopsis": "splitmeans.grid.synopsis",
+    "VerticalKMeans": "splitmeans.estimator",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'splitmeans' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_LAZY[name]), name)

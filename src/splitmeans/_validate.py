@@ -24,8 +24,15 @@ def finite(*, error: type[ParameterError] = ParameterError, **values: Any) -> No
     """Check that every value is a finite real number."""
     for name, value in values.items():
         is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if not is_number or not math.isfinite(value):
+        if not is_number or not _is_finite(value):
             raise error(f"{name} must be a finite number, got {value!r}")
+
+
+def _is_finite(value: Real) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond the range of floats
+        return False
 
 
 def open_unit(*, error: type[ParameterError] = ParameterError, **values: Any) -> None:

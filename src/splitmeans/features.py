@@ -62,7 +62,7 @@ def bounds_of(features: tuple[Feature, ...]) -> IntArray:
 
 
 def to_own_units(features: tuple[Feature, ...], scaled: FloatArray) -> FloatArray:
-    """Map points in distance units (grid / GRID_UNITS), shape (..., d), to the columns' own units."""
+    """Map points in distance units (grid / GRID_UNITS), shape (..., d), to own units."""
     bounds = bounds_of(features) / GRID_UNITS
     low = np.array([feature.low for feature in features])
     high = np.array([feature.high for feature in features])

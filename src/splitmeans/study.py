@@ -8,8 +8,10 @@ what every message of a run is bound to, so two parties with equal hashes run th
 import dataclasses
 import hashlib
 import json
+import math
 import tomllib
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,12 @@ LOCAL_METHODS = ("auto", "dplsf", "dplloyd", "plain")
 GRID_METHODS = ("auto", "joint", "pairs-paper")
 ACCOUNTING_METHODS = ("paper",)
 SKETCH_ESTIMATORS = ("calibrated", "printed")
+
+# Within these limits a weight is far above a grid step and squared distances fit 63 bits.
+MIN_WEIGHT, MAX_WEIGHT = 0.001, 100
+
+# Messages call the server by this name.
+SERVER_NAME = "server"
 
 _HASH_PREFIX = b"splitmeans study 1\n"
 
@@ -47,26 +55,37 @@ class Column:
     low: float | None = None
     high: float | None = None
     weight: float = 1.0
-    categories: tuple[str, ...] = ()
+    categories: Sequence[str] = ()
     missing: str | float = "error"
 
     def __post_init__(self) -> None:
         where = f"column {self.name!r}"
         _check_name("column name", self.name)
         _validate.positive(error=StudyError, **{f"weight of {where}": self.weight})
-        object.__setattr__(self, "categories", tuple(self.categories))
+        if not MIN_WEIGHT <= self.weight <= MAX_WEIGHT:
+            raise StudyError(
+                f"weight of {where} must be between {MIN_WEIGHT} and {MAX_WEIGHT}, "
+                f"got {self.weight!r}"
+            )
+        _to_builtin(self, weight=float)
         if self.categories:
             self._check_categories(where)
         else:
+            object.__setattr__(self, "categories", ())
             self._check_bounds(where)
 
     def _check_categories(self, where: str) -> None:
         if self.low is not None or self.high is not None:
             raise StudyError(f"{where} has categories, so it must not have low or high")
-        if len(self.categories) < 2 or len(set(self.categories)) != len(self.categories):
-            raise StudyError(f"categories of {where} must be two or more different names")
+        if not isinstance(self.categories, list | tuple):
+            raise StudyError(f"categories of {where} must be a list of names")
         if not all(isinstance(category, str) for category in self.categories):
             raise StudyError(f"categories of {where} must be text; write numbers in quotes")
+        object.__setattr__(self, "categories", tuple(self.categories))
+        # Values are compared in this form, so two names that share it could not be told apart.
+        different = {unicodedata.normalize("NFC", category) for category in self.categories}
+        if len(different) < 2 or len(different) != len(self.categories):
+            raise StudyError(f"categories of {where} must be two or more different names")
         if self.missing not in ("error", "midpoint"):
             raise StudyError(f"missing of {where} must be 'error' or 'midpoint'")
 
@@ -78,11 +97,15 @@ class Column:
         )
         if not self.low < self.high:
             raise StudyError(f"{where} must have low < high, got {self.low!r} and {self.high!r}")
+        if not math.isfinite(float(self.high) - float(self.low)):
+            raise StudyError(f"{where} must have bounds whose difference is a finite number")
+        _to_builtin(self, low=float, high=float)
         if isinstance(self.missing, str):
             if self.missing not in ("error", "midpoint"):
                 raise StudyError(f"missing of {where} must be 'error', 'midpoint' or a number")
         else:
             _validate.finite(error=StudyError, **{f"missing of {where}": self.missing})
+            _to_builtin(self, missing=float)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +118,13 @@ class PartySpec:
 
     def __post_init__(self) -> None:
         _check_name("party name", self.name)
+        _check_name("id column", self.id_column)
         object.__setattr__(self, "columns", tuple(self.columns))
         names = [column.name for column in self.columns]
         if not names:
             raise StudyError(f"party {self.name!r} must have at least one column")
+        if self.name == SERVER_NAME:
+            raise StudyError(f"a party must not be named {SERVER_NAME!r}; choose another name")
         if len(set(names)) != len(names):
             raise StudyError(f"party {self.name!r} lists a column twice")
         if self.id_column in names:
@@ -115,6 +141,7 @@ class Budget:
     def __post_init__(self) -> None:
         _validate.positive(error=StudyError, epsilon=self.epsilon)
         _validate.open_unit(error=StudyError, delta=self.delta)
+        _to_builtin(self, epsilon=float, delta=float)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +164,7 @@ class SketchOptions:
         if not 0.01 <= self.gamma <= 3:
             raise StudyError(f"gamma must be between 0.01 and 3, got {self.gamma!r}")
         _validate.one_of(SKETCH_ESTIMATORS, error=StudyError, estimator=self.estimator)
+        _to_builtin(self, repetitions=int, gamma=float)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +197,8 @@ class Study:
         _validate.one_of(ACCOUNTING_METHODS, error=StudyError, accounting=self.accounting)
         if self.n_local_clusters != "auto":
             _validate.at_least(2, error=StudyError, n_local_clusters=self.n_local_clusters)
+            _to_builtin(self, n_local_clusters=int)
+        _to_builtin(self, n_clusters=int)
 
     @property
     def party_names(self) -> tuple[str, ...]:
@@ -191,7 +221,8 @@ class Study:
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> "Study":
         """Build and check a study from plain values; unknown keys are refused."""
-        return _build(cls, mapping, where="study")
+        study: Study = _build(cls, mapping, where="study")
+        return study
 
     def to_toml(self) -> str:
         """Return the study as the text of a `study.toml`."""
@@ -290,6 +321,12 @@ def _canonical_numbers(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
+
+
+def _to_builtin(value: Any, **kinds: Callable[[Any], Any]) -> None:
+    """Store checked numbers as Python's own, so that NumPy scalars hash and print alike."""
+    for name, kind in kinds.items():
+        object.__setattr__(value, name, kind(getattr(value, name)))
 
 
 def _check_name(what: str, name: Any) -> None:

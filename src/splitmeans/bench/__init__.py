@@ -1,0 +1,1 @@
+"""Benchmarks: thin code over the library that prints tables and writes JSON."""

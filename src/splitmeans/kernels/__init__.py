@@ -1,0 +1,1 @@
+"""Compiled loops on plain arrays; each has a plain twin in the tests."""

@@ -1,0 +1,1 @@
+"""How parties tell which user is in which cluster: one folder per method."""

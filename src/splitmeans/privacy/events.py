@@ -57,7 +57,7 @@ class RandomisedResponseEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedSketchEvent:
-    """One party's sketch with phantoms per cluster, as the paper accounts for it (its Theorem 1).
+    """One party's sketch with phantoms per cluster, as the paper accounts for it (its Theorem 2).
 
     The statement holds for one party alone. The parties' sketches share hash keys, so adding the
     parties' costs up is the paper's argument, not a proof.

@@ -97,7 +97,8 @@ class InsecureSeededNoise:
     def gaussian(self, scale: float, size: int) -> IntArray:
         """Draw rounded Gaussian noise, close to discrete Gaussian for scales above a few units."""
         _validate.positive(scale=scale)
-        return np.rint(self._generator.normal(0.0, scale, size)).astype(np.int64)
+        drawn: IntArray = np.rint(self._generator.normal(0.0, scale, size)).astype(np.int64)
+        return drawn
 
     def words(self, size: int) -> WordArray:
         """Draw uniform words."""

@@ -1,0 +1,42 @@
+# Targets that people and CI both use. `make demo` and `make test` work on a fresh machine that has
+# Python 3.11 or newer: they make their own virtual environment in .venv.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+INSTALLED = $(VENV)/.installed
+
+.PHONY: demo test check format bench lock clean
+
+demo: $(INSTALLED)
+	@$(BIN)/splitmeans demo --output splitmeans-demo
+
+test: $(INSTALLED)
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow"
+
+check: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(INSTALLED)
+	$(BIN)/splitmeans bench accuracy
+
+lock: $(INSTALLED)
+	$(BIN)/uv pip compile -q --universal --extra dev --no-header --no-annotate --no-emit-index-url \
+	  --no-emit-find-links pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) splitmeans-demo
+
+$(INSTALLED): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "splitmeans needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11"; exit 1; }
+	@echo "installing splitmeans into $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	@touch $@

@@ -1,0 +1,133 @@
+"""`splitmeans demo`: three made-up organisations find segments together, in one process."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from splitmeans._types import LabelArray
+from splitmeans.cli.console import err, out
+
+if TYPE_CHECKING:
+    from splitmeans.protocol import RunResult
+    from splitmeans.wire.envelope import Envelope
+
+_STEPS = {
+    "KeyContribution": "parties agree on a secret key; the server only carries sealed shares",
+    "UserSetDigest": "parties compare a keyed digest of their users",
+    "CountRelease": "one party releases the noisy number of users",
+    "PartyRelease": "each party sends its one private message",
+    "PublishedResult": "the server publishes the weighted grid and the centres",
+}
+
+
+def demo(
+    output: Annotated[Path, typer.Option(help="Folder for the result.")] = Path("splitmeans-demo"),
+    users: Annotated[int, typer.Option(help="Number of customers.", min=1000)] = 20_000,
+    epsilon: Annotated[float, typer.Option(help="Total privacy loss per customer.")] = 4.0,
+    seed: Annotated[int, typer.Option(help="Seed of the made-up customers.", min=0)] = 2026,
+) -> None:
+    """Show a bank, an insurer and a retailer finding segments of the same customers.
+
+    The customers are made up. The protocol is the real one: keys, private local clustering,
+    private memberships, and a server that sees only what the parties release.
+
+    Example: splitmeans demo --epsilon 2 --output my-demo
+    """
+    from splitmeans import protocol
+    from splitmeans.baselines import central_kmeans
+    from splitmeans.datasets import demo_customers
+    from splitmeans.evaluation import assign_labels, normalised_loss
+    from splitmeans.party.table import prepare_table
+    from splitmeans.pooling import pooled_rows
+    from splitmeans.study import Budget, Study
+
+    made_up = demo_customers(users, seed=seed)
+    study = Study(
+        name="demo",
+        parties=made_up.parties,
+        n_clusters=5,
+        budget=Budget(epsilon=epsilon, delta=1e-5),
+    )
+    tables = [
+        prepare_table(party, table)
+        for party, table in zip(made_up.parties, made_up.tables, strict=True)
+    ]
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=err
+    ) as progress:
+        tasks: dict[str, object] = {}
+
+        def show(envelope: "Envelope", size: int) -> None:
+            step = _STEPS.get(type(envelope.message).__name__)
+            if step is not None and step not in tasks:
+                tasks[step] = progress.add_task(step, total=1, completed=1)
+
+        result = protocol.run(study, tables, on_message=show)
+
+    rows, ids = pooled_rows(tables)
+    labels = assign_labels(rows, result.server.clustering.scaled_centres)
+    loss = normalised_loss(rows, result.server.clustering.scaled_centres)
+    central = normalised_loss(rows, central_kmeans(rows, study.n_clusters, random_state=0))
+    names = _segment_names(labels, ids, made_up.segments, study.n_clusters)
+
+    out.print(_segment_table(result, names))
+    out.print(
+        f"loss {loss:.3f}; pooling everything without privacy gives {central:.3f} "
+        f"(ratio {loss / central:.2f})"
+    )
+    sent = sum(result.bytes_from(party) for party in study.party_names) / len(study.parties)
+    out.print(f"each party sent {sent / 1000:.0f} kB\n")
+    out.print(result.privacy.statement(), markup=False)
+    _save(output, study.to_toml(), result, names)
+    out.print(f"\nresult in {output}: study, centres, synopsis, privacy statement", markup=False)
+
+
+def _segment_names(
+    labels: LabelArray, ids: pa.Array, truth: pa.Table, n_clusters: int
+) -> list[str]:
+    """Name each found segment after the hidden group that most of its customers come from."""
+    position = pc.index_in(pc.cast(ids, pa.string()), value_set=pc.cast(truth["id"], pa.string()))
+    hidden = truth["segment"].take(position).to_numpy(zero_copy_only=False)
+    names = []
+    for cluster in range(n_clusters):
+        inside, counts = np.unique(hidden[labels == cluster], return_counts=True)
+        if len(inside) == 0:
+            names.append("(nobody)")
+            continue
+        names.append(f"{inside[counts.argmax()]} ({counts.max() / counts.sum():.0%})")
+    return names
+
+
+def _segment_table(result: "RunResult", names: list[str]) -> Table:
+    clustering = result.server.clustering
+    order = np.argsort(-clustering.sizes)
+    table = Table(title="Segments found (centres in the columns' own units)")
+    table.add_column("column")
+    for rank, cluster in enumerate(order):
+        table.add_column(f"{chr(65 + rank)}\n{names[cluster]}", justify="right")
+    table.add_row("size (noisy)", *(f"{clustering.sizes[c]:,.0f}" for c in order), end_section=True)
+    for column, name in enumerate(result.server.synopsis.feature_names):
+        table.add_row(name, *(f"{clustering.centres[c, column]:,.4g}" for c in order))
+    return table
+
+
+def _save(output: Path, study_toml: str, result: "RunResult", names: list[str]) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "study.toml").write_text(study_toml)
+    clustering, synopsis = result.server.clustering, result.server.synopsis
+    columns = {"segment": names, "size": clustering.sizes}
+    columns |= {
+        name: clustering.centres[:, column] for column, name in enumerate(synopsis.feature_names)
+    }
+    pyarrow.csv.write_csv(pa.table(columns), output / "centres.csv")
+    synopsis.to_parquet(output / "synopsis.parquet")
+    (output / "privacy.txt").write_text(result.privacy.statement() + "\n")
+    (output / "privacy.json").write_text(json.dumps(result.privacy.to_mapping(), indent=1) + "\n")

@@ -1,0 +1,240 @@
+"""`VerticalKMeans`: the protocol behind scikit-learn's interface, all parties in one process.
+
+For experiments and for learning what a study would give. Between organisations each party runs its
+own side; see `splitmeans.protocol`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from splitmeans import protocol
+from splitmeans._types import FloatArray, LabelArray
+from splitmeans.errors import DataError, ParameterError
+from splitmeans.evaluation import assign_labels, normalised_loss
+from splitmeans.party.table import PartyTable, prepare_table
+from splitmeans.pooling import pooled_rows
+from splitmeans.privacy.noise import NoiseSource
+from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
+
+
+class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Differentially private k-means over columns that different organisations hold.
+
+    Args:
+        n_clusters: Number of segments, k.
+        epsilon: Total privacy loss of one user, over all parties and releases.
+        delta: Probability with which that bound may fail; below one over the number of users.
+        membership: How parties tell which user is in which cluster: "sketch-paper", "ldp",
+            "independent" or "exact" (not private).
+        local: Local clustering: "auto", "dplsf", "dplloyd" or "plain" (not private).
+        n_local_clusters: Clusters per party, k', or "auto".
+        accounting: How costs are added up: "paper".
+        bounds: Public bounds of the columns: one (low, high) for all, or one entry per party, each
+            a (low, high) whose ends are numbers or one number per column.
+        grid: How cell weights are found: "auto", "joint" or "pairs-paper".
+        sketch: Parameters of the sketch methods; None takes the paper's.
+        noise: Source of privacy noise; None takes the operating system's.
+        random_state: Seeds what is not privacy noise.
+
+    Attributes:
+        cluster_centers_: Segment centres, shape (k, all columns), own units, party order.
+        synopsis_: The weighted grid the centres come from; clusters for any other k.
+        privacy_: What was released and what it cost; `privacy_.statement()` says it in words.
+        result_: Everything the run produced.
+        study_: The study that was run.
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 5,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        membership: str = "sketch-paper",
+        local: str = "auto",
+        n_local_clusters: int | str = "auto",
+        accounting: str = "paper",
+        bounds: Any = (-1, 1),
+        grid: str = "auto",
+        sketch: SketchOptions | None = None,
+        noise: NoiseSource | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.membership = membership
+        self.local = local
+        self.n_local_clusters = n_local_clusters
+        self.accounting = accounting
+        self.bounds = bounds
+        self.grid = grid
+        self.sketch = sketch
+        self.noise = noise
+        self.random_state = random_state
+
+    def fit(self, X: Sequence[Any], y: None = None, *, ids: Sequence[Any] | None = None) -> Self:
+        """Run the protocol.
+
+        Args:
+            X: One array or data frame per party, a row per user.
+            y: Ignored.
+            ids: One list of user ids per party; without it row i is the same user everywhere.
+        """
+        blocks = _check_blocks(X)
+        study = self._study(blocks)
+        return self.fit_study(study, blocks, ids=ids)
+
+    def fit_study(
+        self,
+        study: Study,
+        X: Sequence[Any],
+        *,
+        ids: Sequence[Any] | None = None,
+    ) -> Self:
+        """Run the protocol of a given study, which then replaces the constructor's parameters."""
+        tables = _prepare(study, X, ids)
+        _check_rows(study, tables, aligned_by_row=ids is None)
+        state = check_random_state(self.random_state)
+        rng = np.random.default_rng(state.randint(np.iinfo(np.int32).max, size=4))
+        self.result_ = protocol.run(study, tables, noise=self.noise, rng=rng)
+        self.study_ = study
+        self.synopsis_ = self.result_.server.synopsis
+        self.privacy_ = self.result_.privacy
+        self.cluster_centers_: FloatArray = self.result_.server.clustering.centres
+        self.n_features_in_ = self.cluster_centers_.shape[1]
+        # Simulation only: no participant of a real run can compute these joint labels.
+        self.labels_ = self._nearest(tables)
+        return self
+
+    def predict(self, X: Sequence[Any]) -> LabelArray:
+        """Return the nearest segment of each row; needs all parties' columns (simulation only)."""
+        check_is_fitted(self)
+        return self._nearest(_prepare(self.study_, _check_blocks(X), None))
+
+    def score(self, X: Sequence[Any], y: None = None) -> float:
+        """Return minus the mean squared distance to the nearest centre, in scaled units."""
+        check_is_fitted(self)
+        tables = _prepare(self.study_, _check_blocks(X), None)
+        centres = self.result_.server.clustering.scaled_centres
+        return -normalised_loss(pooled_rows(tables)[0], centres)
+
+    def fit_predict(
+        self,
+        X: Sequence[Any],
+        y: None = None,
+        **kwargs: Any,
+    ) -> LabelArray:
+        """Fit and return the joint labels (simulation only)."""
+        return self.fit(X, **kwargs).labels_
+
+    def _nearest(self, tables: Sequence[PartyTable]) -> LabelArray:
+        rows, _ = pooled_rows(tables)
+        return assign_labels(rows, self.result_.server.clustering.scaled_centres)
+
+    def _study(self, blocks: Sequence[Any]) -> Study:
+        parties = tuple(
+            PartySpec(name=f"party{position + 1}", columns=columns)
+            for position, columns in enumerate(_columns(blocks, self.bounds))
+        )
+        return Study(
+            name="in-process",
+            parties=parties,
+            n_clusters=self.n_clusters,
+            budget=Budget(epsilon=self.epsilon, delta=self.delta),
+            membership=self.membership,
+            local=self.local,
+            n_local_clusters=self.n_local_clusters,
+            grid=self.grid,
+            accounting=self.accounting,
+            sketch=self.sketch or SketchOptions(),
+        )
+
+
+def _check_blocks(blocks: Any) -> list[Any]:
+    if isinstance(blocks, np.ndarray | str | bytes) or not isinstance(blocks, Sequence):
+        raise DataError(
+            f"X must be a list with one array or data frame per party, got {type(blocks).__name__}"
+        )
+    if len(blocks) < 2:
+        raise DataError(f"X must hold at least 2 parties, got {len(blocks)}")
+    return list(blocks)
+
+
+def _columns(blocks: Sequence[Any], bounds: Any) -> list[tuple[Column, ...]]:
+    """Make column specifications from the blocks' column names and the bounds argument."""
+    columns = []
+    for position, block in enumerate(blocks):
+        names = _column_names(block, position)
+        low, high = _party_bounds(bounds, position, len(blocks), len(names))
+        columns.append(
+            tuple(
+                Column(name=name, low=float(lo), high=float(hi))
+                for name, lo, hi in zip(names, low, high, strict=True)
+            )
+        )
+    return columns
+
+
+def _column_names(block: Any, position: int) -> list[str]:
+    names = getattr(block, "column_names", None)  # Arrow
+    if names is None:
+        names = getattr(block, "columns", None)  # pandas and polars
+    if names is not None:
+        return [str(name) for name in names]
+    shape = np.shape(block)
+    if len(shape) != 2:
+        raise DataError(
+            f"party {position + 1} must be a table of rows and columns, got shape {shape}"
+        )
+    return [f"x{number}" for number in range(shape[1])]
+
+
+def _party_bounds(bounds: Any, position: int, n_parties: int, n_columns: int) -> Any:
+    rule = (
+        "bounds must be (low, high), or one (low, high) per party whose ends are numbers or one "
+        "number per column"
+    )
+    try:
+        entry = bounds if np.ndim(bounds[0]) == 0 else bounds[position]
+        if entry is not bounds and len(bounds) != n_parties:
+            raise ParameterError(f"{rule}; got {len(bounds)} entries for {n_parties} parties")
+        low, high = entry
+        return np.broadcast_to(low, n_columns), np.broadcast_to(high, n_columns)
+    except (TypeError, ValueError, IndexError, KeyError) as problem:
+        if isinstance(problem, ParameterError):
+            raise
+        raise ParameterError(f"{rule}; got {bounds!r} for party {position + 1}") from problem
+
+
+def _prepare(study: Study, blocks: Sequence[Any], ids: Sequence[Any] | None) -> list[PartyTable]:
+    if len(blocks) != len(study.parties):
+        raise DataError(f"X must hold {len(study.parties)} parties, got {len(blocks)}")
+    if ids is not None and len(ids) != len(blocks):
+        raise DataError(f"ids must be one list per party ({len(blocks)}), got {len(ids)}")
+    return [
+        prepare_table(party, block, ids=None if ids is None else ids[position])
+        for position, (party, block) in enumerate(zip(study.parties, blocks, strict=True))
+    ]
+
+
+def _check_rows(study: Study, tables: Sequence[PartyTable], *, aligned_by_row: bool) -> None:
+    rows = [len(table.raw_rows) for table in tables]
+    if aligned_by_row and len(set(rows)) > 1:
+        raise DataError(
+            f"parties must have the same number of rows, got {rows}; give ids to align users"
+        )
+    if study.n_local_clusters != "auto" and int(study.n_local_clusters) > min(rows):
+        raise ParameterError(
+            f"n_local_clusters must be <= the number of rows ({min(rows)}), "
+            f"got {study.n_local_clusters}"
+        )
+    if study.n_clusters > min(rows):
+        raise ParameterError(
+            f"n_clusters must be <= the number of rows ({min(rows)}), got {study.n_clusters}"
+        )

@@ -1,0 +1,238 @@
+"""DPLSF: noisy leaves of a locality-sensitive hash tree, clustered.
+
+The paper, section 3.5 and appendix "DPLSF Details", after Google's open-source central clustering.
+Random hyperplanes through the origin give every row a bit string. A prefix tree grows from the
+root as long as noisy counts are large; leaves release a noisy sum, and weighted k-means on the
+leaf means gives the centres. The published form for one party alone uses Laplace sums; the form
+for pooled data, which the paper compares with, uses Gaussian sums.
+
+What the tree looks like is decided by noisy counts alone. A user is in one node per level, so
+every level is one Laplace release of sensitivity 1; children of a branching node are released
+whether or not any row is in them (PRIVACY.md, R14).
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from splitmeans import _validate
+from splitmeans._types import IntArray
+from splitmeans.errors import ParameterError
+from splitmeans.grid.weighted_kmeans import weighted_kmeans
+from splitmeans.local.mechanism import (
+    COUNT_DENOMINATOR,
+    check_public,
+    clip_rows,
+    gaussian_scale,
+    l2_sensitivity,
+    laplace_scale,
+    to_grid,
+)
+from splitmeans.privacy.events import ComposedEvent, GaussianEvent, LaplaceEvent
+from splitmeans.privacy.noise import NoiseSource
+
+# A node is branched at this many times the smallest count that a node may have.
+BRANCH_FACTOR = 3
+
+# Noise on a leaf sum has length about sqrt(d) * sigma; spread over 10 sqrt(d) sigma rows it moves
+# the mean by a tenth of the data's radius.
+LOW_NOISE_FACTOR = 10
+
+# Hyperplane normals are whole numbers, so that a row's hash is exact and depends on that row alone.
+_NORMAL_UNITS = 2**20
+_MAX_L1 = 2**38  # times 16 standard deviations of 2^20 units each: below 2^63
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaf:
+    """A leaf of the tree: its hash prefix, its released count, and which rows are in it."""
+
+    prefix: str
+    noisy_count: int
+    raw_members: IntArray = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LshTree:
+    """Noisy means of the leaves of a hash tree, clustered.
+
+    Guarantee: for adding or removing one row, counts cost (1 - sum_share) * epsilon over all
+    levels and leaf sums cost sum_share * epsilon (with Gaussian sums: and delta). Rows are clipped
+    to `bounds`; a row is in at most one leaf, so the sums have L1 sensitivity sum(bounds).
+
+    Attributes:
+        n_clusters: Number of centres, k'.
+        bounds: Largest grid integer of each column.
+        epsilon: Cost of one release.
+        delta: Failure probability of Gaussian sums; None for Laplace sums.
+        depth: Number of hash bits, and of levels below the root.
+        sum_share: Share of epsilon for the leaf sums.
+        sums: "laplace" or "gaussian", the noise on leaf sums.
+    """
+
+    n_clusters: int
+    bounds: tuple[int, ...]
+    epsilon: float
+    delta: float | None = None
+    depth: int = 20
+    sum_share: float = 0.8
+    sums: str = "laplace"
+
+    def __post_init__(self) -> None:
+        check_public(n_clusters=self.n_clusters, bounds=self.bounds)
+        _validate.positive(epsilon=self.epsilon)
+        _validate.at_least(1, depth=self.depth)
+        _validate.open_unit(sum_share=self.sum_share)
+        _validate.one_of(("laplace", "gaussian"), sums=self.sums)
+        if self.sums == "gaussian":
+            _validate.open_unit(delta=self.delta)
+        elif self.delta is not None:
+            raise ParameterError(f"delta must be None with Laplace sums, got {self.delta!r}")
+        if sum(self.bounds) >= _MAX_L1:
+            raise ParameterError(f"bounds must add up to less than 2^38, got {sum(self.bounds)}")
+
+    @property
+    def count_scale(self) -> float:
+        """Scale of the Laplace noise on every node's count."""
+        per_level = (1 - self.sum_share) * self.epsilon / (self.depth + 1)
+        return laplace_scale(1, epsilon=per_level, denominator=COUNT_DENOMINATOR)
+
+    @property
+    def sum_scale(self) -> int:
+        """Scale of the noise on every coordinate of a leaf's sum, in grid units."""
+        epsilon = self.sum_share * self.epsilon
+        if self.delta is not None:
+            return gaussian_scale(self.bounds, epsilon=epsilon, delta=self.delta)
+        return int(laplace_scale(sum(self.bounds), epsilon=epsilon))
+
+    @property
+    def low_noise_points(self) -> int:
+        """Number of rows in a leaf above which the noise on its mean is small."""
+        if self.sums == "gaussian":
+            # Google's sigma is relative to the radius of the data.
+            sigma = self.sum_scale / l2_sensitivity(self.bounds)
+        else:
+            # The paper's sigma is that of the noise itself, where an attribute fills [-1, 1].
+            sigma = math.sqrt(2) * self.sum_scale / max(self.bounds)
+        return math.floor(LOW_NOISE_FACTOR * math.sqrt(len(self.bounds)) * sigma)
+
+    @property
+    def event(self) -> ComposedEvent:
+        """One count release per level, then the leaf sums."""
+        levels = (LaplaceEvent(noise_multiplier=self.count_scale),) * (self.depth + 1)
+        if self.delta is not None:
+            multiplier = self.sum_scale / l2_sensitivity(self.bounds)
+            gaussian = GaussianEvent(noise_multiplier=multiplier, delta=self.delta)
+            return ComposedEvent(parts=(*levels, gaussian))
+        laplace = LaplaceEvent(noise_multiplier=self.sum_scale / sum(self.bounds))
+        return ComposedEvent(parts=(*levels, laplace))
+
+    def release(
+        self, raw_rows: IntArray, *, noise: NoiseSource, rng: np.random.Generator
+    ) -> IntArray:
+        """Return the centres, shape (k', d); see `LocalClustering`."""
+        rows = clip_rows(raw_rows, self.bounds)
+        normals = np.rint(rng.standard_normal((self.depth, len(self.bounds))) * _NORMAL_UNITS)
+        leaves = grow(
+            sim_hash(rows, normals.astype(np.int64)),
+            count_scale=self.count_scale,
+            low_noise_points=self.low_noise_points,
+            n_clusters=self.n_clusters,
+            noise=noise,
+        )
+        noisy_sums = self.leaf_sums(rows, leaves, noise=noise)
+        noisy_counts = np.array([leaf.noisy_count for leaf in leaves], dtype=np.float64)
+        # Only a root that is the sole leaf can have a count below one.
+        noisy_means = noisy_sums / np.maximum(noisy_counts, 1)[:, np.newaxis]
+        limits = np.array(self.bounds, dtype=np.float64)
+        centres = weighted_kmeans(
+            np.clip(noisy_means, -limits, limits),
+            noisy_counts,
+            n_clusters=self.n_clusters,
+            rng=rng,
+        )
+        return to_grid(centres, self.bounds)
+
+    def leaf_sums(self, raw_rows: IntArray, leaves: list[Leaf], *, noise: NoiseSource) -> IntArray:
+        """Return the noisy sum of each leaf's rows, shape (leaves, d).
+
+        Guarantee: one noisy vector sum; leaves share no rows, so a row is in one sum only. The rows
+        must be clipped to `bounds` already.
+        """
+        raw_sums = np.array([raw_rows[leaf.raw_members].sum(axis=0) for leaf in leaves])
+        draw = noise.gaussian if self.sums == "gaussian" else noise.laplace
+        return raw_sums + draw(self.sum_scale, raw_sums.size).reshape(raw_sums.shape)
+
+
+def sim_hash(raw_rows: IntArray, normals: IntArray) -> npt.NDArray[np.bool_]:
+    """Return on which side of each hyperplane each row lies, shape (depth, n).
+
+    Integer arithmetic: a row's bits do not depend on the other rows (PRIVACY.md, R7).
+    """
+    bits = np.empty((len(normals), len(raw_rows)), dtype=np.bool_)
+    for level, normal in enumerate(normals):
+        bits[level] = raw_rows @ normal >= 0
+    return bits
+
+
+def min_points(noisy_root_count: int, *, low_noise_points: int, n_clusters: int) -> int:
+    """Return theta, the smallest noisy count with which a node stays in the tree."""
+    return max(1, min(low_noise_points, noisy_root_count // (2 * n_clusters)))
+
+
+def grow(
+    raw_bits: npt.NDArray[np.bool_],
+    *,
+    count_scale: float,
+    low_noise_points: int,
+    n_clusters: int,
+    noise: NoiseSource,
+) -> list[Leaf]:
+    """Grow the tree and return its leaves, from the root downwards.
+
+    A node with a noisy count of at least 3 theta is branched at its next bit. A child below theta
+    is dropped with its rows; a node that is not branched, or loses both children, is a leaf.
+
+    Guarantee: releases counts only, one Laplace release of sensitivity 1 per level.
+
+    Args:
+        raw_bits: Hash bits, shape (depth, n).
+        count_scale: Laplace scale on each node's count.
+        low_noise_points: Upper limit of theta.
+        n_clusters: Number of centres wanted, k'.
+        noise: Hides the users.
+    """
+    n_rows = raw_bits.shape[1]
+    noisy_root_count = n_rows + int(noise.laplace(count_scale, 1)[0])
+    theta = min_points(noisy_root_count, low_noise_points=low_noise_points, n_clusters=n_clusters)
+    level = [Leaf(prefix="", noisy_count=noisy_root_count, raw_members=np.arange(n_rows))]
+    leaves: list[Leaf] = []
+    for bits in raw_bits:
+        branching = [node for node in level if node.noisy_count >= BRANCH_FACTOR * theta]
+        leaves += [node for node in level if node.noisy_count < BRANCH_FACTOR * theta]
+        errors = noise.laplace(count_scale, 2 * len(branching)).reshape(-1, 2)
+        level = []
+        for node, (error_0, error_1) in zip(branching, errors.tolist(), strict=True):
+            children = [
+                child
+                for child in _children(node, bits, errors=(error_0, error_1))
+                if child.noisy_count >= theta
+            ]
+            level += children
+            leaves += [] if children else [node]
+    return leaves + level
+
+
+def _children(
+    node: Leaf, raw_bits: npt.NDArray[np.bool_], *, errors: tuple[int, int]
+) -> tuple[Leaf, Leaf]:
+    """Split a node at one hash bit; both children carry noise, also an empty one."""
+    side = raw_bits[node.raw_members]
+    members = node.raw_members[~side], node.raw_members[side]
+    zero, one = (
+        Leaf(prefix=node.prefix + bit, noisy_count=len(rows) + error, raw_members=rows)
+        for bit, rows, error in zip("01", members, errors, strict=True)
+    )
+    return zero, one

@@ -1,0 +1,250 @@
+"""A party's table: read, checked, clipped and quantised before the party joins a run.
+
+DESIGN.md section 4; rules R7, R12 and R13 of PRIVACY.md. Every check on data happens here, so no
+later step fails in a way that the server could see. A row's grid values depend on that row and the
+study alone: each operation works element by element, and nothing is fitted to the data.
+
+Errors name the party, the column, the rule and row numbers, never a value.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.errors import DataError
+from splitmeans.features import Feature, features_of
+from splitmeans.party.ids import canonical_ids, is_text, name_rows, normalised_text, read_array
+from splitmeans.study import Column, PartySpec
+
+_Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class PartyTable:
+    """What a party holds during a run.
+
+    Attributes:
+        party: The party's name.
+        ids: Canonical ids, one a row.
+        raw_rows: Grid integers, shape (n, d); feature j lies within plus or minus its bound.
+    """
+
+    party: str
+    ids: pa.LargeStringArray
+    raw_rows: IntArray
+
+    def __len__(self) -> int:
+        return len(self.raw_rows)
+
+    def __repr__(self) -> str:
+        rows, columns = self.raw_rows.shape
+        return f"<PartyTable party={self.party!r} rows={rows} columns={columns}>"
+
+
+def prepare_table(party: PartySpec, data: Any, *, ids: Any = None) -> PartyTable:
+    """Check a table against the study and return it on the integer grid.
+
+    Args:
+        party: The party's columns, bounds and rules for missing values.
+        data: A mapping of names to arrays, a pandas or polars DataFrame, or an Arrow table, each
+            with columns found by name and further columns left alone; or a 2-D array with the
+            study's columns in the study's order.
+        ids: The users' ids. Without them, `party.id_column` of a table with names, and if there is
+            none, row numbers from 0.
+
+    Raises:
+        DataError: If the table breaks a rule of the study.
+    """
+    where = f"party {party.name!r}"
+    columns, id_values = _find_columns(party, data, where=where)
+    features = features_of(party)
+    pieces: list[IntArray] = []
+    place = 0
+    for column, values in zip(party.columns, columns, strict=True):
+        to_grid = _grid_categories if column.categories else _grid_numbers
+        here = f"{where}, column {column.name!r}"
+        pieces.append(to_grid(column, values, features[place], where=here))
+        place += max(1, len(column.categories))
+    n = len(pieces[0])
+    for column, piece in zip(party.columns, pieces, strict=True):
+        if len(piece) != n:
+            raise DataError(
+                f"{where}, column {column.name!r} must have as many rows as column "
+                f"{party.columns[0].name!r}, got {len(piece)} and {n}"
+            )
+    if n == 0:
+        raise DataError(f"{where}: the table must have at least one row, got none")
+    canonical = _find_ids(n, id_values if ids is None else ids, where=where)
+    return PartyTable(party=party.name, ids=canonical, raw_rows=np.hstack(pieces))
+
+
+def _find_ids(n: int, values: Any, *, where: str) -> pa.LargeStringArray:
+    try:
+        canonical = canonical_ids(np.arange(n) if values is None else values)
+    except DataError as problem:
+        raise DataError(f"{where}: {problem}") from None
+    if len(canonical) != n:
+        raise DataError(f"{where}: ids must have one id for each of {n} rows, got {len(canonical)}")
+    return canonical
+
+
+def _find_columns(party: PartySpec, data: Any, *, where: str) -> tuple[list[Any], Any]:
+    """Return the values of the party's columns in the study's order, and of its id column."""
+    names = [column.name for column in party.columns]
+    named = _named_columns(data, where=where)
+    if named is None:
+        rows = _two_dimensional(data, names, where=where)
+        return [rows[:, position] for position in range(len(names))], None
+    found = [name for name, _ in named]
+    for name in names:
+        if name not in found:
+            raise DataError(
+                f"{where} must have the column {name!r} of the study; the table has no column of "
+                "this name (case and spaces count)"
+            )
+    for name in (*names, party.id_column):
+        if found.count(name) > 1:
+            raise DataError(f"{where}: the table must have column {name!r} once, not twice or more")
+    by_name = dict(named)
+    return [by_name[name] for name in names], by_name.get(party.id_column)
+
+
+def _named_columns(data: Any, *, where: str) -> list[tuple[str, Any]] | None:
+    """Return names and columns of a table, or None for a plain array.
+
+    pandas and polars are recognised by what they offer, so neither is ever imported.
+    """
+    if isinstance(data, Mapping):
+        return [(str(name), values) for name, values in data.items()]
+    if hasattr(data, "iloc") and hasattr(data, "columns"):
+        # pandas, by column: a whole-table conversion fails on columns outside the study.
+        return [(str(name), data.iloc[:, place]) for place, name in enumerate(data.columns)]
+    if hasattr(data, "to_arrow") and hasattr(data, "columns"):  # polars
+        data = data.to_arrow()
+    elif hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.Table):
+        try:
+            data = pa.table(data)
+        except (pa.ArrowException, TypeError, ValueError):
+            raise DataError(f"{where}: the data must be a table, got one column of it") from None
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        return list(zip(data.schema.names, data.columns, strict=True))
+    return None
+
+
+def _two_dimensional(data: Any, names: list[str], *, where: str) -> Any:
+    try:
+        rows = data if np.ma.isMaskedArray(data) else np.asarray(data)
+        if isinstance(data, list | tuple) and rows.dtype.kind not in "fiub":
+            # NumPy would turn the numbers of a list that also holds text into text.
+            rows = np.array(data, dtype=object)
+    except (TypeError, ValueError):
+        raise DataError(f"{where}: the rows must all have {len(names)} values") from None
+    if rows.ndim != 2:
+        raise DataError(
+            f"{where}: the data must be a table or an array with 2 dimensions (rows, columns), got "
+            f"{rows.ndim}; a single column is X.reshape(-1, 1)"
+        )
+    if rows.shape[1] != len(names):
+        raise DataError(
+            f"{where}: an array must have the study's {len(names)} columns in the study's order "
+            f"({', '.join(names)}), got {rows.shape[1]}"
+        )
+    return rows
+
+
+def _grid_numbers(column: Column, values: Any, feature: Feature, *, where: str) -> IntArray:
+    """Return the column on the grid, shape (n, 1)."""
+    numbers, missing = _read_numbers(values, where=where)
+    _check_missing(column, missing, where=where)
+    # The missing rule comes before everything else: clipping keeps NaN (R7).
+    stand_in = feature.low if isinstance(column.missing, str) else float(column.missing)
+    numbers = np.where(missing, stand_in, numbers)
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        raise DataError(
+            f"{where} must hold finite numbers; see {name_rows(infinite)}; write a number or leave "
+            "the value out and set the column's missing rule in the study"
+        )
+    low, high, bound = feature.low, feature.high, feature.bound
+    scaled = (np.clip(numbers, low, high) - low) / (high - low) * 2 - 1
+    grid = np.clip(np.rint(scaled * bound), -bound, bound).astype(np.int64)
+    if column.missing == "midpoint":
+        grid[missing] = 0
+    return np.asarray(grid)[:, np.newaxis]
+
+
+def _read_numbers(values: Any, *, where: str) -> tuple[FloatArray, _Flags]:
+    """Return numbers as float64 with NaN where missing, and which ones are missing."""
+    if _is_plain_numbers(values):
+        numbers = values.astype(np.float64)
+    else:
+        array = read_array(values, what=where)
+        kind = array.type
+        if pa.types.is_boolean(kind) or pa.types.is_null(kind):
+            array = array.cast(pa.int8())
+        elif pa.types.is_decimal(kind):
+            array = array.cast(pa.float64())
+        elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            raise DataError(
+                f"{where} must hold numbers, got {kind}; convert it, or give the column categories "
+                "in the study"
+            )
+        # Integers beyond 2^53 are rounded to the nearest float, which Arrow's own cast refuses.
+        numbers = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
+        numbers[np.asarray(array.is_null())] = np.nan
+    return numbers, np.isnan(numbers)
+
+
+def _is_plain_numbers(values: Any) -> bool:
+    is_array = isinstance(values, np.ndarray) and not np.ma.isMaskedArray(values)
+    return is_array and values.ndim == 1 and values.dtype.kind in "fiub"
+
+
+def _grid_categories(column: Column, values: Any, feature: Feature, *, where: str) -> IntArray:
+    """Return one feature for each category, shape (n, categories); all have the same bound."""
+    text = _read_categories(values, where=where)
+    missing = np.asarray(text.is_null())
+    _check_missing(column, missing, where=where)
+    listed = normalised_text(pa.array(column.categories, pa.large_string()))
+    position = pc.index_in(text, value_set=listed)
+    unknown = np.asarray(position.is_null()) & ~missing
+    if unknown.any():
+        raise DataError(
+            f"{where} must hold only categories that the study lists (case and spaces count); see "
+            f"{name_rows(unknown)}; correct the rows or agree on a longer list"
+        )
+    chosen = position.fill_null(-1).to_numpy(zero_copy_only=False)
+    is_chosen = chosen[:, np.newaxis] == np.arange(len(column.categories))
+    grid = np.where(is_chosen, feature.bound, -feature.bound).astype(np.int64)
+    grid[missing] = 0  # half-way to each category; only the midpoint rule gets here
+    return grid
+
+
+def _read_categories(values: Any, *, where: str) -> pa.LargeStringArray:
+    array = read_array(values, what=where)
+    if pa.types.is_floating(array.type):
+        # Whole numbers with gaps arrive as floats from pandas; 2.0 means the category "2".
+        numbers, missing = _read_numbers(values, where=where)
+        whole = np.isfinite(numbers) & (np.rint(numbers) == numbers) & (np.abs(numbers) < 2**53)
+        if (~whole & ~missing).any():
+            raise DataError(
+                f"{where} must hold text or whole numbers; see {name_rows(~whole & ~missing)}"
+            )
+        array = pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
+    if not (is_text(array.type) or pa.types.is_integer(array.type) or pa.types.is_null(array.type)):
+        raise DataError(f"{where} must hold text or whole numbers, got {array.type}")
+    return normalised_text(array)
+
+
+def _check_missing(column: Column, missing: _Flags, *, where: str) -> None:
+    if column.missing == "error" and missing.any():
+        raise DataError(
+            f"{where} must not have missing values; see {name_rows(missing)}; fill them in, or set "
+            "missing = 'midpoint' for this column in the study"
+        )

@@ -1,0 +1,116 @@
+"""The whole protocol on one page, in one process.
+
+    0  agree and key   every party sends a contribution to the run key to every other party, then a
+                       digest of its users; the server carries them and learns nothing
+    1  local centres   each party clusters its own columns, privately
+    2  memberships     each party encodes which user is in which of its clusters, privately
+    3  weights         the server estimates how many users are in each combination of clusters
+    4  centres         the server runs k-means on the weighted grid and publishes it
+
+The same steps (`party.node.step`, `server.node.step`) run between organisations; only the carrying
+differs. Messages are bytes on the way here too, so nothing passes that the wire would not carry.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from splitmeans.errors import ParameterError, ProtocolError
+from splitmeans.party import node as party_node
+from splitmeans.party.table import PartyTable
+from splitmeans.plan import Plan
+from splitmeans.privacy.noise import NoiseSource, SecureNoise
+from splitmeans.privacy.statement import PrivacyReport
+from splitmeans.releases import releases_of
+from splitmeans.server import node as server_node
+from splitmeans.study import Study
+from splitmeans.wire.codec import decode, encode
+from splitmeans.wire.envelope import SERVER, Envelope
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """What a run produced. All of it may be published."""
+
+    server: server_node.Done
+    privacy: PrivacyReport
+    traffic: Mapping[tuple[str, str], int]
+    """Bytes sent, by sender and message type."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that was run."""
+        return self.server.plan
+
+    def bytes_from(self, sender: str) -> int:
+        """All bytes that one participant sent."""
+        return sum(size for (who, _), size in self.traffic.items() if who == sender)
+
+
+def run(
+    study: Study,
+    tables: Sequence[PartyTable],
+    *,
+    noise: NoiseSource | None = None,
+    rng: np.random.Generator | None = None,
+    on_message: Callable[[Envelope, int], None] | None = None,
+) -> RunResult:
+    """Run every participant of a study in this process and return what the server published.
+
+    Args:
+        study: The agreed facts.
+        tables: One prepared table per party, in any order.
+        noise: Where privacy noise comes from; the operating system unless a test says otherwise.
+        rng: Where starting points come from; never used for privacy.
+        on_message: Called with each envelope and its size in bytes, for progress.
+    """
+    noise = noise or SecureNoise()
+    rng = rng or np.random.default_rng()
+    by_name = _tables_by_party(study, tables)
+    # Each participant has randomness of its own, as it would on its own machine.
+    party_noise = {name: noise.spawn(f"party {name}") for name in study.party_names}
+    party_rng = dict(zip(study.party_names, rng.spawn(len(by_name)), strict=True))
+
+    server = server_node.start(study)
+    parties: dict[str, party_node.PartyState] = {}
+    mail: deque[Envelope] = deque()
+    traffic: dict[tuple[str, str], int] = {}
+    for name in study.party_names:
+        parties[name], sent = party_node.join(study, by_name[name], noise=party_noise[name])
+        mail.extend(sent)
+
+    while mail:
+        envelope = mail.popleft()
+        data = encode(envelope.message)
+        record = (envelope.sender, type(envelope.message).__name__)
+        traffic[record] = traffic.get(record, 0) + len(data)
+        if on_message is not None:
+            on_message(envelope, len(data))
+        arrived = Envelope(sender=envelope.sender, receiver=envelope.receiver, message=decode(data))
+        name = envelope.receiver
+        if name == SERVER:
+            server, sent = server_node.step(server, arrived, rng=rng)
+        else:
+            parties[name], sent = party_node.step(
+                parties[name], arrived, noise=party_noise[name], rng=party_rng[name]
+            )
+        mail.extend(sent)
+
+    if not isinstance(server, server_node.Done):
+        raise ProtocolError(f"the run stopped with the server in state {type(server).__name__}")
+    report = PrivacyReport(
+        study=study, releases=releases_of(server.plan), secure_noise=noise.secure
+    )
+    return RunResult(server=server, privacy=report, traffic=traffic)
+
+
+def _tables_by_party(study: Study, tables: Sequence[PartyTable]) -> dict[str, PartyTable]:
+    by_name = {table.party: table for table in tables}
+    if len(by_name) != len(tables) or set(by_name) != set(study.party_names):
+        raise ParameterError(
+            f"tables must be one for each party of the study ({', '.join(study.party_names)}), "
+            f"got {', '.join(table.party for table in tables) or 'none'}"
+        )
+    return by_name

@@ -1,0 +1,149 @@
+"""Messages as bytes and back: typed, versioned, checked before anything is allocated.
+
+Layout: 4 bytes magic "SMW1", 4 bytes header length (little-endian), the header as canonical JSON,
+then the raw bytes of all arrays in the order of the header (little-endian, C order). The header
+names the message type and gives every field; an array field gives its dtype and shape. A decoder
+accepts exactly the fields, dtypes and total length that the type declares, and nothing else.
+"""
+
+import dataclasses
+import functools
+import json
+import math
+import typing
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from splitmeans.errors import ProtocolError
+from splitmeans.wire import messages
+
+MAGIC = b"SMW1"
+MAX_HEADER_BYTES = 64 * 1024
+MAX_MESSAGE_BYTES = 2**33
+MAX_DIMENSIONS = 2
+
+_TYPES: dict[str, type] = {
+    kind.__name__: kind
+    for union in (messages.Message, messages.MembershipMessage)
+    for kind in typing.get_args(union)
+}
+
+
+def encode(message: Any) -> bytes:
+    """Return the bytes of a message."""
+    arrays: list[npt.NDArray[Any]] = []
+    header = _describe(message, arrays)
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return b"".join([MAGIC, len(text).to_bytes(4, "little"), text, *(a.tobytes() for a in arrays)])
+
+
+def decode(data: bytes) -> Any:
+    """Return the message that the bytes describe, or raise `ProtocolError`."""
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise ProtocolError(f"message is larger than {MAX_MESSAGE_BYTES} bytes")
+    if data[:4] != MAGIC:
+        raise ProtocolError("message does not start with the mark of a splitmeans message")
+    header_length = int.from_bytes(data[4:8], "little")
+    if len(data) < 8 or header_length > min(MAX_HEADER_BYTES, len(data) - 8):
+        raise ProtocolError("message header is truncated or too long")
+    try:
+        header = json.loads(data[8 : 8 + header_length])
+    except (ValueError, RecursionError) as problem:
+        raise ProtocolError("message header is not valid JSON") from problem
+    body = memoryview(data)[8 + header_length :]
+    message, rest = _rebuild(header, body)
+    if len(rest):
+        raise ProtocolError(f"message has {len(rest)} bytes too many")
+    return message
+
+
+def _describe(message: Any, arrays: list[npt.NDArray[Any]]) -> dict[str, Any]:
+    kind = type(message).__name__
+    if _TYPES.get(kind) is not type(message):
+        raise ProtocolError(f"{kind} is not a message type")
+    fields: dict[str, Any] = {}
+    for name, hint in _fields(_TYPES[kind]).items():
+        value = getattr(message, name)
+        dtype = _array_dtype(hint)
+        if dtype is not None:
+            array = np.ascontiguousarray(value, dtype=dtype)
+            arrays.append(array)
+            fields[name] = list(array.shape)
+        elif isinstance(value, bytes):
+            fields[name] = value.hex()
+        elif dataclasses.is_dataclass(value):
+            fields[name] = _describe(value, arrays)
+        else:
+            fields[name] = value
+    return {"type": kind, "fields": fields}
+
+
+def _rebuild(header: Any, body: memoryview) -> tuple[Any, memoryview]:
+    if not isinstance(header, dict) or set(header) != {"type", "fields"}:
+        raise ProtocolError("message header must have a type and fields")
+    kind = _TYPES.get(header["type"]) if isinstance(header["type"], str) else None
+    if kind is None:
+        raise ProtocolError("message type is unknown; is the sender a newer version?")
+    hints = _fields(kind)
+    fields = header["fields"]
+    if not isinstance(fields, dict) or set(fields) != set(hints):
+        raise ProtocolError(f"{kind.__name__} must have exactly the fields {', '.join(hints)}")
+    values: dict[str, Any] = {}
+    for name, hint in hints.items():
+        where = f"{kind.__name__}.{name}"
+        values[name], body = _read_field(fields[name], hint, body, where=where)
+    return kind(**values), body
+
+
+def _read_field(value: Any, hint: Any, body: memoryview, *, where: str) -> tuple[Any, memoryview]:
+    dtype = _array_dtype(hint)
+    if dtype is not None:
+        return _read_array(value, dtype, body, where=where)
+    if hint is bytes:
+        return _read_hex(value, where=where), body
+    options = typing.get_args(hint) or (hint,)
+    if any(dataclasses.is_dataclass(option) for option in options):
+        nested, rest = _rebuild(value, body)
+        if not isinstance(nested, options):
+            raise ProtocolError(f"{where} must not be a {type(nested).__name__}")
+        return nested, rest
+    if isinstance(value, bool) or not isinstance(value, options):
+        raise ProtocolError(f"{where} has a value of the wrong type")
+    return value, body
+
+
+def _read_array(
+    shape: Any, dtype: np.dtype[Any], body: memoryview, *, where: str
+) -> tuple[npt.NDArray[Any], memoryview]:
+    is_shape = isinstance(shape, list) and 1 <= len(shape) <= MAX_DIMENSIONS
+    if not is_shape or not all(type(length) is int and length >= 0 for length in shape):
+        raise ProtocolError(f"{where} must have a shape of one or two lengths")
+    size = math.prod(shape) * dtype.itemsize
+    if size > len(body):
+        raise ProtocolError(f"{where} needs {size} bytes, the message has {len(body)} left")
+    array = np.frombuffer(body[:size], dtype=dtype).reshape(shape)
+    return array, body[size:]
+
+
+def _read_hex(value: Any, *, where: str) -> bytes:
+    try:
+        return bytes.fromhex(value)
+    except (TypeError, ValueError) as problem:
+        raise ProtocolError(f"{where} must be hexadecimal text") from problem
+
+
+@functools.cache
+def _fields(kind: type) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    return {item.name: hints[item.name] for item in dataclasses.fields(kind)}
+
+
+def _array_dtype(hint: Any) -> np.dtype[Any] | None:
+    """Return the element type of an array annotation, None for any other annotation."""
+    if typing.get_origin(hint) is not np.ndarray:
+        return None
+    element = typing.get_args(typing.get_args(hint)[1])[0]
+    dtype: np.dtype[Any] = np.dtype(element).newbyteorder("<")
+    return dtype

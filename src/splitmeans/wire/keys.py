@@ -1,0 +1,55 @@
+"""Keys of one run: every party adds a fresh contribution, the server learns nothing.
+
+The run key is HKDF over all contributions, salted with the study's hash; each purpose gets its own
+subkey by label (PRIVACY rule R1), so that no two uses of randomness can ever be the same stream.
+"""
+
+import hmac
+from collections.abc import Mapping
+from hashlib import sha256
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from splitmeans.errors import ProtocolError
+
+CONTRIBUTION_BYTES = 32
+HASH_KEY_BYTES = 16
+
+# The purposes a run key has; nothing else may be derived from it.
+USER_ORDER = "user-order"
+USER_REGISTERS = "user-registers"
+USER_SET = "user-set"
+_LABELS = (USER_ORDER, USER_REGISTERS, USER_SET)
+
+
+def run_key(contributions: Mapping[str, bytes], *, study_hash: str) -> bytes:
+    """Combine the contributions of all parties, by party name, into the key of this run."""
+    for party, secret in contributions.items():
+        if len(secret) != CONTRIBUTION_BYTES:
+            raise ProtocolError(
+                f"key contribution of {party!r} must be {CONTRIBUTION_BYTES} bytes, "
+                f"got {len(secret)}"
+            )
+    # Names are hashed to a fixed width, so that no two sets of contributions share their bytes.
+    material = b"".join(
+        sha256(party.encode()).digest() + contributions[party] for party in sorted(contributions)
+    )
+    return _hkdf(material, salt=bytes.fromhex(study_hash), info=b"splitmeans run key 1", length=32)
+
+
+def subkey(key: bytes, label: str) -> bytes:
+    """Return the 128-bit key for one purpose of a run."""
+    if label not in _LABELS:
+        raise ProtocolError(f"no subkey is defined for {label!r}")
+    info = b"splitmeans subkey 1 " + label.encode()
+    return _hkdf(key, salt=b"", info=info, length=HASH_KEY_BYTES)
+
+
+def keyed_digest(key: bytes, data: bytes) -> bytes:
+    """Return HMAC-SHA256, for values that parties compare without showing them to the server."""
+    return hmac.new(key, data, sha256).digest()
+
+
+def _hkdf(material: bytes, *, salt: bytes, info: bytes, length: int) -> bytes:
+    return HKDF(algorithm=SHA256(), length=length, salt=salt, info=info).derive(material)

@@ -1,0 +1,30 @@
+"""The public names are a promise; this list changes only on purpose."""
+
+import splitmeans
+
+
+def test_public_names() -> None:
+    assert sorted(splitmeans.__all__) == [
+        "Budget",
+        "Column",
+        "DataError",
+        "InsecureSeededNoise",
+        "ParameterError",
+        "PartySpec",
+        "PrivacyError",
+        "PrivacyReport",
+        "ProtocolError",
+        "SketchOptions",
+        "SplitmeansError",
+        "Study",
+        "StudyError",
+        "Synopsis",
+        "VerticalKMeans",
+        "__version__",
+    ]
+
+
+def test_every_public_name_exists_and_has_a_docstring() -> None:
+    for name in splitmeans.__all__:
+        if name != "__version__":
+            assert getattr(splitmeans, name).__doc__, name

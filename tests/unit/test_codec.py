@@ -1,0 +1,141 @@
+import contextlib
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from splitmeans.errors import ProtocolError
+from splitmeans.wire import messages as m
+from splitmeans.wire.codec import MAGIC, decode, encode
+
+EXAMPLES = [
+    m.KeyContribution(secret=bytes(range(32))),
+    m.UserSetDigest(digest=b"\x01" * 32),
+    m.Ready(study_hash="ab" * 32),
+    m.CountRequest(),
+    m.CountRelease(noisy_count=-3),
+    m.RunPlan(n_local_clusters=5, noisy_count=None),
+    m.RunPlan(n_local_clusters=5, noisy_count=20_017),
+    m.PartyRelease(
+        centres=np.array([[1, -2], [3, 4]]),
+        membership=m.SketchMessage(registers=np.array([[12, 13], [14, 65535]], dtype=np.uint16)),
+    ),
+    m.PartyRelease(
+        centres=np.array([[7]]), membership=m.HistogramMessage(noisy_counts=np.array([5, -1]))
+    ),
+    m.PartyRelease(
+        centres=np.array([[7]]),
+        membership=m.RandomisedLabelsMessage(
+            reports=np.array([1, 0], dtype=np.uint8), seeds=np.array([], dtype=np.uint32)
+        ),
+    ),
+    m.PartyRelease(
+        centres=np.array([[7]]),
+        membership=m.PlainLabelsMessage(labels=np.array([1, 0], dtype=np.uint8)),
+    ),
+    m.PublishedResult(
+        nodes=np.array([[1, 2]]), weights=np.array([2.5]), centres=np.array([[0.5, -0.25]])
+    ),
+]
+
+
+def assert_same(one: object, two: object) -> None:
+    assert type(one) is type(two)
+    for name, value in vars(one).items():
+        other = getattr(two, name)
+        if isinstance(value, np.ndarray):
+            assert value.dtype == other.dtype
+            np.testing.assert_array_equal(value, other)
+        elif hasattr(value, "__dataclass_fields__"):
+            assert_same(value, other)
+        else:
+            assert value == other
+
+
+@pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: type(message).__name__)
+def test_round_trip(message: object) -> None:
+    assert_same(message, decode(encode(message)))
+
+
+def test_known_bytes() -> None:
+    """One message byte by byte, so that the format cannot change unnoticed."""
+    header = b'{"fields":{"noisy_count":7},"type":"CountRelease"}'
+    expected = b"SMW1" + len(header).to_bytes(4, "little") + header
+    assert encode(m.CountRelease(noisy_count=7)) == expected
+
+
+def test_arrays_are_little_endian_after_the_header() -> None:
+    data = encode(EXAMPLES[8])
+    assert data.endswith(
+        (7).to_bytes(8, "little")
+        + (5).to_bytes(8, "little")
+        + (-1).to_bytes(8, "little", signed=True)
+    )
+
+
+def test_repr_shows_no_values() -> None:
+    text = repr(m.KeyContribution(secret=b"\xaa" * 32)) + repr(EXAMPLES[7])
+    assert "aa" not in text.replace("<KeyContribution>", "")
+    assert "centres[2, 2]" in text
+
+
+def framed(header: object, body: bytes = b"") -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return MAGIC + len(text).to_bytes(4, "little") + text + body
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "mark of a splitmeans message"),
+        (b"XXXX1234", "mark of a splitmeans message"),
+        (MAGIC, "truncated"),
+        (MAGIC + b"\xff\xff\xff\xff", "truncated"),
+        (framed(b"not json"), "not valid JSON"),
+        (framed([1]), "must have a type and fields"),
+        (framed({"type": "Nothing", "fields": {}}), "unknown"),
+        (framed({"type": ["x"], "fields": {}}), "unknown"),
+        (framed({"type": "CountRelease", "fields": {}}), "exactly the fields noisy_count"),
+        (framed({"type": "CountRelease", "fields": {"noisy_count": "7"}}), "wrong type"),
+        (framed({"type": "CountRelease", "fields": {"noisy_count": True}}), "wrong type"),
+        (framed({"type": "CountRelease", "fields": {"noisy_count": 7}}, b"!"), "bytes too many"),
+        (framed({"type": "KeyContribution", "fields": {"secret": "zz"}}), "hexadecimal"),
+        (framed({"type": "HistogramMessage", "fields": {"noisy_counts": [9]}}), "needs 72 bytes"),
+        (framed({"type": "HistogramMessage", "fields": {"noisy_counts": [-1]}}), "shape"),
+        (framed({"type": "HistogramMessage", "fields": {"noisy_counts": [1, 1, 1]}}), "shape"),
+        (
+            framed(
+                {
+                    "type": "PartyRelease",
+                    "fields": {
+                        "centres": [0, 1],
+                        "membership": {"type": "CountRequest", "fields": {}},
+                    },
+                }
+            ),
+            "must not be a CountRequest",
+        ),
+    ],
+)
+def test_bad_bytes_are_refused(data: bytes, message: str) -> None:
+    with pytest.raises(ProtocolError, match=message):
+        decode(data)
+
+
+def test_only_messages_are_encoded() -> None:
+    with pytest.raises(ProtocolError, match="not a message type"):
+        encode(object())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_corrupt_bytes_never_crash(data: st.DataObject) -> None:
+    """Any change of a valid message is either another valid message or a `ProtocolError`."""
+    original = bytearray(encode(EXAMPLES[7]))
+    position = data.draw(st.integers(0, len(original) - 1))
+    original[position] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(original)))
+    with contextlib.suppress(ProtocolError):
+        decode(bytes(original[:cut]))

@@ -1,0 +1,48 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from splitmeans.errors import ParameterError
+from splitmeans.grid.joint import joint_weights
+
+
+@dataclass
+class Table:
+    """An estimator that returns a fixed array for all parties together."""
+
+    estimate: np.ndarray
+
+    @property
+    def n_local_clusters(self):
+        return self.estimate.shape
+
+    def one(self, party):
+        raise AssertionError("joint weights need no single sizes")
+
+    def joint(self, parties):
+        assert list(parties) == list(range(self.estimate.ndim))
+        return self.estimate
+
+
+def test_estimate_is_projected_onto_the_total():
+    weights = joint_weights(Table(np.array([[3.0, 2.0], [1.0, -9.0]])), total=9)
+    np.testing.assert_allclose(weights, [[4, 3], [2, 0]])
+
+
+def test_without_a_total_the_sum_of_the_estimate_stays():
+    weights = joint_weights(Table(np.array([[3.0, -1.0], [1.0, 2.0]])), total=None)
+    np.testing.assert_allclose(weights, [[3 - 1 / 3, 0], [2 / 3, 5 / 3]])
+
+
+def test_a_negative_sum_gives_zeros():
+    weights = joint_weights(Table(np.array([[-3.0, 1.0]])), total=None)
+    np.testing.assert_array_equal(weights, [[0, 0]])
+
+
+def test_a_grid_that_is_too_large_is_refused_before_it_is_estimated():
+    class Huge(Table):
+        n_local_clusters = (255, 255, 255)
+
+    with pytest.raises(ParameterError, match="at most 10000000 cells, got 16581375"):
+        joint_weights(Huge(np.zeros(1)), total=1)

@@ -1,0 +1,163 @@
+"""The register kernel against a twin with the same stream, and the party's encoding."""
+
+import bisect
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from splitmeans.errors import ParameterError
+from splitmeans.kernels.registers import _below, user_registers
+from splitmeans.kernels.siphash import hash_ids, prf_word
+from splitmeans.membership.sketch.encode import encode
+from splitmeans.membership.sketch.law import PublishedSketch, RegisterLaw
+from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
+
+SMALL = PublishedSketch(epsilon=1.0, delta=0.01, gamma=1.0, repetitions=64)
+
+
+def words_of(n: int, *, seed: int = 0) -> np.ndarray:
+    return InsecureSeededNoise(seed).words(2 * n).reshape(n, 2)
+
+
+def labels_of(n: int, *, k: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, k, n).astype(np.int32)
+
+
+def kernel(words, labels, *, k: int, rows: int, floor: int, gamma: float = 1.0) -> np.ndarray:
+    law = RegisterLaw(gamma=gamma)
+    return user_registers(
+        words,
+        labels,
+        n_clusters=k,
+        repetitions=rows,
+        floor=floor,
+        count_table=law.count_table(repetitions=rows, floor=floor),
+        excess_table=law.value_table,
+    )
+
+
+def twin(words, labels, *, k: int, rows: int, floor: int, gamma: float = 1.0) -> np.ndarray:
+    """The same draws with Python lists, sets and integers."""
+    law = RegisterLaw(gamma=gamma)
+    counts = law.count_table(repetitions=rows, floor=floor).tolist()
+    excesses = law.value_table.tolist()
+    registers = [[floor] * k for _ in range(rows)]
+    for (key0, key1), label in zip(words, labels.tolist(), strict=True):
+
+        def word(counter: int, key0=key0, key1=key1) -> int:
+            with np.errstate(over="ignore"):
+                return int(prf_word(key0, key1, np.uint64(counter)))
+
+        above = bisect.bisect_right(counts, word(0))
+        chosen: set[int] = set()
+        for draw in range(above):
+            last = rows - above + draw
+            row = word(2 * draw + 1) * (last + 1) >> 64
+            row = last if row in chosen else row
+            chosen.add(row)
+            value = floor + 1 + bisect.bisect_right(excesses, word(2 * draw + 2))
+            registers[row][label] = max(registers[row][label], value)
+    return np.array(registers, dtype=np.uint16)
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.1, 0.01])
+@pytest.mark.parametrize("floor", [0, 1, 3, 12])
+@pytest.mark.parametrize(("n", "rows", "k"), [(0, 8, 2), (1, 1, 1), (30, 16, 3), (5, 100, 4)])
+def test_kernel_equals_twin(gamma: float, floor: int, n: int, rows: int, k: int) -> None:
+    words, labels = words_of(n), labels_of(n, k=k)
+    shape = {"k": k, "rows": rows, "floor": floor, "gamma": gamma}
+    registers = kernel(words, labels, **shape)
+    assert registers.dtype == np.uint16
+    np.testing.assert_array_equal(registers, twin(words, labels, **shape))
+
+
+@settings(max_examples=50, deadline=None)
+@given(word=st.integers(0, 2**64 - 1), bound=st.integers(1, 65_536))
+def test_bounded_draw_is_exact(word: int, bound: int) -> None:
+    assert _below(np.uint64(word), np.uint64(bound)) == word * bound >> 64
+
+
+def test_nothing_below_the_floor_and_no_users_means_the_floor() -> None:
+    assert kernel(words_of(500), labels_of(500, k=3), k=3, rows=32, floor=5).min() >= 5
+    empty = kernel(words_of(0), labels_of(0, k=3), k=3, rows=32, floor=5)
+    assert (empty == 5).all()
+
+
+def test_floor_zero_touches_every_row() -> None:
+    assert (kernel(words_of(1), labels_of(1, k=1), k=1, rows=50, floor=0) >= 1).all()
+
+
+def test_batches_combine_by_maximum_and_order_does_not_matter() -> None:
+    words, labels = words_of(400), labels_of(400, k=3)
+    shape = {"k": 3, "rows": 64, "floor": 3}
+    whole = kernel(words, labels, **shape)
+    parts = [kernel(words[part], labels[part], **shape) for part in (slice(150), slice(150, None))]
+    np.testing.assert_array_equal(np.maximum(*parts), whole)
+    order = np.random.default_rng(1).permutation(400)
+    np.testing.assert_array_equal(kernel(words[order], labels[order], **shape), whole)
+
+
+def test_memory_layout_does_not_matter() -> None:
+    words, labels = words_of(100), labels_of(100, k=2)
+    shape = {"k": 2, "rows": 64, "floor": 2}
+    expected = kernel(words, labels, **shape)
+    spread = np.repeat(labels, 2)[::2]
+    np.testing.assert_array_equal(kernel(np.asfortranarray(words), spread, **shape), expected)
+    assert words.flags.writeable
+    assert labels.flags.writeable
+
+
+def test_same_id_has_the_same_values_at_two_parties() -> None:
+    ids = ["ann", "bob", "cem"]
+    shape = {"k": 3, "rows": 256, "floor": 1}
+    one_each = np.array([0, 1, 2], dtype=np.int32)
+    first = kernel(hash_ids(b"k" * 16, pa.array(ids)), one_each, **shape)
+    second = kernel(hash_ids(b"k" * 16, pa.array(ids[::-1])), one_each, **shape)
+    np.testing.assert_array_equal(first, second[:, ::-1])
+    other_key = kernel(hash_ids(b"j" * 16, pa.array(ids)), one_each, **shape)
+    assert (first != other_key).any()
+
+
+def test_encoding_is_the_maximum_of_users_and_phantoms() -> None:
+    words, labels = words_of(300), labels_of(300, k=3)
+    message = encode(
+        SMALL, id_words=words, labels=labels, n_local_clusters=3, noise=InsecureSeededNoise(4)
+    )
+    users = kernel(words, labels, k=3, rows=64, floor=SMALL.floor)
+    table = SMALL.phantom_table.tolist()
+    draws = InsecureSeededNoise(4).words(64 * 3).tolist()
+    phantoms = np.array([1 + bisect.bisect_right(table, word) for word in draws]).reshape(64, 3)
+    np.testing.assert_array_equal(message.registers, np.maximum(users, phantoms))
+    assert message.registers.dtype == np.uint16
+
+
+def test_encoding_stays_between_floor_and_largest() -> None:
+    message = encode(
+        SMALL,
+        id_words=words_of(50),
+        labels=labels_of(50, k=2),
+        n_local_clusters=4,
+        noise=SecureNoise(),
+    )
+    assert message.registers.shape == (64, 4)
+    assert message.registers.min() >= SMALL.floor
+    assert message.registers.max() <= SMALL.largest_register
+
+
+@pytest.mark.parametrize(
+    ("words", "labels", "rule"),
+    [
+        (words_of(3)[:, 0], labels_of(3, k=2), r"id_words must be .* shape \(n, 2\)"),
+        (words_of(3).astype(np.int64), labels_of(3, k=2), "id_words must be 64-bit words"),
+        (words_of(3), labels_of(2, k=2), r"labels must be .* shape \(3,\)"),
+        (words_of(3), labels_of(3, k=2).astype(np.int64), "labels must be 32-bit integers"),
+        (words_of(3), np.array([0, 1, 2], dtype=np.int32), "labels must be between 0 and 1"),
+        (words_of(3), np.array([0, -1, 1], dtype=np.int32), "labels must be between 0 and 1"),
+    ],
+)
+def test_wrong_users_are_refused(words: np.ndarray, labels: np.ndarray, rule: str) -> None:
+    with pytest.raises(ParameterError, match=rule):
+        encode(SMALL, id_words=words, labels=labels, n_local_clusters=2, noise=SecureNoise())

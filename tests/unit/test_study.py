@@ -1,0 +1,336 @@
+"""Study, Column, PartySpec, Budget, SketchOptions: rules, TOML in and out, canonical hash."""
+
+import copy
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from splitmeans.errors import ParameterError, StudyError
+from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
+
+VECTORS = Path(__file__).parent.parent / "vectors" / "study.json"
+
+MAPPING = {
+    "name": "customers",
+    "n_clusters": 3,
+    "budget": {"epsilon": 1.0, "delta": 1e-5},
+    "parties": [
+        {
+            "name": "bank",
+            "columns": [
+                {"name": "income", "low": 0, "high": 9000, "weight": 2.0, "missing": "midpoint"},
+                {"name": "branch", "categories": ["north", "south"]},
+            ],
+        },
+        {
+            "name": "shop",
+            "id_column": "customer",
+            "columns": [{"name": "visits", "low": 0, "high": 30, "missing": 0}],
+        },
+    ],
+}
+
+
+def number(**changes):
+    return Column(**{"name": "x", "low": 0, "high": 1} | changes)
+
+
+def choice(**changes):
+    return Column(**{"name": "c", "categories": ("a", "b")} | changes)
+
+
+def party(name="bank", **changes):
+    return PartySpec(**{"name": name, "columns": (number(),)} | changes)
+
+
+def study(**changes):
+    defaults = {
+        "name": "s",
+        "parties": (party("bank"), party("shop")),
+        "n_clusters": 2,
+        "budget": Budget(epsilon=1.0, delta=1e-5),
+    }
+    return Study(**defaults | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": ""}, "column name must be text"),
+        ({"name": " x"}, "column name must be text without spaces around it, got ' x'"),
+        ({"name": 3}, "column name must be text"),
+        ({"name": "a\nb"}, "at most 200 printable"),
+        ({"name": "x" * 201}, "at most 200 printable"),
+        ({"low": None}, "column 'x' needs low and high"),
+        ({"high": None}, "column 'x' needs low and high"),
+        ({"low": "0"}, "low of column 'x' must be a finite number, got '0'"),
+        ({"high": float("inf")}, "high of column 'x' must be a finite number, got inf"),
+        ({"low": True}, "low of column 'x' must be a finite number, got True"),
+        ({"low": 1}, "must have low < high, got 1 and 1"),
+        ({"low": 2}, "must have low < high, got 2 and 1"),
+        ({"weight": 0}, "weight of column 'x' must be > 0, got 0"),
+        ({"weight": float("nan")}, "weight of column 'x' must be a finite number"),
+        ({"missing": "drop"}, "missing of column 'x' must be 'error', 'midpoint' or a number"),
+        ({"missing": float("nan")}, "missing of column 'x' must be a finite number"),
+        ({"missing": True}, "missing of column 'x' must be a finite number"),
+    ],
+)
+def test_number_column_rules(changes, message):
+    with pytest.raises(StudyError, match=message):
+        number(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"low": 0}, "has categories, so it must not have low or high"),
+        ({"high": 1}, "has categories, so it must not have low or high"),
+        ({"categories": ("a",)}, "must be two or more different names"),
+        ({"categories": ("a", "a")}, "must be two or more different names"),
+        ({"categories": (1, 2)}, "must be text; write numbers in quotes"),
+        ({"missing": 0}, "missing of column 'c' must be 'error' or 'midpoint'"),
+    ],
+)
+def test_categorical_column_rules(changes, message):
+    with pytest.raises(StudyError, match=message):
+        choice(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "bank "}, "party name must be text without spaces around it"),
+        ({"columns": ()}, "party 'bank' must have at least one column"),
+        ({"name": "server"}, "a party must not be named 'server'; choose another name"),
+        ({"columns": (number(), number())}, "party 'bank' lists a column twice"),
+        ({"id_column": "x"}, "must not list its id column among its columns"),
+    ],
+)
+def test_party_rules(changes, message):
+    with pytest.raises(StudyError, match=message):
+        party(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": 0}, "epsilon must be > 0, got 0"),
+        ({"epsilon": float("inf")}, "epsilon must be a finite number, got inf"),
+        ({"delta": 0}, r"delta must be between 0 and 1 \(both excluded\), got 0"),
+        ({"delta": 1}, r"delta must be between 0 and 1 \(both excluded\), got 1"),
+    ],
+)
+def test_budget_rules(changes, message):
+    with pytest.raises(StudyError, match=message):
+        Budget(**{"epsilon": 1.0, "delta": 1e-5} | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"repetitions": 15}, "repetitions must be a whole number >= 16, got 15"),
+        ({"repetitions": 65_537}, "repetitions must be <= 65536, got 65537"),
+        ({"gamma": 0}, "gamma must be > 0, got 0"),
+        ({"gamma": 0.009}, "gamma must be between 0.01 and 3, got 0.009"),
+        ({"gamma": 3.1}, "gamma must be between 0.01 and 3, got 3.1"),
+        ({"estimator": "best"}, "estimator must be one of 'calibrated', 'printed', got 'best'"),
+    ],
+)
+def test_sketch_rules(changes, message):
+    with pytest.raises(StudyError, match=message):
+        SketchOptions(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": ""}, "study name must be text"),
+        ({"parties": (party(),)}, "a study needs at least 2 parties, got 1"),
+        ({"parties": (party(), party())}, "party names must be different"),
+        ({"n_clusters": 1}, "n_clusters must be a whole number >= 2, got 1"),
+        ({"n_clusters": 2.0}, "n_clusters must be a whole number >= 2, got 2.0"),
+        ({"membership": "magic"}, "membership must be one of .*, got 'magic'"),
+        ({"local": "magic"}, "local must be one of .*, got 'magic'"),
+        ({"grid": "magic"}, "grid must be one of .*, got 'magic'"),
+        ({"accounting": "magic"}, "accounting must be one of .*, got 'magic'"),
+        ({"n_local_clusters": 1}, "n_local_clusters must be a whole number >= 2, got 1"),
+        ({"n_local_clusters": "two"}, "n_local_clusters must be a whole number >= 2, got 'two'"),
+    ],
+)
+def test_study_rules(changes, message):
+    with pytest.raises(StudyError, match=message):
+        study(**changes)
+
+
+def test_study_error_is_a_parameter_error_and_a_value_error():
+    assert issubclass(StudyError, ParameterError)
+    assert issubclass(StudyError, ValueError)
+
+
+def test_party_is_found_by_name():
+    assert study().party("shop").name == "shop"
+    assert study().party_names == ("bank", "shop")
+    with pytest.raises(StudyError, match="has no party 'tax'; its parties are bank, shop"):
+        study().party("tax")
+
+
+def test_lists_become_tuples_so_that_studies_are_values():
+    made = party(columns=[choice(categories=["a", "b"])])
+    assert made.columns == (choice(),)
+    assert hash(study(parties=[made, party("shop")])) == hash(study(parties=(made, party("shop"))))
+
+
+def test_toml_round_trip(tmp_path):
+    original = Study.from_mapping(MAPPING)
+    again = Study.from_toml(original.to_toml())
+    assert again == original
+    assert again.hash == original.hash
+    path = tmp_path / "study.toml"
+    path.write_text(original.to_toml(), encoding="utf-8")
+    assert Study.read(path) == original
+
+
+def test_toml_leaves_out_what_does_not_apply():
+    bank = Study.from_mapping(MAPPING).to_mapping()["parties"][0]
+    income, branch = bank["columns"]
+    assert "categories" not in income
+    assert "low" not in branch
+    assert "high" not in branch
+
+
+def test_read_errors_name_the_file(tmp_path):
+    path = tmp_path / "study.toml"
+    with pytest.raises(StudyError, match=r"study\.toml: cannot be read \(No such file"):
+        Study.read(path)
+    path.write_text("name = ", encoding="utf-8")
+    with pytest.raises(StudyError, match=r"study\.toml: study is not valid TOML"):
+        Study.read(path)
+    path.write_bytes(b'name = "\xff"')
+    with pytest.raises(StudyError, match=r"study\.toml: .*utf-8"):
+        Study.read(path)
+
+
+def changed(*path, to):
+    mapping = copy.deepcopy(MAPPING)
+    place = mapping
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to
+    return mapping
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (("colour",), "study has an unknown key 'colour'; known keys are name, parties"),
+        (("budget", "colour"), r"study\.budget has an unknown key 'colour'; known keys are eps"),
+        (("sketch",), r"study\.sketch must be a table of keys and values"),
+        (("parties", 1, "colour"), r"study\.parties\[1\] has an unknown key 'colour'"),
+        (
+            ("parties", 0, "columns", 1, "colour"),
+            r"study\.parties\[0\]\.columns\[1\] has an unknown key 'colour'",
+        ),
+        (("budget",), r"study\.budget must be a table of keys and values"),
+        (("parties",), r"study\.parties must be a list of tables \(\[\[parties\]\]\)"),
+        (("parties", 0), r"study\.parties\[0\] must be a table of keys and values"),
+        (("parties", 0, "columns"), r"study\.parties\[0\]\.columns must be a list of tables"),
+        (("parties", 0, "columns", 1, "categories"), r"categories must be a list of names"),
+    ],
+)
+def test_unknown_keys_and_wrong_shapes_are_refused(path, message):
+    with pytest.raises(StudyError, match=message):
+        Study.from_mapping(changed(*path, to="red"))
+
+
+def test_unknown_sketch_key_is_refused():
+    with pytest.raises(StudyError, match=r"study\.sketch has an unknown key 'rows'"):
+        Study.from_mapping(changed("sketch", to={"rows": 3}))
+
+
+@pytest.mark.parametrize("key", ["name", "parties", "n_clusters", "budget"])
+def test_required_keys(key):
+    mapping = {name: value for name, value in MAPPING.items() if name != key}
+    with pytest.raises(StudyError, match=f"study must have the key '{key}'"):
+        Study.from_mapping(mapping)
+
+
+def test_a_study_must_be_a_table():
+    with pytest.raises(StudyError, match="study must be a table"):
+        Study.from_mapping([])
+
+
+def test_hash_does_not_see_how_a_number_is_written_or_keys_are_ordered():
+    base = Study.from_mapping(MAPPING).hash
+    assert Study.from_mapping(changed("parties", 0, "columns", 0, "low", to=0.0)).hash == base
+    assert Study.from_mapping(changed("parties", 0, "columns", 0, "low", to=-0.0)).hash == base
+    assert Study.from_mapping(changed("budget", "epsilon", to=1)).hash == base
+    assert Study.from_mapping(dict(reversed(MAPPING.items()))).hash == base
+    assert Study.from_mapping(changed("local", to="auto")).hash == base  # a default, spelled out
+
+
+def other_value(item, value):
+    """Return a valid value that differs from `value`, for the field of this name."""
+    others = {
+        "name": "other",
+        "n_clusters": 4,
+        "membership": "ldp",
+        "local": "plain",
+        "n_local_clusters": 6,
+        "grid": "joint",
+        "sketch": SketchOptions(gamma=0.5),
+        "budget": Budget(epsilon=2.0, delta=1e-5),
+        "parties": tuple(reversed(value)) if item == "parties" else None,
+        "columns": tuple(reversed(value)) if item == "columns" else None,
+        "id_column": "user",
+        "low": -7.0,
+        "high": 12_345.0,
+        "weight": 0.5,
+        "categories": ("south", "north"),
+        "missing": "midpoint" if value == "error" else "error",
+        "epsilon": 0.3,
+        "delta": 1e-6,
+        "repetitions": 1024,
+        "gamma": 0.5,
+        "estimator": "printed",
+    }
+    return others[item]
+
+
+def every_change(value):
+    """Yield copies of a study (or a part of one) with exactly one field changed."""
+    for item in dataclasses.fields(value):
+        old = getattr(value, item.name)
+        # Only one kind of accounting exists; bounds exist only on number columns and so on.
+        if item.name == "accounting" or old is None or old == ():
+            continue
+        new = other_value(item.name, old)
+        if new != old:
+            yield dataclasses.replace(value, **{item.name: new})
+        if dataclasses.is_dataclass(old):
+            for part in every_change(old):
+                yield dataclasses.replace(value, **{item.name: part})
+        if isinstance(old, tuple) and dataclasses.is_dataclass(old[0]):
+            for position, part in enumerate(old):
+                for new_part in every_change(part):
+                    parts = (*old[:position], new_part, *old[position + 1 :])
+                    yield dataclasses.replace(value, **{item.name: parts})
+
+
+def test_any_changed_field_changes_the_hash():
+    original = Study.from_mapping(MAPPING)
+    variants = list(every_change(original))
+    hashes = {variant.hash for variant in variants}
+    assert original.hash not in hashes
+    assert len(hashes) == len(set(variants))
+    assert len(variants) >= 25
+
+
+def test_committed_vector():
+    vectors = json.loads(VECTORS.read_text(encoding="utf-8"))
+    for vector in vectors:
+        canonical = b"splitmeans study 1\n" + vector["canonical"].encode("utf-8")
+        assert hashlib.sha256(canonical).hexdigest() == vector["hash"]
+        assert Study.from_toml(vector["toml"]).hash == vector["hash"], vector["what"]
