@@ -46,7 +46,3 @@ def main() -> None:
     except SplitmeansError as problem:
         err.print(f"error: {problem}", style="bold red", markup=False)
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()
