@@ -10,7 +10,7 @@ import splitmeans
 ROOT = Path(splitmeans.__file__).parent
 
 # Modules that handle raw rows.
-RAW = ("splitmeans.party", "splitmeans.local", "splitmeans.labels")
+RAW = ("splitmeans.party", "splitmeans.labels")
 # Modules that run at the server, or that the server's modules build on.
 SERVER_SIDE = ("server", "grid", "wire")
 

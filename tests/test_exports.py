@@ -8,6 +8,7 @@ def test_public_names() -> None:
         "Budget",
         "Column",
         "DataError",
+        "DecoyOptions",
         "InsecureSeededNoise",
         "ParameterError",
         "PartySpec",

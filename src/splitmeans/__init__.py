@@ -15,7 +15,7 @@ from splitmeans.errors import (
     SplitmeansError,
     StudyError,
 )
-from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
+from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
 
 if TYPE_CHECKING:
     from splitmeans.estimator import VerticalKMeans
@@ -27,6 +27,7 @@ __all__ = [
     "Budget",
     "Column",
     "DataError",
+    "DecoyOptions",
     "InsecureSeededNoise",
     "ParameterError",
     "PartySpec",

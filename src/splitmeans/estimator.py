@@ -19,7 +19,7 @@ from splitmeans.evaluation import assign_labels, normalised_loss
 from splitmeans.party.table import PartyTable, prepare_table
 from splitmeans.pooling import pooled_rows
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
+from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
 
 
 class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -29,15 +29,18 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         n_clusters: Number of segments, k.
         epsilon: Total privacy loss of one user, over all parties and releases.
         delta: Probability with which that bound may fail; below one over the number of users.
-        membership: How parties tell which user is in which cluster: "sketch-paper", "ldp",
-            "independent" or "exact" (not private).
-        local: Local clustering: "auto", "dplsf", "dplloyd" or "plain" (not private).
+        membership: How parties tell which user is in which cluster: "decoy", "sketch",
+            "sketch-paper", "ldp", "independent" or "exact" (not private).
+        local: Local clustering: "auto", "tree-lloyd", "dplsf", "dplloyd" or "plain" (not private).
         n_local_clusters: Clusters per party, k', or "auto".
-        accounting: How costs are added up: "paper".
+        accounting: "tight" composes exact privacy losses, "paper" adds costs up as published.
         bounds: Public bounds of the columns: one (low, high) for all, or one entry per party, each
             a (low, high) whose ends are numbers or one number per column.
-        grid: How cell weights are found: "auto", "joint" or "pairs-paper".
+        grid: How cell weights are found: "auto", "joint", "pairs", "pairs-paper" or "many".
+        user_sets: "equal", or "partial" if some users are at some parties only (give ids then).
+        expected_users: A public rough number of users; sets defaults, has no effect on privacy.
         sketch: Parameters of the sketch methods; None takes the paper's.
+        decoy: Parameters of the decoy join; None takes the defaults.
         noise: Source of privacy noise; None takes the operating system's.
         random_state: Seeds what is not privacy noise.
 
@@ -55,13 +58,16 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         *,
         epsilon: float = 1.0,
         delta: float = 1e-5,
-        membership: str = "sketch-paper",
+        membership: str = "decoy",
         local: str = "auto",
         n_local_clusters: int | str = "auto",
-        accounting: str = "paper",
+        accounting: str = "tight",
         bounds: Any = (-1, 1),
         grid: str = "auto",
+        user_sets: str = "equal",
+        expected_users: int = 10_000,
         sketch: SketchOptions | None = None,
+        decoy: DecoyOptions | None = None,
         noise: NoiseSource | None = None,
         random_state: Any = None,
     ) -> None:
@@ -74,7 +80,10 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.accounting = accounting
         self.bounds = bounds
         self.grid = grid
+        self.user_sets = user_sets
+        self.expected_users = expected_users
         self.sketch = sketch
+        self.decoy = decoy
         self.noise = noise
         self.random_state = random_state
 
@@ -152,7 +161,10 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             n_local_clusters=self.n_local_clusters,
             grid=self.grid,
             accounting=self.accounting,
+            user_sets=self.user_sets,
+            expected_users=self.expected_users,
             sketch=self.sketch or SketchOptions(),
+            decoy=self.decoy or DecoyOptions(),
         )
 
 

@@ -1,58 +1,108 @@
 """The plan of a run: a study with everything settled that is public before the first release.
 
-Server and parties each compute the plan themselves from the study and the noisy user count; a plan
-that another participant proposes is compared, never believed.
+Server and parties each compute the plan themselves from the study and, where a method needs it, the
+noisy user count; a plan that another participant proposes is compared, never believed.
 """
 
+import functools
+import hashlib
+import itertools
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from splitmeans.errors import ParameterError
-from splitmeans.membership.law import MembershipLaw, membership_law
-from splitmeans.membership.sketch.auto_clusters import paper_local_clusters
-from splitmeans.privacy.split import Shares, paper_split
+from splitmeans.features import bounds_of, features_of
+from splitmeans.local import make_local
+from splitmeans.local.mechanism import LocalClustering
+from splitmeans.local_clusters import default_local_clusters
+from splitmeans.membership.decoy.law import collusion_law
+from splitmeans.membership.law import MembershipLaw, published_law, tight_law
+from splitmeans.membership.ldp.law import RandomisedLabels
+from splitmeans.privacy.calibrate import calibrate
+from splitmeans.privacy.events import ComposedEvent, Event, LaplaceEvent
+from splitmeans.privacy.split import paper_split, tight_split
 from splitmeans.study import Study
 
 # A dense grid beyond this many cells no longer fits comfortably in memory.
 MAX_CELLS = 10_000_000
 
-# Labels travel as single bytes.
-MAX_LOCAL_CLUSTERS = 255
+# Labels travel as single bytes, and one value means "absent".
+MAX_LOCAL_CLUSTERS = 250
+
+# Positions of parties that share one membership release under keys of its own.
+Group: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A study with its budget shares, number of local clusters and membership law."""
+    """Everything public about a run.
+
+    Attributes:
+        study: What was agreed.
+        noisy_count: The released number of users, where the method needs it.
+        n_local_clusters: k' of each party.
+        groups: Which parties share a membership release; empty where each party has its own.
+        local: The local clustering of each party.
+        membership: The law of the membership releases.
+        count_scale: Scale of the Laplace noise on the user count, where it is released.
+        grid_method: How cell weights of all parties are found.
+    """
 
     study: Study
-    shares: Shares
     noisy_count: int | None
-    n_local_clusters: int
+    n_local_clusters: tuple[int, ...]
+    groups: tuple[Group, ...]
+    local: tuple[LocalClustering, ...]
     membership: MembershipLaw
+    count_scale: float | None
+    grid_method: str
 
     @property
-    def local_method(self) -> str:
-        """The local algorithm that "auto" stands for: as private as the membership method."""
-        if self.study.local != "auto":
-            return self.study.local
-        return "plain" if self.study.membership == "exact" else "dplsf"
+    def fingerprint(self) -> str:
+        """Hash of every parameter of every release."""
+        parts = (self.study.hash, self.groups, self.grid_method, self.local, self.membership)
+        parameters = repr((*parts, self.n_local_clusters, self.count_scale))
+        return hashlib.sha256(parameters.encode()).hexdigest()
 
     @property
-    def grid_method(self) -> str:
-        """The grid method that "auto" stands for: the paper's choice for each method."""
-        if self.study.grid != "auto":
-            return self.study.grid
-        fits_pairs = self.study.membership in ("sketch-paper", "ldp")
-        return "pairs-paper" if fits_pairs and len(self.study.parties) > 2 else "joint"
+    def sample_rate(self) -> float:
+        """Share of users in a decoy message, from public quantities."""
+        return min(1.0, self.study.decoy.max_users / self.study.expected_users)
+
+    @property
+    def collusion_laws(self) -> tuple[RandomisedLabels | None, ...]:
+        """For each party the randomiser its users' labels pass against collusion, if any."""
+        epsilon = self.study.decoy.collusion_epsilon
+        if epsilon is None or self.study.membership != "decoy":
+            return (None,) * len(self.study.parties)
+        return tuple(collusion_law(epsilon, n_local_clusters=k) for k in self.n_local_clusters)
+
+    @property
+    def count_event(self) -> Event | None:
+        """What releasing the user count costs."""
+        if self.count_scale is None:
+            return None
+        return LaplaceEvent(noise_multiplier=self.count_scale, single_count=True)
+
+    @property
+    def membership_event(self) -> Event:
+        """What the membership releases cost: per party, or for all parties together in groups."""
+        if not self.groups:
+            return self.membership.event
+        return ComposedEvent(parts=(self.membership.event,) * len(self.groups))
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All events of the run, in order."""
+        count = () if self.count_event is None else (self.count_event,)
+        local = tuple(mechanism.event for mechanism in self.local)
+        n_memberships = 1 if self.groups else len(self.study.parties)
+        return (*count, *local, *(self.membership_event,) * n_memberships)
 
 
 def needs_count(study: Study) -> bool:
     """Whether the server must know the noisy number of users to read the memberships."""
     return study.membership in ("sketch-paper", "independent")
-
-
-def shares_of(study: Study) -> Shares:
-    """Return the budget of every release of the study."""
-    return paper_split(study.budget, n_parties=len(study.parties), needs_count=needs_count(study))
 
 
 def counting_party(study: Study) -> str:
@@ -64,47 +114,137 @@ def counting_party(study: Study) -> str:
     return study.parties[0].name
 
 
-def make_plan(study: Study, *, noisy_count: int | None) -> Plan:
-    """Settle the plan of a run; `noisy_count` is None where the method needs no count."""
-    shares = shares_of(study)
-    n_local_clusters = _local_clusters(study, shares, noisy_count)
-    _check_grid_size(study, n_local_clusters)
-    law = membership_law(study, shares, n_local_clusters=n_local_clusters)
+@functools.lru_cache(maxsize=64)
+def make_plan(study: Study, *, noisy_count: int | None = None) -> Plan:
+    """Settle the plan of a run.
+
+    Without a noisy count, a study that needs one gets a plan from its expected number of users; its
+    noise is that of the run, its k' may differ.
+    """
+    users = study.expected_users if noisy_count is None else max(noisy_count, 1)
+    clusters = _local_clusters(study, users)
+    grid_method = _grid_method(study, clusters)
+    groups = _groups(study, grid_method)
+    _check_grid_size(study, clusters, grid_method)
+    build = functools.partial(
+        _plan_at,
+        study,
+        noisy_count=noisy_count,
+        n_local_clusters=clusters,
+        groups=groups,
+        grid_method=grid_method,
+    )
+    if study.accounting == "paper":
+        return build(scale=None)
+    private = study.membership != "exact" and study.local != "plain"
+    # Without privacy anywhere there is nothing to calibrate to.
+    scale = calibrate(lambda at: build(scale=at).events, study.budget) if private else 1.0
+    return build(scale=scale)
+
+
+def _plan_at(
+    study: Study,
+    *,
+    scale: float | None,
+    noisy_count: int | None,
+    n_local_clusters: tuple[int, ...],
+    groups: tuple[Group, ...],
+    grid_method: str,
+) -> Plan:
+    """Build the plan at one overall precision; None takes the paper's division of the budget."""
+    bounds = [bounds_of(features_of(party)) for party in study.parties]
+    with_count = needs_count(study)
+    if scale is None:
+        shares = paper_split(
+            study.budget, n_parties=len(study.parties), needs_count=with_count
+        )
+        local_cost: dict[str, float] = {"epsilon": shares.local_epsilon}
+        count_scale = 1 / shares.count_epsilon if with_count else None
+        membership = published_law(study, shares, n_local_clusters=max(n_local_clusters))
+    else:
+        n_releases = len(groups) or len(study.parties)
+        precisions = tight_split(
+            study, n_groups=n_releases, needs_count=with_count, scale=scale
+        )
+        local_cost = {"mu": precisions.local}
+        count_scale = 1 / precisions.count if with_count else None
+        membership = tight_law(
+            study, precisions, n_local_clusters=max(n_local_clusters), n_groups=n_releases
+        )
+    local = tuple(
+        make_local(
+            _local_method(study, len(limits)), n_clusters=clusters, bounds=limits, **local_cost
+        )
+        for limits, clusters in zip(bounds, n_local_clusters, strict=True)
+    )
     return Plan(
         study=study,
-        shares=shares,
         noisy_count=noisy_count,
         n_local_clusters=n_local_clusters,
-        membership=law,
+        groups=groups,
+        local=local,
+        membership=membership,
+        count_scale=count_scale,
+        grid_method=grid_method,
     )
 
 
-def _local_clusters(study: Study, shares: Shares, noisy_count: int | None) -> int:
-    if study.n_local_clusters != "auto":
-        return int(study.n_local_clusters)
-    if study.membership != "sketch-paper" or noisy_count is None:
-        # The paper takes k' = k for its baselines.
-        return study.n_clusters
-    return paper_local_clusters(
-        noisy_count=noisy_count,
-        n_clusters=study.n_clusters,
-        n_parties=len(study.parties),
-        repetitions=study.sketch.repetitions,
-        epsilon=shares.membership_epsilon,
-        delta=shares.membership_delta,
-    )
+def _local_clusters(study: Study, users: int) -> tuple[int, ...]:
+    chosen = study.n_local_clusters
+    k = default_local_clusters(study, users) if chosen == "auto" else int(chosen)
+    return (k,) * len(study.parties)
 
 
-def _check_grid_size(study: Study, n_local_clusters: int) -> None:
-    n_cells = n_local_clusters ** len(study.parties)
-    if n_cells < study.n_clusters:
+def _local_method(study: Study, n_columns: int) -> str:
+    """The local algorithm that "auto" stands for: as private as the membership method."""
+    if study.local != "auto":
+        return study.local
+    if study.membership == "exact":
+        return "plain"
+    return "dplsf" if study.accounting == "paper" else "tree-lloyd"
+
+
+def _grid_method(study: Study, n_local_clusters: tuple[int, ...]) -> str:
+    """The grid method that "auto" stands for."""
+    if study.grid != "auto":
+        return study.grid
+    n_parties = len(study.parties)
+    if n_parties == 2 or study.membership in ("independent", "exact"):
+        return "joint"
+    if study.user_sets == "partial":
+        return "joint"
+    if study.membership in ("sketch-paper", "ldp"):
+        return "pairs-paper"
+    return "pairs" if _cells(n_local_clusters) <= MAX_CELLS else "many"
+
+
+def _groups(study: Study, grid_method: str) -> tuple[Group, ...]:
+    everyone = tuple(range(len(study.parties)))
+    if study.membership not in ("decoy", "sketch"):
+        return ()
+    if grid_method == "joint":
+        return (everyone,)
+    return tuple(itertools.combinations(everyone, 2))
+
+
+def _cells(n_local_clusters: tuple[int, ...]) -> int:
+    cells = 1
+    for k in n_local_clusters:
+        cells *= k
+    return cells
+
+
+def _check_grid_size(study: Study, n_local_clusters: tuple[int, ...], grid_method: str) -> None:
+    cells, k = _cells(n_local_clusters), max(n_local_clusters)
+    where = f"n_local_clusters={k} at {len(study.parties)} parties gives {cells} grid cells"
+    if cells < study.n_clusters:
         raise ParameterError(
-            f"n_local_clusters={n_local_clusters} at {len(study.parties)} parties gives {n_cells} "
-            f"grid cells, fewer than n_clusters={study.n_clusters}; raise n_local_clusters"
+            f"{where}, fewer than n_clusters={study.n_clusters}; raise n_local_clusters"
         )
-    if n_cells > MAX_CELLS or n_local_clusters > MAX_LOCAL_CLUSTERS:
+    if cells > MAX_CELLS and grid_method != "many":
         raise ParameterError(
-            f"n_local_clusters={n_local_clusters} at {len(study.parties)} parties gives {n_cells} "
-            f"grid cells, more than {MAX_CELLS}; lower n_local_clusters (at most "
-            f"{MAX_LOCAL_CLUSTERS})"
+            f"{where}, more than the {MAX_CELLS} that grid={grid_method!r} can hold; lower "
+            "n_local_clusters or take membership='decoy' with grid='many'"
         )
+    if k > MAX_LOCAL_CLUSTERS:
+        raise ParameterError(f"n_local_clusters must be <= {MAX_LOCAL_CLUSTERS}, got {k}")

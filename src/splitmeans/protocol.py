@@ -23,7 +23,6 @@ from splitmeans.party.table import PartyTable
 from splitmeans.plan import Plan
 from splitmeans.privacy.noise import NoiseSource, SecureNoise
 from splitmeans.privacy.statement import PrivacyReport
-from splitmeans.releases import releases_of
 from splitmeans.server import node as server_node
 from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
@@ -72,6 +71,7 @@ def run(
     # Each participant has randomness of its own, as it would on its own machine.
     party_noise = {name: noise.spawn(f"party {name}") for name in study.party_names}
     party_rng = dict(zip(study.party_names, rng.spawn(len(by_name)), strict=True))
+    server_noise = noise.spawn("server")
 
     server = server_node.start(study)
     parties: dict[str, party_node.PartyState] = {}
@@ -91,7 +91,7 @@ def run(
         arrived = Envelope(sender=envelope.sender, receiver=envelope.receiver, message=decode(data))
         name = envelope.receiver
         if name == SERVER:
-            server, sent = server_node.step(server, arrived, rng=rng)
+            server, sent = server_node.step(server, arrived, noise=server_noise, rng=rng)
         else:
             parties[name], sent = party_node.step(
                 parties[name], arrived, noise=party_noise[name], rng=party_rng[name]
@@ -100,9 +100,7 @@ def run(
 
     if not isinstance(server, server_node.Done):
         raise ProtocolError(f"the run stopped with the server in state {type(server).__name__}")
-    report = PrivacyReport(
-        study=study, releases=releases_of(server.plan), secure_noise=noise.secure
-    )
+    report = PrivacyReport(plan=server.plan, secure_noise=noise.secure)
     return RunResult(server=server, privacy=report, traffic=traffic)
 
 

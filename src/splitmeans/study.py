@@ -5,9 +5,6 @@ wanted, which methods run, and what they may cost. Its canonical hash is what pe
 what every message of a run is bound to, so two parties with equal hashes run the same protocol.
 """
 
-import dataclasses
-import hashlib
-import json
 import math
 import tomllib
 import unicodedata
@@ -18,14 +15,20 @@ from typing import Any
 
 import tomli_w
 
-from splitmeans import _validate
+from splitmeans import _plain, _validate
 from splitmeans.errors import StudyError
 
-MEMBERSHIP_METHODS = ("sketch-paper", "ldp", "independent", "exact")
-LOCAL_METHODS = ("auto", "dplsf", "dplloyd", "plain")
-GRID_METHODS = ("auto", "joint", "pairs-paper")
-ACCOUNTING_METHODS = ("paper",)
+MEMBERSHIP_METHODS = ("decoy", "sketch", "sketch-paper", "ldp", "independent", "exact")
+LOCAL_METHODS = ("auto", "tree-lloyd", "dplsf", "dplloyd", "plain")
+GRID_METHODS = ("auto", "joint", "pairs", "pairs-paper", "many")
+ACCOUNTING_METHODS = ("tight", "paper")
 SKETCH_ESTIMATORS = ("calibrated", "printed")
+USER_SETS = ("equal", "partial")
+
+# Methods with a proof of their own; the paper's way of adding costs up does not apply to them.
+_TIGHT_ONLY = ("decoy", "sketch")
+# Methods that can tell users who are at some parties only.
+_PARTIAL_OVERLAP = ("decoy", "sketch")
 
 # Within these limits a weight is far above a grid step and squared distances fit 63 bits.
 MIN_WEIGHT, MAX_WEIGHT = 0.001, 100
@@ -146,41 +149,89 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class SketchOptions:
-    """Public parameters of the sketch methods (the paper's M and gamma, and how to read them).
+    """Public parameters of the sketch methods.
 
-    `estimator` "calibrated" is the bias-corrected harmonic mean of (1+gamma)^register that the
-    authors' code uses; "printed" is the formula in the paper's text.
+    Attributes:
+        repetitions: Rows of the sketch, the paper's M.
+        gamma: Base of the registers minus one; smaller is finer. None takes the paper's 1 for
+            "sketch-paper", and 0.1 for "sketch", where finer registers cost next to nothing.
+        estimator: For "sketch-paper": "calibrated" is the bias-corrected harmonic mean of
+            (1+gamma)^register that the authors' code uses, "printed" the formula in the text.
     """
 
     repetitions: int = 4096
-    gamma: float = 1.0
+    gamma: float | None = None
     estimator: str = "calibrated"
 
     def __post_init__(self) -> None:
         _validate.at_least(16, error=StudyError, repetitions=self.repetitions)
-        _validate.positive(error=StudyError, gamma=self.gamma)
         if self.repetitions > 65_536:
             raise StudyError(f"repetitions must be <= 65536, got {self.repetitions}")
-        if not 0.01 <= self.gamma <= 3:
-            raise StudyError(f"gamma must be between 0.01 and 3, got {self.gamma!r}")
         _validate.one_of(SKETCH_ESTIMATORS, error=StudyError, estimator=self.estimator)
-        _to_builtin(self, repetitions=int, gamma=float)
+        _to_builtin(self, repetitions=int)
+        if self.gamma is not None:
+            _validate.finite(error=StudyError, gamma=self.gamma)
+            if not 0.01 <= self.gamma <= 3:
+                raise StudyError(f"gamma must be between 0.01 and 3, got {self.gamma!r}")
+            _to_builtin(self, gamma=float)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoyOptions:
+    """Public parameters of the decoy join.
+
+    Attributes:
+        max_users: Above this expected number of users a secret sample of about this size is sent.
+        collusion_epsilon: If set, every user's label passes a randomiser of this epsilon, which
+            protects it should a party and the server collude; costs accuracy.
+    """
+
+    max_users: int = 20_000_000
+    collusion_epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        _validate.at_least(1000, error=StudyError, max_users=self.max_users)
+        _to_builtin(self, max_users=int)
+        if self.collusion_epsilon is not None:
+            _validate.positive(error=StudyError, collusion_epsilon=self.collusion_epsilon)
+            _to_builtin(self, collusion_epsilon=float)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """Everything public about one joint clustering; see the module text."""
+    """Everything public about one joint clustering; see the module text.
+
+    Attributes:
+        name: What people call the study.
+        parties: Who takes part, in the order that centres and weights use.
+        n_clusters: Number of segments wanted, k.
+        budget: What the run may cost a user.
+        membership: How parties tell which user is in which of their clusters.
+        local: How a party clusters its own columns.
+        n_local_clusters: Clusters per party, k', or "auto".
+        grid: How cell weights of all parties are found.
+        accounting: "tight" composes exact privacy losses; "paper" adds costs up as published.
+        user_sets: "equal" if every party holds the same users (checked before anything is sent),
+            "partial" if some users are at some parties only.
+        expected_users: A public rough number of users. It sets defaults such as k' and has no
+            influence on privacy; a wrong value costs accuracy.
+        sketch: Parameters of the sketch methods.
+        decoy: Parameters of the decoy join.
+    """
 
     name: str
     parties: tuple[PartySpec, ...]
     n_clusters: int
     budget: Budget
-    membership: str = "sketch-paper"
+    membership: str = "decoy"
     local: str = "auto"
     n_local_clusters: int | str = "auto"
     grid: str = "auto"
-    accounting: str = "paper"
+    accounting: str = "tight"
+    user_sets: str = "equal"
+    expected_users: int = 10_000
     sketch: SketchOptions = field(default_factory=SketchOptions)
+    decoy: DecoyOptions = field(default_factory=DecoyOptions)
 
     def __post_init__(self) -> None:
         _check_name("study name", self.name)
@@ -198,12 +249,55 @@ class Study:
         if self.n_local_clusters != "auto":
             _validate.at_least(2, error=StudyError, n_local_clusters=self.n_local_clusters)
             _to_builtin(self, n_local_clusters=int)
-        _to_builtin(self, n_clusters=int)
+        _validate.one_of(USER_SETS, error=StudyError, user_sets=self.user_sets)
+        _validate.at_least(1, error=StudyError, expected_users=self.expected_users)
+        _to_builtin(self, n_clusters=int, expected_users=int)
+        self._check_combination()
+
+    def _check_combination(self) -> None:
+        """Refuse methods that have no proof, or no meaning, together."""
+        if self.membership in _TIGHT_ONLY and self.accounting != "tight":
+            raise StudyError(f"membership={self.membership!r} needs accounting='tight'")
+        if self.membership == "sketch-paper" and self.accounting != "paper":
+            raise StudyError(
+                "membership='sketch-paper' has only the published accounting: set "
+                "accounting='paper', or take membership='sketch', whose bound is proved"
+            )
+        if self.local == "tree-lloyd" and self.accounting != "tight":
+            raise StudyError("local='tree-lloyd' needs accounting='tight'")
+        if self.user_sets == "partial" and self.membership not in _PARTIAL_OVERLAP:
+            raise StudyError(
+                f"membership={self.membership!r} needs the same users at every party; for "
+                "user_sets='partial' take membership='decoy' or 'sketch'"
+            )
+        if len(self.parties) > 2:
+            self._check_many_parties()
+
+    def _check_many_parties(self) -> None:
+        if self.membership == "sketch" and self.grid in ("joint", "pairs-paper"):
+            raise StudyError(
+                f"membership='sketch' is decoded in pairs of parties; grid={self.grid!r} is for "
+                "two parties or for other methods: take grid='auto', 'pairs' or 'many'"
+            )
+        # A pair's cells hold the users of that pair, not those of all parties.
+        in_pairs = self.membership == "sketch" or self.grid not in ("auto", "joint")
+        if self.user_sets == "partial" and in_pairs:
+            raise StudyError(
+                "user_sets='partial' with more than two parties needs membership='decoy' and "
+                "grid='auto' or 'joint'"
+            )
 
     @property
     def party_names(self) -> tuple[str, ...]:
         """Names of the parties, in the order that centres and weights use."""
         return tuple(party.name for party in self.parties)
+
+    @property
+    def gamma(self) -> float:
+        """The register base minus one that this study's sketch method uses."""
+        if self.sketch.gamma is not None:
+            return self.sketch.gamma
+        return 0.1 if self.membership == "sketch" else 1.0
 
     def party(self, name: str) -> PartySpec:
         """Return the party of this name."""
@@ -215,14 +309,13 @@ class Study:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the study as plain values, in the shape of `study.toml`."""
-        mapping: dict[str, Any] = _without_empty(dataclasses.asdict(self))
+        mapping: dict[str, Any] = _plain.to_plain(self)
         return mapping
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> "Study":
         """Build and check a study from plain values; unknown keys are refused."""
-        study: Study = _build(cls, mapping, where="study")
-        return study
+        return _plain.build(cls, mapping, where="study", tables=_TABLES, lists=_LISTS)
 
     def to_toml(self) -> str:
         """Return the study as the text of a `study.toml`."""
@@ -249,78 +342,13 @@ class Study:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the canonical form, in hex.
-
-        The canonical form is JSON with sorted keys, no spaces, shortest round-trip floats, and
-        whole-number floats written as integers, so that `low = 0` and `low = 0.0` agree.
-        """
-        canonical = json.dumps(
-            _canonical_numbers(self.to_mapping()),
-            sort_keys=True,
-            separators=(",", ":"),
-            ensure_ascii=False,
-            allow_nan=False,
-        )
-        return hashlib.sha256(_HASH_PREFIX + canonical.encode("utf-8")).hexdigest()
+        """SHA-256 of the canonical form (`_plain.canonical_hash`), in hex."""
+        return _plain.canonical_hash(self.to_mapping(), prefix=_HASH_PREFIX)
 
 
-# How the nested tables of study.toml map to classes; anything else is a plain value.
-_TABLES: dict[str, type] = {"budget": Budget, "sketch": SketchOptions}
-_TABLE_LISTS: dict[str, type] = {"parties": PartySpec, "columns": Column}
-
-
-def _build(cls: type, mapping: Any, *, where: str) -> Any:
-    if not isinstance(mapping, Mapping):
-        raise StudyError(f"{where} must be a table of keys and values")
-    fields = {item.name: item for item in dataclasses.fields(cls)}
-    for key in mapping:
-        if key not in fields:
-            known = ", ".join(fields)
-            raise StudyError(f"{where} has an unknown key {key!r}; known keys are {known}")
-    for name, item in fields.items():
-        required = item.default is dataclasses.MISSING and (
-            item.default_factory is dataclasses.MISSING
-        )
-        if required and name not in mapping:
-            raise StudyError(f"{where} must have the key {name!r}")
-    return cls(**{key: _build_value(key, value, where=where) for key, value in mapping.items()})
-
-
-def _build_value(key: str, value: Any, *, where: str) -> Any:
-    if key in _TABLES:
-        return _build(_TABLES[key], value, where=f"{where}.{key}")
-    if key in _TABLE_LISTS:
-        if not isinstance(value, list | tuple):
-            raise StudyError(f"{where}.{key} must be a list of tables ([[{key}]])")
-        return tuple(
-            _build(_TABLE_LISTS[key], item, where=f"{where}.{key}[{position}]")
-            for position, item in enumerate(value)
-        )
-    if key == "categories":
-        if not isinstance(value, list | tuple):
-            raise StudyError(f"{where}.categories must be a list of names")
-        return tuple(value)
-    return value
-
-
-def _without_empty(value: Any) -> Any:
-    """Drop what a study file leaves out: no bounds on a categorical column and the like."""
-    if isinstance(value, dict):
-        kept = {key: _without_empty(item) for key, item in value.items()}
-        return {key: item for key, item in kept.items() if item is not None and item != []}
-    if isinstance(value, list | tuple):
-        return [_without_empty(item) for item in value]
-    return value
-
-
-def _canonical_numbers(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _canonical_numbers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_canonical_numbers(item) for item in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
+# The nested tables of study.toml.
+_TABLES: dict[str, type] = {"budget": Budget, "sketch": SketchOptions, "decoy": DecoyOptions}
+_LISTS: dict[str, type] = {"parties": PartySpec, "columns": Column}
 
 
 def _to_builtin(value: Any, **kinds: Callable[[Any], Any]) -> None:

@@ -9,7 +9,13 @@ import pytest
 from splitmeans.errors import ParameterError
 from splitmeans.local import METHODS, make_local
 from splitmeans.local.lsh_tree import LshTree
-from splitmeans.privacy.events import ComposedEvent, GaussianEvent, LaplaceEvent, NonPrivateEvent
+from splitmeans.privacy.events import (
+    ComposedEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    NonPrivateEvent,
+    PureEvent,
+)
 from splitmeans.privacy.noise import InsecureSeededNoise
 
 UNIT = 2**20
@@ -27,7 +33,17 @@ def _named(method):
     return lambda **parameters: make_local(method, **parameters)
 
 
-ALGORITHMS = {method: _named(method) for method in METHODS} | {"gaussian tree": _gaussian_tree}
+def _tight(method):
+    return lambda *, epsilon, **parameters: make_local(method, mu=epsilon, **parameters)
+
+
+PUBLISHED = [method for method in METHODS if method != "tree-lloyd"]
+ALGORITHMS = (
+    {method: _named(method) for method in PUBLISHED}
+    | {"gaussian tree": _gaussian_tree}
+    | {f"tight {method}": _tight(method) for method in METHODS if method != "plain"}
+)
+TIGHT = [name for name in ALGORITHMS if name.startswith("tight")]
 PRIVATE = [name for name in ALGORITHMS if name != "plain"]
 
 
@@ -135,6 +151,8 @@ def basic_composition(event):
             return 1 / multiplier, 0.0
         case GaussianEvent(noise_multiplier=multiplier, delta=delta):
             return dp_accounting.get_epsilon_gaussian(multiplier, delta), delta
+        case PureEvent(epsilon=epsilon):
+            return epsilon, 0.0
         case NonPrivateEvent():
             return math.inf, 1.0
         case ComposedEvent(parts=parts):
@@ -143,7 +161,7 @@ def basic_composition(event):
     raise AssertionError(f"unexpected event {event}")
 
 
-@pytest.mark.parametrize("name", PRIVATE)
+@pytest.mark.parametrize("name", [name for name in PRIVATE if name not in TIGHT])
 @pytest.mark.parametrize("epsilon", [0.01, 0.245, 0.25, 1.0, 1.3, 20.0])
 @pytest.mark.parametrize("bounds", [(UNIT,), (UNIT,) * 8, (UNIT, 741_455, 3 * UNIT)])
 def test_event_costs_epsilon_and_never_more(name, epsilon, bounds):
@@ -153,6 +171,36 @@ def test_event_costs_epsilon_and_never_more(name, epsilon, bounds):
     # Rounding scales up loses next to nothing: 1/1024 on count scales of one or more.
     assert cost >= 0.998 * epsilon
     assert delta == (DELTA if name == "gaussian tree" else 0.0)
+
+
+def mu_of(event):
+    """Return the Gaussian privacy of an event; pure costs count as if they were Gaussian."""
+    match event:
+        case LaplaceEvent(noise_multiplier=multiplier):
+            return 1 / multiplier
+        case PureEvent(epsilon=epsilon):
+            return epsilon
+        case GaussianEvent(noise_multiplier=multiplier):
+            return 1 / multiplier
+        case ComposedEvent(parts=parts) if all(isinstance(part, GaussianEvent) for part in parts):
+            return math.hypot(*(mu_of(part) for part in parts))
+        case ComposedEvent(parts=parts):
+            return sum(mu_of(part) for part in parts)
+    raise AssertionError(f"unexpected event {event}")
+
+
+def slack_of(event):
+    return sum(getattr(part, "slack", 0.0) for part in event.parts)
+
+
+@pytest.mark.parametrize("name", TIGHT)
+@pytest.mark.parametrize("mu", [0.01, 0.03, 0.245, 1.0, 8.0])
+@pytest.mark.parametrize("bounds", [(UNIT,), (UNIT,) * 8, (UNIT, 741_455, 3 * UNIT)])
+def test_tight_event_costs_mu_and_never_more(name, mu, bounds):
+    algorithm = ALGORITHMS[name](n_clusters=5, bounds=bounds, epsilon=mu)
+    assert 0.998 * mu <= mu_of(algorithm.event) <= mu
+    # Slack goes into delta; with scales of 2^17 units and more it is far below any delta in use.
+    assert slack_of(algorithm.event) < 1e-8
 
 
 def test_plain_has_no_finite_cost():
@@ -177,5 +225,17 @@ def test_wrong_columns_are_refused(make):
 
 
 def test_an_unknown_method_is_refused():
-    with pytest.raises(ParameterError, match="method must be one of 'dplsf', 'dplloyd', 'plain'"):
-        make_local("auto", n_clusters=2, bounds=(UNIT,), epsilon=1.0)
+    with pytest.raises(ParameterError, match="method must be one of 'tree-lloyd', 'dplsf'"):
+        make_local("kmeans", n_clusters=2, bounds=(UNIT,), epsilon=1.0)
+
+
+def test_exactly_one_of_epsilon_and_mu_is_given():
+    with pytest.raises(ParameterError, match="one of epsilon and mu must be given, got None"):
+        make_local("dplsf", n_clusters=2, bounds=(UNIT,))
+    with pytest.raises(ParameterError, match=r"must be given, got 1\.0 and 2\.0"):
+        make_local("dplsf", n_clusters=2, bounds=(UNIT,), epsilon=1.0, mu=2.0)
+
+
+def test_tree_lloyd_has_no_published_form():
+    with pytest.raises(ParameterError, match="use tight accounting"):
+        make_local("tree-lloyd", n_clusters=2, bounds=(UNIT,), epsilon=1.0)

@@ -70,8 +70,8 @@ def test_scales_by_hand():
 def test_every_number_of_iterations_stays_within_epsilon(epsilon, bounds, n_clusters):
     lloyd = DpLloyd(n_clusters=n_clusters, bounds=tuple(bounds), epsilon=epsilon)
     size, iterations_event = lloyd.event.parts
-    assert size == LaplaceEvent(noise_multiplier=lloyd.size_scale)
-    stated = 1 / iterations_event.noise_multiplier
+    assert size == LaplaceEvent(noise_multiplier=lloyd.size_scale, single_count=True)
+    stated = iterations_event.epsilon
     assert 1 / lloyd.size_scale + stated <= epsilon
     for iterations in range(2, 8):
         count_scale, sum_scales = lloyd.iteration_scales(iterations)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.local.lsh_tree import Leaf, LshTree, grow, min_points, sim_hash
+from splitmeans.local.lsh_tree import GaussianTree, Leaf, LshTree, grow, min_points, sim_hash
 from splitmeans.privacy.events import GaussianEvent, LaplaceEvent
 
 UNIT = 2**20
@@ -151,7 +151,7 @@ def test_laplace_event_lists_every_level_and_the_sums():
     tree = LshTree(n_clusters=3, bounds=(UNIT, UNIT, UNIT // 2), epsilon=1.3, depth=4)
     *levels, sums = tree.event.parts
     # 0.26 / 5 per level: 19.23..., rounded up to 19692/1024.
-    assert levels == [LaplaceEvent(noise_multiplier=19_693 / 1024)] * 5
+    assert levels == [LaplaceEvent(noise_multiplier=19_693 / 1024, single_count=True)] * 5
     assert sums == LaplaceEvent(noise_multiplier=2_520_616 / 2_621_440)
 
 
@@ -169,7 +169,9 @@ def test_gaussian_scale_is_just_enough(epsilon, delta):
     multiplier = tree.sum_scale / 2**21
     assert gaussian_delta(multiplier, 0.8 * epsilon) <= delta
     assert gaussian_delta(multiplier * 0.9999, 0.8 * epsilon) > delta
-    assert tree.event.parts[-1] == GaussianEvent(noise_multiplier=multiplier, delta=delta)
+    slack = 4 * 4.2 / tree.sum_scale**2
+    expected = GaussianEvent(noise_multiplier=multiplier, slack=slack, delta=delta)
+    assert tree.event.parts[-1] == expected
     assert tree.low_noise_points == math.floor(20 * multiplier)
 
 
@@ -238,7 +240,43 @@ def test_wrong_parameters_are_refused(change, message):
         LshTree(**{"n_clusters": 2, "bounds": (UNIT,), "epsilon": 1.0} | change)
 
 
-def test_an_epsilon_that_the_gaussian_proof_cannot_cover_is_refused():
-    tree = LshTree(n_clusters=2, bounds=(UNIT,), epsilon=1e-9, delta=1e-5, sums="gaussian")
-    with pytest.raises(ParameterError, match="too small for Gaussian noise"):
-        _ = tree.sum_scale
+def test_gaussian_counts_are_drawn_in_fine_units():
+    # A root of 12 rows with noise of +3 units of 2^20, then -3 and +2 rows for its children:
+    # "0" 8 - 3 = 5 is a leaf, "1" 4 + 2 = 6 branches into "10" 0 and "11" 4. Noise is rounded.
+    noise = ScriptedNoise(script=[3 * UNIT, -3 * UNIT, UNIT + UNIT // 2 + 1])
+    leaves = grow(
+        bits_of(TWELVE),
+        count_scale=7.0,
+        low_noise_points=2,
+        n_clusters=1,
+        noise=noise,
+        law="gaussian",
+    )
+    assert {leaf.prefix: leaf.noisy_count for leaf in leaves} == {"0": 5, "11": 4}
+    assert noise.asked[:2] == [("gaussian", 7.0, 1), ("gaussian", 7.0, 2)]
+
+
+def test_gaussian_tree_scales_by_hand():
+    tree = GaussianTree(n_clusters=3, bounds=(UNIT,) * 4, mu=0.5, depth=8, sum_share=0.64)
+    # Counts: 0.5 sqrt(0.36 / 9) = 0.1 per level; sums: 0.5 * 0.8 = 0.4 for an L2 norm of 2.
+    assert tree.count_scale == pytest.approx(10 * UNIT, abs=1)
+    assert tree.sum_scale == pytest.approx(5 * UNIT, abs=1)
+    assert tree.low_noise_points == 50
+    *levels, sums = tree.event.parts
+    assert len(levels) == 9
+    assert levels[0].noise_multiplier == pytest.approx(10, rel=1e-6)
+    assert levels[0].slack == pytest.approx(4.2 / (10 * UNIT) ** 2, rel=1e-6)
+    assert sums.noise_multiplier == pytest.approx(2.5, rel=1e-6)
+    assert sums.slack == pytest.approx(4 * 4.2 / (5 * UNIT) ** 2, rel=1e-6)
+
+
+def test_gaussian_tree_draws_counts_first_and_sums_last():
+    tree = GaussianTree(n_clusters=2, bounds=(UNIT, UNIT), mu=1.0)
+    rows = np.random.default_rng(0).integers(-UNIT, UNIT, (4000, 2))
+    noise = ScriptedNoise()
+    centres = tree.release(rows, noise=noise, rng=np.random.default_rng(1))
+    *counts, sums = noise.asked
+    assert counts[0] == ("gaussian", tree.count_scale, 1)
+    assert all(call[:2] == ("gaussian", tree.count_scale) for call in counts)
+    assert sums[:2] == ("gaussian", tree.sum_scale)
+    assert centres.shape == (2, 2)

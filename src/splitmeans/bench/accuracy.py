@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -38,8 +39,7 @@ Method = Callable[[Case], Outcome]
 
 
 def _central(case: Case) -> Outcome:
-    centres = baselines.central_kmeans(case.pooled, case.n_clusters, random_state=case.seed)
-    return Outcome(scaled_centres=centres)
+    return Outcome(scaled_centres=case.central_centres[:, case.order])
 
 
 def _central_dplsf(case: Case) -> Outcome:
@@ -74,6 +74,7 @@ def _federated(**parameters: object) -> Method:
             case.n_clusters,
             epsilon=case.epsilon,
             delta=case.delta,
+            expected_users=case.expected_users,
             noise=InsecureSeededNoise(case.seed),
             random_state=case.seed,
             **parameters,  # type: ignore[arg-type]
@@ -81,14 +82,14 @@ def _federated(**parameters: object) -> Method:
         done = model.result_.server
         centres = [done.releases[name].centres for name in model.study_.party_names]
         labels = [nearest(rows, c) for rows, c in zip(case.grid_blocks, centres, strict=True)]
-        k = done.plan.n_local_clusters
-        truth = true_cell_weights(labels, (k,) * len(labels))
+        weights = done.weights
+        truth = true_cell_weights(labels, done.plan.n_local_clusters)
         sent = [model.result_.bytes_from(name) for name in model.study_.party_names]
         return Outcome(
             scaled_centres=done.clustering.scaled_centres,
-            weight_error=weight_error(done.weights, truth),
+            weight_error=None if weights is None else weight_error(weights, truth),
             bytes_per_party=float(np.mean(sent)),
-            n_local_clusters=k,
+            n_local_clusters=max(done.plan.n_local_clusters),
         )
 
     return method
@@ -98,11 +99,15 @@ METHODS: dict[str, Method] = {
     "central": _central,
     "central-dplsf": _central_dplsf,
     "vertical-plain": _vertical_plain,
-    "sketch-paper": _federated(membership="sketch-paper"),
-    "sketch-paper-basic": _federated(membership="sketch-paper", grid="joint"),
-    "independent": _federated(membership="independent"),
-    "ldp": _federated(membership="ldp"),
-    "dplsf-exact-weights": _federated(membership="exact", local="dplsf"),
+    "decoy": _federated(membership="decoy"),
+    "sketch": _federated(membership="sketch"),
+    "sketch-paper": _federated(membership="sketch-paper", accounting="paper"),
+    "sketch-paper-basic": _federated(
+        membership="sketch-paper", accounting="paper", grid="joint"
+    ),
+    "independent": _federated(membership="independent", accounting="paper"),
+    "ldp": _federated(membership="ldp", accounting="paper"),
+    "dplsf-exact-weights": _federated(membership="exact", accounting="paper", local="dplsf"),
 }
 
 
@@ -115,19 +120,35 @@ def run(
     seeds: int,
     n: int = 20_000,
     workers: int = 2,
+    data_dir: Path | None = None,
 ) -> Iterator[Score]:
     """Run every combination and yield scores as they finish."""
-    jobs = list(itertools.product([data], methods, epsilons, parties, range(seeds), [n]))
+    # Cases with the same data stand together, so that a worker finds its central centres once.
+    jobs = [
+        (data, method, epsilon, count, seed, n, data_dir)
+        for seed, count, epsilon, method in itertools.product(
+            range(seeds), parties, epsilons, methods
+        )
+    ]
     with ProcessPoolExecutor(max_workers=workers) as pool:
         futures = [pool.submit(score, *job) for job in jobs]
         for future in as_completed(futures):
             yield future.result()
 
 
-def score(data: str, method: str, epsilon: float, n_parties: int, seed: int, n: int) -> Score:
+def score(
+    data: str,
+    method: str,
+    epsilon: float,
+    n_parties: int,
+    seed: int,
+    n: int,
+    data_dir: Path | None = None,
+) -> Score:
     """Run one method on one case and measure it."""
-    case = make_case(data, epsilon=epsilon, n_parties=n_parties, seed=seed, n=n)
-    central_loss = normalised_loss(case.pooled, _central(case).scaled_centres)
+    case = make_case(
+        data, epsilon=epsilon, n_parties=n_parties, seed=seed, n=n, data_dir=data_dir
+    )
     started = time.perf_counter()
     outcome = METHODS[method](case)
     seconds = time.perf_counter() - started
@@ -139,7 +160,7 @@ def score(data: str, method: str, epsilon: float, n_parties: int, seed: int, n: 
         n_parties=n_parties,
         seed=seed,
         loss=loss,
-        loss_ratio=loss / central_loss,
+        loss_ratio=loss / case.central_loss,
         v_measure=v_measure(case.labels, assign_labels(case.pooled, outcome.scaled_centres)),
         weight_error=outcome.weight_error,
         bytes_per_party=outcome.bytes_per_party,

@@ -17,7 +17,7 @@ from splitmeans.errors import ParameterError
 app = typer.Typer(help="Compare methods by accuracy.", no_args_is_help=True)
 
 _PAPER_METHODS = (
-    "central,vertical-plain,central-dplsf,sketch-paper,sketch-paper-basic,independent,ldp,"
+    "central,vertical-plain,central-dplsf,decoy,sketch,sketch-paper,sketch-paper-basic,independent,ldp,"
     "dplsf-exact-weights"
 )
 
@@ -29,12 +29,17 @@ def _bench() -> None:
 
 @app.command()
 def accuracy(
-    data: Annotated[str, typer.Option(help="Data set: mixed-gaussian.")] = "mixed-gaussian",
+    data: Annotated[
+        str, typer.Option(help="Data set: mixed-gaussian, letter, taxi or loan.")
+    ] = "mixed-gaussian",
     methods: Annotated[str, typer.Option(help="Methods, separated by commas.")] = _PAPER_METHODS,
     eps: Annotated[str, typer.Option(help="Values of epsilon, separated by commas.")] = "1,4",
     parties: Annotated[str, typer.Option(help="Numbers of parties, separated by commas.")] = "2,4",
     seeds: Annotated[int, typer.Option(help="Seeds per case.", min=1)] = 10,
     users: Annotated[int, typer.Option(help="Number of users.", min=100)] = 20_000,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder with letter.parquet, taxi.parquet, loan.parquet.")
+    ] = None,
     workers: Annotated[int, typer.Option(help="Processes.", min=1)] = 2,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all scores here.")] = None,
 ) -> None:
@@ -43,7 +48,7 @@ def accuracy(
     Example: splitmeans bench accuracy --eps 1,4 --parties 2,4 --seeds 10 --json scores.json
     """
     from splitmeans.bench import accuracy as bench
-    from splitmeans.bench.cases import DATA_SETS
+    from splitmeans.bench.data import DATA_SETS
 
     names = _listed("methods", methods, tuple(bench.METHODS))
     _listed("data", data, DATA_SETS)
@@ -60,6 +65,7 @@ def accuracy(
             seeds=seeds,
             n=users,
             workers=workers,
+            data_dir=data_dir,
         ):
             scores.append(score)
             progress.advance(task)

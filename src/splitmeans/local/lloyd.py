@@ -22,7 +22,7 @@ from splitmeans.local.mechanism import (
     laplace_scale,
     to_grid,
 )
-from splitmeans.privacy.events import ComposedEvent, LaplaceEvent
+from splitmeans.privacy.events import ComposedEvent, LaplaceEvent, PureEvent
 from splitmeans.privacy.noise import NoiseSource
 
 # Share of epsilon for the number of rows; it only steers the number of iterations.
@@ -73,13 +73,12 @@ class DpLloyd:
         """The number of rows, then all iterations as one release.
 
         How many iterations run depends on a noisy value, so no fixed list of events describes
-        them. In every case the ratios sensitivity / scale add up to at most `iterations_epsilon`:
-        one Laplace release of that cost stands for all of them.
+        them. In every case the ratios sensitivity / scale add up to at most `iterations_epsilon`.
         """
         return ComposedEvent(
             parts=(
-                LaplaceEvent(noise_multiplier=self.size_scale),
-                LaplaceEvent(noise_multiplier=1 / self.iterations_epsilon),
+                LaplaceEvent(noise_multiplier=self.size_scale, single_count=True),
+                PureEvent(epsilon=self.iterations_epsilon),
             )
         )
 

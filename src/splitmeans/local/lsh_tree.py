@@ -4,10 +4,11 @@ The paper, section 3.5 and appendix "DPLSF Details", after Google's open-source 
 Random hyperplanes through the origin give every row a bit string. A prefix tree grows from the
 root as long as noisy counts are large; leaves release a noisy sum, and weighted k-means on the
 leaf means gives the centres. The published form for one party alone uses Laplace sums; the form
-for pooled data, which the paper compares with, uses Gaussian sums.
+for pooled data, which the paper compares with, uses Gaussian sums. Under tight accounting counts
+and sums are both Gaussian.
 
 What the tree looks like is decided by noisy counts alone. A user is in one node per level, so
-every level is one Laplace release of sensitivity 1; children of a branching node are released
+every level is one noisy histogram of sensitivity 1; children of a branching node are released
 whether or not any row is in them (PRIVACY.md, R14).
 """
 
@@ -18,19 +19,22 @@ import numpy as np
 import numpy.typing as npt
 
 from splitmeans import _validate
-from splitmeans._types import IntArray
+from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
 from splitmeans.grid.weighted_kmeans import weighted_kmeans
 from splitmeans.local.mechanism import (
     COUNT_DENOMINATOR,
+    COUNT_UNITS,
     check_public,
     clip_rows,
+    gaussian_event,
     gaussian_scale,
     l2_sensitivity,
     laplace_scale,
+    mu_scale,
     to_grid,
 )
-from splitmeans.privacy.events import ComposedEvent, GaussianEvent, LaplaceEvent
+from splitmeans.privacy.events import ComposedEvent, LaplaceEvent
 from splitmeans.privacy.noise import NoiseSource
 
 # A node is branched at this many times the smallest count that a node may have.
@@ -90,8 +94,7 @@ class LshTree:
             _validate.open_unit(delta=self.delta)
         elif self.delta is not None:
             raise ParameterError(f"delta must be None with Laplace sums, got {self.delta!r}")
-        if sum(self.bounds) >= _MAX_L1:
-            raise ParameterError(f"bounds must add up to less than 2^38, got {sum(self.bounds)}")
+        _check_hash_range(self.bounds)
 
     @property
     def count_scale(self) -> float:
@@ -121,10 +124,15 @@ class LshTree:
     @property
     def event(self) -> ComposedEvent:
         """One count release per level, then the leaf sums."""
-        levels = (LaplaceEvent(noise_multiplier=self.count_scale),) * (self.depth + 1)
+        level = LaplaceEvent(noise_multiplier=self.count_scale, single_count=True)
+        levels = (level,) * (self.depth + 1)
         if self.delta is not None:
-            multiplier = self.sum_scale / l2_sensitivity(self.bounds)
-            gaussian = GaussianEvent(noise_multiplier=multiplier, delta=self.delta)
+            gaussian = gaussian_event(
+                self.sum_scale,
+                sensitivity=l2_sensitivity(self.bounds),
+                coordinates=len(self.bounds),
+                delta=self.delta,
+            )
             return ComposedEvent(parts=(*levels, gaussian))
         laplace = LaplaceEvent(noise_multiplier=self.sum_scale / sum(self.bounds))
         return ComposedEvent(parts=(*levels, laplace))
@@ -134,25 +142,16 @@ class LshTree:
     ) -> IntArray:
         """Return the centres, shape (k', d); see `LocalClustering`."""
         rows = clip_rows(raw_rows, self.bounds)
-        normals = np.rint(rng.standard_normal((self.depth, len(self.bounds))) * _NORMAL_UNITS)
         leaves = grow(
-            sim_hash(rows, normals.astype(np.int64)),
+            sim_hash(rows, random_normals(self.depth, self.bounds, rng=rng)),
             count_scale=self.count_scale,
             low_noise_points=self.low_noise_points,
             n_clusters=self.n_clusters,
             noise=noise,
         )
         noisy_sums = self.leaf_sums(rows, leaves, noise=noise)
-        noisy_counts = np.array([leaf.noisy_count for leaf in leaves], dtype=np.float64)
-        # Only a root that is the sole leaf can have a count below one.
-        noisy_means = noisy_sums / np.maximum(noisy_counts, 1)[:, np.newaxis]
-        limits = np.array(self.bounds, dtype=np.float64)
-        centres = weighted_kmeans(
-            np.clip(noisy_means, -limits, limits),
-            noisy_counts,
-            n_clusters=self.n_clusters,
-            rng=rng,
-        )
+        noisy_means, noisy_counts = leaf_means(leaves, noisy_sums, bounds=self.bounds)
+        centres = weighted_kmeans(noisy_means, noisy_counts, n_clusters=self.n_clusters, rng=rng)
         return to_grid(centres, self.bounds)
 
     def leaf_sums(self, raw_rows: IntArray, leaves: list[Leaf], *, noise: NoiseSource) -> IntArray:
@@ -161,9 +160,114 @@ class LshTree:
         Guarantee: one noisy vector sum; leaves share no rows, so a row is in one sum only. The rows
         must be clipped to `bounds` already.
         """
-        raw_sums = np.array([raw_rows[leaf.raw_members].sum(axis=0) for leaf in leaves])
+        raw_sums = exact_sums(raw_rows, leaves)
         draw = noise.gaussian if self.sums == "gaussian" else noise.laplace
         return raw_sums + draw(self.sum_scale, raw_sums.size).reshape(raw_sums.shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianTree:
+    """The same tree under tight accounting: Gaussian noise on every level's counts and on sums.
+
+    Guarantee: for adding or removing one row, mu-Gaussian privacy. A row is in one node per level,
+    so a level's counts have L2 sensitivity 1 and all `depth` + 1 levels together take
+    (1 - sum_share) mu^2; a row is in at most one leaf, so the sums have L2 sensitivity
+    sqrt(sum(bounds^2)) and take sum_share mu^2.
+
+    Attributes:
+        n_clusters: Number of centres, k'.
+        bounds: Largest grid integer of each column.
+        mu: Cost of one release.
+        depth: Number of hash bits, and of levels below the root.
+        sum_share: Share of mu^2 for the leaf sums.
+    """
+
+    n_clusters: int
+    bounds: tuple[int, ...]
+    mu: float
+    depth: int = 20
+    sum_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_public(n_clusters=self.n_clusters, bounds=self.bounds)
+        _validate.positive(mu=self.mu)
+        _validate.at_least(1, depth=self.depth)
+        _validate.open_unit(sum_share=self.sum_share)
+        _check_hash_range(self.bounds)
+
+    @property
+    def count_scale(self) -> int:
+        """Scale of the Gaussian noise on every node's count, in 1/COUNT_UNITS of a row."""
+        per_level = self.mu * math.sqrt((1 - self.sum_share) / (self.depth + 1))
+        return mu_scale(COUNT_UNITS, mu=per_level)
+
+    @property
+    def sum_scale(self) -> int:
+        """Scale of the noise on every coordinate of a leaf's sum, in grid units."""
+        return mu_scale(l2_sensitivity(self.bounds), mu=self.mu * math.sqrt(self.sum_share))
+
+    @property
+    def low_noise_points(self) -> int:
+        """Number of rows in a leaf above which the noise on its mean is small."""
+        sigma = self.sum_scale / l2_sensitivity(self.bounds)
+        return math.floor(LOW_NOISE_FACTOR * math.sqrt(len(self.bounds)) * sigma)
+
+    @property
+    def event(self) -> ComposedEvent:
+        """One count release per level, then the leaf sums."""
+        level = gaussian_event(self.count_scale, sensitivity=COUNT_UNITS, coordinates=1)
+        sums = gaussian_event(
+            self.sum_scale,
+            sensitivity=l2_sensitivity(self.bounds),
+            coordinates=len(self.bounds),
+        )
+        return ComposedEvent(parts=(*(level,) * (self.depth + 1), sums))
+
+    def release(
+        self, raw_rows: IntArray, *, noise: NoiseSource, rng: np.random.Generator
+    ) -> IntArray:
+        """Return the centres, shape (k', d); see `LocalClustering`."""
+        rows = clip_rows(raw_rows, self.bounds)
+        leaves = grow(
+            sim_hash(rows, random_normals(self.depth, self.bounds, rng=rng)),
+            count_scale=self.count_scale,
+            low_noise_points=self.low_noise_points,
+            n_clusters=self.n_clusters,
+            noise=noise,
+            law="gaussian",
+        )
+        raw_sums = exact_sums(rows, leaves)
+        errors = noise.gaussian(self.sum_scale, raw_sums.size).reshape(raw_sums.shape)
+        noisy_means, noisy_counts = leaf_means(leaves, raw_sums + errors, bounds=self.bounds)
+        centres = weighted_kmeans(noisy_means, noisy_counts, n_clusters=self.n_clusters, rng=rng)
+        return to_grid(centres, self.bounds)
+
+
+def random_normals(depth: int, bounds: tuple[int, ...], *, rng: np.random.Generator) -> IntArray:
+    """Return whole-numbered normals of random hyperplanes, shape (depth, d)."""
+    drawn = rng.standard_normal((depth, len(bounds))) * _NORMAL_UNITS
+    return np.asarray(np.rint(drawn), dtype=np.int64)
+
+
+def exact_sums(raw_rows: IntArray, leaves: list[Leaf]) -> IntArray:
+    """Return the sum of each leaf's rows, shape (leaves, d)."""
+    return np.array([raw_rows[leaf.raw_members].sum(axis=0) for leaf in leaves])
+
+
+def leaf_means(
+    leaves: list[Leaf], noisy_sums: IntArray, *, bounds: tuple[int, ...]
+) -> tuple[FloatArray, FloatArray]:
+    """Return the noisy means of leaves inside the bounds, shape (leaves, d), and their counts."""
+    noisy_counts = np.array([leaf.noisy_count for leaf in leaves], dtype=np.float64)
+    # Only a root that is the sole leaf can have a count below one.
+    noisy_means = noisy_sums / np.maximum(noisy_counts, 1)[:, np.newaxis]
+    limits = np.array(bounds, dtype=np.float64)
+    return np.clip(noisy_means, -limits, limits), noisy_counts
+
+
+def _check_hash_range(bounds: tuple[int, ...]) -> None:
+    if sum(bounds) >= _MAX_L1:
+        raise ParameterError(f"bounds must add up to less than 2^38, got {sum(bounds)}")
 
 
 def sim_hash(raw_rows: IntArray, normals: IntArray) -> npt.NDArray[np.bool_]:
@@ -189,30 +293,32 @@ def grow(
     low_noise_points: int,
     n_clusters: int,
     noise: NoiseSource,
+    law: str = "laplace",
 ) -> list[Leaf]:
     """Grow the tree and return its leaves, from the root downwards.
 
     A node with a noisy count of at least 3 theta is branched at its next bit. A child below theta
     is dropped with its rows; a node that is not branched, or loses both children, is a leaf.
 
-    Guarantee: releases counts only, one Laplace release of sensitivity 1 per level.
+    Guarantee: releases counts only, one noisy histogram of sensitivity 1 per level.
 
     Args:
         raw_bits: Hash bits, shape (depth, n).
-        count_scale: Laplace scale on each node's count.
+        count_scale: Scale of the noise on each node's count.
         low_noise_points: Upper limit of theta.
         n_clusters: Number of centres wanted, k'.
         noise: Hides the users.
+        law: "laplace", or "gaussian" with `count_scale` in 1/COUNT_UNITS of a row.
     """
     n_rows = raw_bits.shape[1]
-    noisy_root_count = n_rows + int(noise.laplace(count_scale, 1)[0])
+    noisy_root_count = n_rows + int(_count_errors(law, count_scale, 1, noise=noise)[0])
     theta = min_points(noisy_root_count, low_noise_points=low_noise_points, n_clusters=n_clusters)
     level = [Leaf(prefix="", noisy_count=noisy_root_count, raw_members=np.arange(n_rows))]
     leaves: list[Leaf] = []
     for bits in raw_bits:
         branching = [node for node in level if node.noisy_count >= BRANCH_FACTOR * theta]
         leaves += [node for node in level if node.noisy_count < BRANCH_FACTOR * theta]
-        errors = noise.laplace(count_scale, 2 * len(branching)).reshape(-1, 2)
+        errors = _count_errors(law, count_scale, 2 * len(branching), noise=noise).reshape(-1, 2)
         level = []
         for node, (error_0, error_1) in zip(branching, errors.tolist(), strict=True):
             children = [
@@ -223,6 +329,13 @@ def grow(
             level += children
             leaves += [] if children else [node]
     return leaves + level
+
+
+def _count_errors(law: str, scale: float, size: int, *, noise: NoiseSource) -> IntArray:
+    """Draw count noise in whole rows; rounding a noisy count is post-processing."""
+    if law == "laplace":
+        return noise.laplace(scale, size)
+    return np.asarray(np.rint(noise.gaussian(scale, size) / COUNT_UNITS), dtype=np.int64)
 
 
 def _children(

@@ -3,6 +3,10 @@
 Sums of rows are integers, one user is one row, and a row's coordinates are clipped to public
 bounds, so sensitivities for adding or removing a user are exact: 1 for a count, `sum(bounds)` in
 L1 and `sqrt(sum(bounds^2))` in L2 for a sum vector. Scales are rounded towards privacy.
+
+Algorithms are built from `epsilon` (the published forms) or from `mu` (tight accounting). A release
+of L2 sensitivity s with Gaussian noise of scale sigma has mu = s / sigma, and releases about the
+same user compose as sqrt(mu_1^2 + mu_2^2 + ...), whatever each of them saw of the earlier ones.
 """
 
 import math
@@ -13,7 +17,7 @@ import numpy as np
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
-from splitmeans.privacy.events import Event
+from splitmeans.privacy.events import Event, GaussianEvent
 from splitmeans.privacy.noise import NoiseSource
 
 # Scales are computed for this share of epsilon, so that adding up thousands of costs in floating
@@ -23,10 +27,13 @@ USABLE = 1 - 1e-9
 # Count noise has scales near 1 where epsilon is large; whole numbers would be too coarse there.
 COUNT_DENOMINATOR = 1024
 
-# Discrete Gaussian noise on d coordinates costs at most 2 d * 4.2 / sigma^2 more epsilon than the
-# continuous one if sigma is at least this many grid units (PRIVACY.md, R15).
+# Discrete Gaussian noise and rounded continuous noise are within 4.2 / sigma^2 of each other in
+# total variation, per coordinate, if sigma is at least this many units (PRIVACY.md, R15).
 MIN_GAUSSIAN_SCALE = 2**16
-_DISCRETE_SLACK = 2 * 4.2 / MIN_GAUSSIAN_SCALE**2
+_DISCRETE_DISTANCE = 4.2
+
+# Under Gaussian noise a row counts as this many units, so that count noise is fine-grained too.
+COUNT_UNITS = 2**20
 
 
 class LocalClustering(Protocol):
@@ -85,19 +92,55 @@ def laplace_scale(sensitivity: int, *, epsilon: float, denominator: int = 1) -> 
     return math.ceil(sensitivity * denominator / (epsilon * USABLE)) / denominator
 
 
+def whole_root(square: int) -> int:
+    """Return the square root of a whole number >= 1, rounded up to a whole number."""
+    return math.isqrt(square - 1) + 1
+
+
 def l2_sensitivity(bounds: tuple[int, ...]) -> int:
     """Return the L2 sensitivity of a sum of rows, rounded up to a whole number."""
-    return math.isqrt(sum(bound * bound for bound in bounds) - 1) + 1
+    return whole_root(sum(bound * bound for bound in bounds))
 
 
 def gaussian_scale(bounds: tuple[int, ...], *, epsilon: float, delta: float) -> int:
-    """Return the discrete Gaussian scale that makes a sum of rows (epsilon, delta)-private."""
+    """Return the Gaussian scale that makes a sum of rows (epsilon, delta)-private.
+
+    What discrete noise costs on top is not in epsilon: it is the `slack` of the event.
+    """
     # Imported on first use: it takes seconds to load.
     import dp_accounting
 
-    continuous = epsilon * USABLE - len(bounds) * _DISCRETE_SLACK
-    if continuous <= 0:
-        raise ParameterError(f"epsilon is too small for Gaussian noise, got {epsilon!r}")
-    multiplier = float(dp_accounting.get_sigma_gaussian(continuous, delta))
+    multiplier = float(dp_accounting.get_sigma_gaussian(epsilon * USABLE, delta))
     # The search behind the multiplier stops within 1e-12; the next line stays on the safe side.
     return max(MIN_GAUSSIAN_SCALE, math.ceil((multiplier + 1e-9) * l2_sensitivity(bounds)))
+
+
+def mu_scale(sensitivity: int, *, mu: float) -> int:
+    """Return the least whole Gaussian scale with sensitivity / scale <= mu."""
+    return max(MIN_GAUSSIAN_SCALE, math.ceil(sensitivity / (mu * USABLE)))
+
+
+def gaussian_event(
+    scale: int, *, sensitivity: int, coordinates: int, delta: float | None = None
+) -> GaussianEvent:
+    """Return the event of discrete Gaussian noise of whole scale on a vector.
+
+    Args:
+        scale: Scale of the noise on every coordinate, in the vector's units.
+        sensitivity: L2 norm by which one user can move the vector.
+        coordinates: How many coordinates one user can move. The others have the same law with and
+            without the user, so they add nothing to the distance from continuous noise.
+        delta: See `GaussianEvent`.
+    """
+    slack = min(coordinates * _DISCRETE_DISTANCE / scale**2, 0.5)
+    return GaussianEvent(noise_multiplier=scale / sensitivity, slack=slack, delta=delta)
+
+
+def gaussian_counts(raw_counts: IntArray, *, scale: int, noise: NoiseSource) -> FloatArray:
+    """Return counts with Gaussian noise of `scale` / COUNT_UNITS.
+
+    Guarantee: one release of mu = COUNT_UNITS / scale if a user is in at most one of the counts.
+    """
+    errors = noise.gaussian(scale, raw_counts.size).reshape(raw_counts.shape)
+    # Added up as integers first: the sum is what is released, and it is exact.
+    return np.asarray((raw_counts * COUNT_UNITS + errors) / COUNT_UNITS)

@@ -160,7 +160,7 @@ def _compare_digests(state: Keyed) -> tuple[PartyState, list[Envelope]]:
     """Go on only if all parties hold the same key and users (R6); nothing was released so far."""
     own = state.digests[state.table.party]
     for party, digest in state.digests.items():
-        if digest != own:
+        if state.study.user_sets == "equal" and digest != own:
             raise ProtocolError(
                 f"parties {state.table.party!r} and {party!r} hold different users (or keys); "
                 f"membership={state.study.membership!r} needs the same users at every party: keep "
@@ -178,7 +178,8 @@ def _answer_count(state: Prepared, *, noise: NoiseSource) -> tuple[PartyState, l
     party = state.table.party
     if not needs_count(state.study) or party != counting_party(state.study):
         raise ProtocolError(f"party {party!r} was asked for a user count that the study excludes")
-    release = release_count(state.study, state.table, noise=noise.spawn("count"))
+    plan = make_plan(state.study)
+    release = release_count(plan, state.table, noise=noise.spawn("count"))
     counted = Prepared(
         study=state.study,
         table=state.table,
@@ -199,10 +200,16 @@ def _answer_plan(
         )
     if state.released_count is not None and proposal.noisy_count != state.released_count:
         raise ProtocolError("the server's plan has another user count than was released")
-    if plan.n_local_clusters != proposal.n_local_clusters:
+    proposed = tuple(proposal.n_local_clusters.tolist())
+    if plan.n_local_clusters != proposed:
         raise ProtocolError(
-            f"the server's plan has n_local_clusters={proposal.n_local_clusters}, "
+            f"the server's plan has n_local_clusters={proposed}, "
             f"the study gives {plan.n_local_clusters}"
+        )
+    if plan.fingerprint != proposal.fingerprint:
+        raise ProtocolError(
+            "server and party computed different noise parameters from the same study; do both run "
+            "the same version of splitmeans?"
         )
     release = release_party(
         plan, state.table, run_key=state.run_key, noise=noise.spawn("release"), rng=rng

@@ -10,6 +10,10 @@ import pyarrow as pa
 from splitmeans._types import IntArray, LabelArray
 from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.siphash import hash_ids
+from splitmeans.membership.cell_sketch.encode import encode as encode_cell_sketch
+from splitmeans.membership.cell_sketch.law import CellSketch
+from splitmeans.membership.decoy.encode import encode as encode_decoy
+from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.exact.encode import encode as encode_exact
 from splitmeans.membership.exact.law import PlainLabels
 from splitmeans.membership.independent.encode import encode as encode_independent
@@ -19,10 +23,8 @@ from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.sketch.encode import encode as encode_sketch
 from splitmeans.membership.sketch.law import PublishedSketch
 from splitmeans.party.table import PartyTable
-from splitmeans.plan import Plan, shares_of
+from splitmeans.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.releases import count_scale, local_mechanism
-from splitmeans.study import Study
 from splitmeans.wire import keys
 from splitmeans.wire.messages import CountRelease, MembershipMessage, PartyRelease
 
@@ -34,13 +36,14 @@ def user_set_digest(table: PartyTable, *, run_key: bytes) -> bytes:
     return keys.keyed_digest(keys.subkey(run_key, keys.USER_SET), ordered.tobytes())
 
 
-def release_count(study: Study, table: PartyTable, *, noise: NoiseSource) -> CountRelease:
+def release_count(plan: Plan, table: PartyTable, *, noise: NoiseSource) -> CountRelease:
     """Release the number of users.
 
-    Guarantee: epsilon0-DP for adding or removing one user: sensitivity 1, discrete Laplace noise.
+    Guarantee: the plan's count event: sensitivity 1, discrete Laplace noise.
     """
-    scale = count_scale(shares_of(study).count_epsilon)
-    return CountRelease(noisy_count=len(table.raw_rows) + int(noise.laplace(scale, 1)[0]))
+    assert plan.count_scale is not None
+    noisy_count = len(table.raw_rows) + int(noise.laplace(plan.count_scale, 1)[0])
+    return CountRelease(noisy_count=noisy_count)
 
 
 def release_party(
@@ -53,35 +56,64 @@ def release_party(
 ) -> PartyRelease:
     """Release the local centres, then the memberships that follow from the released centres.
 
-    Guarantee: the composition of the two events that `releases_of(plan)` lists for this party. The
-    second sees the first only through the released, quantised centres.
+    Guarantee: the composition of the events that `releases_of(plan)` lists for this party and for
+    all parties together. The second release sees the first only through the released, quantised
+    centres, and a row's label depends on that row and those centres alone.
     """
-    local = local_mechanism(plan, table.party)
-    centres = local.release(table.raw_rows, noise=noise.spawn("local"), rng=rng)
+    position = plan.study.party_names.index(table.party)
+    centres = plan.local[position].release(table.raw_rows, noise=noise.spawn("local"), rng=rng)
     labels = nearest(table.raw_rows, centres)
     membership = _encode_membership(
-        plan, table.ids, labels, run_key=run_key, noise=noise.spawn("membership")
+        plan, position, table.ids, labels, run_key=run_key, noise=noise.spawn("membership")
     )
     return PartyRelease(centres=centres, membership=membership)
 
 
 def _encode_membership(
-    plan: Plan, ids: pa.Array, labels: LabelArray, *, run_key: bytes, noise: NoiseSource
+    plan: Plan,
+    position: int,
+    ids: pa.Array,
+    labels: LabelArray,
+    *,
+    run_key: bytes,
+    noise: NoiseSource,
 ) -> MembershipMessage:
     match plan.membership:
+        case DecoyLaw() as law:
+            return encode_decoy(
+                law,
+                ids=ids,
+                labels=labels,
+                position=position,
+                groups=plan.groups,
+                n_local_clusters=plan.n_local_clusters,
+                run_key=run_key,
+                equal_sets=plan.study.user_sets == "equal",
+                sample_rate=plan.sample_rate,
+                collusion=plan.collusion_laws[position],
+                noise=noise,
+            )
+        case CellSketch() as law:
+            return encode_cell_sketch(
+                law,
+                ids=ids,
+                labels=labels,
+                position=position,
+                groups=plan.groups,
+                n_local_clusters=plan.n_local_clusters,
+                run_key=run_key,
+            )
         case PublishedSketch() as law:
-            words = hash_ids(keys.subkey(run_key, keys.USER_REGISTERS), ids)
             return encode_sketch(
                 law,
-                id_words=words,
+                id_words=hash_ids(keys.subkey(run_key, keys.USER_REGISTERS), ids),
                 labels=labels,
-                n_local_clusters=plan.n_local_clusters,
+                n_local_clusters=plan.n_local_clusters[position],
                 noise=noise,
             )
         case NoisyHistogram() as law:
-            return encode_independent(
-                law, labels=labels, n_local_clusters=plan.n_local_clusters, noise=noise
-            )
+            k = plan.n_local_clusters[position]
+            return encode_independent(law, labels=labels, n_local_clusters=k, noise=noise)
         case RandomisedLabels() as law:
             return encode_ldp(law, labels=labels[_secret_order(ids, run_key)], noise=noise)
         case PlainLabels() as law:

@@ -1,7 +1,7 @@
-"""From events to (epsilon, delta).
+"""From events to (epsilon, delta), by the accounting that a study asks for.
 
-`basic_composition` adds the costs up, as the paper does. It knows every event of the library and
-refuses any other.
+"paper" adds the costs of single releases up, as the paper does. "tight" composes exact privacy
+losses (`privacy.pld`). Both refuse an event they do not know.
 """
 
 import math
@@ -16,8 +16,10 @@ from splitmeans.privacy.events import (
     LaplaceEvent,
     NonPrivateEvent,
     PublishedSketchEvent,
+    PureEvent,
     RandomisedResponseEvent,
 )
+from splitmeans.privacy.pld import epsilon_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +36,18 @@ class Cost:
 FREE = Cost(epsilon=0.0, delta=0.0)
 
 
+def total_cost(events: Iterable[Event], *, delta: float, accounting: str) -> Cost:
+    """Return what the events cost together.
+
+    Tight accounting reads epsilon at the `delta` that was agreed; the paper's has a delta of its
+    own for each release and adds them up.
+    """
+    if accounting == "paper":
+        return basic_composition(events)
+    epsilon = epsilon_for(events, delta)
+    return Cost(epsilon=epsilon, delta=0.0 if math.isinf(epsilon) else delta)
+
+
 def basic_composition(events: Iterable[Event]) -> Cost:
     """Return the sum of the events' costs."""
     total = FREE
@@ -43,17 +57,14 @@ def basic_composition(events: Iterable[Event]) -> Cost:
 
 
 def cost_of(event: Event) -> Cost:
-    """Return the cost of one event on its own."""
+    """Return the cost of one event on its own, as the paper counts it."""
     match event:
         case LaplaceEvent(noise_multiplier=multiplier):
             return Cost(epsilon=1 / multiplier, delta=0.0)
-        case GaussianEvent(noise_multiplier=multiplier, delta=delta):
-            # Imported here: loading takes seconds, and only Gaussian noise needs it.
-            import dp_accounting
-
-            return Cost(epsilon=dp_accounting.get_epsilon_gaussian(multiplier, delta), delta=delta)
-        case RandomisedResponseEvent(epsilon=epsilon):
+        case PureEvent(epsilon=epsilon) | RandomisedResponseEvent(epsilon=epsilon):
             return Cost(epsilon=epsilon, delta=0.0)
+        case GaussianEvent(delta=float(delta)):
+            return Cost(epsilon=epsilon_for((event,), delta), delta=delta)
         case PublishedSketchEvent(claimed_epsilon=epsilon, claimed_delta=delta):
             return Cost(epsilon=epsilon, delta=delta)
         case NonPrivateEvent():

@@ -2,7 +2,8 @@
 
 Mechanisms and accountants meet only here. A mechanism describes itself by an event; an accountant
 turns events into (epsilon, delta) and refuses an event it does not know. All events are about
-adding or removing one user with all columns at all parties, unless they say otherwise.
+adding or removing one user with all columns at all parties, unless they say otherwise. Every event
+is hashable, so that composed results can be cached.
 """
 
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from splitmeans import _validate
+from splitmeans.errors import ParameterError
 
 
 class Relation(Enum):
@@ -21,28 +23,51 @@ class Relation(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceEvent:
-    """Integers plus discrete Laplace noise; `noise_multiplier` is scale / L1 sensitivity."""
+    """Integers plus discrete Laplace noise; `noise_multiplier` is scale / L1 sensitivity.
+
+    `single_count` says that one user moves one count by one; only then is the exact loss that of
+    a single Laplace variable. Without it the pure bound 1 / noise_multiplier is all that is used.
+    """
 
     noise_multiplier: float
+    single_count: bool = False
 
     def __post_init__(self) -> None:
         _validate.positive(noise_multiplier=self.noise_multiplier)
 
 
 @dataclass(frozen=True, kw_only=True)
+class PureEvent:
+    """Any release that is epsilon-DP, however it was made."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _validate.positive(epsilon=self.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
 class GaussianEvent:
     """Integers plus discrete Gaussian noise; `noise_multiplier` is scale / L2 sensitivity.
 
-    `delta` is the share of the failure probability that a planner who reports this event as
-    (epsilon, delta) has reserved for it.
+    Attributes:
+        noise_multiplier: See above.
+        slack: Bound on the total variation distance between the discrete noise and rounded
+            continuous noise, over all coordinates (rule R15); accountants charge for it.
+        delta: For accounting that adds (epsilon, delta) pairs up: the delta at which this
+            event's epsilon is read. Exact accounting does not look at it.
     """
 
     noise_multiplier: float
-    delta: float
+    slack: float = 0.0
+    delta: float | None = None
 
     def __post_init__(self) -> None:
         _validate.positive(noise_multiplier=self.noise_multiplier)
-        _validate.open_unit(delta=self.delta)
+        if self.delta is not None:
+            _validate.open_unit(delta=self.delta)
+        if not 0 <= self.slack < 1:
+            raise ParameterError(f"slack must be in [0, 1), got {self.slack!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +97,49 @@ class PublishedSketchEvent:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CellSketchEvent:
+    """All parties' registers of a sketch with phantoms in every cell, under one key.
+
+    A user changes the maximum of one cell in each of `repetitions` independent rows: from the law
+    of `phantoms` hash values to that of `phantoms` + 1, both floored (docs, "The cell sketch").
+    """
+
+    repetitions: int
+    gamma: float
+    phantoms: int
+    floor: int
+
+    def __post_init__(self) -> None:
+        _validate.at_least(1, repetitions=self.repetitions, phantoms=self.phantoms)
+        _validate.at_least(0, floor=self.floor)
+        _validate.positive(gamma=self.gamma)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShiftEvent:
+    """A count plus integer noise whose law is an exact table; a user moves one count by one.
+
+    `weights[i]` is the integer weight of noise value i; probabilities are weights over their sum.
+    """
+
+    weights: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.weights) < 2 or min(self.weights) < 1:
+            raise ParameterError("weights must be two or more whole numbers >= 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountGaussianEvent:
+    """One count plus discrete Gaussian noise of this scale; a user moves it by one."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        _validate.positive(scale=self.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
 class NonPrivateEvent:
     """A release with no protection at all, for baselines."""
 
@@ -87,9 +155,13 @@ class ComposedEvent:
 
 Event: TypeAlias = (
     LaplaceEvent
+    | PureEvent
     | GaussianEvent
     | RandomisedResponseEvent
     | PublishedSketchEvent
+    | CellSketchEvent
+    | ShiftEvent
+    | CountGaussianEvent
     | NonPrivateEvent
     | ComposedEvent
 )

@@ -1,30 +1,28 @@
-"""The privacy statement: what was released, what it cost, and what each onlooker can learn."""
+"""The privacy statement: what is released, what it costs, and what each onlooker can learn.
 
+The same statement is made of a study before a run and of a fit after it, because every parameter is
+fixed by public quantities.
+"""
+
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from splitmeans.privacy.accountant import Cost, basic_composition
-from splitmeans.privacy.events import Event, Relation
-from splitmeans.study import Study
-
-
-class ReleaseLike(Protocol):
-    """What the statement needs to know about a release."""
-
-    @property
-    def party(self) -> str: ...  # noqa: D102
-    @property
-    def what(self) -> str: ...  # noqa: D102
-    @property
-    def event(self) -> Event: ...  # noqa: D102
-    @property
-    def cost(self) -> Cost: ...  # noqa: D102
-
+from splitmeans.plan import Plan
+from splitmeans.privacy.accountant import Cost, total_cost
+from splitmeans.privacy.events import Relation
+from splitmeans.privacy.views import fellow_party_cost
+from splitmeans.releases import Release, releases_of
 
 # What the guarantee of each membership method rests on, and where it stops.
 _CAVEATS = {
+    "decoy": (),
+    "sketch": (
+        "Registers must never be shown to a party: the parties know the hash keys, and the "
+        "guarantee is towards the server and outsiders only.",
+    ),
     "sketch-paper": (
         "The published bound does not cover sketches that share hash keys across parties: a user "
         "with a rare combination of clusters can lose more than the stated total. Use this method "
@@ -38,19 +36,39 @@ _CAVEATS = {
     "exact": ("Every user's cluster at every party is sent as it is: no privacy at all.",),
 }
 
+_ASSUMPTIONS = (
+    "no party shows the run key or another party's message to the server",
+    "SipHash and HKDF with secret keys look random to the server",
+    "column bounds, categories and expected_users were not chosen by looking at the data",
+    "noise comes from the operating system's secure source",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What one kind of onlooker sees, and the bound that holds for it (None: no bound)."""
+
+    who: str
+    sees: str
+    bounds: tuple[tuple[str, Cost | None], ...]
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyReport:
     """The privacy side of a run; `statement()` says it in plain words."""
 
-    study: Study
-    releases: Sequence[ReleaseLike]
+    plan: Plan
     secure_noise: bool
 
     @property
+    def releases(self) -> Sequence[Release]:
+        """What each party released."""
+        return releases_of(self.plan)
+
+    @functools.cached_property
     def total(self) -> Cost:
         """The cost of all releases together, by the study's accounting."""
-        return basic_composition(release.event for release in self.releases)
+        return self._cost(self.plan.events)
 
     @property
     def epsilon(self) -> float:
@@ -62,11 +80,54 @@ class PrivacyReport:
         """Total delta."""
         return self.total.delta
 
+    def cost(self, release: Release) -> Cost:
+        """What one release costs on its own; tight costs do not add up to the total."""
+        return self._cost((release.event,))
+
+    def _cost(self, events: Any) -> Cost:
+        study = self.plan.study
+        return total_cost(events, delta=study.budget.delta, accounting=study.accounting)
+
+    @functools.cached_property
+    def views(self) -> tuple[View, ...]:
+        """Who can learn what."""
+        proved = None if self.plan.study.membership == "sketch-paper" else self.total
+        added = fellow_party_cost(self.plan, Relation.ADD_OR_REMOVE)
+        changed = fellow_party_cost(self.plan, Relation.REPLACE)
+        collusion = self.plan.study.decoy.collusion_epsilon
+        collusion = collusion if self.plan.study.membership == "decoy" else None
+        coalition = None if collusion is None else Cost(epsilon=collusion, delta=0.0)
+        return (
+            View(
+                who="server, also one that breaks the rules",
+                sees="all releases, the number and size of messages; no run key, id or row",
+                bounds=(("a user added or removed", proved),),
+            ),
+            View(
+                who="outsider",
+                sees="the published result, which is computed from the releases alone",
+                bounds=(("a user added or removed", proved),),
+            ),
+            View(
+                who="another party, if the server follows the rules",
+                sees="the published result, and the run key",
+                bounds=(
+                    ("a user's columns elsewhere added or removed", added),
+                    ("a user's values elsewhere replaced", changed),
+                ),
+            ),
+            View(
+                who="server and a party together",
+                sees="the releases and the run key",
+                bounds=(("a user's cluster at another party", coalition),),
+            ),
+        )
+
     @property
     def caveats(self) -> tuple[str, ...]:
         """What a reader must know beside the numbers."""
-        caveats: tuple[str, ...] = _CAVEATS[self.study.membership]
-        if self.study.local == "plain":
+        caveats: tuple[str, ...] = _CAVEATS[self.plan.study.membership]
+        if self.plan.study.local == "plain":
             caveats += ("Local centres are exact k-means centres: no privacy at all.",)
         if not self.secure_noise:
             caveats += (
@@ -76,53 +137,67 @@ class PrivacyReport:
 
     def statement(self) -> str:
         """Return the statement as text."""
+        study = self.plan.study
         lines = [
-            f"Privacy of study {self.study.name!r} (hash {self.study.hash[:16]})",
+            f"Privacy of study {study.name!r} (hash {study.hash[:16]})",
             f"  unit       {Relation.ADD_OR_REMOVE.value}",
-            f"  total      {_cost_text(self.total)}, {self.study.accounting} accounting",
-            "  releases",
+            f"  total      {_cost_text(self.total)} ({study.accounting} accounting, "
+            f"budget epsilon {study.budget.epsilon:g}, delta {study.budget.delta:g})",
+            "  releases, with what each would cost alone",
         ]
         width = max(len(release.party) for release in self.releases)
         for release in self.releases:
             what = f"{release.party:<{width}}  {release.what:<16}"
-            lines.append(f"    {what} {_cost_text(release.cost)}")
-        lines += [
-            "  who sees what",
-            "    server     the releases above and the number and size of messages; never the run",
-            "               key, an id or a row",
-            "    parties    the published result; they know the run key, so no guarantee is",
-            "               claimed towards a party that also sees another party's message",
-            "    outsiders  the published result, which is computed from the releases alone",
-            "    server and a party together: no guarantee",
-        ]
+            lines.append(f"    {what} {_cost_text(self.cost(release))}")
+        lines.append("  who sees what")
+        for view in self.views:
+            lines.append(f"    {view.who}: {view.sees}")
+            lines += [f"      {what}: {_cost_text(cost)}" for what, cost in view.bounds]
+        lines.append("  holds if")
+        lines += [f"    {assumption}" for assumption in _ASSUMPTIONS]
         lines += [f"  NOTE: {caveat}" for caveat in self.caveats]
         return "\n".join(lines)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the statement as plain values for machines."""
+        study = self.plan.study
         return {
-            "study": self.study.name,
-            "study_hash": self.study.hash,
+            "study": study.name,
+            "study_hash": study.hash,
             "relation": Relation.ADD_OR_REMOVE.name,
-            "accounting": self.study.accounting,
-            "epsilon": _json_number(self.epsilon),
-            "delta": self.delta,
+            "accounting": study.accounting,
+            "budget": {"epsilon": study.budget.epsilon, "delta": study.budget.delta},
+            "total": _cost_mapping(self.total),
             "secure_noise": self.secure_noise,
             "releases": [
                 {
                     "party": release.party,
                     "what": release.what,
-                    "event": type(release.event).__name__,
-                    "epsilon": _json_number(release.cost.epsilon),
-                    "delta": release.cost.delta,
+                    "message": release.message,
+                    "event": repr(release.event),
+                    "alone": _cost_mapping(self.cost(release)),
                 }
                 for release in self.releases
             ],
+            "views": [
+                {
+                    "who": view.who,
+                    "sees": view.sees,
+                    "bounds": {what: _cost_mapping(cost) for what, cost in view.bounds},
+                }
+                for view in self.views
+            ],
+            "assumptions": list(_ASSUMPTIONS),
             "caveats": list(self.caveats),
         }
 
+    def __repr__(self) -> str:
+        return f"<PrivacyReport {_cost_text(self.total)}>"
 
-def _cost_text(cost: Cost) -> str:
+
+def _cost_text(cost: Cost | None) -> str:
+    if cost is None:
+        return "no guarantee"
     if math.isinf(cost.epsilon):
         return "no privacy"
     if cost.delta == 0:
@@ -130,6 +205,8 @@ def _cost_text(cost: Cost) -> str:
     return f"epsilon {cost.epsilon:.4g}, delta {cost.delta:.3g}"
 
 
-def _json_number(value: float) -> float | None:
+def _cost_mapping(cost: Cost | None) -> dict[str, float] | None:
     """Infinity has no place in JSON; null says that there is no bound."""
-    return None if math.isinf(value) else value
+    if cost is None or math.isinf(cost.epsilon):
+        return None
+    return {"epsilon": cost.epsilon, "delta": cost.delta}

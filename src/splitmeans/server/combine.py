@@ -3,6 +3,7 @@
 Everything here works on released messages alone, so it is post-processing: it costs no privacy.
 """
 
+import math
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -12,8 +13,14 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ProtocolError
 from splitmeans.features import bounds_of, features_of
 from splitmeans.grid.joint import joint_weights
+from splitmeans.grid.many import latent_points
+from splitmeans.grid.pairs import pairs_weights
 from splitmeans.grid.pairs_paper import pair_weights
-from splitmeans.grid.synopsis import Synopsis, build_synopsis
+from splitmeans.grid.synopsis import Synopsis, build_synopsis, build_synopsis_from_points
+from splitmeans.membership.cell_sketch.estimate import CellSketchEstimator
+from splitmeans.membership.cell_sketch.law import CellSketch
+from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise, join_counts
+from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.estimator import WeightEstimator
 from splitmeans.membership.exact.estimate import ExactEstimator
 from splitmeans.membership.exact.law import PlainLabels
@@ -24,7 +31,10 @@ from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.sketch.estimate import SketchEstimator
 from splitmeans.membership.sketch.law import PublishedSketch
 from splitmeans.plan import Plan
+from splitmeans.privacy.noise import NoiseSource
 from splitmeans.wire.messages import (
+    CellSketchMessage,
+    DecoyMessage,
     HistogramMessage,
     MembershipMessage,
     PartyRelease,
@@ -36,6 +46,8 @@ from splitmeans.wire.messages import (
 _Kind = TypeVar("_Kind")
 
 _MESSAGE_OF_LAW: dict[type, type] = {
+    DecoyLaw: DecoyMessage,
+    CellSketch: CellSketchMessage,
     PublishedSketch: SketchMessage,
     NoisyHistogram: HistogramMessage,
     RandomisedLabels: RandomisedLabelsMessage,
@@ -46,7 +58,8 @@ _MESSAGE_OF_LAW: dict[type, type] = {
 def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
     """Refuse a release whose shapes or kinds are not those of the plan."""
     bounds = bounds_of(features_of(plan.study.party(party)))
-    shape = (plan.n_local_clusters, len(bounds))
+    position = plan.study.party_names.index(party)
+    shape = (plan.n_local_clusters[position], len(bounds))
     if release.centres.shape != shape:
         raise ProtocolError(
             f"party {party!r} sent centres of shape {release.centres.shape}, expected {shape}"
@@ -62,22 +75,71 @@ def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
 
 
 def combine(
-    plan: Plan, releases: Sequence[PartyRelease], *, rng: np.random.Generator
-) -> tuple[Synopsis, FloatArray]:
-    """Return the synopsis and the cell weights, shape (k',) * S, from checked releases."""
-    estimator = _estimator(plan, [release.membership for release in releases])
-    total = None if plan.noisy_count is None else _total(plan)
-    if plan.grid_method == "pairs-paper":
-        weights = pair_weights(estimator, total=total, rng=rng)
-    else:
-        weights = joint_weights(estimator, total=total)
+    plan: Plan,
+    releases: Sequence[PartyRelease],
+    *,
+    noise: NoiseSource,
+    rng: np.random.Generator,
+) -> tuple[Synopsis, FloatArray | None]:
+    """Return the synopsis, and the cell weights of a dense grid, shape (k'_1, ..., k'_S).
+
+    `noise` is the server's own, added before anything is computed for publication: it protects
+    users from the parties, who know the run key.
+    """
+    estimator = _estimator(plan, [release.membership for release in releases], noise=noise)
     centres: list[IntArray] = [release.centres for release in releases]
+    if plan.grid_method == "many":
+        labels, point_weights = latent_points(
+            estimator, n_classes=2 * plan.study.n_clusters, rng=rng, deviation=_deviation(plan)
+        )
+        parties = plan.study.parties
+        return build_synopsis_from_points(labels, point_weights, centres, parties), None
+    total = None if plan.noisy_count is None else _total(plan)
+    match plan.grid_method:
+        case "pairs-paper":
+            weights = pair_weights(estimator, total=total, rng=rng)
+        case "pairs":
+            weights = pairs_weights(estimator, deviation=_deviation(plan))
+        case _:
+            weights = joint_weights(estimator, total=total)
     return build_synopsis(weights, centres, plan.study.parties), weights
 
 
-def _estimator(plan: Plan, memberships: Sequence[MembershipMessage]) -> WeightEstimator:
+def _deviation(plan: Plan) -> float | None:
+    """Standard deviation of the noise on one published cell of a pair, where it is known."""
+    if not isinstance(plan.membership, DecoyLaw):
+        return None
+    return math.sqrt(plan.membership.variance + plan.membership.server_sigma**2)
+
+
+def _estimator(
+    plan: Plan, memberships: Sequence[MembershipMessage], *, noise: NoiseSource
+) -> WeightEstimator:
     n_parties = len(memberships)
     match plan.membership:
+        case DecoyLaw() as law:
+            equal_sets = plan.study.user_sets == "equal"
+            counts = join_counts(
+                _all_of(DecoyMessage, memberships),
+                groups=plan.groups,
+                n_local_clusters=plan.n_local_clusters,
+                equal_sets=equal_sets,
+            )
+            return DecoyEstimator(
+                law=law,
+                noisy_tables=add_server_noise(law, counts, equal_sets=equal_sets, noise=noise),
+                n_local_clusters=plan.n_local_clusters,
+                equal_sets=equal_sets,
+                sample_rate=plan.sample_rate,
+                collusion=plan.collusion_laws,
+            )
+        case CellSketch() as law:
+            return CellSketchEstimator(
+                law=law,
+                messages=_all_of(CellSketchMessage, memberships),
+                groups=plan.groups,
+                n_local_clusters=plan.n_local_clusters,
+            )
         case PublishedSketch() as law:
             return SketchEstimator(
                 law=law,
@@ -93,8 +155,7 @@ def _estimator(plan: Plan, memberships: Sequence[MembershipMessage]) -> WeightEs
             return LdpEstimator(laws=(law,) * n_parties, messages=reports)
         case PlainLabels():
             labels = _all_of(PlainLabelsMessage, memberships)
-            shape = (plan.n_local_clusters,) * n_parties
-            return ExactEstimator(messages=labels, n_local_clusters=shape)
+            return ExactEstimator(messages=labels, n_local_clusters=plan.n_local_clusters)
 
 
 def _total(plan: Plan) -> float:

@@ -15,6 +15,7 @@ from splitmeans.errors import ProtocolError
 from splitmeans.features import GRID_UNITS
 from splitmeans.grid.synopsis import Clustering, Synopsis
 from splitmeans.plan import Plan, counting_party, make_plan, needs_count
+from splitmeans.privacy.noise import NoiseSource
 from splitmeans.server.combine import check_release, combine
 from splitmeans.study import Study
 from splitmeans.wire.envelope import SERVER, Envelope
@@ -58,7 +59,7 @@ class Done:
 
     plan: Plan
     releases: Mapping[str, PartyRelease]
-    weights: FloatArray
+    weights: FloatArray | None
     synopsis: Synopsis
     clustering: Clustering
 
@@ -72,7 +73,7 @@ def start(study: Study) -> ServerState:
 
 
 def step(
-    state: ServerState, envelope: Envelope, *, rng: np.random.Generator
+    state: ServerState, envelope: Envelope, *, noise: NoiseSource, rng: np.random.Generator
 ) -> tuple[ServerState, list[Envelope]]:
     """Take one message and return the next state and the messages to send."""
     sender = envelope.sender
@@ -88,7 +89,7 @@ def step(
             return _collect(make_plan(study, noisy_count=noisy_count))
         case Collecting(), PartyRelease() as release:
             _check_party(state.plan.study, sender)
-            return _take_release(state, sender, release, rng=rng)
+            return _take_release(state, sender, release, noise=noise, rng=rng)
     raise ProtocolError(
         f"server in state {type(state).__name__} cannot take {type(envelope.message).__name__} "
         f"from {sender!r}"
@@ -104,13 +105,22 @@ def _take_ready(study: Study, ready: frozenset[str]) -> tuple[ServerState, list[
 
 
 def _collect(plan: Plan) -> tuple[ServerState, list[Envelope]]:
-    proposal = RunPlan(n_local_clusters=plan.n_local_clusters, noisy_count=plan.noisy_count)
+    proposal = RunPlan(
+        n_local_clusters=np.array(plan.n_local_clusters),
+        noisy_count=plan.noisy_count,
+        fingerprint=plan.fingerprint,
+    )
     invitations = [_to(party, proposal) for party in plan.study.party_names]
     return Collecting(plan=plan, releases={}), invitations
 
 
 def _take_release(
-    state: Collecting, sender: str, release: PartyRelease, *, rng: np.random.Generator
+    state: Collecting,
+    sender: str,
+    release: PartyRelease,
+    *,
+    noise: NoiseSource,
+    rng: np.random.Generator,
 ) -> tuple[ServerState, list[Envelope]]:
     if sender in state.releases:
         raise ProtocolError(f"party {sender!r} sent a second release")
@@ -120,7 +130,7 @@ def _take_release(
     if len(releases) < len(plan.study.parties):
         return Collecting(plan=plan, releases=releases), []
     in_order = [releases[party] for party in plan.study.party_names]
-    synopsis, weights = combine(plan, in_order, rng=rng)
+    synopsis, weights = combine(plan, in_order, noise=noise.spawn("publication"), rng=rng)
     clustering = synopsis.cluster(plan.study.n_clusters, random_state=rng)
     done = Done(
         plan=plan, releases=releases, weights=weights, synopsis=synopsis, clustering=clustering

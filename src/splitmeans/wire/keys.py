@@ -18,9 +18,23 @@ HASH_KEY_BYTES = 16
 
 # The purposes a run key has; nothing else may be derived from it.
 USER_ORDER = "user-order"
-USER_REGISTERS = "user-registers"
 USER_SET = "user-set"
-_LABELS = (USER_ORDER, USER_REGISTERS, USER_SET)
+USER_REGISTERS = "user-registers"
+PHANTOM_REGISTERS = "phantom-registers"
+USER_TAG = "user-tag"
+DECOY_TAG = "decoy-tag"
+DECOY_COUNT = "decoy-count"
+SAMPLE = "sample"
+_LABELS = (
+    USER_ORDER,
+    USER_SET,
+    USER_REGISTERS,
+    PHANTOM_REGISTERS,
+    USER_TAG,
+    DECOY_TAG,
+    DECOY_COUNT,
+    SAMPLE,
+)
 
 
 def run_key(contributions: Mapping[str, bytes], *, study_hash: str) -> bytes:
@@ -38,11 +52,16 @@ def run_key(contributions: Mapping[str, bytes], *, study_hash: str) -> bytes:
     return _hkdf(material, salt=bytes.fromhex(study_hash), info=b"splitmeans run key 1", length=32)
 
 
-def subkey(key: bytes, label: str) -> bytes:
-    """Return the 128-bit key for one purpose of a run."""
+def subkey(key: bytes, label: str, *, group: tuple[int, ...] = ()) -> bytes:
+    """Return the 128-bit key for one purpose of a run, within one group of parties.
+
+    A group is the positions of parties that share a release, such as a pair; nothing that is
+    derived for one group links to another.
+    """
     if label not in _LABELS:
         raise ProtocolError(f"no subkey is defined for {label!r}")
-    info = b"splitmeans subkey 1 " + label.encode()
+    place = "-".join(str(position) for position in group)
+    info = f"splitmeans subkey 1 {label} {place}".encode()
     return _hkdf(key, salt=b"", info=info, length=HASH_KEY_BYTES)
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from splitmeans._types import IntArray, RegisterArray
+from splitmeans._types import IntArray, RegisterArray, WordArray
 
 
 class _Quiet:
@@ -33,6 +33,33 @@ class SketchMessage(_Quiet):
     """Registers of the partition sketch, shape (M, k')."""
 
     registers: RegisterArray
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class CellSketchMessage(_Quiet):
+    """Registers of the cell sketches, one block of M rows per group of the party.
+
+    Shape (groups x M, k'); the blocks are in the order of the plan's groups.
+    """
+
+    registers: RegisterArray
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class DecoyMessage(_Quiet):
+    """Records of users among decoys, sorted by tag within each group of the party.
+
+    Attributes:
+        lengths: Records of each group, in the order of the plan's groups, shape (groups,).
+        tags: 128-bit pseudonyms of all records, shape (records, 2); empty when user sets are equal,
+            where the order alone joins the records.
+        labels: The party's cluster of each record, packed to the bits that k' needs, each group
+            beginning a new byte.
+    """
+
+    lengths: IntArray
+    tags: WordArray
+    labels: npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -61,7 +88,12 @@ class PlainLabelsMessage(_Quiet):
 
 
 MembershipMessage: TypeAlias = (
-    SketchMessage | HistogramMessage | RandomisedLabelsMessage | PlainLabelsMessage
+    SketchMessage
+    | CellSketchMessage
+    | DecoyMessage
+    | HistogramMessage
+    | RandomisedLabelsMessage
+    | PlainLabelsMessage
 )
 
 # ---- party to party; the server only carries them ----
@@ -116,10 +148,18 @@ class CountRequest(_Quiet):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RunPlan(_Quiet):
-    """What became public after the study was agreed: k' and, where used, the noisy user count."""
+    """What became public after the study was agreed.
 
-    n_local_clusters: int
+    Attributes:
+        n_local_clusters: The k' of each party, shape (S,).
+        noisy_count: The released number of users, where the method needs it.
+        fingerprint: Hash of all noise parameters, so that participants notice if they computed
+            different ones.
+    """
+
+    n_local_clusters: IntArray
     noisy_count: int | None
+    fingerprint: str
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

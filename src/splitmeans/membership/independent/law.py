@@ -35,4 +35,4 @@ class NoisyHistogram:
     @property
     def event(self) -> LaplaceEvent:
         """The privacy event of one party's message."""
-        return LaplaceEvent(noise_multiplier=self.scale)
+        return LaplaceEvent(noise_multiplier=self.scale, single_count=True)

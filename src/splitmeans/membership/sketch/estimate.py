@@ -41,6 +41,26 @@ def cardinality(registers: RegisterArray, *, gamma: float, estimator: str) -> Fl
     return _from_evidence(totals, repetitions=rows, gamma=gamma, estimator=estimator)
 
 
+def union_cardinalities(
+    tables: Sequence[RegisterArray], *, gamma: float, estimator: str
+) -> FloatArray:
+    """Estimate for every cell what the union of all clusters but the cell's own holds.
+
+    Args:
+        tables: Registers of each party, shape (M, k'_l), at least two clusters each.
+        gamma: Parameter of the register law.
+        estimator: See `cardinality`.
+
+    Returns:
+        Elements, phantoms included, shape (k'_1, ..., k'_s).
+    """
+    totals = _union_totals(
+        [_evidence(_others(table), gamma=gamma, estimator=estimator) for table in tables]
+    )
+    rows = tables[0].shape[0]
+    return _from_evidence(totals, repetitions=rows, gamma=gamma, estimator=estimator)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SketchEstimator:
     """Cell counts from the parties' sketches and the noisy number of users.
@@ -85,18 +105,7 @@ class SketchEstimator:
         """
         chosen = check_parties(parties, n_parties=len(self.messages))
         tables = [self.messages[party].registers for party in chosen]
-        totals = _union_totals(
-            [
-                _evidence(_others(table), gamma=self.law.gamma, estimator=self.estimator)
-                for table in tables
-            ]
-        )
-        noisy_union = _from_evidence(
-            totals,
-            repetitions=self.law.repetitions,
-            gamma=self.law.gamma,
-            estimator=self.estimator,
-        )
+        noisy_union = union_cardinalities(tables, gamma=self.law.gamma, estimator=self.estimator)
         # Each of the united clusters, k' - 1 of every party, brings its own phantoms.
         united_phantoms = self.law.phantoms * sum(table.shape[1] - 1 for table in tables)
         return np.asarray(self.noisy_count - (noisy_union - united_phantoms))

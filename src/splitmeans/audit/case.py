@@ -1,0 +1,101 @@
+"""An audit case: a mechanism run on two neighbouring inputs, what it claims, and what was seen."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from splitmeans._types import FloatArray
+from splitmeans.audit.bounds import EpsilonBound, epsilon_of_event, epsilon_of_scores
+from splitmeans.privacy.noise import NoiseSource
+
+
+class Scores(NamedTuple):
+    """One number per independent trial: large where an observer would say that the user is there.
+
+    Whatever the score, it is a function of what the observer sees, so an epsilon shown with it is
+    one that the mechanism has. A poor score only shows less.
+    """
+
+    with_user: FloatArray
+    without: FloatArray
+
+
+Sampler = Callable[[int, NoiseSource], Scores]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One line of an audit.
+
+    Attributes:
+        name: Short name, for choosing the case.
+        what: What is released, and which users differ.
+        claimed: The stated epsilon at `delta`.
+        delta: The delta of the statement.
+        exact: Epsilon of the exact law at `delta`, where one is known; at most `claimed` if sound.
+        sample: Runs the mechanism this many times on each input.
+        trials: How often, in the quick form.
+        long_trials: How often, in the long form.
+        sound: Whether the claim should hold; False for a twin that is broken on purpose.
+        event_at: If given, the event "score >= event_at", with against without the user, is fixed
+            beforehand and all trials test it; otherwise half of the trials choose an event.
+    """
+
+    name: str
+    what: str
+    claimed: float
+    delta: float
+    exact: float | None
+    sample: Sampler
+    trials: int
+    long_trials: int
+    sound: bool = True
+    event_at: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What an audit found."""
+
+    case: Case
+    bound: EpsilonBound
+    trials: int
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether the mechanism was caught above its claim."""
+        return self.bound.epsilon > self.case.claimed
+
+    @property
+    def as_expected(self) -> bool:
+        """A sound mechanism stays under its claim, and a broken twin is caught."""
+        return self.exceeds != self.case.sound
+
+    @property
+    def verdict(self) -> str:
+        """One word for the table."""
+        if self.case.sound:
+            return "EXCEEDED" if self.exceeds else "holds"
+        return "caught" if self.exceeds else "ESCAPED"
+
+
+def run_case(case: Case, *, noise: NoiseSource, confidence: float, long: bool = False) -> Outcome:
+    """Run one case; the bound holds with this confidence."""
+    trials = case.long_trials if long else case.trials
+    scores = case.sample(trials, noise.spawn(case.name))
+    return Outcome(case=case, bound=_bound(case, scores, confidence=confidence), trials=trials)
+
+
+def _bound(case: Case, scores: Scores, *, confidence: float) -> EpsilonBound:
+    if case.event_at is None:
+        return epsilon_of_scores(
+            scores.with_user, scores.without, delta=case.delta, confidence=confidence
+        )
+    hits = [int((score >= case.event_at).sum()) for score in scores]
+    return epsilon_of_event(
+        (hits[0], hits[1]),
+        (scores.with_user.size, scores.without.size),
+        delta=case.delta,
+        confidence=confidence,
+        event=f"score >= {case.event_at:g}, with against without the user (fixed beforehand)",
+    )

@@ -1,0 +1,107 @@
+"""What the server gets from a whole small run, with and without a user.
+
+The parties' releases are all that a run sends to the server about rows; everything after them is
+computed from them.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.audit.case import Scores
+from splitmeans.audit.sketch_views import fresh_key
+from splitmeans.features import bounds_of, features_of
+from splitmeans.kernels.assign import nearest
+from splitmeans.membership.decoy.estimate import join_counts
+from splitmeans.party.release import release_party
+from splitmeans.party.table import PartyTable
+from splitmeans.plan import Plan, make_plan
+from splitmeans.privacy.noise import NoiseSource
+from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.wire.messages import DecoyMessage, PartyRelease
+
+# Users beside the one who comes or goes.
+_OTHERS = 30
+
+
+def small_study(*, membership: str, epsilon: float, delta: float, accounting: str) -> Study:
+    """Two parties with one column each and two clusters each."""
+    column = Column(name="x", low=-1.0, high=1.0)
+    return Study(
+        name="audit",
+        parties=(
+            PartySpec(name="one", columns=(column,)),
+            PartySpec(name="two", columns=(column,)),
+        ),
+        n_clusters=2,
+        budget=Budget(epsilon=epsilon, delta=delta),
+        membership=membership,
+        n_local_clusters=2,
+        accounting=accounting,
+        expected_users=100,
+    )
+
+
+def small_fit(study: Study, trials: int, noise: NoiseSource) -> Scores:
+    """Both parties' releases of a decoy run, reduced to the count of the user's cell.
+
+    The observer knows everybody's rows. From the released centres it works out every label, so it
+    knows which cell the user would be in and how many others are there; what the server counts
+    beyond that is decoys, and the user.
+    """
+    plan = make_plan(study)
+
+    def scores(present: bool, rng: np.random.Generator) -> FloatArray:
+        side = "with" if present else "without"
+        sources = (noise.spawn(f"{side} {trial}") for trial in range(trials))
+        return np.array([_one_run(plan, present, noise=source, rng=rng) for source in sources])
+
+    first, second = np.random.default_rng(0).spawn(2)
+    return Scores(with_user=scores(True, first), without=scores(False, second))
+
+
+def _one_run(plan: Plan, present: bool, *, noise: NoiseSource, rng: np.random.Generator) -> float:
+    rows = _rows(plan.study)
+    n = _OTHERS + present
+    ids = pa.array([f"user {i}" for i in range(n)], type=pa.large_string())
+    key = fresh_key(noise)
+    releases = [
+        release_party(
+            plan,
+            PartyTable(party=party, ids=ids, raw_rows=own[:n]),
+            run_key=key,
+            noise=noise.spawn(party),
+            rng=rng,
+        )
+        for party, own in zip(plan.study.party_names, rows, strict=True)
+    ]
+    return _count_beyond_others(plan, rows, releases)
+
+
+def _rows(study: Study) -> list[IntArray]:
+    """Return each party's rows; the user is last, alone in a combination of corners."""
+    limits = [int(bounds_of(features_of(party))[0]) for party in study.parties]
+    group = np.arange(_OTHERS) % 2
+    others = np.where(group, 1, -1)
+    columns = [np.append(others, 1) * limits[0], np.append(others, -1) * limits[1]]
+    return [column.astype(np.int64)[:, np.newaxis] for column in columns]
+
+
+def _count_beyond_others(
+    plan: Plan, rows: list[IntArray], releases: list[PartyRelease]
+) -> float:
+    messages = [
+        release.membership for release in releases if isinstance(release.membership, DecoyMessage)
+    ]
+    tables = join_counts(
+        messages,
+        groups=plan.groups,
+        n_local_clusters=plan.n_local_clusters,
+        equal_sets=plan.study.user_sets == "equal",
+    )
+    labels = np.stack(
+        [nearest(own, release.centres) for own, release in zip(rows, releases, strict=True)]
+    )
+    cell = labels[:, -1]
+    others = (labels[:, :-1] == cell[:, np.newaxis]).all(axis=0).sum()
+    return float(tables[plan.groups[0]][tuple(cell)] - others)

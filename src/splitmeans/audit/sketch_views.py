@@ -1,0 +1,184 @@
+"""What the server gets from sketch registers, with and without a user, scored by likelihood.
+
+The functions run the encoders of the membership methods on two neighbouring inputs, with fresh keys
+for every trial.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from splitmeans._types import FloatArray, IntArray, RegisterArray
+from splitmeans.audit.case import Scores
+from splitmeans.audit.published_gap import SharedKeys, register_top, shared_minimum_law
+from splitmeans.audit.rare_rows import coincidence_trials
+from splitmeans.kernels.registers import user_registers
+from splitmeans.membership.cell_sketch.encode import encode as encode_cells
+from splitmeans.membership.cell_sketch.law import CellSketch
+from splitmeans.membership.sketch.encode import encode as encode_published
+from splitmeans.membership.sketch.law import PublishedSketch, RegisterLaw
+from splitmeans.privacy.events import CellSketchEvent
+from splitmeans.privacy.noise import NoiseSource
+from splitmeans.privacy.register_law import register_pmfs
+
+# Trials that one call of an encoder makes, each in a cluster of its own.
+_AT_ONCE = 200
+RUN_KEY_WORDS = 4
+
+
+def fresh_key(noise: NoiseSource) -> bytes:
+    """Return a run key for one trial."""
+    return noise.words(RUN_KEY_WORDS).tobytes()
+
+
+def one_party_event(law: PublishedSketch) -> CellSketchEvent:
+    """The exact event of one party's published sketch alone.
+
+    A user changes one register of each row from the law of n_p values to that of n_p + 1.
+    """
+    return CellSketchEvent(
+        repetitions=law.repetitions, gamma=law.gamma, phantoms=law.phantoms, floor=law.floor
+    )
+
+
+def published_one_party(law: PublishedSketch, trials: int, noise: NoiseSource) -> Scores:
+    """One party's published sketch; each cluster of a call is a trial with a user of its own."""
+    values, without, with_user = register_pmfs(one_party_event(law))
+    ratio = np.log(with_user) - np.log(without)
+
+    def scores(present: bool) -> FloatArray:
+        parts = []
+        for start in range(0, trials, _AT_ONCE):
+            size = min(_AT_ONCE, trials - start)
+            registers = _published(law, size, present, noise=noise)
+            place = np.clip(registers.astype(np.int64), values[0], values[-1]) - values[0]
+            parts.append(ratio[place].sum(axis=0))
+        return np.concatenate(parts)
+
+    return Scores(with_user=scores(True), without=scores(False))
+
+
+def published_both_parties(
+    case: SharedKeys, trials: int, noise: NoiseSource, *, least: int
+) -> Scores:
+    """Rows with two equal registers >= `least`, from the encoder itself: slow, and the real thing.
+
+    Both parties hash a user with the same key; cluster i of both is trial i.
+    """
+    law = case.sketch
+
+    def scores(present: bool) -> FloatArray:
+        parts = []
+        for start in range(0, trials, _AT_ONCE):
+            size = min(_AT_ONCE, trials - start)
+            words = noise.words(2 * size).reshape(size, 2)
+            first, second = (
+                _published(law, size, present, noise=noise, id_words=words) for _ in range(2)
+            )
+            parts.append(((first == second) & (first >= least)).sum(axis=0))
+        return np.concatenate(parts).astype(np.float64)
+
+    return Scores(with_user=scores(True), without=scores(False))
+
+
+def published_rare_rows(
+    case: SharedKeys, trials: int, noise: NoiseSource, *, least: int
+) -> Scores:
+    """The same from the registers' exact law: fast enough for millions of trials."""
+    seeds = noise.words(2)
+    with_user, without = (
+        coincidence_trials(
+            case, least=least, trials=trials, with_user=there, rng=np.random.default_rng(seed)
+        )
+        for there, seed in zip((True, False), seeds.tolist(), strict=True)
+    )
+    return Scores(with_user=with_user, without=without)
+
+
+def cell_sketch(law: CellSketch, trials: int, noise: NoiseSource) -> Scores:
+    """Two parties with two clusters each, jointly: the registers of the user's two clusters.
+
+    Beside the phantoms of the user's cell, each of the two registers has those of one more cell.
+    The score is the log likelihood ratio of the least of the two registers and of whether they
+    are equal, which is all that depends on the user (see `published_gap`).
+    """
+    n = law.phantoms
+    top = register_top(2 * n + 1, gamma=law.gamma, floor=law.floor)
+    with_user, without = (
+        shared_minimum_law(
+            own=n, shared=shared, n_parties=2, gamma=law.gamma, floor=law.floor, top=top
+        )
+        for shared in (n + 1, n)
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.nan_to_num(np.log(with_user) - np.log(without), nan=0.0)
+
+    def scores(users: int) -> FloatArray:
+        ids = pa.array(["the user"][:users], type=pa.large_string())
+        labels = np.zeros(users, dtype=np.int32)
+        found = np.empty(trials)
+        for trial in range(trials):
+            key = fresh_key(noise)
+            first, second = (
+                encode_cells(
+                    law,
+                    ids=ids,
+                    labels=labels,
+                    position=position,
+                    groups=((0, 1),),
+                    n_local_clusters=(2, 2),
+                    run_key=key,
+                ).registers[:, 0]
+                for position in (0, 1)
+            )
+            found[trial] = _pair_ratio(ratio, first, second, floor=law.floor)
+        return found
+
+    return Scores(with_user=scores(1), without=scores(0))
+
+
+def no_phantoms(law: RegisterLaw, trials: int, noise: NoiseSource, *, repetitions: int) -> Scores:
+    """A broken sketch without phantoms and without a floor: an empty cluster stays at zero."""
+    count_table = law.count_table(repetitions=repetitions, floor=0)
+
+    def scores(users: int) -> FloatArray:
+        registers = user_registers(
+            noise.words(2 * users).reshape(users, 2),
+            np.arange(users, dtype=np.int32),
+            n_clusters=trials,
+            repetitions=repetitions,
+            floor=0,
+            count_table=count_table,
+            excess_table=law.value_table,
+        )
+        return registers.sum(axis=0, dtype=np.float64)
+
+    return Scores(with_user=scores(trials), without=scores(0))
+
+
+def _published(
+    law: PublishedSketch,
+    clusters: int,
+    present: bool,
+    *,
+    noise: NoiseSource,
+    id_words: IntArray | None = None,
+) -> RegisterArray:
+    """Return a party's registers, shape (M, clusters), with one user in every cluster or none."""
+    users = clusters if present else 0
+    words = noise.words(2 * clusters).reshape(-1, 2) if id_words is None else id_words
+    message = encode_published(
+        law,
+        id_words=words[:users].astype(np.uint64),
+        labels=np.arange(users, dtype=np.int32),
+        n_local_clusters=clusters,
+        noise=noise,
+    )
+    return message.registers
+
+
+def _pair_ratio(
+    ratio: FloatArray, first: RegisterArray, second: RegisterArray, *, floor: int
+) -> float:
+    least = np.minimum(first, second).astype(np.int64) - max(floor, 1)
+    place = np.clip(least, 0, len(ratio) - 1)
+    return float(ratio[place, (first == second).astype(np.int64)].sum())

@@ -1,0 +1,271 @@
+"""Loops of the decoy join: make decoys, sort records by tag, join sorted lists and count cells.
+
+A tag is 128 bits, two words, the first one the more significant. Tags are pseudorandom, so a radix
+sort on their leading bits leaves almost nothing to do; where they are not (a caller's mistake, or a
+test), a budget ends the finishing pass and NumPy sorts instead.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from splitmeans._types import IntArray, WordArray
+from splitmeans.errors import ParameterError
+from splitmeans.kernels.siphash import prf_word
+
+_njit = numba.njit(cache=True, error_model="numpy", nogil=True)
+
+_Word = np.uint64
+_ONE = _Word(1)
+_TWO = _Word(2)
+# 2^11 write positions still fit the first cache; two digits are enough for four million records.
+_DIGIT_BITS = 11
+# Moves per record in the finishing pass; random tags need about 0.1.
+_MOVES = 16
+
+Records = tuple[WordArray, npt.NDArray[np.uint8]]
+
+
+def decoy_records(
+    count_key: bytes,
+    tag_key: bytes,
+    *,
+    cdf_table: WordArray,
+    shape: tuple[int, ...],
+    n_cells: int,
+    axis: int,
+    absent: int,
+) -> Records:
+    """Return tags (d, 2) and labels (d,) of the decoys that one party holds, by cell and number.
+
+    Cell c has as many decoys as there are entries <= word c of the count stream. Decoy i of it has
+    words 2j and 2j + 1 of the tag stream as its tag, with j = c (2t + 1) + i.
+
+    Args:
+        count_key: 128-bit key of the counts.
+        tag_key: 128-bit key of the tags.
+        cdf_table: Thresholds of the counts, shape (2t,).
+        shape: Labels of each party of the group; cells are numbered in row-major order.
+        n_cells: How many of the cells exist.
+        axis: The party's place in the group; its label in a cell is the label of the decoys.
+        absent: The label that means absent, of which the party holds no decoys; -1 if none does.
+    """
+    stride = math.prod(shape[axis + 1 :])
+    keys = [_key_words(key) for key in (count_key, tag_key)]
+    counts = np.empty(n_cells, dtype=np.int64)
+    # Hashes wrap by design; NumPy warns of it when the kernels run uncompiled (for coverage).
+    with np.errstate(over="ignore"):
+        total = _decoy_counts(*keys[0], _fixed(cdf_table), stride, shape[axis], absent, counts)
+        tags = np.empty((total, 2), dtype=np.uint64)
+        labels = np.empty(total, dtype=np.uint8)
+        _decoy_tags(*keys[1], counts, cdf_table.size + 1, stride, shape[axis], tags, labels)
+    return tags, labels
+
+
+def sort_records(parts: Sequence[Records]) -> Records:
+    """Return the records of all parts as one list in the order of their tags."""
+    tags = np.concatenate([tags for tags, _ in parts])
+    labels = np.concatenate([labels for _, labels in parts])
+    digits = max(1, -(-len(tags).bit_length() // _DIGIT_BITS))
+    for digit in range(digits, 0, -1):
+        out = np.empty_like(tags), np.empty_like(labels)
+        starts = np.zeros(2**_DIGIT_BITS + 1, dtype=np.int64)
+        _scatter(tags, labels, _Word(64 - digit * _DIGIT_BITS), starts, *out)
+        tags, labels = out
+    if not _finish(tags, labels, _MOVES * len(tags)):
+        order = np.lexsort((tags[:, 1], tags[:, 0]))
+        tags, labels = tags[order], labels[order]
+    return tags, labels
+
+
+def ascending(tags: WordArray) -> bool:
+    """Return whether the tags ascend strictly, so that none is there twice."""
+    return bool(_ascending(_fixed(tags)))
+
+
+def count_joined(
+    tags: Sequence[WordArray],
+    labels: Sequence[npt.NDArray[np.uint8]],
+    *,
+    shape: tuple[int, ...],
+) -> IntArray:
+    """Join the parties' records on their tags and count them by cell.
+
+    Args:
+        tags: Strictly ascending tags of each party, shape (n_l, 2).
+        labels: Their labels, below `shape[l] - 1`, shape (n_l,).
+        shape: Labels of each party, the last of which means that the party has no such record.
+
+    Returns:
+        Counts of this shape.
+    """
+    counts = np.zeros(math.prod(shape), dtype=np.int64)
+    starts = np.cumsum([0, *map(len, tags)], dtype=np.int64)
+    strides = _strides(shape)
+    missing = (np.array(shape, dtype=np.int64) - 1) * strides
+    _merge(
+        _fixed(np.concatenate(tags)),
+        _fixed(np.concatenate(labels)),
+        starts,
+        strides,
+        missing,
+        starts[:-1].copy(),
+        counts,
+    )
+    return counts.reshape(shape)
+
+
+def count_in_order(labels: Sequence[npt.NDArray[np.uint8]], *, shape: tuple[int, ...]) -> IntArray:
+    """Count by cell where position i is the same record at all parties; labels are in range."""
+    counts = np.zeros(math.prod(shape), dtype=np.int64)
+    _count_rows(_fixed(np.stack(labels)), _strides(shape), counts)
+    return counts.reshape(shape)
+
+
+def _strides(shape: tuple[int, ...]) -> IntArray:
+    return np.array([math.prod(shape[axis + 1 :]) for axis in range(len(shape))], dtype=np.int64)
+
+
+def _key_words(key: bytes) -> tuple[np.uint64, np.uint64]:
+    if len(key) != 16:
+        raise ParameterError(f"key must have 16 bytes, got {len(key)}")
+    first, second = np.frombuffer(key, dtype="<u8").astype(np.uint64)
+    return first, second
+
+
+def _fixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a read-only, aligned view or copy, so that a kernel is compiled for one type only.
+
+    Arrays that were cut out of a message's bytes may start at any address.
+    """
+    view = np.require(array, requirements=["C", "A"]).view()
+    view.setflags(write=False)
+    return view
+
+
+@_njit
+def _decoy_counts(key0, key1, table, stride, width, absent, counts):  # type: ignore[no-untyped-def]
+    """OUT `counts` (cells,): 0 where the party is absent. Return their sum."""
+    total = 0
+    for cell in range(counts.size):
+        counts[cell] = 0
+        if (cell // stride) % width == absent:
+            continue
+        word = prf_word(key0, key1, _Word(cell))
+        low, high = 0, table.size
+        while low < high:
+            middle = (low + high) >> 1
+            if table[middle] <= word:
+                low = middle + 1
+            else:
+                high = middle
+        counts[cell] = low
+        total += low
+    return total
+
+
+@_njit
+def _decoy_tags(key0, key1, counts, span, stride, width, tags, labels):  # type: ignore[no-untyped-def]
+    """OUT `tags` (d, 2) and `labels` (d,), d the sum of `counts`."""
+    row = 0
+    for cell in range(counts.size):
+        for number in range(counts[cell]):
+            counter = _Word(cell * span + number) * _TWO
+            tags[row, 0] = prf_word(key0, key1, counter)
+            tags[row, 1] = prf_word(key0, key1, counter + _ONE)
+            labels[row] = (cell // stride) % width
+            row += 1
+
+
+@_njit
+def _scatter(tags, labels, shift, starts, out_tags, out_labels):  # type: ignore[no-untyped-def]
+    """OUT: the records by one digit of the first word, in their order within a digit.
+
+    `starts` (digits + 1,) is scratch, all zero.
+    """
+    mask = _Word(starts.size - 2)
+    for row in range(labels.size):
+        starts[((tags[row, 0] >> shift) & mask) + _ONE] += 1
+    for digit in range(1, starts.size):
+        starts[digit] += starts[digit - 1]
+    for row in range(labels.size):
+        digit = (tags[row, 0] >> shift) & mask
+        place = starts[digit]
+        starts[digit] = place + 1
+        out_tags[place, 0] = tags[row, 0]
+        out_tags[place, 1] = tags[row, 1]
+        out_labels[place] = labels[row]
+
+
+@_njit
+def _finish(tags, labels, budget):  # type: ignore[no-untyped-def]
+    """Insertion sort in place (OUT); return whether at most `budget` moves were enough."""
+    for row in range(1, labels.size):
+        first, second, label = tags[row, 0], tags[row, 1], labels[row]
+        place = row
+        while place > 0 and _less(first, second, tags[place - 1, 0], tags[place - 1, 1]):
+            tags[place, 0] = tags[place - 1, 0]
+            tags[place, 1] = tags[place - 1, 1]
+            labels[place] = labels[place - 1]
+            place -= 1
+        tags[place, 0], tags[place, 1], labels[place] = first, second, label
+        budget -= row - place
+        if budget < 0:
+            return False
+    return True
+
+
+@_njit
+def _ascending(tags):  # type: ignore[no-untyped-def]
+    for row in range(1, tags.shape[0]):
+        if not _less(tags[row - 1, 0], tags[row - 1, 1], tags[row, 0], tags[row, 1]):
+            return False
+    return True
+
+
+@_njit
+def _merge(tags, labels, starts, strides, missing, heads, counts):  # type: ignore[no-untyped-def]
+    """OUT `counts`. Party l has rows starts[l] to starts[l + 1]; `heads` (s,) is scratch: starts.
+
+    `missing[l]` is what the cell number gets where party l lacks the record.
+    """
+    parties = heads.size
+    while True:
+        some = False
+        first = second = _Word(0)
+        for party in range(parties):
+            head = heads[party]
+            if head < starts[party + 1] and (
+                not some or _less(tags[head, 0], tags[head, 1], first, second)
+            ):
+                some, first, second = True, tags[head, 0], tags[head, 1]
+        if not some:
+            return
+        cell = 0
+        for party in range(parties):
+            head = heads[party]
+            if head < starts[party + 1] and tags[head, 0] == first and tags[head, 1] == second:
+                cell += labels[head] * strides[party]
+                heads[party] = head + 1
+            else:
+                cell += missing[party]
+        counts[cell] += 1
+
+
+@_njit
+def _count_rows(labels, strides, counts):  # type: ignore[no-untyped-def]
+    """OUT `counts`, from `labels` (s, n)."""
+    for row in range(labels.shape[1]):
+        cell = 0
+        for party in range(strides.size):
+            cell += labels[party, row] * strides[party]
+        counts[cell] += 1
+
+
+@_njit
+def _less(first, second, other_first, other_second):  # type: ignore[no-untyped-def]
+    return first < other_first or (first == other_first and second < other_second)

@@ -1,0 +1,171 @@
+"""A noisy histogram over cells that fit the data: where local clustering starts.
+
+Three releases: the number of rows, the histogram of each column, and the histogram over the cells
+that `column_splits` makes of those. The cells' places are known, so counts alone tell where the
+rows are, and a count costs less than a sum. With one column the second release is the result.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from splitmeans import _validate
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.grid.projection import project_to_simplex
+from splitmeans.local.column_splits import split_columns
+from splitmeans.local.mechanism import (
+    COUNT_UNITS,
+    check_public,
+    clip_rows,
+    gaussian_counts,
+    gaussian_event,
+    mu_scale,
+    whole_root,
+)
+from splitmeans.privacy.events import ComposedEvent
+from splitmeans.privacy.noise import NoiseSource
+
+# Shares of mu^2, chosen by measurement (docs/local-clustering.md): the number of rows, and of the
+# rest the histograms of columns. What then remains is for the cells.
+SIZE_SHARE = 0.02
+COLUMN_SHARE = 0.25
+
+# A column has as many bins (a power of two) as leave this many deviations of noise to a bin, were
+# the rows spread evenly; the cells are as many as leave them three.
+BIN_DEVIATIONS = 6.0
+CELL_DEVIATIONS = 3.0
+MIN_BINS, MAX_BINS = 16, 256
+MAX_CELLS = 4096
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cells:
+    """What is known of the rows: weighted points.
+
+    Attributes:
+        points: Middle of each cell, shape (cells, d), in grid units.
+        weights: Rows in each cell: noisy, made non-negative.
+        noisy_counts: Rows in each cell as released.
+        spreads: Mean squared distance of a cell's rows from its point, as far as columns tell.
+    """
+
+    points: FloatArray
+    weights: FloatArray
+    noisy_counts: FloatArray
+    spreads: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellHistogram:
+    """Counts of rows in cells fitted to the columns.
+
+    Guarantee: for adding or removing one row, mu-Gaussian privacy. A row moves the number of rows
+    by 1, one bin of each of d columns by 1 (L2 sensitivity sqrt(d)), and one cell by 1. Bins and
+    cells are chosen from values released before.
+
+    Attributes:
+        bounds: Largest grid integer of each column.
+        mu: Cost of one release.
+        min_cells: Number of cells that is allowed however noisy they are.
+    """
+
+    bounds: tuple[int, ...]
+    mu: float
+    min_cells: int = 16
+
+    def __post_init__(self) -> None:
+        check_public(n_clusters=self.min_cells, bounds=self.bounds)
+        _validate.positive(mu=self.mu)
+
+    @property
+    def size_scale(self) -> int:
+        """Scale of the noise on the number of rows, in 1/COUNT_UNITS of a row."""
+        return mu_scale(COUNT_UNITS, mu=self.mu * math.sqrt(SIZE_SHARE))
+
+    @property
+    def column_scale(self) -> int:
+        """Scale of the noise on every bin of every column, in the same unit."""
+        share = 1.0 if len(self.bounds) == 1 else COLUMN_SHARE
+        mu = self.mu * math.sqrt((1 - SIZE_SHARE) * share)
+        return mu_scale(self._column_sensitivity, mu=mu)
+
+    @property
+    def cell_scale(self) -> int:
+        """Scale of the noise on every cell, in the same unit; not used with one column."""
+        share = (1 - SIZE_SHARE) * (1 - COLUMN_SHARE)
+        return mu_scale(COUNT_UNITS, mu=self.mu * math.sqrt(share))
+
+    @property
+    def _column_sensitivity(self) -> int:
+        return whole_root(len(self.bounds) * COUNT_UNITS**2)
+
+    @property
+    def event(self) -> ComposedEvent:
+        """The number of rows, all columns as one vector, the cells."""
+        size = gaussian_event(self.size_scale, sensitivity=COUNT_UNITS, coordinates=1)
+        columns = gaussian_event(
+            self.column_scale, sensitivity=self._column_sensitivity, coordinates=len(self.bounds)
+        )
+        if len(self.bounds) == 1:
+            return ComposedEvent(parts=(size, columns))
+        cells = gaussian_event(self.cell_scale, sensitivity=COUNT_UNITS, coordinates=1)
+        return ComposedEvent(parts=(size, columns, cells))
+
+    def release(self, raw_rows: IntArray, *, noise: NoiseSource) -> Cells:
+        """Return the cells. `raw_rows` has shape (n, d), int64 on the grid."""
+        rows = clip_rows(raw_rows, self.bounds)
+        raw_size = np.array([len(rows)])
+        noisy_size = gaussian_counts(raw_size, scale=self.size_scale, noise=noise)[0]
+        size = max(float(noisy_size), 1.0)
+        n_bins = bins_for(size, noise_deviation=self.column_scale / COUNT_UNITS)
+        raw_bins = bins_of(rows, self.bounds, n_bins=n_bins)
+        raw_counts = np.array([np.bincount(column, minlength=n_bins) for column in raw_bins])
+        noisy_counts = gaussian_counts(raw_counts, scale=self.column_scale, noise=noise)
+        weights = [project_to_simplex(column, total=size) for column in noisy_counts]
+        middles = (np.arange(n_bins) + 0.5) / n_bins * 2 - 1
+        positions = [middles * bound for bound in self.bounds]
+        if len(self.bounds) == 1:
+            within = (2 * self.bounds[0] / n_bins) ** 2 / 12
+            return Cells(
+                points=positions[0][:, np.newaxis],
+                weights=weights[0],
+                noisy_counts=noisy_counts[0],
+                spreads=np.full(n_bins, within),
+            )
+
+        affordable = size / (CELL_DEVIATIONS * self.cell_scale / COUNT_UNITS)
+        most = min(max(affordable, self.min_cells), MAX_CELLS)
+        columns = split_columns(weights, positions, max_cells=most)
+        shape = tuple(len(column.points) for column in columns)
+        places = [
+            column.interval_of_bin[bins] for column, bins in zip(columns, raw_bins, strict=True)
+        ]
+        raw_cells = np.bincount(np.ravel_multi_index(places, shape), minlength=math.prod(shape))
+        noisy_cells = gaussian_counts(raw_cells, scale=self.cell_scale, noise=noise)
+        return Cells(
+            points=_product([column.points for column in columns]),
+            weights=project_to_simplex(noisy_cells, total=size),
+            noisy_counts=noisy_cells,
+            spreads=_product([column.spreads for column in columns]).sum(axis=1),
+        )
+
+
+def bins_for(size: float, *, noise_deviation: float) -> int:
+    """Return the number of bins of a column, a power of two, for about `size` rows."""
+    wanted = size / (BIN_DEVIATIONS * noise_deviation)
+    nearest_power = 2 ** round(math.log2(max(wanted, 1.0)))
+    return min(max(nearest_power, MIN_BINS), MAX_BINS)
+
+
+def bins_of(raw_rows: IntArray, bounds: tuple[int, ...], *, n_bins: int) -> list[IntArray]:
+    """Return for each column the bin of each row, in exact arithmetic; rows are clipped already."""
+    return [
+        (raw_rows[:, column] + bound) * n_bins // (2 * bound + 1)
+        for column, bound in enumerate(bounds)
+    ]
+
+
+def _product(values: list[FloatArray]) -> FloatArray:
+    """Return all combinations of one value per column, last column fastest, shape (cells, d)."""
+    return np.stack([grid.ravel() for grid in np.meshgrid(*values, indexing="ij")], axis=1)

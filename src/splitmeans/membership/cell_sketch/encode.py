@@ -1,0 +1,145 @@
+"""Party side of the cell sketch: memberships to registers, one block per group of parties."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from splitmeans import _validate
+from splitmeans._types import LabelArray, RegisterArray
+from splitmeans.errors import ParameterError
+from splitmeans.kernels.phantoms import raise_to_phantoms
+from splitmeans.kernels.registers import user_registers
+from splitmeans.kernels.siphash import hash_ids
+from splitmeans.membership.cell_sketch.law import CellSketch
+from splitmeans.membership.estimator import check_parties
+from splitmeans.wire.keys import PHANTOM_REGISTERS, USER_REGISTERS, subkey
+from splitmeans.wire.messages import CellSketchMessage
+
+# A phantom's place in the key stream has 32 bits for the cell.
+_MOST_CELLS = 2**32
+
+
+def encode(
+    law: CellSketch,
+    *,
+    ids: "pa.StringArray | pa.LargeStringArray",
+    labels: LabelArray,
+    position: int,
+    groups: Sequence[tuple[int, ...]],
+    n_local_clusters: Sequence[int],
+    run_key: bytes,
+) -> CellSketchMessage:
+    """Sketch a party's clusters once for each group that it is in.
+
+    Guarantee: unit of privacy is one user, neighbours differ by adding or removing one user at all
+    parties. All parties of a group draw the same value for the same user and the same value for
+    the phantoms of the same cell, so the group's registers depend on users and phantoms only
+    through one maximum per cell and row, of which a user changes one (see `CellSketch`). What all
+    parties send for a group costs `law.event`, once; groups compose. It holds towards a server
+    that does not know `run_key`, for labels that are a function of a user's own columns and of
+    what was released before, and for registers that are sent once under a run key.
+
+    Args:
+        law: The public parameters.
+        ids: The users' ids, strings without nulls or repetitions (already checked), n of them.
+        labels: Each user's cluster, shape (n,), int32.
+        position: The party's position in the study.
+        groups: Positions of the parties that share a sketch, the same list at every party.
+        n_local_clusters: The number of clusters (k') of every party of the study.
+        run_key: The key of this run, which the parties share.
+
+    Returns:
+        Registers of shape (groups of this party x M, k'), none below `law.floor`.
+    """
+    own_groups = [group for group in groups if position in group]
+    _check_groups(own_groups, position=position, n_local_clusters=n_local_clusters)
+    _check_labels(labels, n_users=len(ids), n_clusters=n_local_clusters[position])
+    blocks = [
+        _block(
+            law,
+            ids=ids,
+            labels=labels,
+            own=group.index(position),
+            widths=[n_local_clusters[member] for member in group],
+            user_key=subkey(run_key, USER_REGISTERS, group=group),
+            phantom_key=subkey(run_key, PHANTOM_REGISTERS, group=group),
+        )
+        for group in own_groups
+    ]
+    return CellSketchMessage(registers=np.vstack(blocks))
+
+
+def own_labels(law: CellSketch, widths: Sequence[int], *, own: int) -> LabelArray:
+    """Return one party's label in every cell of its group, shape (cells,), -1 for absent.
+
+    Cells are in row-major order of the parties' labels, absent last, without the all-absent cell.
+
+    Args:
+        law: Says whether absent is a label.
+        widths: The number of clusters of each party of the group.
+        own: The party's place in the group.
+    """
+    shape = law.labels_of(widths)
+    labels = np.arange(shape[own], dtype=np.int32)
+    labels[widths[own] :] = -1
+    along = [1] * len(shape)
+    along[own] = shape[own]
+    cells = np.broadcast_to(labels.reshape(along), shape).reshape(-1)
+    return cells[:-1] if law.partial else cells
+
+
+def _block(
+    law: CellSketch,
+    *,
+    ids: "pa.StringArray | pa.LargeStringArray",
+    labels: LabelArray,
+    own: int,
+    widths: Sequence[int],
+    user_key: bytes,
+    phantom_key: bytes,
+) -> RegisterArray:
+    """Return the registers of one group, shape (M, k')."""
+    n_cells = law.shared_phantoms(widths) // law.phantoms
+    if n_cells > _MOST_CELLS:
+        raise ParameterError(
+            f"a group must have at most {_MOST_CELLS} cells, got {n_cells}; use smaller groups"
+        )
+    registers = user_registers(
+        hash_ids(user_key, ids),
+        labels,
+        n_clusters=widths[own],
+        repetitions=law.repetitions,
+        floor=law.floor,
+        count_table=law.registers.count_table(repetitions=law.repetitions, floor=law.floor),
+        excess_table=law.registers.value_table,
+    )
+    raise_to_phantoms(
+        registers,
+        key=phantom_key,
+        own_labels=own_labels(law, widths, own=own),
+        maximum_table=law.phantom_table,
+    )
+    return registers
+
+
+def _check_groups(
+    own_groups: Sequence[tuple[int, ...]], *, position: int, n_local_clusters: Sequence[int]
+) -> None:
+    for width in n_local_clusters:
+        _validate.at_least(1, n_local_clusters=width)
+    if not own_groups:
+        raise ParameterError(f"groups must name position {position} at least once")
+    for group in own_groups:
+        check_parties(group, n_parties=len(n_local_clusters))
+
+
+def _check_labels(labels: LabelArray, *, n_users: int, n_clusters: int) -> None:
+    if labels.dtype != np.int32 or labels.shape != (n_users,):
+        raise ParameterError(
+            f"labels must be 32-bit integers of shape ({n_users},), one for each user, "
+            f"got {labels.dtype} {labels.shape}"
+        )
+    # The kernel writes where a label points, so this check also keeps it inside its memory.
+    if labels.size and not (labels.min() >= 0 and labels.max() < n_clusters):
+        raise ParameterError(f"labels must be between 0 and {n_clusters - 1}")

@@ -1,0 +1,191 @@
+"""Server side of the cell sketch: registers of a group to cluster and cell sizes.
+
+The sizes are maximum-likelihood estimates (`likelihood.py`) minus the phantoms, whose number is
+public. They need no user count and hold for user sets that overlap only in part.
+"""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from splitmeans import _validate
+from splitmeans._types import FloatArray, RegisterArray
+from splitmeans.errors import ParameterError, ProtocolError
+from splitmeans.membership.cell_sketch.law import CellSketch
+from splitmeans.membership.cell_sketch.likelihood import (
+    RegisterScale,
+    set_sizes,
+    shared_sizes,
+    tally,
+    tally_pairs,
+)
+from splitmeans.membership.estimator import check_parties
+from splitmeans.membership.sketch.estimate import union_cardinalities
+from splitmeans.wire.messages import CellSketchMessage
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellSketchEstimator:
+    """Cluster and cell sizes from the parties' sketches.
+
+    Sizes are as estimated, so some may be negative, but no cell is below minus its phantoms before
+    it is made consistent.
+
+    Attributes:
+        law: The public parameters.
+        groups: Positions of the parties that share a sketch.
+        n_local_clusters: The number of clusters (k') of each party.
+        messages: One message for each party.
+        consistent: Where all parties hold the same users (`law.partial` is False), make sizes
+            agree: every party's add up to the same total, and rows and columns of a pair's cells
+            to the two parties' sizes.
+    """
+
+    law: CellSketch
+    groups: tuple[tuple[int, ...], ...]
+    n_local_clusters: tuple[int, ...]
+    messages: tuple[CellSketchMessage, ...]
+    consistent: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", tuple(tuple(group) for group in self.groups))
+        object.__setattr__(self, "n_local_clusters", tuple(self.n_local_clusters))
+        object.__setattr__(self, "messages", tuple(self.messages))
+        n_parties = len(self.n_local_clusters)
+        if len(self.messages) != n_parties:
+            raise ProtocolError(
+                f"expected a sketch from each of {n_parties} parties, got {len(self.messages)}"
+            )
+        for group in self.groups:
+            check_parties(group, n_parties=n_parties)
+        for party, message in enumerate(self.messages):
+            n_blocks = sum(party in group for group in self.groups)
+            if n_blocks == 0:
+                raise ParameterError(f"groups must name position {party} at least once")
+            shape = (n_blocks * self.law.repetitions, self.n_local_clusters[party])
+            _check_registers(message.registers, law=self.law, shape=shape, party=party)
+
+    def one(self, party: int) -> FloatArray:
+        """Estimate the cluster sizes of one party, shape (k',), from all groups that it is in."""
+        (chosen,) = check_parties([party], n_parties=len(self.messages))
+        return self._sizes[chosen].copy()
+
+    def joint(self, parties: Sequence[int]) -> FloatArray:
+        """Estimate the cells of two parties that share a group, shape (k'_i, k'_j).
+
+        For one party it is `one`. Cells of three or more parties are beyond a pair's likelihood;
+        grid methods put them together from pairs.
+        """
+        chosen = check_parties(parties, n_parties=len(self.messages))
+        if len(chosen) == 1:
+            return self.one(chosen[0])
+        if len(chosen) > 2:
+            raise ParameterError(
+                f"cells of {len(chosen)} parties cannot be read from sketches of pairs, "
+                "ask for two parties at a time"
+            )
+        shared = [group for group in self.groups if set(chosen) <= set(group)]
+        if not shared:
+            raise ParameterError(f"no group holds both parties of {chosen!r}")
+        cells = np.mean([self._pair_in(group, *chosen) for group in shared], axis=0)
+        if not self._agree:
+            return np.asarray(cells)
+        return fit_margins(cells, rows=self._sizes[chosen[0]], columns=self._sizes[chosen[1]])
+
+    def complement_joint(self, parties: Sequence[int], *, noisy_count: float) -> FloatArray:
+        """Estimate cells as the published sketch does, for comparison (paper, Algorithm 4).
+
+        A cell is what the union of all other clusters leaves out of the number of users. It needs
+        equal user sets, at least two clusters at each party, and the noisy count.
+        """
+        chosen = check_parties(parties, n_parties=len(self.messages))
+        _validate.finite(noisy_count=noisy_count)
+        if self.law.partial:
+            raise ParameterError("the complement estimate needs the same users at every party")
+        if min(self.n_local_clusters[party] for party in chosen) < 2:
+            raise ParameterError("the complement estimate needs two or more clusters at each party")
+        shared = [group for group in self.groups if set(chosen) <= set(group)]
+        if not shared:
+            raise ParameterError(f"no group holds all parties of {chosen!r}")
+        estimates = []
+        for group in shared:
+            tables = [self._block(party, group) for party in chosen]
+            noisy_union = union_cardinalities(tables, gamma=self.law.gamma, estimator="calibrated")
+            united = self._phantoms(group) - self._phantoms(group, *chosen)
+            estimates.append(noisy_count - (noisy_union - united))
+        return np.asarray(np.mean(estimates, axis=0))
+
+    @property
+    def _agree(self) -> bool:
+        return self.consistent and not self.law.partial
+
+    @functools.cached_property
+    def _scale(self) -> RegisterScale:
+        largest = max(int(message.registers.max()) for message in self.messages)
+        return RegisterScale.of(gamma=self.law.gamma, floor=self.law.floor, largest=largest)
+
+    @functools.cached_property
+    def _sizes(self) -> tuple[FloatArray, ...]:
+        """Cluster sizes of every party."""
+        sizes = [
+            np.mean([self._one_in(group, party) for group in self.groups if party in group], axis=0)
+            for party in range(len(self.messages))
+        ]
+        if self._agree:
+            total = np.mean([own.sum() for own in sizes])
+            sizes = [own + (total - own.sum()) / own.size for own in sizes]
+        return tuple(sizes)
+
+    def _one_in(self, group: tuple[int, ...], party: int) -> FloatArray:
+        counts = tally(self._block(party, group), self._scale)
+        return set_sizes(counts, self._scale) - self._phantoms(group, party)
+
+    def _pair_in(self, group: tuple[int, ...], i: int, j: int) -> FloatArray:
+        tallies = tally_pairs(self._block(i, group), self._block(j, group), self._scale)
+        # Sizes from all groups of a party are more precise than those of this one alone.
+        a = self._sizes[i] + self._phantoms(group, i)
+        b = self._sizes[j] + self._phantoms(group, j)
+        return shared_sizes(a, b, tallies, self._scale) - self._phantoms(group, i, j)
+
+    def _phantoms(self, group: tuple[int, ...], *parties: int) -> int:
+        """How many phantoms of a group carry one given label of each of these parties."""
+        others = [self.n_local_clusters[p] for p in group if p not in parties]
+        return self.law.shared_phantoms(others)
+
+    def _block(self, party: int, group: tuple[int, ...]) -> RegisterArray:
+        """A party's registers in one group, shape (M, k')."""
+        own_groups = [other for other in self.groups if party in other]
+        start = own_groups.index(group) * self.law.repetitions
+        return self.messages[party].registers[start : start + self.law.repetitions]
+
+
+def fit_margins(cells: FloatArray, *, rows: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return the table closest to `cells` in squares whose margins are `rows` and `columns`.
+
+    Both must have the same sum. The change is the same along what is missing in a row or column,
+    so it is linear: it adds no bias.
+    """
+    n_rows, n_columns = cells.shape
+    by_row = (rows - cells.sum(axis=1)) / n_columns
+    by_column = (columns - cells.sum(axis=0)) / n_rows
+    twice = (rows.sum() - cells.sum()) / cells.size
+    return np.asarray(cells + by_row[:, None] + by_column - twice)
+
+
+def _check_registers(
+    registers: RegisterArray, *, law: CellSketch, shape: tuple[int, int], party: int
+) -> None:
+    where = f"sketch of party number {party}"
+    if registers.dtype != np.uint16 or registers.shape != shape:
+        raise ProtocolError(
+            f"{where} must be 16-bit registers of shape {shape}, "
+            f"got {registers.dtype} {registers.shape}"
+        )
+    # Every cluster has phantoms, so no register is 0 even where the floor is.
+    floor = max(law.floor, 1)
+    if registers.min() < floor:
+        raise ProtocolError(f"{where} has registers below {floor}, the smallest")
+    if registers.max() > law.largest_register:
+        raise ProtocolError(f"{where} has registers above {law.largest_register}, the largest")

@@ -1,0 +1,1 @@
+"""Decoy join: users' labels among decoys under secret tags (the default method)."""

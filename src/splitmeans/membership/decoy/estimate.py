@@ -1,0 +1,261 @@
+"""Decoy join at the server: join on tags, count cells, add noise once, subtract expected decoys.
+
+Three steps, kept apart because of who may see what: `join_counts` gives H + D, which the server
+knows and must not publish (parties know D); `add_server_noise` makes H + D + E of it, once, to be
+stored; `DecoyEstimator` has those tables alone, so whatever is computed from it may be published.
+Counts stay whole numbers until the last step.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from splitmeans._types import FloatArray, IntArray, WordArray
+from splitmeans.errors import ParameterError, ProtocolError
+from splitmeans.kernels.counts import ascending, count_in_order, count_joined
+from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
+from splitmeans.membership.decoy.layout import (
+    ByteArray,
+    Group,
+    cell_count,
+    cell_shape,
+    check_groups,
+    packed_size,
+    unpack,
+)
+from splitmeans.membership.estimator import check_parties
+from splitmeans.membership.ldp.estimate import inverse_support
+from splitmeans.membership.ldp.law import RandomisedLabels
+from splitmeans.privacy.noise import NoiseSource
+from splitmeans.wire.messages import DecoyMessage
+
+
+def join_counts(
+    messages: Sequence[DecoyMessage],
+    *,
+    groups: Sequence[Group],
+    n_local_clusters: tuple[int, ...],
+    equal_sets: bool,
+) -> dict[Group, IntArray]:
+    """Return the records H + D in every cell of every group, "absent" labels included.
+
+    Not for publication: parties know D.
+
+    Raises:
+        ProtocolError: If a message is not one that a party following the protocol can send.
+    """
+    chosen = check_groups(groups, n_local_clusters=n_local_clusters)
+    if len(messages) != len(n_local_clusters):
+        raise ProtocolError(f"expected {len(n_local_clusters)} messages, got {len(messages)}")
+    records = [
+        _records(
+            message,
+            party=party,
+            groups=[group for group in chosen if party in group],
+            n_clusters=n_local_clusters[party],
+            equal_sets=equal_sets,
+        )
+        for party, message in enumerate(messages)
+    ]
+    tables: dict[Group, IntArray] = {}
+    for group in chosen:
+        shape = cell_shape(group, n_local_clusters=n_local_clusters, equal_sets=equal_sets)
+        tags = [records[party][group][0] for party in group]
+        labels = [records[party][group][1] for party in group]
+        if not equal_sets:
+            tables[group] = count_joined(tags, labels, shape=shape)
+            continue
+        if len({len(own) for own in labels}) > 1:
+            raise ProtocolError(
+                f"parties of group {group!r} must send equally many records when user sets are "
+                f"equal, got {[len(own) for own in labels]}"
+            )
+        tables[group] = count_in_order(labels, shape=shape)
+    return tables
+
+
+def add_server_noise(
+    law: DecoyLaw, counts: Mapping[Group, IntArray], *, equal_sets: bool, noise: NoiseSource
+) -> dict[Group, IntArray]:
+    """Return H + D + E, one draw of E for every cell.
+
+    Guarantee: parties know D and their own labels; what they learn from the result about a user's
+    labels elsewhere is limited by E. It must be drawn once for a run, stored before anything is
+    published, and be the same for everyone (rule R17): a second draw would average it away.
+    """
+    noisy_tables: dict[Group, IntArray] = {}
+    for group, table in counts.items():
+        n_cells = cell_count(table.shape, equal_sets=equal_sets)
+        flat = table.flatten()
+        flat[:n_cells] += noise.gaussian(law.server_sigma, n_cells)
+        noisy_tables[group] = flat.reshape(table.shape)
+    return noisy_tables
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DecoyEstimator:
+    """Unbiased cell weights from the noisy tables.
+
+    Attributes:
+        law: The law of decoys and server noise.
+        noisy_tables: H + D + E by group, as `add_server_noise` made them.
+        n_local_clusters: k' of each party.
+        equal_sets: Whether the tables have no "absent" labels.
+        sample_rate: Share of users who took part.
+        collusion: Randomised response of each party, None where there is none; () for no party.
+    """
+
+    law: DecoyLaw
+    noisy_tables: Mapping[Group, IntArray]
+    n_local_clusters: tuple[int, ...]
+    equal_sets: bool
+    sample_rate: float = 1.0
+    collusion: tuple[RandomisedLabels | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        widths = tuple(self.n_local_clusters)
+        laws = tuple(self.collusion) or (None,) * len(widths)
+        object.__setattr__(self, "n_local_clusters", widths)
+        object.__setattr__(self, "collusion", laws)
+        sample_threshold(self.sample_rate)
+        if len(laws) != len(widths):
+            raise ParameterError(f"collusion must have {len(widths)} entries, got {len(laws)}")
+        for width, response in zip(widths, laws, strict=True):
+            if response is not None and (
+                response.uses_hashing or response.n_local_clusters != width
+            ):
+                raise ParameterError(f"collusion must be a direct response on {width} labels")
+        tables: dict[Group, IntArray] = {}
+        for group in check_groups(tuple(self.noisy_tables), n_local_clusters=widths):
+            shape = cell_shape(group, n_local_clusters=widths, equal_sets=self.equal_sets)
+            table = np.array(self.noisy_tables[group])
+            if table.dtype != np.int64 or table.shape != shape:
+                raise ParameterError(
+                    f"the table of group {group!r} must be 64-bit integers of shape {shape}, "
+                    f"got {table.dtype} {table.shape}"
+                )
+            tables[group] = table
+        object.__setattr__(self, "noisy_tables", MappingProxyType(tables))
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of parties whose cells were counted."""
+        return tuple(self.noisy_tables)
+
+    def one(self, party: int) -> FloatArray:
+        """Return the sizes of one party's clusters, shape (k',); some may be negative."""
+        return self.joint([party])
+
+    def joint(self, parties: Sequence[int]) -> FloatArray:
+        """Return the number of users in each cell of these parties, shape (k'_1, ..., k'_s).
+
+        A user counts if present at all of these parties, wherever else. Every group that contains
+        them gives an estimate of the same users; the average has weights inverse to the number of
+        cells that were summed, which is the one of least variance.
+        """
+        chosen = check_parties(parties, n_parties=len(self.n_local_clusters))
+        ordered = tuple(sorted(chosen))
+        margins = [self._margin(group, ordered) for group in self._groups_with(chosen)]
+        total = sum(1 / summed for _, summed in margins)
+        weights = sum(counts / (summed * total) for counts, summed in margins) / self.sample_rate
+        for axis, party in enumerate(ordered):
+            response = self.collusion[party]
+            if response is not None:
+                inverted = np.tensordot(inverse_support(response), weights, axes=(1, axis))
+                weights = np.moveaxis(inverted, 0, axis)
+        in_order = np.transpose(weights, [ordered.index(party) for party in chosen])
+        return np.ascontiguousarray(in_order, dtype=np.float64)
+
+    def deviation(self, parties: Sequence[int]) -> float:
+        """Return the standard deviation of a cell of `joint(parties)`, root mean square over cells.
+
+        Noise of m summed cells has variance m (Var D + server_sigma^2). With rate q and inverse
+        response matrices whose columns have squared norms a_1, ..., a_s and product a, it becomes
+        a / q^2 times that, and each user adds a/q - 1 over all cells, for being left out or
+        misreported; their number is estimated from the noisy tables.
+        """
+        chosen = check_parties(parties, n_parties=len(self.n_local_clusters))
+        summed = [self._summed(group, chosen) for group in self._groups_with(chosen)]
+        per_cell = float(self.law.variance) + self.law.server_sigma**2
+        noise_variance = per_cell / sum(1 / cells for cells in summed)
+        amplification = math.prod(
+            float(np.square(inverse_support(response)[:, 0]).sum())
+            for response in (self.collusion[party] for party in chosen)
+            if response is not None
+        )
+        variance = noise_variance * amplification / self.sample_rate**2
+        per_user = amplification / self.sample_rate - 1
+        if per_user > 0:
+            weights = self.joint(chosen)
+            variance += per_user * max(0.0, float(weights.sum())) / weights.size
+        return math.sqrt(variance)
+
+    def _groups_with(self, parties: tuple[int, ...]) -> list[Group]:
+        found = [group for group in self.groups if set(parties) <= set(group)]
+        if not found:
+            raise ParameterError(
+                f"parties must be together in a group; {parties!r} are in none of {self.groups!r}"
+            )
+        return found
+
+    def _summed(self, group: Group, parties: tuple[int, ...]) -> int:
+        """Return how many cells of the group make one cell of these parties."""
+        shape = self.noisy_tables[group].shape
+        return math.prod(
+            width for party, width in zip(group, shape, strict=True) if party not in parties
+        )
+
+    def _margin(self, group: Group, parties: tuple[int, ...]) -> tuple[IntArray, int]:
+        """Return counts of these parties' labels, expected decoys removed, and the cells summed."""
+        others = tuple(axis for axis, party in enumerate(group) if party not in parties)
+        present = tuple(slice(self.n_local_clusters[party]) for party in parties)
+        counts: IntArray = self.noisy_tables[group].sum(axis=others)[present]
+        summed = self._summed(group, parties)
+        return counts - summed * self.law.mean, summed
+
+
+def _records(
+    message: DecoyMessage,
+    *,
+    party: int,
+    groups: Sequence[Group],
+    n_clusters: int,
+    equal_sets: bool,
+) -> dict[Group, tuple[WordArray, ByteArray]]:
+    """Return tags and labels of each group of a party, after every check that a server can make."""
+    lengths = _check_sizes(message, party, len(groups), n_clusters, equal_sets)
+    records: dict[Group, tuple[WordArray, ByteArray]] = {}
+    first_tag = first_byte = 0
+    for group, length in zip(groups, lengths, strict=True):
+        size = packed_size(length, n_clusters=n_clusters)
+        try:
+            packed = message.labels[first_byte : first_byte + size]
+            labels = unpack(packed, length, n_clusters=n_clusters)
+        except ProtocolError as problem:
+            raise ProtocolError(f"records of party {party}: {problem}") from problem
+        tags = message.tags[first_tag : first_tag + (0 if equal_sets else length)]
+        if not ascending(tags):
+            raise ProtocolError(f"tags of party {party} must ascend and not repeat")
+        records[group] = tags, labels
+        first_tag += len(tags)
+        first_byte += size
+    return records
+
+
+def _check_sizes(
+    message: DecoyMessage, party: int, n_groups: int, n_clusters: int, equal_sets: bool
+) -> list[int]:
+    lengths, tags, labels = message.lengths, message.tags, message.labels
+    if lengths.dtype != np.int64 or lengths.shape != (n_groups,) or (lengths < 0).any():
+        raise ProtocolError(f"party {party} must send {n_groups} lengths that are not negative")
+    sizes = [int(length) for length in lengths]  # Python numbers: the sum cannot overflow
+    n_tags = 0 if equal_sets else sum(sizes)
+    if tags.dtype != np.uint64 or tags.shape != (n_tags, 2):
+        raise ProtocolError(f"party {party} must send {n_tags} tags of 128 bits")
+    n_bytes = sum(packed_size(length, n_clusters=n_clusters) for length in sizes)
+    if labels.dtype != np.uint8 or labels.shape != (n_bytes,):
+        raise ProtocolError(f"party {party} must send {n_bytes} bytes of packed labels")
+    return sizes

@@ -1,0 +1,98 @@
+"""How cells and records are laid out; parties and server share it.
+
+A cell of a group is one label per party, in the group's order; where user sets may differ, label k'
+stands for "absent", and the cell where all are absent does not exist. On the wire a label takes
+ceil(log2 k') bits, packed from the low end of each byte, and every group starts a new byte.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from splitmeans import _validate
+from splitmeans.errors import ParameterError, ProtocolError
+from splitmeans.membership.ldp.law import MAX_LOCAL_CLUSTERS
+
+Group: TypeAlias = tuple[int, ...]
+ByteArray: TypeAlias = npt.NDArray[np.uint8]
+
+# One table of 64-bit counts then takes 1 GiB; every cell also costs each party t decoys.
+MAX_CELLS = 2**27
+
+
+def check_groups(
+    groups: Sequence[Sequence[int]], *, n_local_clusters: Sequence[int]
+) -> tuple[Group, ...]:
+    """Return the groups as tuples: different ones, each of ascending positions of parties."""
+    for width in n_local_clusters:
+        _validate.at_least(1, n_local_clusters=width)
+        if width > MAX_LOCAL_CLUSTERS:
+            raise ParameterError(f"n_local_clusters must be <= {MAX_LOCAL_CLUSTERS}, got {width}")
+    chosen = tuple(tuple(int(position) for position in group) for group in groups)
+    if not chosen or len(set(chosen)) != len(chosen):
+        raise ParameterError(f"groups must be one or more different groups, got {chosen!r}")
+    for group in chosen:
+        in_range = all(0 <= position < len(n_local_clusters) for position in group)
+        if not group or not in_range or list(group) != sorted(set(group)):
+            raise ParameterError(
+                "groups must hold ascending positions of parties between 0 and "
+                f"{len(n_local_clusters) - 1}, got {group!r}"
+            )
+    return chosen
+
+
+def cell_shape(
+    group: Group, *, n_local_clusters: Sequence[int], equal_sets: bool
+) -> tuple[int, ...]:
+    """Return how many labels each party of the group has, "absent" included if it occurs."""
+    shape = tuple(n_local_clusters[position] + (not equal_sets) for position in group)
+    if math.prod(shape) > MAX_CELLS:
+        raise ParameterError(f"group {group!r} has {math.prod(shape)} cells, more than {MAX_CELLS}")
+    return shape
+
+
+def cell_count(shape: tuple[int, ...], *, equal_sets: bool) -> int:
+    """Return the number of cells that exist; the last one does not if it means absent everywhere.
+
+    A look at the row-major order: the all-absent cell always comes last.
+    """
+    return math.prod(shape) - (not equal_sets)
+
+
+def packed_size(n_labels: int, *, n_clusters: int) -> int:
+    """Return the bytes of that many packed labels."""
+    return -(-n_labels * _bits(n_clusters) // 8)
+
+
+def pack(labels: ByteArray, *, n_clusters: int) -> ByteArray:
+    """Pack labels 0..k'-1, shape (n,), into ceil(log2 k') bits each."""
+    bits = np.unpackbits(labels[:, np.newaxis], axis=1, count=_bits(n_clusters), bitorder="little")
+    return np.packbits(bits, bitorder="little")
+
+
+def unpack(packed: ByteArray, n_labels: int, *, n_clusters: int) -> ByteArray:
+    """Return the `n_labels` labels in `packed`; refuse a wrong size, a label >= k' or a stray bit.
+
+    Raises:
+        ProtocolError: If the bytes are not what `pack` makes of valid labels.
+    """
+    if packed.shape != (packed_size(n_labels, n_clusters=n_clusters),):
+        raise ProtocolError(f"packed labels have a wrong size for {n_labels} records")
+    if n_clusters == 1:
+        return np.zeros(n_labels, dtype=np.uint8)
+    width = _bits(n_clusters)
+    bits = np.unpackbits(packed, bitorder="little")
+    if bits[n_labels * width :].any():
+        raise ProtocolError("packed labels have bits set after the last record")
+    rows = bits[: n_labels * width].reshape(n_labels, width)
+    labels = np.packbits(rows, axis=1, bitorder="little")[:, 0] if n_labels else bits[:0]
+    if n_labels and labels.max() >= n_clusters:
+        raise ProtocolError(f"labels must be below {n_clusters}")
+    return labels
+
+
+def _bits(n_clusters: int) -> int:
+    return (n_clusters - 1).bit_length()

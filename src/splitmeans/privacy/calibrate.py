@@ -1,0 +1,59 @@
+"""Calibration: one number scales all noise so that the whole run just fits its budget."""
+
+from collections.abc import Callable
+
+from splitmeans.errors import PrivacyError
+from splitmeans.privacy.events import Event
+from splitmeans.privacy.pld import COARSE, FINE, delta_for
+from splitmeans.study import Budget
+
+_SEARCH_STEPS = 14
+# How far the search steps back, relative, when the fine calculation finds the coarse one too bold.
+_BACK_OFF = 0.002
+
+
+def calibrate(events_at: Callable[[float], tuple[Event, ...]], budget: Budget) -> float:
+    """Return the largest precision at which all events together fit the budget.
+
+    `events_at(precision)` gives the events of a whole run; more precision means less noise. All
+    parameters follow from the one number returned here, which is found before anything is released
+    (composition of privacy losses is not a filter that could be consulted on the way).
+
+    The search uses a coarse discretisation. Its result is checked with the fine one on the final
+    parameters, which are often whole numbers, and moved towards privacy until it fits.
+    """
+
+    def fits(precision: float, interval: float) -> bool:
+        delta = delta_for(events_at(precision), budget.epsilon, interval=interval)
+        return delta <= budget.delta
+
+    low, high = 1.0, 1.0
+    for _ in range(40):
+        if fits(low, COARSE):
+            break
+        low, high = low / 2, low
+    else:
+        raise PrivacyError(
+            f"no amount of noise fits epsilon={budget.epsilon:g}, delta={budget.delta:g}; "
+            "is delta too small?"
+        )
+    if high == low:
+        while fits(high * 2, COARSE) and high < 2**20:
+            high *= 2
+        low, high = high, high * 2
+    for _ in range(_SEARCH_STEPS):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if fits(middle, COARSE) else (low, middle)
+    # The coarse calculation is the more pessimistic one, so a little precision is left to win.
+    precision = low
+    for _ in range(20):
+        if not fits(precision * (1 + _BACK_OFF), FINE):
+            break
+        precision *= 1 + _BACK_OFF
+    for _ in range(40):
+        if fits(precision, FINE):
+            return precision
+        precision *= 1 - _BACK_OFF
+    raise PrivacyError(
+        f"calibration to epsilon={budget.epsilon:g}, delta={budget.delta:g} did not settle"
+    )

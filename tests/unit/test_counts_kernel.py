@@ -1,0 +1,189 @@
+"""Fast loops against plain Python."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from splitmeans.errors import ParameterError
+from splitmeans.kernels.counts import (
+    ascending,
+    count_in_order,
+    count_joined,
+    decoy_records,
+    sort_records,
+)
+from splitmeans.kernels.siphash import prf_word
+
+Word = np.uint64
+words = st.one_of(st.integers(0, 3), st.sampled_from([2**53, 2**63, 2**64 - 1]))
+tag_lists = st.lists(st.tuples(words, words), max_size=40)
+
+
+def tags_of(values) -> np.ndarray:
+    return np.array(list(values), dtype=np.uint64).reshape(-1, 2)
+
+
+def labels_of(values) -> np.ndarray:
+    return np.array(list(values), dtype=np.uint8)
+
+
+def random_records(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    tags = rng.integers(0, 2**64, size=(n, 2), dtype=np.uint64)
+    return tags, rng.integers(0, 200, size=n).astype(np.uint8)
+
+
+def naive_join(records, shape) -> np.ndarray:
+    """One dictionary by tag, then one look at every tag."""
+    cells: dict[tuple[int, int], list[int]] = {}
+    for party, (tags, labels) in enumerate(records):
+        for (first, second), label in zip(tags.tolist(), labels.tolist(), strict=True):
+            absent = [width - 1 for width in shape]
+            cells.setdefault((first, second), absent)[party] = label
+    counts = np.zeros(shape, dtype=np.int64)
+    for cell in cells.values():
+        counts[tuple(cell)] += 1
+    return counts
+
+
+# ---- sorting ----
+
+
+@given(tag_lists)
+@settings(max_examples=50, deadline=None)
+def test_any_tags_are_sorted(values):
+    # Small numbers: all leading bits are zero, and tags repeat.
+    labels = labels_of(range(len(values)))
+    tags, moved = sort_records([(tags_of(values), labels)])
+    assert [tuple(tag) for tag in tags.tolist()] == sorted(values)
+    assert [values[label] for label in moved] == sorted(values)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 1000, 5000])
+def test_random_tags_are_sorted(n):
+    parts = [random_records(n, 1), random_records(n // 3, 2)]
+    tags, labels = sort_records(parts)
+    all_tags = np.concatenate([part[0] for part in parts])
+    order = np.lexsort((all_tags[:, 1], all_tags[:, 0]))
+    np.testing.assert_array_equal(tags, all_tags[order])
+    np.testing.assert_array_equal(labels, np.concatenate([part[1] for part in parts])[order])
+    assert ascending(tags)
+
+
+def test_the_source_is_left_alone():
+    tags, labels = random_records(50, 3)
+    before = tags.copy(), labels.copy()
+    sort_records([(tags, labels)])
+    np.testing.assert_array_equal(tags, before[0])
+    np.testing.assert_array_equal(labels, before[1])
+
+
+def test_tags_with_equal_leading_bits_do_not_take_quadratic_time():
+    # Descending in the second word alone: the finishing pass runs out of its budget.
+    n = 20_000
+    tags = np.zeros((n, 2), dtype=np.uint64)
+    tags[:, 1] = np.arange(n, 0, -1)
+    ordered, labels = sort_records([(tags, (np.arange(n) % 251).astype(np.uint8))])
+    np.testing.assert_array_equal(ordered[:, 1], np.arange(1, n + 1))
+    np.testing.assert_array_equal(labels, np.arange(n)[::-1] % 251)
+
+
+@given(tag_lists)
+@settings(max_examples=50, deadline=None)
+def test_ascending_means_sorted_and_different(values):
+    assert ascending(tags_of(values)) == (values == sorted(set(values)))
+
+
+# ---- counting ----
+
+
+@given(st.lists(st.sets(st.tuples(words, words), max_size=12), min_size=1, max_size=4), st.data())
+@settings(max_examples=50, deadline=None)
+def test_join_agrees_with_a_dictionary(tag_sets, data):
+    shape = tuple(data.draw(st.integers(2, 5)) for _ in tag_sets)
+    records = [
+        (
+            tags_of(sorted(tags)),
+            labels_of(data.draw(st.integers(0, width - 2)) for _ in tags),
+        )
+        for tags, width in zip(tag_sets, shape, strict=True)
+    ]
+    counts = count_joined([r[0] for r in records], [r[1] for r in records], shape=shape)
+    np.testing.assert_array_equal(counts, naive_join(records, shape))
+
+
+def test_join_by_hand():
+    # Tag (1, 5) is at both parties, (1, 7) and (2, 0) at one each.
+    counts = count_joined(
+        [tags_of([(1, 5), (1, 7)]), tags_of([(1, 5), (2, 0)])],
+        [labels_of([0, 1]), labels_of([2, 1])],
+        shape=(3, 4),
+    )
+    expected = np.zeros((3, 4), dtype=np.int64)
+    expected[0, 2] = expected[1, 3] = expected[2, 1] = 1
+    np.testing.assert_array_equal(counts, expected)
+
+
+def test_join_reads_tags_at_any_address():
+    data = b"x" + tags_of([(1, 5), (1, 7)]).tobytes()
+    tags = np.frombuffer(data, dtype=np.uint64, offset=1).reshape(-1, 2)
+    assert not tags.flags.aligned
+    assert ascending(tags)
+    assert count_joined([tags], [labels_of([0, 0])], shape=(2,)).tolist() == [2, 0]
+
+
+def test_order_alone_joins_equal_sets():
+    rng = np.random.default_rng(4)
+    labels = [rng.integers(width, size=500).astype(np.uint8) for width in (3, 1, 5)]
+    expected = np.zeros((3, 1, 5), dtype=np.int64)
+    np.add.at(expected, tuple(labels), 1)
+    np.testing.assert_array_equal(count_in_order(labels, shape=(3, 1, 5)), expected)
+    assert count_in_order([labels_of([])], shape=(2,)).tolist() == [0, 0]
+
+
+# ---- decoys ----
+
+COUNT_KEY, TAG_KEY = bytes(range(16)), bytes(range(16, 32))
+TABLE = np.array([2**62, 2**63, 3 * 2**62], dtype=np.uint64)  # 0..3 decoys, equally likely
+
+
+def naive_decoys(shape, axis: int, *, equal_sets: bool) -> list[tuple[int, int, int]]:
+    count_key = [Word(int.from_bytes(COUNT_KEY[i : i + 8], "little")) for i in (0, 8)]
+    tag_key = [Word(int.from_bytes(TAG_KEY[i : i + 8], "little")) for i in (0, 8)]
+    records = []
+    for cell, labels in enumerate(itertools.product(*map(range, shape))):
+        all_absent = labels == tuple(width - 1 for width in shape)
+        if not equal_sets and (all_absent or labels[axis] == shape[axis] - 1):
+            continue
+        count = sum(int(entry) <= int(prf_word(*count_key, Word(cell))) for entry in TABLE)
+        for number in range(count):
+            place = 2 * (cell * 4 + number)
+            tag = [int(prf_word(*tag_key, Word(place + half))) for half in (0, 1)]
+            records.append((*tag, labels[axis]))
+    return records
+
+
+@pytest.mark.parametrize("equal_sets", [True, False])
+@pytest.mark.parametrize(("shape", "axis"), [((3,), 0), ((3, 4), 0), ((3, 4), 1), ((2, 3, 3), 1)])
+def test_decoys_agree_with_a_plain_loop(shape, axis, equal_sets):
+    tags, labels = decoy_records(
+        COUNT_KEY,
+        TAG_KEY,
+        cdf_table=TABLE,
+        shape=shape,
+        n_cells=int(np.prod(shape)) - (not equal_sets),
+        axis=axis,
+        absent=-1 if equal_sets else shape[axis] - 1,
+    )
+    found = [(*tag, label) for tag, label in zip(tags.tolist(), labels.tolist(), strict=True)]
+    with np.errstate(over="ignore"):  # hashes wrap, which shows when they run uncompiled
+        assert found == naive_decoys(shape, axis, equal_sets=equal_sets)
+    assert len({record[:2] for record in found}) == len(found)
+
+
+def test_a_short_key_is_refused():
+    with pytest.raises(ParameterError, match="key must have 16 bytes, got 3"):
+        decoy_records(b"abc", TAG_KEY, cdf_table=TABLE, shape=(2,), n_cells=2, axis=0, absent=-1)
