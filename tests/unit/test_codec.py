@@ -16,8 +16,8 @@ EXAMPLES = [
     m.Ready(study_hash="ab" * 32),
     m.CountRequest(),
     m.CountRelease(noisy_count=-3),
-    m.RunPlan(n_local_clusters=5, noisy_count=None),
-    m.RunPlan(n_local_clusters=5, noisy_count=20_017),
+    m.RunPlan(n_local_clusters=np.array([5, 5]), noisy_count=None, fingerprint="ab"),
+    m.RunPlan(n_local_clusters=np.array([5, 5]), noisy_count=20_017, fingerprint="ab"),
     m.PartyRelease(
         centres=np.array([[1, -2], [3, 4]]),
         membership=m.SketchMessage(registers=np.array([[12, 13], [14, 65535]], dtype=np.uint16)),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from splitmeans.errors import ParameterError, StudyError
-from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
+from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "study.json"
 
@@ -133,7 +133,8 @@ def test_budget_rules(changes, message):
     [
         ({"repetitions": 15}, "repetitions must be a whole number >= 16, got 15"),
         ({"repetitions": 65_537}, "repetitions must be <= 65536, got 65537"),
-        ({"gamma": 0}, "gamma must be > 0, got 0"),
+        ({"gamma": 0}, "gamma must be between 0.01 and 3, got 0"),
+        ({"gamma": "fine"}, "gamma must be a finite number, got 'fine'"),
         ({"gamma": 0.009}, "gamma must be between 0.01 and 3, got 0.009"),
         ({"gamma": 3.1}, "gamma must be between 0.01 and 3, got 3.1"),
         ({"estimator": "best"}, "estimator must be one of 'calibrated', 'printed', got 'best'"),
@@ -237,7 +238,7 @@ def changed(*path, to):
         (("parties",), r"study\.parties must be a list of tables \(\[\[parties\]\]\)"),
         (("parties", 0), r"study\.parties\[0\] must be a table of keys and values"),
         (("parties", 0, "columns"), r"study\.parties\[0\]\.columns must be a list of tables"),
-        (("parties", 0, "columns", 1, "categories"), r"categories must be a list of names"),
+        (("parties", 0, "columns", 1, "categories"), r"categories of column 'branch' must be a list of names"),
     ],
 )
 def test_unknown_keys_and_wrong_shapes_are_refused(path, message):
@@ -278,6 +279,11 @@ def other_value(item, value):
         "n_clusters": 4,
         "membership": "ldp",
         "local": "plain",
+        "user_sets": "partial",
+        "expected_users": 77,
+        "decoy": DecoyOptions(max_users=5000),
+        "max_users": 5001,
+        "accounting": "paper",
         "n_local_clusters": 6,
         "grid": "joint",
         "sketch": SketchOptions(gamma=0.5),
@@ -303,12 +309,14 @@ def every_change(value):
     """Yield copies of a study (or a part of one) with exactly one field changed."""
     for item in dataclasses.fields(value):
         old = getattr(value, item.name)
-        # Only one kind of accounting exists; bounds exist only on number columns and so on.
-        if item.name == "accounting" or old is None or old == ():
+        # Bounds exist only on number columns and so on.
+        if old is None or old == ():
             continue
         new = other_value(item.name, old)
+        # The default method has no proof under the paper's accounting.
+        along = {"membership": "independent"} if item.name == "accounting" else {}
         if new != old:
-            yield dataclasses.replace(value, **{item.name: new})
+            yield dataclasses.replace(value, **{item.name: new}, **along)
         if dataclasses.is_dataclass(old):
             for part in every_change(old):
                 yield dataclasses.replace(value, **{item.name: part})
@@ -334,3 +342,39 @@ def test_committed_vector():
         canonical = b"splitmeans study 1\n" + vector["canonical"].encode("utf-8")
         assert hashlib.sha256(canonical).hexdigest() == vector["hash"]
         assert Study.from_toml(vector["toml"]).hash == vector["hash"], vector["what"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"membership": "decoy", "accounting": "paper"}, "'decoy' needs accounting='tight'"),
+        ({"membership": "sketch", "accounting": "paper"}, "'sketch' needs accounting='tight'"),
+        ({"membership": "sketch-paper"}, "has only the published accounting: set accounting="),
+        (
+            {"membership": "ldp", "accounting": "paper", "local": "tree-lloyd"},
+            "local='tree-lloyd' needs accounting='tight'",
+        ),
+        ({"membership": "ldp", "user_sets": "partial"}, "needs the same users at every party"),
+    ],
+)
+def test_methods_without_a_proof_together_are_refused(changes, message):
+    with pytest.raises(StudyError, match=message):
+        Study.from_mapping(MAPPING | changes)
+
+
+def test_partial_user_sets_and_sketches_of_many_parties():
+    third = {"name": "third", "columns": [{"name": "x", "low": 0, "high": 1}]}
+    three = MAPPING | {"parties": [*MAPPING["parties"], third]}
+    with pytest.raises(StudyError, match="decoded in pairs of parties"):
+        Study.from_mapping(three | {"membership": "sketch", "grid": "joint"})
+    for changes in ({"membership": "sketch"}, {"grid": "pairs"}):
+        with pytest.raises(StudyError, match="more than two parties needs membership='decoy'"):
+            Study.from_mapping(three | changes | {"user_sets": "partial"})
+    assert Study.from_mapping(three | {"user_sets": "partial"}).user_sets == "partial"
+
+
+def test_gamma_follows_the_method():
+    assert Study.from_mapping(MAPPING | {"membership": "sketch"}).gamma == 0.1
+    published = {"membership": "sketch-paper", "accounting": "paper"}
+    assert Study.from_mapping(MAPPING | published).gamma == 1.0
+    assert Study.from_mapping(MAPPING | published | {"sketch": {"gamma": 0.5}}).gamma == 0.5

@@ -8,6 +8,9 @@ from splitmeans._types import FloatArray
 from splitmeans.audit.bounds import EpsilonBound, epsilon_of_event, epsilon_of_scores
 from splitmeans.privacy.noise import NoiseSource
 
+# Two ways to calculate the same epsilon may differ by this factor.
+_ROUNDING = 1 + 1e-9
+
 
 class Scores(NamedTuple):
     """One number per independent trial: large where an observer would say that the user is there.
@@ -34,7 +37,7 @@ class Case:
         delta: The delta of the statement.
         exact: Epsilon of the exact law at `delta`, where one is known; at most `claimed` if sound.
         sample: Runs the mechanism this many times on each input.
-        trials: How often, in the quick form.
+        trials: How often, in the quick form; 0 leaves the case to the long form.
         long_trials: How often, in the long form.
         sound: Whether the claim should hold; False for a twin that is broken on purpose.
         event_at: If given, the event "score >= event_at", with against without the user, is fixed
@@ -68,15 +71,18 @@ class Outcome:
 
     @property
     def as_expected(self) -> bool:
-        """A sound mechanism stays under its claim, and a broken twin is caught."""
-        return self.exceeds != self.case.sound
+        """A sound mechanism stays under its claim, also exactly, and a broken twin is caught."""
+        if not self.case.sound:
+            return self.exceeds
+        exact = self.case.exact
+        return not self.exceeds and (exact is None or exact <= self.case.claimed * _ROUNDING)
 
     @property
     def verdict(self) -> str:
         """One word for the table."""
         if self.case.sound:
-            return "EXCEEDED" if self.exceeds else "holds"
-        return "caught" if self.exceeds else "ESCAPED"
+            return "holds" if self.as_expected else "EXCEEDED"
+        return "caught" if self.as_expected else "ESCAPED"
 
 
 def run_case(case: Case, *, noise: NoiseSource, confidence: float, long: bool = False) -> Outcome:

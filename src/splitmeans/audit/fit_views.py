@@ -87,9 +87,7 @@ def _rows(study: Study) -> list[IntArray]:
     return [column.astype(np.int64)[:, np.newaxis] for column in columns]
 
 
-def _count_beyond_others(
-    plan: Plan, rows: list[IntArray], releases: list[PartyRelease]
-) -> float:
+def _count_beyond_others(plan: Plan, rows: list[IntArray], releases: list[PartyRelease]) -> float:
     messages = [
         release.membership for release in releases if isinstance(release.membership, DecoyMessage)
     ]

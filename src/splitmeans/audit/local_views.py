@@ -65,7 +65,7 @@ def randomised_label(law: RandomisedLabels, trials: int, noise: NoiseSource) -> 
             for value in (1, 0)
         )
         match = (message.reports == of_one).astype(np.float64)
-        return match - (message.reports == of_zero)
+        return np.asarray(match - (message.reports == of_zero))
 
     return Scores(with_user=support(1), without=support(0))
 
@@ -118,7 +118,7 @@ def tree_counts(
                 way = [leaf.noisy_count for leaf in leaves if leaf.prefix == "0" * level]
                 found[trial, level] = way[0] if way else rows
         if law == "gaussian":
-            return found.sum(axis=1)
+            return np.asarray(found.sum(axis=1))
         # The log likelihood ratio, in units of the scale.
         return np.asarray((np.abs(found - rows) - np.abs(found - rows - 1)).sum(axis=1))
 
@@ -130,9 +130,10 @@ def local_centre(
 ) -> Scores:
     """The centre that a local clustering with one cluster releases, projected on the user's row.
 
-    The other rows are at zero, and enough that the noisy mean is hardly ever clipped.
+    The other rows lie in the user's direction, so that a hash of directions keeps them together,
+    but near zero; and they are enough that the noisy mean is hardly ever clipped.
     """
-    rows = np.vstack([np.zeros((_LOCAL_OTHERS, user.size), dtype=np.int64), user])
+    rows = np.vstack([np.tile(user // 100, (_LOCAL_OTHERS, 1)), user])
 
     def released(n: int, rng: np.random.Generator) -> FloatArray:
         sources = (noise.spawn(f"{n} rows, trial {trial}") for trial in range(trials))

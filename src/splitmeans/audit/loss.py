@@ -1,8 +1,8 @@
 """A proved lower bound on the privacy loss of many independent rows.
 
-The accountant (`privacy.pld`) rounds towards more loss, as a guarantee must. To show that a claim is
-broken one needs the other side: every step here rounds towards less loss, so that the true cost is
-at least what is returned.
+The accountant (`privacy.pld`) rounds towards more loss, as a guarantee must. To show that a claim
+is broken one needs the other side: every step here rounds towards less loss, so that the true cost
+is at least what is returned.
 """
 
 import functools
@@ -67,9 +67,9 @@ def compose_rows(
     """Bound the total of log(one / other) under `one`, over independent rows, from below.
 
     `one` and `other` are probabilities on the same finite set. Each row's loss is rounded down to a
-    grid of width h. What rounding took off is a sum of independent values in [0, h); by Hoeffding's
-    inequality it is at least its mean minus h sqrt(rows ln(1/f) / 2), except with probability f, and
-    that much is given back. The result is within twice that of the true law.
+    grid of width h. What rounding took off is a sum of independent values in [0, h). By Hoeffding's
+    inequality it is at least its mean minus h sqrt(rows ln(1/f) / 2), except with probability f,
+    and that much is given back. The result is within twice that of the true law.
 
     `points` must be well above `rows`, so that rounding stays small beside the spread of totals.
     """
@@ -93,7 +93,7 @@ def compose_rows(
     spread = width * math.sqrt(rows * math.log(1 / _CORRECTION_FAILURE) / 2)
     given_back = max(0.0, rows * float(p @ taken_off) - spread)
     return LossBound(
-        losses=(first + np.arange(points)) * width + given_back,
+        losses=np.asarray((first + np.arange(points)) * width + given_back, dtype=np.float64),
         probabilities=on_grid,
         failure=_CORRECTION_FAILURE + _BELOW_GRID + _NUMERICAL,
     )

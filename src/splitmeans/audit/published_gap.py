@@ -25,6 +25,7 @@ import numpy as np
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.audit.loss import GRID_POINTS, compose_rows
+from splitmeans.errors import ParameterError
 from splitmeans.membership.sketch.law import PublishedSketch
 from splitmeans.privacy.register_law import log_cdf, log_cdf_step
 
@@ -104,7 +105,7 @@ class Gap:
 
     @property
     def violates(self) -> bool:
-        """Whether the cost is above the claim."""
+        """Whether the cost is shown to be above the claim; False does not show that it is not."""
         return max(self.delta, self.reverse_delta) > self.case.delta
 
 
@@ -163,13 +164,19 @@ def true_cost(case: SharedKeys, *, points: int = GRID_POINTS) -> Gap:
     )
 
 
+def check_two_empty(case: SharedKeys) -> None:
+    """Refuse a case that is not two parties whose clusters hold nobody but the user."""
+    if case.n_parties != 2 or case.others or case.in_cell:
+        raise ParameterError("case must be two parties with empty clusters")
+
+
 def coincidence(case: SharedKeys, *, least: int) -> Coincidence:
     """Return the exact probabilities of two equal registers >= `least` in some row.
 
     For two parties whose clusters hold nobody but the user; `least` must be above the floor.
     """
+    check_two_empty(case)
     sketch = case.sketch
-    assert case.n_parties == 2 and not case.others and not case.in_cell
     _validate.at_least(sketch.floor + 1, least=least)
     # Column j = 2 of the law: both registers equal, at each value from the floor up.
     per_row = [

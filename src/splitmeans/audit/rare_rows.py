@@ -12,8 +12,7 @@ import numpy as np
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.audit.published_gap import SharedKeys
-from splitmeans.errors import ParameterError
+from splitmeans.audit.published_gap import SharedKeys, check_two_empty
 
 # Rows that are looked at together, so that memory stays small.
 _BATCH_ROWS = 2**31
@@ -31,8 +30,7 @@ def coincidence_trials(
         with_user: Whether the user is in both clusters.
         rng: Where the draws come from.
     """
-    if case.n_parties != 2 or case.others or case.in_cell:
-        raise ParameterError("case must be two parties with empty clusters")
+    check_two_empty(case)
     _validate.at_least(case.sketch.floor + 1, least=least)
     per_batch = max(1, _BATCH_ROWS // case.repetitions)
     parts = [

@@ -7,7 +7,7 @@ for every trial.
 import numpy as np
 import pyarrow as pa
 
-from splitmeans._types import FloatArray, IntArray, RegisterArray
+from splitmeans._types import FloatArray, RegisterArray, WordArray
 from splitmeans.audit.case import Scores
 from splitmeans.audit.published_gap import SharedKeys, register_top, shared_minimum_law
 from splitmeans.audit.rare_rows import coincidence_trials
@@ -70,7 +70,7 @@ def published_both_parties(
         parts = []
         for start in range(0, trials, _AT_ONCE):
             size = min(_AT_ONCE, trials - start)
-            words = noise.words(2 * size).reshape(size, 2)
+            words: WordArray = noise.words(2 * size).reshape(size, 2)
             first, second = (
                 _published(law, size, present, noise=noise, id_words=words) for _ in range(2)
             )
@@ -80,9 +80,7 @@ def published_both_parties(
     return Scores(with_user=scores(True), without=scores(False))
 
 
-def published_rare_rows(
-    case: SharedKeys, trials: int, noise: NoiseSource, *, least: int
-) -> Scores:
+def published_rare_rows(case: SharedKeys, trials: int, noise: NoiseSource, *, least: int) -> Scores:
     """The same from the registers' exact law: fast enough for millions of trials."""
     seeds = noise.words(2)
     with_user, without = (
@@ -150,7 +148,7 @@ def no_phantoms(law: RegisterLaw, trials: int, noise: NoiseSource, *, repetition
             count_table=count_table,
             excess_table=law.value_table,
         )
-        return registers.sum(axis=0, dtype=np.float64)
+        return np.asarray(registers.sum(axis=0, dtype=np.float64))
 
     return Scores(with_user=scores(trials), without=scores(0))
 
@@ -161,14 +159,14 @@ def _published(
     present: bool,
     *,
     noise: NoiseSource,
-    id_words: IntArray | None = None,
+    id_words: WordArray | None = None,
 ) -> RegisterArray:
     """Return a party's registers, shape (M, clusters), with one user in every cluster or none."""
     users = clusters if present else 0
     words = noise.words(2 * clusters).reshape(-1, 2) if id_words is None else id_words
     message = encode_published(
         law,
-        id_words=words[:users].astype(np.uint64),
+        id_words=words[:users],
         labels=np.arange(users, dtype=np.int32),
         n_local_clusters=clusters,
         noise=noise,

@@ -12,7 +12,6 @@ because those combinations lie far from every centre.
 
 import itertools
 import math
-from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy.typing as npt
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray
+from splitmeans.errors import ParameterError
 from splitmeans.grid.joint import check_dense, joint_weights
 from splitmeans.grid.projection import project_to_simplex
 from splitmeans.membership.estimator import WeightEstimator
@@ -30,19 +30,26 @@ PairTables: TypeAlias = dict[tuple[int, int], FloatArray]
 # loan and taxi data with noise of 18, 65 and 120 a cell: 2 to 2.5 gives the lowest loss; 1 leaves
 # too much spurious weight, and 3 loses rare clusters.
 CUT = 2.5
-# A cluster's size is sure up to its estimate minus this many standard deviations. Its cells are
-# kept, largest first, until they explain that much: without this rule strong noise cuts all cells
-# of a cluster whose users are spread over many, and with it the cluster.
-SURE = 2.0
+# A cluster's largest cells are kept, cut or not, until they explain this share of its size and all
+# but this many standard deviations of it. Without this rule strong noise cuts every cell of a
+# cluster whose users are spread over many, and with them the cluster (letter and loan, noise 120:
+# loss ratio 1.26 and 1.14 without, 1.08 and 1.05 with).
+_EXPLAINED_SHARE = 0.9
+_UNEXPLAINED = 4.0
 
-# Cleaned tables need not agree exactly, so the fit may never settle; ten rounds come within a
-# per cent of forty on noisy tables.
-_ROUNDS = 20
+# Cut tables need not agree exactly, so the fit may never settle; from eight rounds on, more of
+# them change the loss by less than the noise does.
+_ROUNDS = 10
 _TOLERANCE = 1e-4
-# A cell that was cut keeps this share of an average cell, so that no combination of cut cells can
-# empty the grid; and a grid cell with less than this share of an average one is dropped at the end.
+# Cells cut in different tables may leave no cell of the grid at all, or few. If less than this
+# share of the users finds a place, the fit is repeated with cut cells at a small share of an
+# average cell. Not always: in separated data that puts users where none are (1.014 against 1.002).
+_PLACED = 0.5
 _FLOOR = 1e-6
+# A grid cell with less than this share of an average one is dropped, which speeds up k-means.
 _NEGLIGIBLE = 1e-3
+# Margins below this count as zero: dividing by them could overflow.
+_GONE = 1e-200
 
 
 def pairs_weights(estimator: WeightEstimator, *, deviation: float | None = None) -> FloatArray:
@@ -64,8 +71,13 @@ def pairs_weights(estimator: WeightEstimator, *, deviation: float | None = None)
     if total == 0:
         return np.zeros(shape)
     weights = _fit(tables, shape, total=total)
+    if weights.sum() < _PLACED * total:
+        floored = {
+            pair: np.maximum(table, _FLOOR * total / table.size) for pair, table in tables.items()
+        }
+        weights = _fit(floored, shape, total=total)
     weights[weights < _NEGLIGIBLE * total / weights.size] = 0.0
-    return weights * (total / weights.sum())
+    return np.asarray(weights * (total / weights.sum()))
 
 
 def clean_pair_tables(
@@ -79,7 +91,8 @@ def clean_pair_tables(
     """
     if deviation is not None:
         _validate.finite(deviation=deviation)
-        _validate.positive(deviation=max(deviation, 0.0) + 1.0)
+        if deviation < 0:
+            raise ParameterError(f"deviation must be >= 0, got {deviation!r}")
     shape = estimator.n_local_clusters
     pairs = itertools.combinations(range(len(shape)), 2)
     tables = {pair: np.array(estimator.joint(pair), dtype=np.float64) for pair in pairs}
@@ -87,7 +100,7 @@ def clean_pair_tables(
     if total <= 0:
         return {pair: np.zeros(table.shape) for pair, table in tables.items()}, 0.0
     if deviation:
-        kept = _above_noise(sizes, tables, shape=shape, deviation=deviation)
+        kept = _above_noise(sizes, tables, deviation=deviation)
         tables = {pair: np.where(kept[pair], table, 0.0) for pair, table in tables.items()}
     cleaned = {}
     for pair, table in tables.items():
@@ -118,7 +131,9 @@ def _agree(shape: tuple[int, ...], tables: PairTables) -> tuple[list[FloatArray]
     for party in range(len(shape)):
         # Tables that hold the party, turned so that its clusters are the rows; views, not copies.
         turned = [
-            table if pair[0] == party else table.T for pair, table in tables.items() if party in pair
+            table if pair[0] == party else table.T
+            for pair, table in tables.items()
+            if party in pair
         ]
         sizes = np.average(
             [table.sum(axis=1) for table in turned],
@@ -134,17 +149,12 @@ def _agree(shape: tuple[int, ...], tables: PairTables) -> tuple[list[FloatArray]
 
 def _above_noise(
     sizes: list[FloatArray],
-    tables: Mapping[tuple[int, int], FloatArray],
+    tables: PairTables,
     *,
-    shape: tuple[int, ...],
     deviation: float,
 ) -> dict[tuple[int, int], npt.NDArray[np.bool_]]:
-    """Say which cells stay: above the noise, or needed to explain the sure part of a cluster."""
-    sure = []
-    for party, size in enumerate(sizes):
-        # The size is a mean of row sums, each over as many noisy cells as the other party has.
-        precision = sum(1 / width for other, width in enumerate(shape) if other != party)
-        sure.append(size - SURE * deviation / math.sqrt(precision))
+    """Say which cells stay: above the noise, or needed to explain the size of a cluster."""
+    sure = [np.minimum(_EXPLAINED_SHARE * size, size - _UNEXPLAINED * deviation) for size in sizes]
     kept = {}
     for (first, second), table in tables.items():
         kept[first, second] = (
@@ -168,19 +178,16 @@ def _explaining(wanted: FloatArray, table: FloatArray) -> npt.NDArray[np.bool_]:
 
 def _fit(tables: PairTables, shape: tuple[int, ...], *, total: float) -> FloatArray:
     """Scale a uniform grid to one pair table after another until all of them agree with it."""
-    floored = {
-        pair: np.maximum(table, _FLOOR * total / table.size) for pair, table in tables.items()
-    }
     weights = np.full(shape, total / math.prod(shape))
     for _ in range(_ROUNDS):
         worst = 0.0
-        for pair, target in floored.items():
+        for pair, target in tables.items():
             others = tuple(axis for axis in range(len(shape)) if axis not in pair)
             margin = weights.sum(axis=others)
             worst = max(worst, float(np.abs(margin - target).sum()))
-            # A margin can underflow to zero, never the target: the ratio is kept finite.
-            ratio = target / np.maximum(margin, np.finfo(np.float64).tiny)
-            weights *= np.expand_dims(np.minimum(ratio, 1e100), others)
+            # Where the margin is gone there is nothing left to scale.
+            ratio = np.divide(target, margin, out=np.zeros_like(target), where=margin > _GONE)
+            weights *= np.expand_dims(ratio, others)
         if worst < _TOLERANCE * total:
             break
     return weights

@@ -1,31 +1,34 @@
 """The synopsis: a weighted grid of pseudo-points that stands for all users (paper, section 3.4).
 
-Its nodes are all combinations of the parties' local centres, its weights the estimated number of
-users near each. It is made from released messages only, so clustering it for any k, saving it or
-publishing it costs no privacy.
+Its nodes are combinations of the parties' local centres, its weights the estimated number of users
+near each. It is made from released messages only. Differential privacy survives post-processing:
+whatever is computed from released values, without going back to the rows, tells no more about a
+user than those values did. So clustering for any k, choosing k, estimating a loss, drawing
+synthetic rows, saving and publishing all cost nothing, however often they are done.
 """
 
-import dataclasses
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from splitmeans import _validate
-from splitmeans._types import FloatArray, IntArray
+from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.errors import ParameterError
-from splitmeans.features import GRID_UNITS, Feature, features_of, to_own_units
+from splitmeans.features import GRID_UNITS, Feature, bounds_of, features_of, to_own_units
+from splitmeans.grid.choose_k import ChooseK, choose_k, even_spread
+from splitmeans.grid.distances import CHUNK_ROWS, distance_chunks, nearest_distance
+from splitmeans.grid.synopsis_checks import check_synopsis
+from splitmeans.grid.synopsis_file import read_synopsis, write_synopsis
+from splitmeans.grid.synthetic import draw_rows
 from splitmeans.grid.weighted_kmeans import weighted_kmeans
-from splitmeans.study import PartySpec
+from splitmeans.study import Column, PartySpec
 
-_METADATA_KEY = b"splitmeans synopsis"
-_FORMAT = 1
-_CHUNK_ROWS = 65_536
+_CHUNK_ROWS = CHUNK_ROWS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,6 +49,13 @@ class Clustering:
     loss: float
 
 
+class LossEstimate(NamedTuple):
+    """An estimated loss in distance units, and its standard error if that is known."""
+
+    value: float
+    standard_error: float | None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Synopsis:
     """Weighted pseudo-points over the columns of all parties.
@@ -55,31 +65,35 @@ class Synopsis:
         weights: Estimated users at each, zero or more, shape (cells,).
         party_names: Names of the parties, in column order.
         features: The features of each party; D in all.
+        columns: The columns of each party, from which the features were made; they tell which
+            features are the categories of one column.
+        labels: The local cluster of each node at each party, shape (cells, S).
+        spread: For each party the mean squared distance of its clusters' users to their centre,
+            in distance units, shape (k'_l,), where that was released; needs `labels`.
+        weight_deviation: Standard deviation of the noise in each weight, where known.
     """
 
     scaled_nodes: FloatArray
     weights: FloatArray
     party_names: tuple[str, ...]
     features: tuple[tuple[Feature, ...], ...]
+    columns: tuple[tuple[Column, ...], ...] | None = None
+    labels: LabelArray | None = None
+    spread: tuple[FloatArray, ...] | None = None
+    weight_deviation: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "party_names", tuple(self.party_names))
         object.__setattr__(self, "features", tuple(tuple(group) for group in self.features))
-        if len(self.party_names) != len(self.features):
-            raise ParameterError(
-                "party_names and features must have one entry per party, "
-                f"got {len(self.party_names)} and {len(self.features)}"
-            )
-        expected = (self.weights.size, len(self._all_features))
-        if self.weights.ndim != 1 or self.scaled_nodes.shape != expected or 0 in expected:
-            raise ParameterError(
-                f"scaled_nodes must have the shape (cells, columns) = {expected}, none of them 0, "
-                f"got {self.scaled_nodes.shape}"
-            )
-        if not (np.isfinite(self.scaled_nodes).all() and np.isfinite(self.weights).all()):
-            raise ParameterError("scaled_nodes and weights must be finite")
-        if self.weights.min() < 0:
-            raise ParameterError(f"weights must be >= 0, got {self.weights.min()!r}")
+        if self.columns is not None:
+            object.__setattr__(self, "columns", tuple(tuple(group) for group in self.columns))
+        if self.labels is not None:
+            labels = np.ascontiguousarray(self.labels, dtype=np.int32)
+            object.__setattr__(self, "labels", labels)
+        if self.spread is not None:
+            spread = tuple(np.asarray(item, dtype=np.float64) for item in self.spread)
+            object.__setattr__(self, "spread", spread)
+        check_synopsis(self)
 
     @property
     def _all_features(self) -> tuple[Feature, ...]:
@@ -104,6 +118,46 @@ class Synopsis:
         """Estimated number of users."""
         return float(self.weights.sum())
 
+    @property
+    def node_spread(self) -> FloatArray | None:
+        """Mean squared distance of a node's users to it, shape (cells,), where released."""
+        if self.spread is None or self.labels is None:
+            return None
+        by_party = [spread[self.labels[:, i]] for i, spread in enumerate(self.spread)]
+        return np.asarray(np.sum(by_party, axis=0))
+
+    def columns_of(self, party: str) -> slice:
+        """Return which of the D columns are this party's."""
+        position = self._position(party)
+        start = sum(len(group) for group in self.features[:position])
+        return slice(start, start + len(self.features[position]))
+
+    def labels_of(self, party: str) -> LabelArray:
+        """Return the local cluster of each node at this party, shape (cells,)."""
+        if self.labels is None:
+            raise ParameterError("this synopsis does not say which node has which local cluster")
+        return self.labels[:, self._position(party)]
+
+    def local_centres(self, party: str) -> FloatArray:
+        """Return the party's local centres in distance units, shape (k', d_l).
+
+        Rows of clusters that no node belongs to are not a number.
+        """
+        labels = self.labels_of(party)
+        present, first = np.unique(labels, return_index=True)
+        spread = None if self.spread is None else self.spread[self._position(party)]
+        n_local = int(present[-1]) + 1 if spread is None else len(spread)
+        nodes = self.scaled_nodes[:, self.columns_of(party)]
+        centres = np.full((n_local, nodes.shape[1]), np.nan)
+        centres[present] = nodes[first]
+        return centres
+
+    def _position(self, party: str) -> int:
+        if party not in self.party_names:
+            listed = ", ".join(self.party_names)
+            raise ParameterError(f"party must be one of {listed}, got {party!r}")
+        return self.party_names.index(party)
+
     def cluster(
         self, k: int, *, random_state: int | np.random.Generator | None = None
     ) -> Clustering:
@@ -124,47 +178,106 @@ class Synopsis:
             loss=cost / self.total if self.total > 0 else 0.0,
         )
 
+    def choose_k(
+        self,
+        ks: Iterable[int] = range(2, 16),
+        *,
+        random_state: int | np.random.Generator | None = None,
+    ) -> ChooseK:
+        """Compare numbers of clusters; costs no privacy, whatever the range.
+
+        Args:
+            ks: Numbers of clusters to try, each at least 2.
+            random_state: Seeds the starting centres.
+        """
+        spread = self.node_spread
+        if spread is None and self.labels is not None:
+            # Roughly, from the gaps between local centres.
+            guesses = [
+                even_spread(self.local_centres(party))[self.labels_of(party)]
+                for party in self.party_names
+            ]
+            spread = np.asarray(np.sum(guesses, axis=0))
+        rng = np.random.default_rng(random_state)
+        return choose_k(self.scaled_nodes, self.weights, ks=ks, rng=rng, node_spread=spread)
+
+    def estimated_loss(
+        self, centres: Clustering | npt.ArrayLike, *, scaled: bool = False
+    ) -> LossEstimate:
+        """Estimate the mean squared distance of a user to the nearest centre; costs no privacy.
+
+        The value is the loss of the weighted nodes, plus how far users are from their nodes where
+        that spread was released; without it the value is below the true loss. The standard error
+        covers the noise of the weights alone: independent, of `weight_deviation` in every cell
+        with users, to first order. It is None if that deviation is not known.
+
+        Args:
+            centres: A clustering, or centres of shape (k, D) in the columns' own units.
+            scaled: Say that an array of centres is in distance units instead.
+        """
+        if self.total == 0:
+            raise ParameterError("the synopsis must count at least one user to estimate a loss")
+        points = self.scaled_centres(centres, scaled=scaled)
+        used = self.weights > 0
+        weights = self.weights[used]
+        distances = nearest_distance(self.scaled_nodes[used], points)
+        if self.node_spread is not None:
+            distances += self.node_spread[used]
+        value = float(weights @ distances) / self.total
+        if self.weight_deviation is None:
+            return LossEstimate(value, None)
+        slope = float(np.linalg.norm(distances - value)) / self.total
+        return LossEstimate(value, self.weight_deviation * slope)
+
+    def scaled_centres(
+        self, centres: Clustering | npt.ArrayLike, *, scaled: bool = False
+    ) -> FloatArray:
+        """Return centres, as `estimated_loss` takes them, in distance units, shape (k, D)."""
+        if isinstance(centres, Clustering):
+            centres, scaled = centres.scaled_centres, True
+        points = np.asarray(centres, dtype=np.float64)
+        n_columns = len(self._all_features)
+        if points.ndim != 2 or len(points) == 0 or points.shape[1] != n_columns:
+            raise ParameterError(
+                f"centres must have the shape (k, {n_columns}), got {points.shape}"
+            )
+        if scaled:
+            return points
+        low = np.array([feature.low for feature in self._all_features])
+        high = np.array([feature.high for feature in self._all_features])
+        bounds = bounds_of(self._all_features) / GRID_UNITS
+        return np.asarray((2 * (points - low) / (high - low) - 1) * bounds)
+
+    def sample(self, n: int, *, random_state: int | np.random.Generator | None = None) -> pa.Table:
+        """Draw synthetic rows in own units, with columns "party: column"; costs no privacy.
+
+        A row is a node drawn by weight. Where the spread within clusters was released, numbers
+        get Gaussian jitter of that size, cut off at the bounds; otherwise all rows of a node have
+        equal numbers. A category is drawn with the probabilities that the node's centre gives.
+        Columns within a cell are independent, as nothing is known about them.
+
+        Args:
+            n: Number of rows.
+            random_state: Seeds the draw.
+        """
+        _validate.at_least(1, n=n)
+        if self.total == 0:
+            raise ParameterError("the synopsis must count at least one user to draw rows")
+        return draw_rows(self, n, rng=np.random.default_rng(random_state))
+
     def to_parquet(self, path: str | Path) -> None:
         """Write the synopsis: weight, then each column in own units, then each in distance units.
 
         Readers of the file want the first set; `from_parquet` restores from the second, which is
-        exact. Party names and features are in the schema's metadata, as JSON.
+        exact. Local clusters of each node follow. The rest is in the schema's metadata, as JSON.
         """
-        own_units = self.nodes
-        names = ["weight", *self.feature_names]
-        names += [f"{name} (scaled)" for name in self.feature_names]
-        columns = [self.weights, *own_units.T, *self.scaled_nodes.T]
-        header = {
-            "format": _FORMAT,
-            "party_names": self.party_names,
-            "features": [[dataclasses.asdict(item) for item in group] for group in self.features],
-        }
-        schema = pa.schema(
-            [pa.field(name, pa.float64(), nullable=False) for name in names],
-            metadata={_METADATA_KEY: json.dumps(header, allow_nan=False).encode()},
-        )
-        arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
-        pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path)
+        write_synopsis(self, path)
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> "Synopsis":
         """Read a file that `to_parquet` wrote; errors name the file."""
         try:
-            # By position, not by name: two parties may have names that make columns clash.
-            table = pq.ParquetFile(path).read()
-            header = json.loads((table.schema.metadata or {})[_METADATA_KEY])
-            if header["format"] != _FORMAT:
-                raise ParameterError(f"format must be {_FORMAT}, got {header['format']!r}")
-            features = tuple(
-                tuple(Feature(**item) for item in group) for group in header["features"]
-            )
-            n_columns = sum(len(group) for group in features)
-            return cls(
-                scaled_nodes=_matrix(table, start=1 + n_columns, stop=1 + 2 * n_columns),
-                weights=_matrix(table, start=0, stop=1)[:, 0],
-                party_names=tuple(header["party_names"]),
-                features=features,
-            )
+            return cls(**read_synopsis(path))
         except OSError as problem:
             raise ParameterError(f"{path}: cannot be read ({problem})") from problem
         except (pa.ArrowException, KeyError, TypeError, IndexError, ValueError) as problem:
@@ -172,7 +285,12 @@ class Synopsis:
 
 
 def build_synopsis(
-    weights: FloatArray, centres: Sequence[IntArray], parties: Sequence[PartySpec]
+    weights: FloatArray,
+    centres: Sequence[IntArray],
+    parties: Sequence[PartySpec],
+    *,
+    spread: Sequence[FloatArray] | None = None,
+    weight_deviation: float | None = None,
 ) -> Synopsis:
     """Combine local centres to the grid of all their combinations; no cell is dropped.
 
@@ -180,26 +298,77 @@ def build_synopsis(
         weights: Weight of each cell, shape (k'_1, ..., k'_S).
         centres: Local centres of each party in grid integers, each of shape (k'_l, d_l).
         parties: The public facts of each party.
+        spread: See `Synopsis.spread`.
+        weight_deviation: See `Synopsis.weight_deviation`.
     """
-    features = tuple(features_of(party) for party in parties)
-    if not weights.ndim == len(centres) == len(features):
+    if not weights.ndim == len(centres) == len(parties):
         raise ParameterError(
             "weights, centres and parties must agree on the number of parties, "
-            f"got {weights.ndim}, {len(centres)} and {len(features)}"
+            f"got {weights.ndim}, {len(centres)} and {len(parties)}"
         )
-    for party, group, local, width in zip(parties, features, centres, weights.shape, strict=True):
-        if local.shape != (width, len(group)):
+    for party, local, width in zip(parties, centres, weights.shape, strict=True):
+        shape = (width, len(features_of(party)))
+        if local.shape != shape:
             raise ParameterError(
-                f"centres of party {party.name!r} must have the shape {(width, len(group))}, "
-                f"got {local.shape}"
+                f"centres of party {party.name!r} must have the shape {shape}, got {local.shape}"
             )
-    cells = np.indices(weights.shape).reshape(weights.ndim, -1)  # in the order of ravel
-    scaled = [local[cell] / GRID_UNITS for local, cell in zip(centres, cells, strict=True)]
+    # One row per cell, in the order of ravel.
+    labels = np.indices(weights.shape, dtype=np.int32).reshape(weights.ndim, -1).T
+    return build_synopsis_from_points(
+        labels,
+        weights.ravel(),
+        centres,
+        parties,
+        spread=spread,
+        weight_deviation=weight_deviation,
+    )
+
+
+def build_synopsis_from_points(
+    labels: LabelArray | IntArray,
+    weights: FloatArray,
+    centres: Sequence[IntArray],
+    parties: Sequence[PartySpec],
+    *,
+    spread: Sequence[FloatArray] | None = None,
+    weight_deviation: float | None = None,
+) -> Synopsis:
+    """Make a synopsis of some cells only, for grids too large to list.
+
+    Args:
+        labels: The local cluster of each point at each party, shape (points, S).
+        weights: Users at each point, shape (points,).
+        centres: Local centres of each party in grid integers, each of shape (k'_l, d_l).
+        parties: The public facts of each party.
+        spread: See `Synopsis.spread`.
+        weight_deviation: See `Synopsis.weight_deviation`.
+    """
+    features = tuple(features_of(party) for party in parties)
+    if labels.ndim != 2 or not labels.shape[1] == len(centres) == len(features):
+        raise ParameterError(
+            "labels, centres and parties must agree on the number of parties, "
+            f"got {labels.shape[-1]}, {len(centres)} and {len(features)}"
+        )
+    for party, group, local, column in zip(parties, features, centres, labels.T, strict=True):
+        if local.ndim != 2 or local.shape[1] != len(group):
+            raise ParameterError(
+                f"centres of party {party.name!r} must have {len(group)} columns, "
+                f"got shape {local.shape}"
+            )
+        if column.size and not 0 <= column.min() <= column.max() < len(local):
+            raise ParameterError(
+                f"labels of party {party.name!r} must be between 0 and {len(local) - 1}"
+            )
+    scaled = [local[column] / GRID_UNITS for local, column in zip(centres, labels.T, strict=True)]
     return Synopsis(
         scaled_nodes=np.concatenate(scaled, axis=1),
-        weights=weights.ravel().astype(np.float64),
+        weights=weights.astype(np.float64),
         party_names=tuple(party.name for party in parties),
         features=features,
+        columns=tuple(party.columns for party in parties),
+        labels=np.asarray(labels, dtype=np.int32),
+        spread=None if spread is None else tuple(spread),
+        weight_deviation=weight_deviation,
     )
 
 
@@ -209,18 +378,8 @@ def _assign(
     """Return the weight nearest to each centre, shape (k,), and the weighted squared distance."""
     sizes = np.zeros(len(centres))
     cost = 0.0
-    for start in range(0, len(points), _CHUNK_ROWS):
-        rows = slice(start, start + _CHUNK_ROWS)
-        distances = np.stack(
-            [np.square(points[rows] - centre).sum(axis=1) for centre in centres], axis=1
-        )
+    for rows, distances in distance_chunks(points, centres, chunk_rows=_CHUNK_ROWS):
         nearest = distances.argmin(axis=1)
         sizes += np.bincount(nearest, weights=weights[rows], minlength=len(centres))
         cost += float(weights[rows] @ distances.min(axis=1))
     return sizes, cost
-
-
-def _matrix(table: Any, *, start: int, stop: int) -> FloatArray:
-    """Return columns of an Arrow table as one array, shape (rows, stop - start)."""
-    columns = [table.column(position).to_numpy() for position in range(start, stop)]
-    return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.float64)

@@ -125,7 +125,14 @@ def _clipped_sums(columns, centres, radii, sums, counts, squares):  # type: igno
 
 def as_columns(raw_rows: IntArray) -> FloatArray:
     """Return rows, shape (n, d), as float64 columns, shape (d, n), for `clipped_sums`."""
+    _check_exact(raw_rows)
     return np.ascontiguousarray(raw_rows.T, dtype=np.float64)
+
+
+def _check_exact(points: IntArray) -> None:
+    """Check that points among each other have squared distances that a double holds exactly."""
+    if points.shape[1] * (2 * _largest(points)) ** 2 >= _EXACT_FLOAT:
+        raise ParameterError("coordinates are too large for exact distances in double precision")
 
 
 def clipped_sums(
@@ -151,12 +158,10 @@ def clipped_sums(
     k, d = centres.shape
     if raw_columns.shape[0] != d or radii.shape != (k,) or k == 0 or radii.min() < 1:
         raise ParameterError(
-            f"rows, centres and radii do not fit, got {raw_columns.shape}, {centres.shape} and "
+            f"columns, centres and radii do not fit, got {raw_columns.shape}, {centres.shape} and "
             f"{radii.shape}"
         )
-    largest = float(np.abs(raw_columns).max(initial=0.0)) + _largest(centres)
-    if d * largest**2 >= _EXACT_FLOAT or radii.max() >= 2**31:
-        raise ParameterError("coordinates are too large for exact distances")
+    _check_exact(centres)
     sums = np.zeros((k, d), dtype=np.int64)
     counts, squares = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64)
     _clipped_sums(

@@ -36,6 +36,9 @@ COLUMN_SHARE = 0.25
 BIN_DEVIATIONS = 6.0
 CELL_DEVIATIONS = 3.0
 MIN_BINS, MAX_BINS = 16, 256
+
+# Counts below this many deviations of their noise are taken for noise.
+THRESHOLD_DEVIATIONS = 2.0
 MAX_CELLS = 4096
 
 
@@ -118,11 +121,14 @@ class CellHistogram:
         raw_size = np.array([len(rows)])
         noisy_size = gaussian_counts(raw_size, scale=self.size_scale, noise=noise)[0]
         size = max(float(noisy_size), 1.0)
-        n_bins = bins_for(size, noise_deviation=self.column_scale / COUNT_UNITS)
+        column_deviation = self.column_scale / COUNT_UNITS
+        n_bins = bins_for(size, noise_deviation=column_deviation)
         raw_bins = bins_of(rows, self.bounds, n_bins=n_bins)
         raw_counts = np.array([np.bincount(column, minlength=n_bins) for column in raw_bins])
         noisy_counts = gaussian_counts(raw_counts, scale=self.column_scale, noise=noise)
-        weights = [project_to_simplex(column, total=size) for column in noisy_counts]
+        weights = [
+            without_noise(column, deviation=column_deviation, total=size) for column in noisy_counts
+        ]
         middles = (np.arange(n_bins) + 0.5) / n_bins * 2 - 1
         positions = [middles * bound for bound in self.bounds]
         if len(self.bounds) == 1:
@@ -134,7 +140,8 @@ class CellHistogram:
                 spreads=np.full(n_bins, within),
             )
 
-        affordable = size / (CELL_DEVIATIONS * self.cell_scale / COUNT_UNITS)
+        cell_deviation = self.cell_scale / COUNT_UNITS
+        affordable = size / (CELL_DEVIATIONS * cell_deviation)
         most = min(max(affordable, self.min_cells), MAX_CELLS)
         columns = split_columns(weights, positions, max_cells=most)
         shape = tuple(len(column.points) for column in columns)
@@ -145,16 +152,28 @@ class CellHistogram:
         noisy_cells = gaussian_counts(raw_cells, scale=self.cell_scale, noise=noise)
         return Cells(
             points=_product([column.points for column in columns]),
-            weights=project_to_simplex(noisy_cells, total=size),
+            weights=without_noise(noisy_cells, deviation=cell_deviation, total=size),
             noisy_counts=noisy_cells,
             spreads=_product([column.spreads for column in columns]).sum(axis=1),
         )
 
 
+def without_noise(noisy_counts: FloatArray, *, deviation: float, total: float) -> FloatArray:
+    """Return counts without what is probably noise: none negative, the sum at most about `total`.
+
+    Small counts become zero, because noise in empty far-off cells would draw centres there. If what
+    remains is too much, a common number is subtracted; if nothing remains, only that is done.
+    """
+    kept = np.where(noisy_counts > THRESHOLD_DEVIATIONS * deviation, noisy_counts, 0.0)
+    if 0 < kept.sum() <= total:
+        return kept
+    return project_to_simplex(kept if kept.any() else noisy_counts, total=total)
+
+
 def bins_for(size: float, *, noise_deviation: float) -> int:
     """Return the number of bins of a column, a power of two, for about `size` rows."""
     wanted = size / (BIN_DEVIATIONS * noise_deviation)
-    nearest_power = 2 ** round(math.log2(max(wanted, 1.0)))
+    nearest_power = int(2 ** round(math.log2(max(wanted, 1.0))))
     return min(max(nearest_power, MIN_BINS), MAX_BINS)
 
 

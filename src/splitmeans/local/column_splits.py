@@ -6,6 +6,7 @@ share a given number of cells by how much each further interval lowers the squar
 this is post-processing of released counts.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -111,7 +112,7 @@ def _interval_costs(weights: FloatArray, positions: FloatArray) -> FloatArray:
 def _intervals(weights: FloatArray, positions: FloatArray, *, edges: IntArray) -> Intervals:
     within_bin = (positions[1] - positions[0]) ** 2 / 12
     points, spreads = [], []
-    for start, end in zip(edges[:-1], edges[1:], strict=True):
+    for start, end in itertools.pairwise(edges.tolist()):
         inside = positions[start:end]
         # An interval without weight is as good as evenly filled.
         share = weights[start:end] if weights[start:end].sum() > 0 else np.ones(len(inside))

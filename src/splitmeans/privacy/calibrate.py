@@ -23,13 +23,17 @@ def calibrate(events_at: Callable[[float], tuple[Event, ...]], budget: Budget) -
     parameters, which are often whole numbers, and moved towards privacy until it fits.
     """
 
+    # A large epsilon does not need the same steps to be met as closely.
+    unit = max(1.0, budget.epsilon)
+    coarse, fine = COARSE * unit, FINE * unit
+
     def fits(precision: float, interval: float) -> bool:
         delta = delta_for(events_at(precision), budget.epsilon, interval=interval)
         return delta <= budget.delta
 
     low, high = 1.0, 1.0
     for _ in range(40):
-        if fits(low, COARSE):
+        if fits(low, coarse):
             break
         low, high = low / 2, low
     else:
@@ -38,20 +42,20 @@ def calibrate(events_at: Callable[[float], tuple[Event, ...]], budget: Budget) -
             "is delta too small?"
         )
     if high == low:
-        while fits(high * 2, COARSE) and high < 2**20:
+        while fits(high * 2, coarse) and high < 2**20:
             high *= 2
         low, high = high, high * 2
     for _ in range(_SEARCH_STEPS):
         middle = (low * high) ** 0.5
-        low, high = (middle, high) if fits(middle, COARSE) else (low, middle)
+        low, high = (middle, high) if fits(middle, coarse) else (low, middle)
     # The coarse calculation is the more pessimistic one, so a little precision is left to win.
     precision = low
     for _ in range(20):
-        if not fits(precision * (1 + _BACK_OFF), FINE):
+        if not fits(precision * (1 + _BACK_OFF), fine):
             break
         precision *= 1 + _BACK_OFF
     for _ in range(40):
-        if fits(precision, FINE):
+        if fits(precision, fine):
             return precision
         precision *= 1 - _BACK_OFF
     raise PrivacyError(

@@ -31,10 +31,14 @@ from splitmeans.privacy.events import (
     ShiftEvent,
 )
 from splitmeans.privacy.register_law import register_pmfs, table_slack
+from splitmeans.privacy.rows import compose_rows, connect_dots, curve, hockey_stick
 
 # Width of a step in privacy loss: COARSE for searching, FINE for every figure that is reported.
 COARSE = 2e-3
 FINE = 1e-4
+
+# A sketch row's grid: this many steps to its typical loss.
+_ROW_STEPS = 16
 
 # Added to every delta: rounding in sums of up to 10^5 terms stays far below it.
 NUMERICAL_MARGIN = 1e-12
@@ -117,8 +121,11 @@ def _slack(parts: tuple[Event, ...]) -> float:
 def _composed(groups: tuple[tuple[Event, int], ...], interval: float) -> Any:
     composed = None
     for event, count in groups:
-        one = _distribution(event, interval)
-        many = one if count == 1 else one.self_compose(count)
+        if isinstance(event, CellSketchEvent):
+            many = _sketch_rows(event, event.repetitions * count, interval)
+        else:
+            one = _distribution(event, interval)
+            many = one if count == 1 else one.self_compose(count)
         composed = many if composed is None else composed.compose(many)
     return composed
 
@@ -148,15 +155,40 @@ def _distribution(event: Event, interval: float) -> Any:
         case PureEvent(epsilon=epsilon) | RandomisedResponseEvent(epsilon=epsilon):
             pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
             return library.from_privacy_parameters(pure, value_discretization_interval=interval)
-        case CellSketchEvent(repetitions=repetitions):
-            _, without, with_user = register_pmfs(event)
-            return _from_laws(without, with_user, interval).self_compose(repetitions)
         case ShiftEvent(weights=weights):
             law = np.array(weights, dtype=np.float64) / sum(weights)
             return _from_laws(np.append(law, 0.0), np.append(0.0, law), interval)
     raise PrivacyError(
         f"{type(event).__name__} has no proved privacy loss, so exact accounting refuses it"
     )
+
+
+@functools.lru_cache(maxsize=512)
+def _sketch_rows(event: CellSketchEvent, rows: int, interval: float) -> Any:
+    """Return the loss distribution of all rows of a sketch.
+
+    A single row's loss is far below any interval that suits the rest of a run, so rows are composed
+    on a grid of their own, a small part of a row's typical loss, and the result is put on the run's
+    grid by its curve, as a single law would be.
+    """
+    from dp_accounting.pld import privacy_loss_distribution as library
+
+    _, without, with_user = register_pmfs(event)
+    laws = ((with_user, without), (without, with_user))
+    return library.PrivacyLossDistribution(
+        *(_rows_one_direction(upper, lower, rows, interval) for upper, lower in laws)
+    )
+
+
+def _rows_one_direction(upper: FloatArray, lower: FloatArray, rows: int, interval: float) -> Any:
+    loss = np.log(upper) - np.log(lower)
+    typical = math.sqrt(float(upper @ loss**2))
+    own = min(interval, typical / _ROW_STEPS)
+    start, steps = _steps(loss, own)
+    row = connect_dots(start, hockey_stick(upper, lower, steps * own), width=own)
+    composed = compose_rows(row, rows)
+    start, steps = _steps(composed.losses, interval)
+    return _library_pmf(start, curve(composed, steps * interval), interval)
 
 
 def _from_laws(one: FloatArray, other: FloatArray, interval: float) -> Any:
@@ -169,26 +201,20 @@ def _from_laws(one: FloatArray, other: FloatArray, interval: float) -> Any:
 
 
 def _one_direction(upper: FloatArray, lower: FloatArray, interval: float) -> Any:
-    """Discretise the loss log(upper / lower) under `upper`, pessimistically and tightly.
+    """Discretise the loss log(upper / lower) under `upper`, pessimistically and tightly."""
+    both = (upper > 0) & (lower > 0)
+    start, steps = _steps(np.log(upper[both]) - np.log(lower[both]), interval)
+    return _library_pmf(start, hockey_stick(upper, lower, steps * interval), interval)
 
-    The hockey-stick curve delta(epsilon) = sum max(0, upper - e^epsilon lower) is evaluated exactly
-    on the grid; the library then finds the smallest law on the grid whose curve lies above it.
-    """
+
+def _steps(losses: FloatArray, interval: float) -> tuple[int, FloatArray]:
+    """Return the grid steps that enclose all losses."""
+    low, high = math.floor(losses.min() / interval), math.ceil(losses.max() / interval)
+    return low, np.arange(low, high + 1)
+
+
+def _library_pmf(start: int, deltas: FloatArray, interval: float) -> Any:
     from dp_accounting.pld import pld_pmf
 
-    seen = upper > 0
-    upper, lower = upper[seen], lower[seen]
-    with np.errstate(divide="ignore"):
-        loss = np.log(upper) - np.log(lower)
-    order = np.argsort(loss)
-    loss, upper, lower = loss[order], upper[order], lower[order]
-    finite = loss[np.isfinite(loss)]
-    low, high = math.floor(finite.min() / interval), math.ceil(finite.max() / interval)
-    steps = np.arange(low, high + 1)
-    epsilons = steps * interval
-    # Sums over all outcomes whose loss is above epsilon.
-    above = np.searchsorted(loss, epsilons, side="right")
-    upper_tail = np.append(np.cumsum(upper[::-1])[::-1], 0.0)[above]
-    lower_tail = np.append(np.cumsum(lower[::-1])[::-1], 0.0)[above]
-    deltas = np.clip(upper_tail - np.exp(epsilons) * lower_tail, 0.0, 1.0)
+    steps = start + np.arange(len(deltas))
     return pld_pmf.create_pmf_pessimistic_connect_dots(interval, steps, deltas)

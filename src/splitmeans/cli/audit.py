@@ -1,0 +1,137 @@
+"""`splitmeans audit`: claimed, exact and audited privacy side by side, and twins that must fail."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import Progress
+from rich.table import Table
+
+from splitmeans.cli.console import err, out
+
+if TYPE_CHECKING:
+    from splitmeans.audit.case import Outcome
+
+
+def audit(
+    long: Annotated[
+        bool, typer.Option("--long", help="More trials and the system's noise; takes minutes.")
+    ] = False,
+    gap: Annotated[
+        bool,
+        typer.Option("--gap", help="Instead: what the published sketch really costs, calculated."),
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Run this case; may be given several times.")
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(help="Confidence of all lower bounds together.")
+    ] = 0.999,
+    seed: Annotated[int, typer.Option(help="Seed of the test noise of the quick form.")] = 0,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write the results here.")
+    ] = None,
+) -> None:
+    """Run every mechanism on neighbouring inputs and bound its epsilon from below.
+
+    A sound mechanism must stay under its claim, a twin that is broken on purpose must be caught;
+    otherwise the exit code is 1.
+
+    Example: splitmeans audit --json audit.json
+    """
+    if gap:
+        _write(json_file, _gap())
+        return
+    # Imported here: the audit needs every mechanism, and other commands should start fast.
+    from splitmeans.audit.report import choose_cases, run_audit
+    from splitmeans.privacy.noise import InsecureSeededNoise, NoiseSource, SecureNoise
+
+    noise: NoiseSource = SecureNoise() if long else InsecureSeededNoise(seed)
+    err.print("preparing the cases and their exact costs", markup=False)
+    cases = choose_cases(only or (), long=long)
+    with Progress(console=err, transient=True) as progress:
+        task = progress.add_task("cases", total=len(cases))
+        report = run_audit(
+            cases,
+            noise=noise,
+            confidence=confidence,
+            long=long,
+            on_outcome=lambda _: progress.advance(task),
+        )
+    sound = [outcome for outcome in report.outcomes if outcome.case.sound]
+    twins = [outcome for outcome in report.outcomes if not outcome.case.sound]
+    together = f"all bounds together hold with confidence {confidence:g}"
+    if sound:
+        _print("Mechanisms: the audited bound must stay under the claim", sound)
+    if twins:
+        _print("Broken twins: the audited bound must exceed the claim", twins)
+    out.print(together, markup=False)
+    _write(json_file, report.to_mapping())
+    if not report.passed:
+        wrong = [outcome.case.name for outcome in report.outcomes if not outcome.as_expected]
+        err.print(f"error: not as it should be: {', '.join(wrong)}", style="bold red", markup=False)
+        raise typer.Exit(1)
+
+
+def _print(title: str, outcomes: Sequence["Outcome"]) -> None:
+    from splitmeans.audit.report import rows
+
+    table = Table(title=title)
+    for heading in ("case", "claimed eps (at delta)", "exact", "audited", "trials", "verdict"):
+        table.add_column(heading, justify="left" if heading in ("case", "verdict") else "right")
+    for row in rows(outcomes):
+        table.add_row(*row)
+    out.print(table)
+
+
+def _gap() -> dict[str, Any]:
+    from splitmeans.audit.published_gap import (
+        CLAIMED_DELTA,
+        CLAIMED_EPSILON,
+        SharedKeys,
+        coincidence,
+        table_cases,
+        true_cost,
+    )
+    from splitmeans.audit.report import gap_mapping
+
+    named = list(table_cases())
+    gaps = []
+    with Progress(console=err, transient=True) as progress:
+        for name, case in progress.track(named, description="cases"):
+            gaps.append((name, true_cost(case)))
+    claim = f"{CLAIMED_EPSILON:g} at {CLAIMED_DELTA:g}"
+    table = Table(title=f"Published sketch under shared keys: at least this, claimed {claim}")
+    for heading in ("case", "phantoms", "floor", "eps", "delta", "eps reversed", "claim"):
+        table.add_column(heading, justify="left" if heading in ("case", "claim") else "right")
+    for name, found in gaps:
+        table.add_row(
+            name,
+            str(found.case.sketch.phantoms),
+            str(found.case.sketch.floor),
+            f"{found.epsilon:.2f}",
+            f"{found.delta:.1e}",
+            f"{found.reverse_epsilon:.2f}",
+            "EXCEEDED" if found.violates else "no excess shown",
+        )
+    out.print(table)
+    events = [
+        (gamma, coincidence(SharedKeys(gamma=gamma), least=least))
+        for gamma, least in ((1.0, 25), (0.02, 693))
+    ]
+    for gamma, event in events:
+        out.print(
+            f"gamma {gamma:g}: some row has both registers equal and >= {event.least} with "
+            f"probability {event.with_user:.2e} with the user, {event.without_user:.2e} without; "
+            f"with - e x without = {event.excess(1.0):.2e}",
+            markup=False,
+        )
+    return gap_mapping(gaps, events)
+
+
+def _write(path: Path | None, record: dict[str, Any]) -> None:
+    if path is not None:
+        path.write_text(json.dumps(record, indent=1))
+        err.print(f"wrote {path}", markup=False)

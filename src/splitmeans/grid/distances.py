@@ -1,0 +1,33 @@
+"""Squared distances between pseudo-points and centres, a chunk of points at a time."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from splitmeans._types import FloatArray
+
+# Points handled at a time: a grid may have ten million of them.
+CHUNK_ROWS = 65_536
+
+
+def squared_distances(points: FloatArray, centres: FloatArray) -> FloatArray:
+    """Return the squared distance of each point to each centre, shape (n, k).
+
+    From differences, not from the expanded square: no cancellation near a centre.
+    """
+    return np.stack([np.square(points - centre).sum(axis=1) for centre in centres], axis=1)
+
+
+def distance_chunks(
+    points: FloatArray, centres: FloatArray, *, chunk_rows: int = CHUNK_ROWS
+) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield which points are meant and their squared distances, shape (chunk, k)."""
+    for start in range(0, len(points), chunk_rows):
+        rows = slice(start, start + chunk_rows)
+        yield rows, squared_distances(points[rows], centres)
+
+
+def nearest_distance(points: FloatArray, centres: FloatArray) -> FloatArray:
+    """Return the squared distance of each point to its nearest centre, shape (n,)."""
+    parts = [distances.min(axis=1) for _, distances in distance_chunks(points, centres)]
+    return np.concatenate(parts)

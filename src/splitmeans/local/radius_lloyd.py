@@ -1,0 +1,175 @@
+"""Lloyd's steps with a radius: noise is in proportion to the clusters, not to the whole box.
+
+A step adds up how far each row is from its nearest centre, clipped to that centre's radius, so a
+row moves the sum by at most the radius. Constraining updates to a radius is the idea of Diaa,
+Humphries and Kerschbaum, "FastLloyd" (2024); here radii follow the clusters' own released spread,
+rows are clipped rather than centres, and successive steps are averaged by how precise they are.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from splitmeans import _validate
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.kernels.assign import as_columns, clipped_sums
+from splitmeans.local.mechanism import (
+    USABLE,
+    check_public,
+    clip_rows,
+    gaussian_event,
+    l2_sensitivity,
+    mu_scale,
+    to_grid,
+    whole_root,
+)
+from splitmeans.privacy.events import ComposedEvent, GaussianEvent
+from splitmeans.privacy.noise import NoiseSource
+
+# A radius is this many times the root mean square distance from the centre. Clipping a third of the
+# rows a little biases a mean less than the noise of a larger radius moves it.
+RADIUS_FACTOR = 1.3
+
+# No radius is below this part of the box's half diagonal.
+SMALLEST_RADIUS = 64
+
+# Everything is released in 1/256 of a grid unit, so that noise is fine even at small radii.
+FINE_UNITS = 2**8
+
+# A cluster whose count is within two deviations of zero keeps its centre.
+COUNT_DEVIATIONS = 2.0
+
+# Between two steps the true mean of a cluster moves, because other rows are nearest: by about this
+# share of the mean square distance.
+DRIFT = 0.02
+
+_UNKNOWN = 1e60
+
+
+@dataclass(frozen=True, kw_only=True)
+class RadiusLloyd:
+    """A fixed number of Lloyd's steps on noisy sums of clipped offsets.
+
+    Guarantee: for adding or removing one row, mu-Gaussian privacy, mu^2 / steps for each step. In a
+    step a row belongs to one centre of radius r and adds a vector of three parts: its clipped
+    offset, of length at most r; 3 r / 8 for the count; at most r / 4 for the squared length. The L2
+    sensitivity is r sqrt(1 + 9/64 + 4/64), and the noise at this centre is in proportion to it.
+    Centres and radii come from values released before.
+
+    Attributes:
+        bounds: Largest grid integer of each column.
+        mu: Cost of all steps.
+        steps: Number of steps.
+    """
+
+    bounds: tuple[int, ...]
+    mu: float
+    steps: int = 4
+
+    def __post_init__(self) -> None:
+        check_public(n_clusters=1, bounds=self.bounds)
+        _validate.positive(mu=self.mu)
+        _validate.at_least(1, steps=self.steps)
+
+    @property
+    def step_mu(self) -> float:
+        """What one step costs."""
+        return self.mu / math.sqrt(self.steps)
+
+    @property
+    def smallest_radius(self) -> int:
+        """Lower limit of all radii."""
+        return max(l2_sensitivity(self.bounds) // SMALLEST_RADIUS, 8)
+
+    def scale(self, radius: int) -> int:
+        """Return the scale of the noise at a centre of this radius, in 1/256 grid units."""
+        return mu_scale(sensitivity(radius), mu=self.step_mu)
+
+    @property
+    def event(self) -> ComposedEvent:
+        """The steps. Slack is that of the smallest radius: a larger one has less."""
+        radius = self.smallest_radius
+        finest = gaussian_event(
+            self.scale(radius),
+            sensitivity=sensitivity(radius),
+            coordinates=len(self.bounds) + 2,
+        )
+        # Scales are rounded up for each radius on its own; the bound that holds for all of them.
+        multiplier = 1 / (self.step_mu * math.sqrt(USABLE))
+        step = GaussianEvent(noise_multiplier=multiplier, slack=finest.slack)
+        return ComposedEvent(parts=(step,) * self.steps)
+
+    def release(
+        self, raw_rows: IntArray, *, centres: FloatArray, spreads: FloatArray, noise: NoiseSource
+    ) -> IntArray:
+        """Return the improved centres, shape (k', d).
+
+        Args:
+            raw_rows: Shape (n, d), int64 on the grid.
+            centres: Where to start, shape (k', d); independent of the rows or released.
+            spreads: Mean squared distance of rows from each centre, roughly; likewise.
+            noise: Hides the users.
+        """
+        columns = as_columns(clip_rows(raw_rows, self.bounds))
+        current = to_grid(centres, self.bounds)
+        # Of each centre, the variance of its place, per column; as good as infinite at the start.
+        uncertainty = np.full(len(current), _UNKNOWN)
+        for _ in range(self.steps):
+            radii = self._radii(spreads)
+            step = self._noisy_step(columns, current, radii, noise=noise)
+            # The average of two estimates, each weighted by the other one's variance.
+            gain = np.where(step.useful, uncertainty / (uncertainty + step.variance), 0.0)
+            current = to_grid(current + gain[:, np.newaxis] * step.offsets, self.bounds)
+            spreads = np.where(step.useful, step.spreads, spreads)
+            drift = DRIFT * spreads / len(self.bounds)
+            uncertainty = np.where(step.useful, gain * step.variance + drift, uncertainty)
+        return current
+
+    def _radii(self, spreads: FloatArray) -> IntArray:
+        wanted = RADIUS_FACTOR * np.sqrt(np.maximum(spreads, 0.0))
+        clipped = np.clip(wanted, self.smallest_radius, l2_sensitivity(self.bounds))
+        return np.asarray(np.rint(clipped), dtype=np.int64)
+
+    def _noisy_step(
+        self, raw_columns: FloatArray, centres: IntArray, radii: IntArray, *, noise: NoiseSource
+    ) -> "_Step":
+        raw_sums, raw_counts, raw_squares = clipped_sums(raw_columns, centres, radii=radii)
+        count_weights = _count_weight(radii)
+        raw = np.column_stack([raw_sums, raw_counts * count_weights, raw_squares])
+        scales = [self.scale(int(radius)) for radius in radii]
+        errors = np.stack([noise.gaussian(scale, raw.shape[1]) for scale in scales])
+        noisy = (raw * FINE_UNITS + errors) / FINE_UNITS
+        deviations = np.array(scales) / FINE_UNITS
+        noisy_counts = noisy[:, -2] / count_weights
+        counts = np.maximum(noisy_counts, 1.0)
+        squares = noisy[:, -1] * 4 * radii / counts
+        return _Step(
+            offsets=noisy[:, :-2] / counts[:, np.newaxis],
+            variance=(deviations / counts) ** 2,
+            spreads=np.clip(squares, (radii / 20) ** 2, radii.astype(np.float64) ** 2),
+            useful=noisy_counts > COUNT_DEVIATIONS * deviations / count_weights,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Step:
+    """What one step says of each centre: where to move, how surely, and how wide its cluster is."""
+
+    offsets: FloatArray
+    variance: FloatArray
+    spreads: FloatArray
+    useful: npt.NDArray[np.bool_]
+
+
+def sensitivity(radius: int) -> int:
+    """Return the L2 norm that a row adds at a centre of this radius, in 1/256 grid units.
+
+    r sqrt(77 / 64), rounded up: |offset|^2 <= r^2, count (3r/8)^2, squares (r/4)^2.
+    """
+    return whole_root(77 * (radius * FINE_UNITS // 8) ** 2)
+
+
+def _count_weight(radii: IntArray) -> IntArray:
+    return 3 * radii // 8
