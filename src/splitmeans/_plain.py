@@ -58,7 +58,9 @@ def build(
 def to_plain(value: Any) -> Any:
     """Return nested plain values, leaving out what is None or an empty list."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        plain = {item.name: to_plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+        plain = {
+            item.name: to_plain(getattr(value, item.name)) for item in dataclasses.fields(value)
+        }
         return {key: item for key, item in plain.items() if item is not None and item != []}
     if isinstance(value, list | tuple):
         return [to_plain(item) for item in value]

@@ -121,6 +121,7 @@ def make_plan(study: Study, *, noisy_count: int | None = None) -> Plan:
     Without a noisy count, a study that needs one gets a plan from its expected number of users; its
     noise is that of the run, its k' may differ.
     """
+    _check_weights(study)
     users = study.expected_users if noisy_count is None else max(noisy_count, 1)
     clusters = _local_clusters(study, users)
     grid_method = _grid_method(study, clusters)
@@ -155,17 +156,13 @@ def _plan_at(
     bounds = [bounds_of(features_of(party)) for party in study.parties]
     with_count = needs_count(study)
     if scale is None:
-        shares = paper_split(
-            study.budget, n_parties=len(study.parties), needs_count=with_count
-        )
+        shares = paper_split(study.budget, n_parties=len(study.parties), needs_count=with_count)
         local_cost: dict[str, float] = {"epsilon": shares.local_epsilon}
         count_scale = 1 / shares.count_epsilon if with_count else None
         membership = published_law(study, shares, n_local_clusters=max(n_local_clusters))
     else:
         n_releases = len(groups) or len(study.parties)
-        precisions = tight_split(
-            study, n_groups=n_releases, needs_count=with_count, scale=scale
-        )
+        precisions = tight_split(study, n_groups=n_releases, needs_count=with_count, scale=scale)
         local_cost = {"mu": precisions.local}
         count_scale = 1 / precisions.count if with_count else None
         membership = tight_law(
@@ -187,6 +184,17 @@ def _plan_at(
         count_scale=count_scale,
         grid_method=grid_method,
     )
+
+
+def _check_weights(study: Study) -> None:
+    """Refuse column weights with which distances would no longer be exact (`kernels.assign`)."""
+    for party in study.parties:
+        bounds = bounds_of(features_of(party))
+        if sum((2 * int(bound)) ** 2 for bound in bounds) >= 2**53:
+            raise ParameterError(
+                f"columns of party {party.name!r} have too large weights for exact distances; "
+                "divide all weights of the study by the same number"
+            )
 
 
 def _local_clusters(study: Study, users: int) -> tuple[int, ...]:

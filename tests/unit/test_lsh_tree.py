@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.local.lsh_tree import GaussianTree, Leaf, LshTree, grow, min_points, sim_hash
+from splitmeans.local.gaussian_tree import GaussianTree
+from splitmeans.local.lsh_tree import Leaf, LshTree, grow, min_points, sim_hash
 from splitmeans.privacy.events import GaussianEvent, LaplaceEvent
 
 UNIT = 2**20

@@ -238,7 +238,10 @@ def changed(*path, to):
         (("parties",), r"study\.parties must be a list of tables \(\[\[parties\]\]\)"),
         (("parties", 0), r"study\.parties\[0\] must be a table of keys and values"),
         (("parties", 0, "columns"), r"study\.parties\[0\]\.columns must be a list of tables"),
-        (("parties", 0, "columns", 1, "categories"), r"categories of column 'branch' must be a list of names"),
+        (
+            ("parties", 0, "columns", 1, "categories"),
+            r"categories of column 'branch' must be a list",
+        ),
     ],
 )
 def test_unknown_keys_and_wrong_shapes_are_refused(path, message):

@@ -49,7 +49,7 @@ def _half_gaussian() -> Case:
         delta=DELTA,
         exact=epsilon_for((halved,), DELTA),
         sample=_with_half_noise(functools.partial(local_views.leaf_sum, tree)),
-        trials=100_000,
+        trials=60_000,
         long_trials=200_000,
         sound=False,
     )

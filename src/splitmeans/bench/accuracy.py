@@ -102,9 +102,7 @@ METHODS: dict[str, Method] = {
     "decoy": _federated(membership="decoy"),
     "sketch": _federated(membership="sketch"),
     "sketch-paper": _federated(membership="sketch-paper", accounting="paper"),
-    "sketch-paper-basic": _federated(
-        membership="sketch-paper", accounting="paper", grid="joint"
-    ),
+    "sketch-paper-basic": _federated(membership="sketch-paper", accounting="paper", grid="joint"),
     "independent": _federated(membership="independent", accounting="paper"),
     "ldp": _federated(membership="ldp", accounting="paper"),
     "dplsf-exact-weights": _federated(membership="exact", accounting="paper", local="dplsf"),
@@ -146,9 +144,7 @@ def score(
     data_dir: Path | None = None,
 ) -> Score:
     """Run one method on one case and measure it."""
-    case = make_case(
-        data, epsilon=epsilon, n_parties=n_parties, seed=seed, n=n, data_dir=data_dir
-    )
+    case = make_case(data, epsilon=epsilon, n_parties=n_parties, seed=seed, n=n, data_dir=data_dir)
     started = time.perf_counter()
     outcome = METHODS[method](case)
     seconds = time.perf_counter() - started

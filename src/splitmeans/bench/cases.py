@@ -34,7 +34,7 @@ class Case:
     @property
     def expected_users(self) -> int:
         """A public size: the number of users to one significant digit, rounded down."""
-        unit = 10 ** (len(str(len(self.rows))) - 1)
+        unit = int(10 ** (len(str(len(self.rows))) - 1))
         return len(self.rows) // unit * unit
 
     @property

@@ -62,12 +62,15 @@ def audit(
         )
     sound = [outcome for outcome in report.outcomes if outcome.case.sound]
     twins = [outcome for outcome in report.outcomes if not outcome.case.sound]
-    together = f"all bounds together hold with confidence {confidence:g}"
     if sound:
         _print("Mechanisms: the audited bound must stay under the claim", sound)
     if twins:
         _print("Broken twins: the audited bound must exceed the claim", twins)
-    out.print(together, markup=False)
+    out.print(
+        f"epsilon at the delta that is given; all audited bounds together have confidence "
+        f"{confidence:g}",
+        markup=False,
+    )
     _write(json_file, report.to_mapping())
     if not report.passed:
         wrong = [outcome.case.name for outcome in report.outcomes if not outcome.as_expected]
@@ -79,8 +82,9 @@ def _print(title: str, outcomes: Sequence["Outcome"]) -> None:
     from splitmeans.audit.report import rows
 
     table = Table(title=title)
-    for heading in ("case", "claimed eps (at delta)", "exact", "audited", "trials", "verdict"):
-        table.add_column(heading, justify="left" if heading in ("case", "verdict") else "right")
+    for heading in ("case", "claimed", "exact", "audited", "trials", "verdict"):
+        left = heading in ("case", "verdict")
+        table.add_column(heading, justify="left" if left else "right", overflow="fold")
     for row in rows(outcomes):
         table.add_row(*row)
     out.print(table)

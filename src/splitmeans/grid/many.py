@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
@@ -98,7 +99,10 @@ def fit_classes(
     """
     _validate.at_least(1, n_classes=n_classes, n_starts=n_starts)
     stacked = _stack(tables, shape)
-    fits = (_fit_once(stacked, shape, n_classes=n_classes, rng=rng) for _ in range(n_starts))
+    # Products of such small matrices gain nothing from threads, and waiting for them on a busy
+    # machine takes many times longer than the work.
+    with threadpool_limits(limits=1, user_api="blas"):
+        fits = [_fit_once(stacked, shape, n_classes=n_classes, rng=rng) for _ in range(n_starts)]
     return max(fits, key=lambda fit: fit.log_likelihood)
 
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError
+from splitmeans.local.gaussian_tree import GaussianTree
 from splitmeans.local.lloyd import DpLloyd
-from splitmeans.local.lsh_tree import GaussianTree, LshTree
+from splitmeans.local.lsh_tree import LshTree
 from splitmeans.local.mechanism import LocalClustering
 from splitmeans.local.plain import PlainKMeans
 from splitmeans.local.tree_lloyd import TreeLloyd

@@ -32,13 +32,15 @@ SIZE_SHARE = 0.02
 COLUMN_SHARE = 0.25
 
 # A column has as many bins (a power of two) as leave this many deviations of noise to a bin, were
-# the rows spread evenly; the cells are as many as leave them three.
-BIN_DEVIATIONS = 6.0
-CELL_DEVIATIONS = 3.0
+# the rows spread evenly; the cells are as many as leave them two.
+BIN_DEVIATIONS = 9.0
+CELL_DEVIATIONS = 2.0
 MIN_BINS, MAX_BINS = 16, 256
 
-# Counts below this many deviations of their noise are taken for noise.
-THRESHOLD_DEVIATIONS = 2.0
+# Counts below this many deviations of their noise are taken for noise: the first of these that
+# leaves this share of all rows.
+THRESHOLDS = (2.0, 1.5, 1.0)
+KEPT_SHARE = 0.9
 MAX_CELLS = 4096
 
 
@@ -161,13 +163,15 @@ class CellHistogram:
 def without_noise(noisy_counts: FloatArray, *, deviation: float, total: float) -> FloatArray:
     """Return counts without what is probably noise: none negative, the sum at most about `total`.
 
-    Small counts become zero, because noise in empty far-off cells would draw centres there. If what
-    remains is too much, a common number is subtracted; if nothing remains, only that is done.
+    Small counts become zero, because noise in empty far-off cells would draw centres there. The
+    threshold is the highest that leaves most of the rows; if none does, a common number is
+    subtracted from all counts instead, as it is if too much remains.
     """
-    kept = np.where(noisy_counts > THRESHOLD_DEVIATIONS * deviation, noisy_counts, 0.0)
-    if 0 < kept.sum() <= total:
-        return kept
-    return project_to_simplex(kept if kept.any() else noisy_counts, total=total)
+    for threshold in THRESHOLDS:
+        kept = np.where(noisy_counts > threshold * deviation, noisy_counts, 0.0)
+        if kept.sum() >= KEPT_SHARE * total:
+            return kept if kept.sum() <= total else project_to_simplex(kept, total=total)
+    return project_to_simplex(noisy_counts, total=total)
 
 
 def bins_for(size: float, *, noise_deviation: float) -> int:

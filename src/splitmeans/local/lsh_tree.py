@@ -4,8 +4,8 @@ The paper, section 3.5 and appendix "DPLSF Details", after Google's open-source 
 Random hyperplanes through the origin give every row a bit string. A prefix tree grows from the
 root as long as noisy counts are large; leaves release a noisy sum, and weighted k-means on the
 leaf means gives the centres. The published form for one party alone uses Laplace sums; the form
-for pooled data, which the paper compares with, uses Gaussian sums. Under tight accounting counts
-and sums are both Gaussian.
+for pooled data, which the paper compares with, uses Gaussian sums. `gaussian_tree.py` is the form
+for tight accounting.
 
 What the tree looks like is decided by noisy counts alone. A user is in one node per level, so
 every level is one noisy histogram of sensitivity 1; children of a branching node are released
@@ -31,7 +31,6 @@ from splitmeans.local.mechanism import (
     gaussian_scale,
     l2_sensitivity,
     laplace_scale,
-    mu_scale,
     to_grid,
 )
 from splitmeans.privacy.events import ComposedEvent, LaplaceEvent
@@ -94,7 +93,7 @@ class LshTree:
             _validate.open_unit(delta=self.delta)
         elif self.delta is not None:
             raise ParameterError(f"delta must be None with Laplace sums, got {self.delta!r}")
-        _check_hash_range(self.bounds)
+        check_hash_range(self.bounds)
 
     @property
     def count_scale(self) -> float:
@@ -165,84 +164,6 @@ class LshTree:
         return raw_sums + draw(self.sum_scale, raw_sums.size).reshape(raw_sums.shape)
 
 
-@dataclass(frozen=True, kw_only=True)
-class GaussianTree:
-    """The same tree under tight accounting: Gaussian noise on every level's counts and on sums.
-
-    Guarantee: for adding or removing one row, mu-Gaussian privacy. A row is in one node per level,
-    so a level's counts have L2 sensitivity 1 and all `depth` + 1 levels together take
-    (1 - sum_share) mu^2; a row is in at most one leaf, so the sums have L2 sensitivity
-    sqrt(sum(bounds^2)) and take sum_share mu^2.
-
-    Attributes:
-        n_clusters: Number of centres, k'.
-        bounds: Largest grid integer of each column.
-        mu: Cost of one release.
-        depth: Number of hash bits, and of levels below the root.
-        sum_share: Share of mu^2 for the leaf sums.
-    """
-
-    n_clusters: int
-    bounds: tuple[int, ...]
-    mu: float
-    depth: int = 20
-    sum_share: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_public(n_clusters=self.n_clusters, bounds=self.bounds)
-        _validate.positive(mu=self.mu)
-        _validate.at_least(1, depth=self.depth)
-        _validate.open_unit(sum_share=self.sum_share)
-        _check_hash_range(self.bounds)
-
-    @property
-    def count_scale(self) -> int:
-        """Scale of the Gaussian noise on every node's count, in 1/COUNT_UNITS of a row."""
-        per_level = self.mu * math.sqrt((1 - self.sum_share) / (self.depth + 1))
-        return mu_scale(COUNT_UNITS, mu=per_level)
-
-    @property
-    def sum_scale(self) -> int:
-        """Scale of the noise on every coordinate of a leaf's sum, in grid units."""
-        return mu_scale(l2_sensitivity(self.bounds), mu=self.mu * math.sqrt(self.sum_share))
-
-    @property
-    def low_noise_points(self) -> int:
-        """Number of rows in a leaf above which the noise on its mean is small."""
-        sigma = self.sum_scale / l2_sensitivity(self.bounds)
-        return math.floor(LOW_NOISE_FACTOR * math.sqrt(len(self.bounds)) * sigma)
-
-    @property
-    def event(self) -> ComposedEvent:
-        """One count release per level, then the leaf sums."""
-        level = gaussian_event(self.count_scale, sensitivity=COUNT_UNITS, coordinates=1)
-        sums = gaussian_event(
-            self.sum_scale,
-            sensitivity=l2_sensitivity(self.bounds),
-            coordinates=len(self.bounds),
-        )
-        return ComposedEvent(parts=(*(level,) * (self.depth + 1), sums))
-
-    def release(
-        self, raw_rows: IntArray, *, noise: NoiseSource, rng: np.random.Generator
-    ) -> IntArray:
-        """Return the centres, shape (k', d); see `LocalClustering`."""
-        rows = clip_rows(raw_rows, self.bounds)
-        leaves = grow(
-            sim_hash(rows, random_normals(self.depth, self.bounds, rng=rng)),
-            count_scale=self.count_scale,
-            low_noise_points=self.low_noise_points,
-            n_clusters=self.n_clusters,
-            noise=noise,
-            law="gaussian",
-        )
-        raw_sums = exact_sums(rows, leaves)
-        errors = noise.gaussian(self.sum_scale, raw_sums.size).reshape(raw_sums.shape)
-        noisy_means, noisy_counts = leaf_means(leaves, raw_sums + errors, bounds=self.bounds)
-        centres = weighted_kmeans(noisy_means, noisy_counts, n_clusters=self.n_clusters, rng=rng)
-        return to_grid(centres, self.bounds)
-
-
 def random_normals(depth: int, bounds: tuple[int, ...], *, rng: np.random.Generator) -> IntArray:
     """Return whole-numbered normals of random hyperplanes, shape (depth, d)."""
     drawn = rng.standard_normal((depth, len(bounds))) * _NORMAL_UNITS
@@ -265,7 +186,8 @@ def leaf_means(
     return np.clip(noisy_means, -limits, limits), noisy_counts
 
 
-def _check_hash_range(bounds: tuple[int, ...]) -> None:
+def check_hash_range(bounds: tuple[int, ...]) -> None:
+    """Check that hashes of rows inside these bounds are exact in 64 bits."""
     if sum(bounds) >= _MAX_L1:
         raise ParameterError(f"bounds must add up to less than 2^38, got {sum(bounds)}")
 

@@ -22,7 +22,6 @@ def calibrate(events_at: Callable[[float], tuple[Event, ...]], budget: Budget) -
     The search uses a coarse discretisation. Its result is checked with the fine one on the final
     parameters, which are often whole numbers, and moved towards privacy until it fits.
     """
-
     # A large epsilon does not need the same steps to be met as closely.
     unit = max(1.0, budget.epsilon)
     coarse, fine = COARSE * unit, FINE * unit

@@ -1,7 +1,7 @@
 """Privacy loss of many equal, independent rows: the sketch repeats one small release M times.
 
-A row's loss is tiny, so it lives on a grid of its own. One Fourier transform composes all rows, which
-takes milliseconds where repeated library composition takes seconds.
+A row's loss is tiny, so it lives on a grid of its own. One Fourier transform composes all rows,
+which takes milliseconds where repeated library composition takes seconds.
 """
 
 import math
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from splitmeans._types import FloatArray, IntArray
+from splitmeans._types import FloatArray
 
 # The composed loss is followed this many standard deviations to both sides; what lies beyond is
 # bounded and counted as infinite loss.
@@ -41,7 +41,7 @@ def hockey_stick(upper: FloatArray, lower: FloatArray, epsilons: FloatArray) -> 
     above = np.searchsorted(loss[order], epsilons, side="right")
     upper_tail = np.append(np.cumsum(upper[order][::-1])[::-1], 0.0)[above]
     lower_tail = np.append(np.cumsum(lower[order][::-1])[::-1], 0.0)[above]
-    return np.clip(upper_tail - np.exp(epsilons) * lower_tail, 0.0, 1.0)
+    return np.asarray(np.clip(upper_tail - np.exp(epsilons) * lower_tail, 0.0, 1.0))
 
 
 def connect_dots(start: int, deltas: FloatArray, *, width: float) -> LossGrid:
@@ -84,7 +84,8 @@ def curve(grid: LossGrid, epsilons: FloatArray) -> FloatArray:
     tail = np.append(np.cumsum(grid.mass[::-1])[::-1], 0.0)[above]
     weighted = grid.mass * np.exp(-losses)
     weighted_tail = np.append(np.cumsum(weighted[::-1])[::-1], 0.0)[above]
-    return np.clip(tail - np.exp(epsilons) * weighted_tail + grid.infinite, 0.0, 1.0)
+    deltas = tail - np.exp(epsilons) * weighted_tail + grid.infinite
+    return np.asarray(np.clip(deltas, 0.0, 1.0))
 
 
 def _mass_beyond(row: LossGrid, rows: int, *, low: float, high: float) -> float:

@@ -1,8 +1,8 @@
 """What participants other than the server can learn, with an accounting of its own.
 
-A fellow party knows the run key, hence every decoy, and its own rows. From the published cell counts
-H + D + E it is kept by the server's noise E alone, and it sees the other parties' centres. So one
-user's change at the other parties moves counts under E, and enters the other parties' local
+A fellow party knows the run key, hence every decoy, and its own rows. In the published cell counts
+H + D + E only the server's noise E hides users from it, and it sees the other parties' centres. So
+one user's change at the other parties moves counts under E, and enters the other parties' local
 releases. This holds while the server follows the protocol.
 """
 
@@ -37,9 +37,7 @@ def fellow_party_cost(plan: Plan, relation: Relation) -> Cost | None:
     return Cost(epsilon=max(costs), delta=delta)
 
 
-def _events(
-    plan: Plan, law: DecoyLaw, observer: int, relation: Relation
-) -> tuple[Event, ...]:
+def _events(plan: Plan, law: DecoyLaw, observer: int, relation: Relation) -> tuple[Event, ...]:
     seen = [mechanism.event for party, mechanism in enumerate(plan.local) if party != observer]
     if relation is Relation.REPLACE:
         seen = [replaced(event) for event in seen]
