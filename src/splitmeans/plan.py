@@ -217,8 +217,11 @@ def _grid_method(study: Study, n_local_clusters: tuple[int, ...]) -> str:
     if study.grid != "auto":
         return study.grid
     n_parties = len(study.parties)
-    if n_parties == 2 or study.membership in ("independent", "exact"):
+    if study.membership in ("independent", "exact"):
         return "joint"
+    if n_parties == 2:
+        # One pair is all there is; "pairs" also removes what is probably noise.
+        return "pairs" if study.membership == "decoy" else "joint"
     if study.user_sets == "partial":
         return "joint"
     if study.membership in ("sketch-paper", "ldp"):

@@ -240,7 +240,7 @@ def changed(*path, to):
         (("parties", 0, "columns"), r"study\.parties\[0\]\.columns must be a list of tables"),
         (
             ("parties", 0, "columns", 1, "categories"),
-            r"categories of column 'branch' must be a list",
+            "categories of column 'branch' must be",
         ),
     ],
 )

@@ -1,8 +1,8 @@
 """The data sets of the paper, scaled to [-1, 1], with the paper's division of columns.
 
-Mixed Gaussian data is drawn by the documented recipe. The real ones come from files in a folder that
-the user names (`--data-dir`): `letter.parquet`, `taxi.parquet`, `loan.parquet`, with the column
-names of the original downloads. `docs/data.md` says where to get them.
+Mixed Gaussian data is drawn by the documented recipe. The real ones come from files in a folder
+that the user names (`--data-dir`): `letter.parquet`, `taxi.parquet`, `loan.parquet`, with the
+column names of the original downloads. `docs/data.md` says where to get them.
 """
 
 from dataclasses import dataclass

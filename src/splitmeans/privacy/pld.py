@@ -4,8 +4,8 @@ Each event has a pair of laws that dominates what one user can change (docs, "Wh
 this module turns the pair into a distribution of the privacy loss, composes all of them in both
 directions and reads (epsilon, delta) off the result. Discretisation always rounds towards more
 loss, so a figure from here is an upper bound for exact arithmetic; `NUMERICAL_MARGIN` covers
-floating point. Composition is Google's dp-accounting; a second, independent calculation in the tests
-checks it.
+floating point. Composition is Google's dp-accounting; a second, independent calculation in the
+tests checks it.
 """
 
 import functools

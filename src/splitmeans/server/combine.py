@@ -3,7 +3,6 @@
 Everything here works on released messages alone, so it is post-processing: it costs no privacy.
 """
 
-import math
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -90,7 +89,10 @@ def combine(
     centres: list[IntArray] = [release.centres for release in releases]
     if plan.grid_method == "many":
         labels, point_weights = latent_points(
-            estimator, n_classes=2 * plan.study.n_clusters, rng=rng, deviation=_deviation(plan)
+            estimator,
+            n_classes=2 * plan.study.n_clusters,
+            rng=rng,
+            deviation=_deviation(plan, estimator),
         )
         parties = plan.study.parties
         return build_synopsis_from_points(labels, point_weights, centres, parties), None
@@ -99,17 +101,17 @@ def combine(
         case "pairs-paper":
             weights = pair_weights(estimator, total=total, rng=rng)
         case "pairs":
-            weights = pairs_weights(estimator, deviation=_deviation(plan))
+            weights = pairs_weights(estimator, deviation=_deviation(plan, estimator))
         case _:
             weights = joint_weights(estimator, total=total)
     return build_synopsis(weights, centres, plan.study.parties), weights
 
 
-def _deviation(plan: Plan) -> float | None:
-    """Standard deviation of the noise on one published cell of a pair, where it is known."""
-    if not isinstance(plan.membership, DecoyLaw):
+def _deviation(plan: Plan, estimator: WeightEstimator) -> float | None:
+    """Standard deviation of the noise on a cell of a pair, where it is known."""
+    if not isinstance(estimator, DecoyEstimator):
         return None
-    return math.sqrt(plan.membership.variance + plan.membership.server_sigma**2)
+    return max(estimator.deviation(group) for group in plan.groups)
 
 
 def _estimator(
