@@ -1,12 +1,20 @@
-"""How many clusters each party makes when the study says "auto"; from public quantities only."""
+"""How many clusters each party makes when the study says "auto"; from public quantities only.
+
+`docs/concepts/budget.md` has the measurements behind the decoy rule.
+"""
+
+import itertools
+import math
 
 from splitmeans.membership.sketch.auto_clusters import paper_local_clusters
-from splitmeans.privacy.split import paper_split
+from splitmeans.privacy.split import MEMBERSHIP_SHARE, paper_split
 from splitmeans.study import Study
 
-# Prototypes and `splitmeans bench accuracy`: with counts this precise a finer grid keeps gaining
-# until the local centres become too noisy.
-DECOY_LOCAL_CLUSTERS = 8
+# For the decoy join: with at least this many users per standard deviation of a cell's noise, k' is
+# worth its finer grid. Fewer users, and noisy cells and centres cost more than coarse ones.
+_DECOY_LEVELS = ((1500, 16), (600, 12), (60, 8), (0, 5))
+_MOST_LOCAL_CLUSTERS = 16
+
 SKETCH_LOCAL_CLUSTERS = 6
 
 
@@ -25,11 +33,31 @@ def default_local_clusters(study: Study, users: int) -> int:
                 delta=shares.membership_delta,
             )
         case "decoy":
-            return max(DECOY_LOCAL_CLUSTERS, enough_clusters(study))
+            return max(_decoy_clusters(study, users), enough_clusters(study))
         case "sketch":
             return max(SKETCH_LOCAL_CLUSTERS, enough_clusters(study))
     # The paper takes k' = k for its baselines.
     return study.n_clusters
+
+
+def _decoy_clusters(study: Study, users: int) -> int:
+    precision = users / _cell_deviation(study)
+    level = next(k for least, k in _DECOY_LEVELS if precision >= least)
+    if level >= 12:
+        # More segments than local clusters cannot all be seen by a single party.
+        level = max(level, min(study.n_clusters, _MOST_LOCAL_CLUSTERS))
+    return level
+
+
+def _cell_deviation(study: Study) -> float:
+    """Roughly the noise on a published cell of a pair: decoys and the server's noise."""
+    # Imported on first use: it takes seconds to load.
+    import dp_accounting
+
+    n_parties = len(study.parties)
+    n_pairs = len(list(itertools.combinations(range(n_parties), 2)))
+    sigma = float(dp_accounting.get_sigma_gaussian(study.budget.epsilon, study.budget.delta))
+    return math.sqrt(2 * n_pairs / MEMBERSHIP_SHARE["decoy"]) * sigma
 
 
 def enough_clusters(study: Study) -> int:

@@ -61,7 +61,7 @@ def _user_count() -> Case:
         exact=1 / plan.count_scale,
         sample=functools.partial(local_views.user_count, plan),
         trials=10_000,
-        long_trials=100_000,
+        long_trials=50_000,
     )
 
 

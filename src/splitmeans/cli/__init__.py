@@ -5,7 +5,7 @@ import sys
 import typer
 
 from splitmeans._version import __version__
-from splitmeans.cli import bench, demo
+from splitmeans.cli import audit, bench, demo
 from splitmeans.cli.console import err
 from splitmeans.errors import DataError, ParameterError, SplitmeansError
 
@@ -17,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.demo)
+app.command("audit")(audit.audit)
 app.add_typer(bench.app, name="bench")
 
 

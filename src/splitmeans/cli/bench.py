@@ -14,17 +14,12 @@ from splitmeans._version import __version__
 from splitmeans.cli.console import err, out
 from splitmeans.errors import ParameterError
 
-app = typer.Typer(help="Compare methods by accuracy.", no_args_is_help=True)
+app = typer.Typer(help="Compare methods.", no_args_is_help=True)
 
 _PAPER_METHODS = (
     "central,vertical-plain,central-dplsf,decoy,sketch,sketch-paper,sketch-paper-basic,independent,ldp,"
     "dplsf-exact-weights"
 )
-
-
-@app.callback()
-def _bench() -> None:
-    """Keep `accuracy` a named subcommand while it is the only one."""
 
 
 @app.command()
@@ -70,14 +65,101 @@ def accuracy(
             scores.append(score)
             progress.advance(task)
     _print_table(scores, names, epsilons, counts)
-    if json_file is not None:
-        record = {
-            "splitmeans": __version__,
-            "config": {"data": data, "users": users, "seeds": seeds, "n_clusters": 5},
-            "scores": [dataclasses.asdict(score) for score in scores],
+    config = {"data": data, "users": users, "seeds": seeds, "n_clusters": 5}
+    _write_json(json_file, config, scores)
+
+
+@app.command()
+def local(
+    methods: Annotated[
+        str, typer.Option(help="Candidates, separated by commas; all if empty.")
+    ] = "",
+    columns: Annotated[str, typer.Option(help="Numbers of columns.")] = "1,2,4,8,16,32",
+    users: Annotated[str, typer.Option(help="Numbers of users.")] = "5000,20000,100000",
+    eps: Annotated[str, typer.Option(help="Values of epsilon.")] = "0.05,0.25,1,4",
+    clusters: Annotated[int, typer.Option(help="Number of local clusters.", min=1)] = 8,
+    seeds: Annotated[int, typer.Option(help="Tables of each kind and size.", min=1)] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="A small selection.")] = False,
+    workers: Annotated[int, typer.Option(help="Processes.", min=1)] = 2,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all scores here.")] = None,
+) -> None:
+    """Local clustering algorithms at the same privacy: loss over that of plain k-means.
+
+    Example: splitmeans bench local --quick --json local.json
+    """
+    from splitmeans.bench import local as bench
+
+    names = _listed("methods", methods or ",".join(bench.METHODS), bench.METHODS)
+    scores = []
+    with Progress(console=err, transient=True) as progress:
+        task = progress.add_task("scores", total=None)
+        for score in bench.run_local(
+            methods=names,
+            columns=_numbers("columns", columns, int),
+            sizes=_numbers("users", users, int),
+            epsilons=_numbers("eps", eps, float),
+            n_clusters=clusters,
+            seeds=seeds,
+            quick=quick,
+            workers=workers,
+        ):
+            scores.append(score)
+            progress.advance(task)
+    table = Table(title="loss over that of plain k-means, mean over seeds")
+    for heading in ("data", "columns", "users", "eps", *names):
+        table.add_column(heading, justify="left" if heading == "data" else "right")
+    groups = sorted({(s.case.kind, s.case.n_columns, s.case.n, s.epsilon) for s in scores})
+    for kind, d, n, epsilon in groups:
+        ratios = {
+            name: [
+                s.loss_ratio
+                for s in scores
+                if (s.method, s.case.kind, s.case.n_columns, s.case.n, s.epsilon)
+                == (name, kind, d, n, epsilon)
+            ]
+            for name in names
         }
-        json_file.write_text(json.dumps(record, indent=1))
-        err.print(f"wrote {json_file}", markup=False)
+        table.add_row(kind, str(d), f"{n:,}", f"{epsilon:g}", *map(_mean, ratios.values()))
+    out.print(table)
+    _write_json(json_file, {"n_clusters": clusters, "seeds": seeds}, scores)
+
+
+@app.command()
+def accounting(
+    eps: Annotated[float, typer.Option(help="Total epsilon.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Total delta.")] = 5e-5,
+    parties: Annotated[str, typer.Option(help="Numbers of parties, by commas.")] = "2,4,8",
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the levels here.")] = None,
+) -> None:
+    """Noise levels of tight accounting against the paper's at the same budget.
+
+    Example: splitmeans bench accounting --eps 1 --delta 5e-5
+    """
+    from splitmeans.bench.accounting import noise_levels
+
+    counts = _numbers("parties", parties, int)
+    levels = list(noise_levels(epsilon=eps, delta=delta, parties=counts))
+    table = Table(title=f"noise at total epsilon {eps:g}, delta {delta:g}")
+    for heading in ("S", "quantity", "paper", "tight", "paper / tight"):
+        table.add_column(heading, justify="left" if heading == "quantity" else "right")
+    for level in levels:
+        values = (f"{level.paper:,.4g}", f"{level.tight:,.4g}", f"{level.ratio:.1f}")
+        table.add_row(str(level.n_parties), level.what, *values)
+    out.print(table)
+    _write_json(json_file, {"epsilon": eps, "delta": delta}, levels)
+
+
+def _write_json(json_file: Path | None, config: dict, scores: list) -> None:  # type: ignore[type-arg]
+    """Write results with the version and configuration that made them."""
+    if json_file is None:
+        return
+    record = {
+        "splitmeans": __version__,
+        "config": config,
+        "scores": [dataclasses.asdict(score) for score in scores],
+    }
+    json_file.write_text(json.dumps(record, indent=1))
+    err.print(f"wrote {json_file}", markup=False)
 
 
 def _print_table(scores: list, names: list, epsilons: list, counts: list) -> None:  # type: ignore[type-arg]

@@ -31,7 +31,7 @@ _STEPS = {
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for the result.")] = Path("splitmeans-demo"),
     users: Annotated[int, typer.Option(help="Number of customers.", min=1000)] = 20_000,
-    epsilon: Annotated[float, typer.Option(help="Total privacy loss per customer.")] = 4.0,
+    epsilon: Annotated[float, typer.Option(help="Total privacy loss per customer.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of the made-up customers.", min=0)] = 2026,
 ) -> None:
     """Show a bank, an insurer and a retailer finding segments of the same customers.

@@ -1,0 +1,231 @@
+"""No release path without an event: every message type, every field of it, every run.
+
+The lists below are the whole protocol as it was reviewed. A new message type or a new field breaks
+these tests until somebody says which way it goes and which event pays for it.
+"""
+
+import dataclasses
+import functools
+from collections import Counter
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from splitmeans import protocol
+from splitmeans.party.table import prepare_table
+from splitmeans.plan import Plan, make_plan
+from splitmeans.privacy.events import Event
+from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.releases import releases_of
+from splitmeans.server.combine import _MESSAGE_OF_LAW
+from splitmeans.study import (
+    MEMBERSHIP_METHODS,
+    Budget,
+    Column,
+    PartySpec,
+    SketchOptions,
+    Study,
+)
+from splitmeans.wire import messages
+from splitmeans.wire.codec import encode
+from splitmeans.wire.envelope import SERVER, Envelope
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
+
+# Party to party: random, or a keyed digest; the server carries them and has no key.
+BETWEEN_PARTIES = {messages.KeyContribution, messages.UserSetDigest}
+# Server to party: nothing of a party's data but what was released before.
+FROM_SERVER = {messages.CountRequest, messages.RunPlan, messages.PublishedResult}
+# Party to server, the same whatever the data is.
+WITHOUT_DATA = {messages.Ready}
+# Party to server, made from data: every field, and the release that pays for it.
+FROM_DATA = {
+    messages.CountRelease: {"noisy_count": "number of users"},
+    messages.PartyRelease: {"centres": "local centres", "membership": "memberships"},
+}
+# What a membership law's event was proved for.
+MEMBERSHIP_FIELDS = {
+    messages.SketchMessage: {"registers"},
+    messages.CellSketchMessage: {"registers"},
+    messages.DecoyMessage: {"lengths", "tags", "labels"},
+    messages.HistogramMessage: {"noisy_counts"},
+    messages.RandomisedLabelsMessage: {"reports", "seeds"},
+    messages.PlainLabelsMessage: {"labels"},
+}
+MEMBERSHIP_OF_METHOD = {
+    "decoy": messages.DecoyMessage,
+    "sketch": messages.CellSketchMessage,
+    "sketch-paper": messages.SketchMessage,
+    "ldp": messages.RandomisedLabelsMessage,
+    "independent": messages.HistogramMessage,
+    "exact": messages.PlainLabelsMessage,
+}
+CASES = [(method, n_parties) for method in MEMBERSHIP_METHODS for n_parties in (2, 3)]
+
+
+def make_study(membership: str, n_parties: int) -> Study:
+    return Study(
+        name="events",
+        parties=tuple(
+            PartySpec(name=f"org{number}", columns=(Column(name="c", low=0, high=1),))
+            for number in range(n_parties)
+        ),
+        n_clusters=3,
+        budget=Budget(epsilon=3, delta=1e-4),
+        membership=membership,
+        n_local_clusters=3,
+        accounting="paper" if membership == "sketch-paper" else "tight",
+        expected_users=100,
+        sketch=SketchOptions(repetitions=64),
+    )
+
+
+@functools.cache
+def sent_in_run(membership: str, n_parties: int, data_seed: int) -> tuple[Plan, list[Envelope]]:
+    """Run with one fixed noise on data of this seed."""
+    study = make_study(membership, n_parties)
+    rng = np.random.default_rng(data_seed)
+    ids = [f"user {data_seed} {number}" for number in range(90 + data_seed)]
+    tables = [
+        prepare_table(party, rng.uniform(0, 1, (len(ids), 1)), ids=ids) for party in study.parties
+    ]
+    sent: list[Envelope] = []
+    result = protocol.run(
+        study,
+        tables,
+        noise=InsecureSeededNoise(1),
+        rng=np.random.default_rng(1),
+        on_message=lambda envelope, _: sent.append(envelope),
+    )
+    return result.plan, sent
+
+
+def to_server(membership: str, n_parties: int, data_seed: int) -> dict[tuple[str, type], Any]:
+    _, sent = sent_in_run(membership, n_parties, data_seed)
+    chosen = [envelope for envelope in sent if envelope.receiver == SERVER]
+    found = {(envelope.sender, type(envelope.message)): envelope.message for envelope in chosen}
+    assert len(found) == len(chosen)  # nobody sends two of a kind
+    return found
+
+
+def fields_of(kind: type) -> set[str]:
+    return {field.name for field in dataclasses.fields(kind)}
+
+
+def test_every_message_type_has_a_direction():
+    known = BETWEEN_PARTIES | FROM_SERVER | WITHOUT_DATA | set(FROM_DATA)
+    assert set(get_args(messages.Message)) == known
+
+
+def test_every_message_type_of_the_module_can_be_sent():
+    unions = set(get_args(messages.Message)) | set(get_args(messages.MembershipMessage))
+    defined = {
+        kind
+        for kind in vars(messages).values()
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind)
+    }
+    assert defined == unions
+
+
+@pytest.mark.parametrize("kind", FROM_DATA, ids=lambda kind: kind.__name__)
+def test_every_field_that_is_made_from_data_names_its_release(kind):
+    assert fields_of(kind) == set(FROM_DATA[kind])
+
+
+def test_messages_without_data_have_only_public_fields():
+    assert fields_of(messages.Ready) == {"study_hash"}
+
+
+def test_every_membership_message_belongs_to_a_law_with_an_event():
+    assert set(MEMBERSHIP_FIELDS) == set(get_args(messages.MembershipMessage))
+    assert set(MEMBERSHIP_OF_METHOD.values()) == set(MEMBERSHIP_FIELDS)
+    assert set(_MESSAGE_OF_LAW.values()) == set(MEMBERSHIP_FIELDS)
+    assert len(set(_MESSAGE_OF_LAW.values())) == len(_MESSAGE_OF_LAW)
+    for kind, fields in MEMBERSHIP_FIELDS.items():
+        assert fields_of(kind) == fields
+
+
+@pytest.mark.parametrize(("membership", "n_parties"), CASES)
+def test_releases_and_the_accountant_see_the_same_events(membership, n_parties):
+    plan = make_plan(make_study(membership, n_parties))
+    releases = releases_of(plan)
+    assert Counter(release.event for release in releases) == Counter(plan.events)
+    assert all(isinstance(release.event, get_args(Event)) for release in releases)
+    names = {kind.__name__ for kind in FROM_DATA}
+    assert {release.message for release in releases} <= names
+
+
+@pytest.mark.parametrize(("membership", "n_parties"), CASES)
+def test_every_message_of_a_run_is_paid_for(membership, n_parties):
+    plan, _ = sent_in_run(membership, n_parties, 1)
+    releases = releases_of(plan)
+    for (sender, kind), message in to_server(membership, n_parties, 1).items():
+        if kind in WITHOUT_DATA:
+            continue
+        for field, what in FROM_DATA[kind].items():
+            paid = [
+                release
+                for release in releases
+                if (release.what, release.message) == (what, kind.__name__)
+                and release.party in (sender, "all parties")
+            ]
+            assert len(paid) == 1, f"{kind.__name__}.{field} of {sender} must have one event"
+        if kind is messages.PartyRelease:
+            assert type(message.membership) is MEMBERSHIP_OF_METHOD[membership]
+            assert _MESSAGE_OF_LAW[type(plan.membership)] is type(message.membership)
+            assert plan.membership.event in flat(plan.events)
+
+
+def flat(events: tuple[Event, ...]) -> list[Event]:
+    """Events, and the parts of composed ones."""
+    return [*events, *(part for event in events for part in getattr(event, "parts", ()))]
+
+
+@pytest.mark.parametrize(("membership", "n_parties"), CASES)
+def test_every_listed_release_is_sent(membership, n_parties):
+    plan, _ = sent_in_run(membership, n_parties, 1)
+    seen = {(sender, kind.__name__) for sender, kind in to_server(membership, n_parties, 1)}
+    for release in releases_of(plan):
+        members = plan.study.party_names if release.party == "all parties" else (release.party,)
+        assert {(member, release.message) for member in members} <= seen
+
+
+@pytest.mark.parametrize(("membership", "n_parties"), CASES)
+def test_what_changes_with_the_data_has_an_event(membership, n_parties):
+    """Same noise, other users: of all that reaches the server only releases may differ."""
+    first = to_server(membership, n_parties, 1)
+    second = to_server(membership, n_parties, 2)
+    assert first.keys() == second.keys()
+    changed = {
+        kind
+        for (sender, kind) in first
+        if encode(first[sender, kind]) != encode(second[sender, kind])
+    }
+    assert changed <= set(FROM_DATA)
+    assert messages.PartyRelease in changed
+
+
+@pytest.mark.parametrize(("membership", "n_parties"), CASES)
+def test_directions_are_as_listed(membership, n_parties):
+    for envelope in sent_in_run(membership, n_parties, 1)[1]:
+        kind = type(envelope.message)
+        if envelope.sender == SERVER:
+            assert kind in FROM_SERVER
+        elif envelope.receiver == SERVER:
+            assert kind in WITHOUT_DATA | set(FROM_DATA)
+        else:
+            assert kind in BETWEEN_PARTIES
+
+
+@pytest.mark.parametrize(("membership", "n_parties"), CASES)
+def test_contributions_to_the_key_do_not_depend_on_data(membership, n_parties):
+    runs = [
+        [
+            envelope.message.secret
+            for envelope in sent_in_run(membership, n_parties, seed)[1]
+            if isinstance(envelope.message, messages.KeyContribution)
+        ]
+        for seed in (1, 2)
+    ]
+    assert runs[0] == runs[1]

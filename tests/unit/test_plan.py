@@ -1,0 +1,450 @@
+"""The plan: what it settles for each method, what it refuses, and that it fits the budget."""
+
+import dataclasses
+import itertools
+from typing import Any
+
+import pytest
+
+from splitmeans.errors import ParameterError, PrivacyError, StudyError
+from splitmeans.local import DpLloyd, GaussianTree, LshTree, PlainKMeans, TreeLloyd
+from splitmeans.local_clusters import (
+    DECOY_LOCAL_CLUSTERS,
+    SKETCH_LOCAL_CLUSTERS,
+    enough_clusters,
+)
+from splitmeans.membership.cell_sketch.law import CellSketch
+from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.membership.exact.law import PlainLabels
+from splitmeans.membership.independent.law import NoisyHistogram
+from splitmeans.membership.ldp.law import RandomisedLabels
+from splitmeans.membership.sketch.law import PublishedSketch
+from splitmeans.plan import MAX_CELLS, Plan, counting_party, make_plan, needs_count
+from splitmeans.privacy.accountant import basic_composition
+from splitmeans.privacy.events import LaplaceEvent
+from splitmeans.privacy.pld import delta_for, epsilon_for
+from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
+
+
+def make_study(*, n_parties: int = 2, n_columns: int = 2, **changes: Any) -> Study:
+    columns = tuple(Column(name=f"c{number}", low=-1, high=1) for number in range(n_columns))
+    parties = tuple(PartySpec(name=f"org{n}", columns=columns) for n in range(n_parties))
+    facts: dict[str, Any] = {
+        "name": "plan",
+        "parties": parties,
+        "n_clusters": 5,
+        "budget": Budget(epsilon=1, delta=1e-5),
+        "sketch": SketchOptions(repetitions=256),
+    }
+    facts |= changes
+    if facts.get("membership") == "sketch-paper":
+        facts["accounting"] = "paper"
+    return Study(**facts)
+
+
+# ---- what is settled ----
+
+
+@pytest.mark.parametrize(
+    ("membership", "accounting", "law", "local"),
+    [
+        ("decoy", "tight", DecoyLaw, TreeLloyd),
+        ("sketch", "tight", CellSketch, TreeLloyd),
+        ("sketch-paper", "paper", PublishedSketch, LshTree),
+        ("ldp", "tight", RandomisedLabels, TreeLloyd),
+        ("ldp", "paper", RandomisedLabels, LshTree),
+        ("independent", "tight", NoisyHistogram, TreeLloyd),
+        ("independent", "paper", NoisyHistogram, LshTree),
+        ("exact", "tight", PlainLabels, PlainKMeans),
+        ("exact", "paper", PlainLabels, PlainKMeans),
+    ],
+)
+def test_auto_stands_for(membership, accounting, law, local):
+    plan = make_plan(make_study(membership=membership, accounting=accounting))
+    assert isinstance(plan.membership, law)
+    assert [type(mechanism) for mechanism in plan.local] == [local, local]
+    assert plan.noisy_count is None
+
+
+@pytest.mark.parametrize(
+    ("local", "accounting", "kind"),
+    [
+        ("dplsf", "tight", GaussianTree),
+        ("dplsf", "paper", LshTree),
+        ("dplloyd", "tight", DpLloyd),
+        ("dplloyd", "paper", DpLloyd),
+        ("plain", "tight", PlainKMeans),
+        ("tree-lloyd", "tight", TreeLloyd),
+    ],
+)
+def test_a_named_local_method_is_taken(local, accounting, kind):
+    plan = make_plan(make_study(membership="independent", local=local, accounting=accounting))
+    assert all(isinstance(mechanism, kind) for mechanism in plan.local)
+
+
+def test_local_clusterings_have_their_party_s_bounds():
+    parties = (
+        PartySpec(name="a", columns=(Column(name="x", low=0, high=9, weight=0.5),)),
+        PartySpec(
+            name="b",
+            columns=(Column(name="y", low=0, high=9), Column(name="z", categories=("u", "v", "w"))),
+        ),
+    )
+    plan = make_plan(make_study(parties=parties, n_local_clusters=3))
+    assert plan.local[0].bounds == (2**19,)
+    # One-hot columns have weight 1 / sqrt(2): 2^20 / sqrt(2) = 741455.2.
+    assert plan.local[1].bounds == (2**20, 741455, 741455, 741455)
+    assert [mechanism.n_clusters for mechanism in plan.local] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("membership", "n_parties", "changes", "grid", "groups"),
+    [
+        ("decoy", 2, {}, "pairs", ((0, 1),)),
+        ("decoy", 2, {"user_sets": "partial"}, "pairs", ((0, 1),)),
+        ("decoy", 2, {"grid": "joint"}, "joint", ((0, 1),)),
+        ("decoy", 3, {}, "pairs", ((0, 1), (0, 2), (1, 2))),
+        ("decoy", 3, {"grid": "joint"}, "joint", ((0, 1, 2),)),
+        ("decoy", 3, {"user_sets": "partial"}, "joint", ((0, 1, 2),)),
+        ("decoy", 3, {"grid": "pairs-paper"}, "pairs-paper", ((0, 1), (0, 2), (1, 2))),
+        ("decoy", 3, {"grid": "many"}, "many", ((0, 1), (0, 2), (1, 2))),
+        ("sketch", 2, {}, "joint", ((0, 1),)),
+        ("sketch", 2, {"user_sets": "partial"}, "joint", ((0, 1),)),
+        ("sketch", 3, {}, "pairs", ((0, 1), (0, 2), (1, 2))),
+        ("sketch-paper", 2, {}, "joint", ()),
+        ("sketch-paper", 3, {}, "pairs-paper", ()),
+        ("sketch-paper", 3, {"grid": "joint"}, "joint", ()),
+        ("ldp", 3, {}, "pairs-paper", ()),
+        ("independent", 3, {}, "joint", ()),
+        ("exact", 3, {}, "joint", ()),
+    ],
+)
+def test_grid_and_groups(membership, n_parties, changes, grid, groups):
+    study = make_study(
+        membership=membership,
+        n_parties=n_parties,
+        n_local_clusters=3,
+        accounting="tight",
+        **changes,
+    )
+    plan = make_plan(study)
+    assert plan.grid_method == grid
+    assert plan.groups == groups
+
+
+def test_a_grid_that_is_too_large_becomes_many():
+    # 8^8 = 16.8 million cells.
+    plan = make_plan(make_study(n_parties=8, n_columns=1, n_local_clusters=8))
+    assert plan.grid_method == "many"
+    assert len(plan.groups) == 28
+    fewer = make_plan(make_study(n_parties=8, n_columns=1, n_local_clusters=7))
+    assert fewer.grid_method == "pairs"
+
+
+def test_a_cell_sketch_knows_about_partial_user_sets():
+    equal = make_plan(make_study(membership="sketch"))
+    partial = make_plan(make_study(membership="sketch", user_sets="partial"))
+    assert not equal.membership.partial
+    assert partial.membership.partial
+
+
+# ---- k' ----
+
+
+def test_auto_local_clusters_of_the_proved_methods():
+    assert make_plan(make_study()).n_local_clusters == (DECOY_LOCAL_CLUSTERS,) * 2
+    sketch = make_plan(make_study(membership="sketch"))
+    assert sketch.n_local_clusters == (SKETCH_LOCAL_CLUSTERS,) * 2
+
+
+@pytest.mark.parametrize("membership", ["ldp", "independent", "exact"])
+def test_the_paper_s_baselines_take_k(membership):
+    study = make_study(membership=membership, n_clusters=7, accounting="paper")
+    assert make_plan(study).n_local_clusters == (7, 7)
+
+
+@pytest.mark.parametrize(
+    ("n_clusters", "n_parties", "expected"),
+    [(4, 2, 2), (5, 2, 3), (9, 2, 3), (100, 2, 10), (101, 2, 11), (8, 3, 2), (9, 3, 3)],
+)
+def test_enough_clusters_is_the_root_rounded_up(n_clusters, n_parties, expected):
+    study = make_study(n_clusters=n_clusters, n_parties=n_parties)
+    assert enough_clusters(study) == expected
+
+
+def test_many_segments_need_more_local_clusters():
+    # 11^2 = 121 is the first square of at least 101.
+    assert make_plan(make_study(n_clusters=101)).n_local_clusters == (11, 11)
+
+
+def test_the_paper_s_rule_reads_the_noisy_count():
+    study = make_study(membership="sketch-paper", sketch=SketchOptions(repetitions=4096))
+    few, many = make_plan(study, noisy_count=2_000), make_plan(study, noisy_count=10**7)
+    assert few.n_local_clusters < many.n_local_clusters
+    # Its noise does not follow the count.
+    assert few.count_scale == many.count_scale
+    assert few.membership == many.membership
+    assert few.fingerprint != many.fingerprint
+    # Without a count it stands on the expected number, and a count below 1 counts as 1.
+    assert (
+        make_plan(study).n_local_clusters == make_plan(study, noisy_count=10_000).n_local_clusters
+    )
+    assert make_plan(study, noisy_count=-5).n_local_clusters == (3, 3)
+
+
+def test_the_rows_of_a_paper_sketch_give_k_by_hand():
+    # eps2 = 0.245, delta2 = 5e-6, n = 20,000, M = 4096; twice the deviation of a cell is
+    #   k0 = 2: 2 x (0.649 x 15,000 / 64 + 0.649 x 8 x 1 x 3.494 / 0.245) = 452 < 5,000
+    #   k0 = 5: 2 x (0.649 x 19,200 / 64 + 0.649 x 8 x 4 x 3.494 / 0.245) = 982 >= 800
+    #   k0 = 4: 2 x (0.649 x 18,750 / 64 + 0.649 x 8 x 3 x 3.494 / 0.245) = 824 < 1,250
+    study = make_study(membership="sketch-paper", sketch=SketchOptions(repetitions=4096))
+    assert make_plan(study, noisy_count=20_000).n_local_clusters == (5, 5)
+
+
+# ---- counts ----
+
+
+@pytest.mark.parametrize(
+    "membership", ["decoy", "sketch", "sketch-paper", "ldp", "independent", "exact"]
+)
+def test_only_methods_that_need_the_count_release_it(membership):
+    study = make_study(membership=membership)
+    plan = make_plan(study)
+    needed = membership in ("sketch-paper", "independent")
+    assert needs_count(study) == needed
+    assert (plan.count_event is not None) == needed
+    assert (plan.count_scale is not None) == needed
+    if needed:
+        assert isinstance(plan.count_event, LaplaceEvent)
+        assert plan.events[0] == plan.count_event
+
+
+def test_the_first_party_counts():
+    assert counting_party(make_study(n_parties=3)) == "org0"
+
+
+# ---- sampling and collusion ----
+
+
+def test_sample_rate_comes_from_public_numbers():
+    options = DecoyOptions(max_users=1000)
+    assert make_plan(make_study(decoy=options, expected_users=4000)).sample_rate == 0.25
+    assert make_plan(make_study(decoy=options, expected_users=900)).sample_rate == 1.0
+
+
+def test_collusion_laws_are_for_the_decoy_join_only():
+    options = DecoyOptions(collusion_epsilon=2.0)
+    laws = make_plan(make_study(decoy=options)).collusion_laws
+    assert [(law.epsilon, law.n_local_clusters) for law in laws] == [(2.0, 8), (2.0, 8)]
+    assert not laws[0].uses_hashing
+    assert make_plan(make_study()).collusion_laws == (None, None)
+    assert make_plan(make_study(decoy=options, membership="exact")).collusion_laws == (None, None)
+
+
+# ---- refusals ----
+
+
+def test_too_few_cells_are_refused():
+    study = make_study(n_local_clusters=2, n_clusters=5)
+    with pytest.raises(ParameterError, match=r"gives 4 grid cells, fewer than n_clusters=5; raise"):
+        make_plan(study)
+
+
+def test_too_many_cells_are_refused():
+    study = make_study(
+        n_parties=3, membership="independent", n_local_clusters=216, accounting="paper"
+    )
+    with pytest.raises(
+        ParameterError, match=f"gives {216**3} grid cells, more than the {MAX_CELLS}"
+    ):
+        make_plan(study)
+    small = dataclasses.replace(study, n_local_clusters=215)
+    assert make_plan(small).n_local_clusters == (215,) * 3
+
+
+def test_more_than_250_local_clusters_are_refused():
+    study = make_study(n_local_clusters=251, membership="independent", accounting="paper")
+    with pytest.raises(ParameterError, match="n_local_clusters must be <= 250, got 251"):
+        make_plan(study)
+    make_plan(dataclasses.replace(study, n_local_clusters=250))
+
+
+def test_weights_that_would_spoil_exact_distances_are_refused():
+    # Four columns of weight w: 4 x (2 w 2^20)^2 < 2^53 means w < sqrt(512) = 22.6.
+    def study(weight: float) -> Study:
+        columns = tuple(Column(name=f"c{n}", low=0, high=1, weight=weight) for n in range(4))
+        parties = tuple(PartySpec(name=name, columns=columns) for name in ("a", "b"))
+        return make_study(parties=parties, membership="independent", accounting="paper")
+
+    make_plan(study(22.5))
+    with pytest.raises(
+        ParameterError, match="party 'a' have too large weights for exact distances"
+    ):
+        make_plan(study(24))
+
+
+def test_a_decoy_join_with_hardly_any_delta_is_refused():
+    study = make_study(budget=Budget(epsilon=1, delta=1e-17))
+    with pytest.raises((PrivacyError, ParameterError), match="delta"):
+        make_plan(study)
+
+
+def test_the_published_sketch_refuses_an_epsilon_beyond_its_lemma():
+    study = make_study(membership="sketch-paper", budget=Budget(epsilon=1000, delta=0.5))
+    with pytest.raises(PrivacyError, match="lemma"):
+        make_plan(study)
+
+
+# ---- fingerprint ----
+
+
+def test_the_same_study_gives_the_same_plan():
+    make_plan.cache_clear()
+    first = make_plan(make_study())
+    make_plan.cache_clear()
+    second = make_plan(make_study())
+    assert first is not second
+    assert first == second
+    assert first.fingerprint == second.fingerprint
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "name": {"name": "other"},
+    "parties": {"n_parties": 3},
+    "columns": {"n_columns": 3},
+    "k": {"n_clusters": 6},
+    "epsilon": {"budget": Budget(epsilon=1.01, delta=1e-5)},
+    "delta": {"budget": Budget(epsilon=1, delta=1.1e-5)},
+    "membership": {"membership": "sketch"},
+    "local": {"local": "dplsf"},
+    "k'": {"n_local_clusters": 5},
+    "user_sets": {"user_sets": "partial"},
+    "expected_users": {"expected_users": 12_345},
+    "grid": {"grid": "joint"},
+    "gamma": {"sketch": SketchOptions(repetitions=256, gamma=0.2)},
+    "repetitions": {"sketch": SketchOptions(repetitions=257)},
+    "max_users": {"decoy": DecoyOptions(max_users=5000)},
+    "collusion": {"decoy": DecoyOptions(collusion_epsilon=1.0)},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_every_parameter_of_the_study_is_in_the_fingerprint(change):
+    assert make_plan(make_study(**change)).fingerprint != make_plan(make_study()).fingerprint
+
+
+def changed_plans(plan: Plan) -> dict[str, Plan]:
+    law = plan.membership
+    assert isinstance(law, DecoyLaw)
+    first, second = plan.local
+    return {
+        "sigma": dataclasses.replace(
+            plan, membership=dataclasses.replace(law, sigma=law.sigma * (1 + 1e-15))
+        ),
+        "truncation": dataclasses.replace(
+            plan, membership=dataclasses.replace(law, truncation=law.truncation + 1)
+        ),
+        "server noise": dataclasses.replace(
+            plan, membership=dataclasses.replace(law, server_sigma=1.0)
+        ),
+        "one party's noise": dataclasses.replace(
+            plan, local=(first, dataclasses.replace(second, mu=second.mu * (1 + 1e-15)))
+        ),
+        "k'": dataclasses.replace(plan, n_local_clusters=(8, 9)),
+        "groups": dataclasses.replace(plan, groups=((1, 0),)),
+        "grid": dataclasses.replace(plan, grid_method="joint"),
+        "count": dataclasses.replace(plan, count_scale=10.0),
+    }
+
+
+@pytest.mark.parametrize("name", list(changed_plans(make_plan(make_study()))))
+def test_every_noise_parameter_is_in_the_fingerprint(name):
+    plan = make_plan(make_study())
+    assert changed_plans(plan)[name].fingerprint != plan.fingerprint
+
+
+# ---- what a plan costs ----
+
+
+@pytest.mark.parametrize("membership", ["decoy", "sketch"])
+@pytest.mark.parametrize("n_parties", [2, 3])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-6), (1.0, 5e-5), (4.0, 1e-3)])
+def test_tight_plans_use_their_budget_and_no_more(membership, n_parties, epsilon, delta):
+    budget = Budget(epsilon=epsilon, delta=delta)
+    plan = make_plan(make_study(membership=membership, n_parties=n_parties, budget=budget))
+    assert delta_for(plan.events, epsilon) <= delta
+    total = epsilon_for(plan.events, delta)
+    assert 0.97 * epsilon <= total <= epsilon
+
+
+@pytest.mark.parametrize("membership", ["ldp", "independent"])
+@pytest.mark.parametrize("local", ["auto", "dplloyd"])
+def test_tight_baselines_fit_their_budget(membership, local):
+    plan = make_plan(make_study(membership=membership, local=local, n_local_clusters=4))
+    assert epsilon_for(plan.events, 1e-5) <= 1
+
+
+def test_a_coarse_sketch_fits_too():
+    # Few phantoms: whole numbers leave steps that no noise can fill.
+    budget = Budget(epsilon=8, delta=1e-5)
+    plan = make_plan(make_study(membership="sketch", budget=budget))
+    assert plan.membership.phantoms < 100
+    assert epsilon_for(plan.events, 1e-5) <= 8
+
+
+def test_more_budget_never_means_more_noise():
+    sigmas, mus, phantoms = [], [], []
+    for epsilon in (0.5, 1.0, 2.0):
+        budget = Budget(epsilon=epsilon, delta=1e-5)
+        plan = make_plan(make_study(budget=budget))
+        sigmas.append(plan.membership.sigma)
+        mus.append(plan.local[0].mu)
+        sketch = make_plan(make_study(budget=budget, membership="sketch"))
+        phantoms.append(sketch.membership.phantoms)
+    assert sigmas == sorted(sigmas, reverse=True)
+    assert phantoms == sorted(phantoms, reverse=True)
+    assert mus == sorted(mus)
+
+
+def test_tight_costs_less_noise_than_the_paper_s_sum():
+    for n_parties, membership in itertools.product((2, 3), ("independent", "ldp")):
+        tight = make_plan(make_study(n_parties=n_parties, membership=membership, local="dplloyd"))
+        added = make_plan(
+            make_study(
+                n_parties=n_parties, membership=membership, local="dplloyd", accounting="paper"
+            )
+        )
+        assert tight.local[0].epsilon > added.local[0].epsilon
+
+
+@pytest.mark.parametrize("n_parties", [2, 3, 8])
+@pytest.mark.parametrize("local", ["dplsf", "dplloyd"])
+@pytest.mark.parametrize(
+    ("membership", "delta"), [("sketch-paper", 1e-5), ("ldp", 0.0), ("independent", 0.0)]
+)
+def test_the_paper_s_costs_add_up_to_the_budget(n_parties, local, membership, delta):
+    study = make_study(
+        n_parties=n_parties,
+        membership=membership,
+        local=local,
+        accounting="paper",
+        n_local_clusters=2,
+        n_clusters=3,
+    )
+    cost = basic_composition(make_plan(study).events)
+    # Scales are rounded up to whole units, which leaves less than a thousandth unspent; sums of
+    # floats may be off by a few units in the last place.
+    assert cost.epsilon == pytest.approx(1, rel=1e-3)
+    assert cost.epsilon <= 1 + 1e-12
+    assert cost.delta == pytest.approx(delta, rel=1e-12)
+
+
+def test_what_is_not_private_has_no_finite_cost():
+    for changes in ({"membership": "exact"}, {"local": "plain"}):
+        events = make_plan(make_study(**changes)).events
+        assert epsilon_for(events, 1e-5) == float("inf")
+
+
+def test_the_study_itself_refuses_what_a_plan_could_not_keep():
+    with pytest.raises(StudyError, match="needs accounting='tight'"):
+        make_study(accounting="paper")

@@ -1,0 +1,88 @@
+"""How budgets are divided, by hand."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from splitmeans.privacy.split import MEMBERSHIP_SHARE, paper_split, tight_split
+from splitmeans.study import MEMBERSHIP_METHODS, Budget, Column, PartySpec, Study
+
+
+def make_study(n_parties: int, membership: str) -> Study:
+    columns = (Column(name="c", low=0, high=1),)
+    return Study(
+        name="split",
+        parties=tuple(PartySpec(name=f"org{n}", columns=columns) for n in range(n_parties)),
+        n_clusters=3,
+        budget=Budget(epsilon=1, delta=1e-5),
+        membership=membership,
+        accounting="paper" if membership == "sketch-paper" else "tight",
+    )
+
+
+def test_the_paper_s_shares_with_a_count():
+    shares = paper_split(Budget(epsilon=1, delta=5e-5), n_parties=2, needs_count=True)
+    assert shares.count_epsilon == 0.02
+    # 0.98 / (2 x 2)
+    assert shares.local_epsilon == pytest.approx(0.245, rel=1e-15)
+    assert shares.membership_epsilon == pytest.approx(0.245, rel=1e-15)
+    assert shares.membership_delta == 2.5e-5
+
+
+def test_the_paper_s_shares_without_a_count():
+    shares = paper_split(Budget(epsilon=4, delta=1e-4), n_parties=4, needs_count=False)
+    assert shares.count_epsilon == 0
+    # 4 / (2 x 4)
+    assert shares.local_epsilon == 0.5
+    assert shares.membership_epsilon == 0.5
+    assert shares.membership_delta == 2.5e-5
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    epsilon=st.floats(1e-3, 100),
+    delta=st.floats(1e-12, 0.5),
+    n_parties=st.integers(2, 64),
+    needs_count=st.booleans(),
+)
+def test_the_paper_s_shares_add_up(epsilon, delta, n_parties, needs_count):
+    budget = Budget(epsilon=epsilon, delta=delta)
+    shares = paper_split(budget, n_parties=n_parties, needs_count=needs_count)
+    per_party = shares.local_epsilon + shares.membership_epsilon
+    assert shares.count_epsilon + n_parties * per_party == pytest.approx(epsilon, rel=1e-12)
+    assert n_parties * shares.membership_delta == pytest.approx(delta, rel=1e-12)
+    assert min(shares.local_epsilon, shares.membership_epsilon) > 0
+
+
+def test_squared_precisions_by_hand():
+    # Decoys take a quarter; each of two parties half of the rest.
+    precisions = tight_split(make_study(2, "decoy"), n_groups=1, needs_count=False, scale=2.0)
+    assert precisions.count == 0
+    assert precisions.membership == pytest.approx(2 * 0.25**0.5)
+    assert precisions.local == pytest.approx(2 * 0.375**0.5)
+
+
+def test_squared_precisions_with_a_count_by_hand():
+    # 2 % to the count, 20 % of what is left to three histograms.
+    study = make_study(3, "independent")
+    precisions = tight_split(study, n_groups=3, needs_count=True, scale=1.0)
+    assert precisions.count == pytest.approx(0.02**0.5)
+    assert precisions.membership == pytest.approx((0.196 / 3) ** 0.5)
+    assert precisions.local == pytest.approx((0.784 / 3) ** 0.5)
+
+
+@pytest.mark.parametrize("membership", sorted(MEMBERSHIP_SHARE))
+@pytest.mark.parametrize(("n_parties", "n_groups"), [(2, 1), (4, 6), (8, 28)])
+@pytest.mark.parametrize("needs_count", [False, True])
+def test_squared_precisions_add_up(membership, n_parties, n_groups, needs_count):
+    study = make_study(n_parties, membership)
+    precisions = tight_split(study, n_groups=n_groups, needs_count=needs_count, scale=3.0)
+    total = (
+        precisions.count**2 + n_parties * precisions.local**2 + n_groups * precisions.membership**2
+    )
+    assert total == pytest.approx(9.0, rel=1e-12)
+
+
+def test_every_tight_method_has_a_share():
+    assert set(MEMBERSHIP_SHARE) == set(MEMBERSHIP_METHODS) - {"sketch-paper"}
+    assert all(0 < share < 1 for share in MEMBERSHIP_SHARE.values())
