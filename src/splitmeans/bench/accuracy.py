@@ -1,17 +1,19 @@
 """`splitmeans bench accuracy`: every method on the same data, beside the non-private result."""
 
+import dataclasses
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from splitmeans import baselines
 from splitmeans._types import FloatArray
-from splitmeans.bench.cases import Case, Score, make_case
+from splitmeans.bench.cases import Case, Score, Setting, make_case
+from splitmeans.bench.local import mu_of
 from splitmeans.estimator import VerticalKMeans
 from splitmeans.evaluation import (
     assign_labels,
@@ -22,7 +24,8 @@ from splitmeans.evaluation import (
 )
 from splitmeans.features import GRID_UNITS
 from splitmeans.kernels.assign import nearest
-from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
+from splitmeans.local import make_local
+from splitmeans.privacy.noise import InsecureSeededNoise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,51 +46,76 @@ def _central(case: Case) -> Outcome:
 
 
 def _central_dplsf(case: Case) -> Outcome:
-    rows = np.hstack(case.grid_blocks)
+    """DPLSF on the pooled rows, its budget divided as published."""
+    rows = np.hstack(case.shared_grid_blocks)
     centres = baselines.central_dplsf(
         rows,
         np.full(rows.shape[1], GRID_UNITS, dtype=np.int64),
         n_clusters=case.n_clusters,
-        epsilon=case.epsilon,
+        epsilon=case.setting.epsilon,
         delta=case.delta,
-        noise=SecureNoise(),
-        rng=np.random.default_rng(case.seed),
+        noise=InsecureSeededNoise(case.setting.seed),
+        rng=np.random.default_rng(case.setting.seed),
     )
     return Outcome(scaled_centres=centres)
+
+
+def _central_tight(method: str) -> Method:
+    """A local algorithm on the pooled rows, with all of the budget under exact accounting."""
+
+    def run(case: Case) -> Outcome:
+        rows = np.hstack(case.shared_grid_blocks)
+        mechanism = make_local(
+            method,
+            n_clusters=case.n_clusters,
+            bounds=(GRID_UNITS,) * rows.shape[1],
+            mu=mu_of(case.setting.epsilon, delta=case.delta),
+        )
+        seed = case.setting.seed
+        noise, rng = InsecureSeededNoise(seed), np.random.default_rng(seed)
+        return Outcome(scaled_centres=mechanism.release(rows, noise=noise, rng=rng) / GRID_UNITS)
+
+    return run
 
 
 def _vertical_plain(case: Case) -> Outcome:
     centres = baselines.vertical_kmeans(
-        case.grid_blocks,
-        n_clusters=case.n_clusters,
+        case.shared_grid_blocks,
+        case.n_clusters,
         n_local_clusters=case.n_clusters,
-        rng=np.random.default_rng(case.seed),
+        rng=np.random.default_rng(case.setting.seed),
     )
     return Outcome(scaled_centres=centres)
 
 
-def _federated(**parameters: object) -> Method:
+def _federated(**parameters: Any) -> Method:
     """A run of the protocol with these parameters of `VerticalKMeans`."""
 
     def method(case: Case) -> Outcome:
+        seed = case.setting.seed
         model = VerticalKMeans(
             case.n_clusters,
-            epsilon=case.epsilon,
+            epsilon=case.setting.epsilon,
             delta=case.delta,
             expected_users=case.expected_users,
-            noise=InsecureSeededNoise(case.seed),
-            random_state=case.seed,
-            **parameters,  # type: ignore[arg-type]
-        ).fit(case.blocks)
+            user_sets="equal" if case.setting.overlap == 1 else "partial",
+            noise=InsecureSeededNoise(seed),
+            random_state=seed,
+            **parameters,
+        ).fit(case.blocks, ids=list(case.party_users))
         done = model.result_.server
         centres = [done.releases[name].centres for name in model.study_.party_names]
-        labels = [nearest(rows, c) for rows, c in zip(case.grid_blocks, centres, strict=True)]
-        weights = done.weights
-        truth = true_cell_weights(labels, done.plan.n_local_clusters)
+        labels = [
+            nearest(rows, c) for rows, c in zip(case.shared_grid_blocks, centres, strict=True)
+        ]
+        error = None
+        if done.weights is not None:
+            truth = true_cell_weights(labels, done.plan.n_local_clusters)
+            error = weight_error(done.weights, truth)
         sent = [model.result_.bytes_from(name) for name in model.study_.party_names]
         return Outcome(
             scaled_centres=done.clustering.scaled_centres,
-            weight_error=None if weights is None else weight_error(weights, truth),
+            weight_error=error,
             bytes_per_party=float(np.mean(sent)),
             n_local_clusters=max(done.plan.n_local_clusters),
         )
@@ -97,10 +125,13 @@ def _federated(**parameters: object) -> Method:
 
 METHODS: dict[str, Method] = {
     "central": _central,
-    "central-dplsf": _central_dplsf,
     "vertical-plain": _vertical_plain,
+    "central-dplsf": _central_dplsf,
+    "central-dplsf-tight": _central_tight("dplsf"),
+    "central-tree-lloyd": _central_tight("tree-lloyd"),
     "decoy": _federated(membership="decoy"),
     "sketch": _federated(membership="sketch"),
+    "sketch-k5": _federated(membership="sketch", n_local_clusters=5),
     "sketch-paper": _federated(membership="sketch-paper", accounting="paper"),
     "sketch-paper-basic": _federated(membership="sketch-paper", accounting="paper", grid="joint"),
     "independent": _federated(membership="independent", accounting="paper"),
@@ -110,51 +141,43 @@ METHODS: dict[str, Method] = {
 
 
 def run(
+    base: Setting,
     *,
-    data: str,
     methods: Sequence[str],
     epsilons: Sequence[float],
     parties: Sequence[int],
     seeds: int,
-    n: int = 20_000,
     workers: int = 2,
-    data_dir: Path | None = None,
 ) -> Iterator[Score]:
     """Run every combination and yield scores as they finish."""
     # Cases with the same data stand together, so that a worker finds its central centres once.
     jobs = [
-        (data, method, epsilon, count, seed, n, data_dir)
+        (method, dataclasses.replace(base, epsilon=epsilon, n_parties=count, seed=seed))
         for seed, count, epsilon, method in itertools.product(
             range(seeds), parties, epsilons, methods
         )
     ]
+    if workers == 1:
+        yield from itertools.starmap(score, jobs)
+        return
     with ProcessPoolExecutor(max_workers=workers) as pool:
-        futures = [pool.submit(score, *job) for job in jobs]
-        for future in as_completed(futures):
+        for future in as_completed([pool.submit(score, *job) for job in jobs]):
             yield future.result()
 
 
-def score(
-    data: str,
-    method: str,
-    epsilon: float,
-    n_parties: int,
-    seed: int,
-    n: int,
-    data_dir: Path | None = None,
-) -> Score:
+def score(method: str, setting: Setting) -> Score:
     """Run one method on one case and measure it."""
-    case = make_case(data, epsilon=epsilon, n_parties=n_parties, seed=seed, n=n, data_dir=data_dir)
+    case = make_case(setting)
     started = time.perf_counter()
     outcome = METHODS[method](case)
     seconds = time.perf_counter() - started
     loss = normalised_loss(case.pooled, outcome.scaled_centres)
     return Score(
         method=method,
-        data=data,
-        epsilon=epsilon,
-        n_parties=n_parties,
-        seed=seed,
+        data=setting.data,
+        epsilon=setting.epsilon,
+        n_parties=setting.n_parties,
+        seed=setting.seed,
         loss=loss,
         loss_ratio=loss / case.central_loss,
         v_measure=v_measure(case.labels, assign_labels(case.pooled, outcome.scaled_centres)),

@@ -1,41 +1,75 @@
 """One benchmark case: pooled data with a split of its columns, and what a method made of it."""
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.baselines import central_kmeans
-from splitmeans.bench.data import load
+from splitmeans.bench.data import Recipe, load
 from splitmeans.evaluation import assign_labels, normalised_loss
 from splitmeans.features import GRID_UNITS
 
 
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What is run: all that a case and a method need to know, and nothing else."""
+
+    data: str = "mixed-gaussian"
+    epsilon: float = 1.0
+    n_parties: int = 2
+    seed: int = 0
+    recipe: Recipe = field(default_factory=Recipe)
+    n_clusters: int = 5
+    overlap: float = 1.0
+    data_dir: Path | None = None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Case:
-    """Data in [-1, 1], who holds which columns, and the privacy budget."""
+    """Data in [-1, 1], who holds which columns of which users, and the privacy budget.
 
-    data: str
-    rows: FloatArray
+    Attributes:
+        setting: Where it comes from.
+        all_rows: Every user of any party.
+        shared: How many users, from the first, are at every party; losses are theirs.
+        labels: True classes of the shared users, or the central non-private clusters.
+        party_columns: Who holds which columns.
+        party_users: Who holds which users.
+        central_centres: k-means on the shared users' pooled rows without privacy.
+    """
+
+    setting: Setting
+    all_rows: FloatArray
+    shared: int
     labels: LabelArray
     party_columns: tuple[IntArray, ...]
+    party_users: tuple[IntArray, ...]
     central_centres: FloatArray
-    n_clusters: int
-    epsilon: float
-    seed: int
+
+    @property
+    def rows(self) -> FloatArray:
+        """The users that all parties share."""
+        return self.all_rows[: self.shared]
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of segments, k."""
+        return self.setting.n_clusters
 
     @property
     def delta(self) -> float:
         """The paper's 1/n. It reads the private n, which is why only benchmarks use it."""
-        return 1 / len(self.rows)
+        return 1 / len(self.party_users[0])
 
     @property
     def expected_users(self) -> int:
         """A public size: the number of users to one significant digit, rounded down."""
-        unit = int(10 ** (len(str(len(self.rows))) - 1))
-        return len(self.rows) // unit * unit
+        n = len(self.party_users[0])
+        unit = int(10 ** (len(str(n)) - 1))
+        return n // unit * unit
 
     @property
     def order(self) -> IntArray:
@@ -44,22 +78,28 @@ class Case:
 
     @property
     def blocks(self) -> list[FloatArray]:
-        """Each party's columns."""
-        return [self.rows[:, columns] for columns in self.party_columns]
+        """Each party's columns of its own users."""
+        return [
+            self.all_rows[np.ix_(users, columns)]
+            for users, columns in zip(self.party_users, self.party_columns, strict=True)
+        ]
 
     @property
     def pooled(self) -> FloatArray:
-        """All columns in party order."""
+        """All columns of the shared users, in party order."""
         return self.rows[:, self.order]
 
-    @functools.cached_property
-    def grid_blocks(self) -> list[IntArray]:
-        """Each party's columns on the integer grid."""
-        return [np.rint(block * GRID_UNITS).astype(np.int64) for block in self.blocks]
+    @property
+    def shared_grid_blocks(self) -> list[IntArray]:
+        """Each party's columns of the shared users, on the integer grid."""
+        return [
+            np.rint(self.rows[:, columns] * GRID_UNITS).astype(np.int64)
+            for columns in self.party_columns
+        ]
 
     @functools.cached_property
     def central_loss(self) -> float:
-        """Loss of k-means on the pooled rows without privacy."""
+        """Loss of the central non-private centres."""
         return normalised_loss(self.rows, self.central_centres)
 
 
@@ -81,37 +121,55 @@ class Score:
     seconds: float
 
 
-def make_case(
-    data: str,
-    *,
-    epsilon: float,
-    n_parties: int,
-    seed: int,
-    n: int = 20_000,
-    n_clusters: int = 5,
-    data_dir: Path | None = None,
-) -> Case:
+def make_case(setting: Setting) -> Case:
     """Draw or load the data of one case; the same seed gives the same data at every epsilon."""
     drawn = load(
-        data, n_parties=n_parties, seed=seed, n=n, n_clusters=n_clusters, data_dir=data_dir
+        setting.data,
+        n_parties=setting.n_parties,
+        seed=setting.seed,
+        recipe=setting.recipe,
+        data_dir=setting.data_dir,
     )
-    # Real data is the same for every seed, so its central centres are found once.
-    key = (data, seed if data == "mixed-gaussian" else 0, n, n_clusters, data_dir)
-    if key not in _central:
-        _central[key] = central_kmeans(drawn.rows, n_clusters, random_state=key[1])
-    centres = _central[key]
+    shared, party_users = _who_is_where(len(drawn.rows), setting)
+    centres = _central_centres(setting, drawn.rows[:shared])
     # Without true classes the paper compares with the central non-private clusters.
-    labels = drawn.labels if drawn.labels is not None else assign_labels(drawn.rows, centres)
+    labels = drawn.labels
+    labels = assign_labels(drawn.rows, centres) if labels is None else labels
     return Case(
-        data=data,
-        rows=drawn.rows,
-        labels=labels,
+        setting=setting,
+        all_rows=drawn.rows,
+        shared=shared,
+        labels=labels[:shared],
         party_columns=drawn.party_columns,
+        party_users=party_users,
         central_centres=centres,
-        n_clusters=n_clusters,
-        epsilon=epsilon,
-        seed=seed,
     )
 
 
-_central: dict[tuple[object, ...], FloatArray] = {}
+def _who_is_where(n: int, setting: Setting) -> tuple[int, tuple[IntArray, ...]]:
+    """Divide n users so that each party shares `overlap` of its own with all the others."""
+    if setting.overlap == 1:
+        return n, (np.arange(n),) * setting.n_parties
+    own_share = 1 - setting.overlap
+    per_party = int(n / (setting.overlap + setting.n_parties * own_share))
+    shared = round(per_party * setting.overlap)
+    own = per_party - shared
+    users = []
+    for party in range(setting.n_parties):
+        first = shared + party * own
+        users.append(np.concatenate([np.arange(shared), np.arange(first, first + own)]))
+    return shared, tuple(users)
+
+
+def _central_centres(setting: Setting, rows: FloatArray) -> FloatArray:
+    """Return the central centres; a process finds them once per data set, since it takes long."""
+    drawn = setting.data == "mixed-gaussian"
+    seed = setting.seed if drawn else 0
+    overlap = (setting.overlap, setting.n_parties if setting.overlap < 1 else 0)
+    key = (setting.data, seed, setting.recipe, setting.n_clusters, overlap)
+    if key not in _found:
+        _found[key] = central_kmeans(rows, setting.n_clusters, random_state=seed)
+    return _found[key]
+
+
+_found: dict[tuple[object, ...], FloatArray] = {}

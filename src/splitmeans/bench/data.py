@@ -64,15 +64,31 @@ class BenchData:
     party_columns: tuple[IntArray, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How mixed Gaussian data is drawn; the defaults are the paper's."""
+
+    n: int = 20_000
+    n_columns: int = 8
+    n_clusters: int = 5
+    std: float = 0.1
+
+
 def load(
-    name: str, *, n_parties: int, seed: int, n: int, n_clusters: int, data_dir: Path | None
+    name: str, *, n_parties: int, seed: int, recipe: Recipe, data_dir: Path | None
 ) -> BenchData:
     """Draw or read a data set. The seed decides drawn data and random splits."""
     rng = np.random.default_rng([seed, n_parties])
     labels = None
     match name:
         case "mixed-gaussian":
-            drawn = mixed_gaussian(n=n, n_clusters=n_clusters, random_state=seed)
+            drawn = mixed_gaussian(
+                n=recipe.n,
+                n_columns=recipe.n_columns,
+                n_clusters=recipe.n_clusters,
+                std=recipe.std,
+                random_state=seed,
+            )
             rows, labels = drawn.rows, drawn.labels
             columns = split_columns(rows, n_parties, rng=rng)
         case "letter":

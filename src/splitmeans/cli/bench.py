@@ -16,9 +16,9 @@ from splitmeans.errors import ParameterError
 
 app = typer.Typer(help="Compare methods.", no_args_is_help=True)
 
-_PAPER_METHODS = (
-    "central,vertical-plain,central-dplsf,decoy,sketch,sketch-paper,sketch-paper-basic,independent,ldp,"
-    "dplsf-exact-weights"
+_METHODS = (
+    "central,vertical-plain,central-dplsf,central-dplsf-tight,decoy,sketch,sketch-paper,"
+    "sketch-paper-basic,independent,ldp,dplsf-exact-weights"
 )
 
 
@@ -27,11 +27,15 @@ def accuracy(
     data: Annotated[
         str, typer.Option(help="Data set: mixed-gaussian, letter, taxi or loan.")
     ] = "mixed-gaussian",
-    methods: Annotated[str, typer.Option(help="Methods, separated by commas.")] = _PAPER_METHODS,
+    methods: Annotated[str, typer.Option(help="Methods, separated by commas.")] = _METHODS,
     eps: Annotated[str, typer.Option(help="Values of epsilon, separated by commas.")] = "1,4",
     parties: Annotated[str, typer.Option(help="Numbers of parties, separated by commas.")] = "2,4",
     seeds: Annotated[int, typer.Option(help="Seeds per case.", min=1)] = 10,
-    users: Annotated[int, typer.Option(help="Number of users.", min=100)] = 20_000,
+    clusters: Annotated[int, typer.Option(help="Number of segments.", min=2)] = 5,
+    users: Annotated[int, typer.Option(help="Users of mixed-gaussian.", min=100)] = 20_000,
+    columns: Annotated[int, typer.Option(help="Columns of mixed-gaussian.", min=2)] = 8,
+    std: Annotated[float, typer.Option(help="Deviation within clusters of mixed-gaussian.")] = 0.1,
+    overlap: Annotated[float, typer.Option(help="Share of users that all parties have.")] = 1.0,
     data_dir: Annotated[
         Path | None, typer.Option(help="Folder with letter.parquet, taxi.parquet, loan.parquet.")
     ] = None,
@@ -43,29 +47,40 @@ def accuracy(
     Example: splitmeans bench accuracy --eps 1,4 --parties 2,4 --seeds 10 --json scores.json
     """
     from splitmeans.bench import accuracy as bench
-    from splitmeans.bench.data import DATA_SETS
+    from splitmeans.bench.cases import Setting
+    from splitmeans.bench.data import DATA_SETS, Recipe
 
     names = _listed("methods", methods, tuple(bench.METHODS))
     _listed("data", data, DATA_SETS)
+    if not 0 < overlap <= 1:
+        raise ParameterError(f"--overlap must be above 0 and at most 1, got {overlap}")
     epsilons = _numbers("eps", eps, float)
     counts = _numbers("parties", parties, int)
+    recipe = Recipe(n=users, n_columns=columns, n_clusters=clusters, std=std)
+    base = Setting(
+        data=data, recipe=recipe, n_clusters=clusters, overlap=overlap, data_dir=data_dir
+    )
     scores = []
     with Progress(console=err, transient=True) as progress:
         task = progress.add_task("cases", total=len(names) * len(epsilons) * len(counts) * seeds)
         for score in bench.run(
-            data=data,
+            base,
             methods=names,
             epsilons=epsilons,
             parties=counts,
             seeds=seeds,
-            n=users,
             workers=workers,
-            data_dir=data_dir,
         ):
             scores.append(score)
             progress.advance(task)
     _print_table(scores, names, epsilons, counts)
-    config = {"data": data, "users": users, "seeds": seeds, "n_clusters": 5}
+    config = {
+        "data": data,
+        "seeds": seeds,
+        "n_clusters": clusters,
+        "overlap": overlap,
+        "recipe": dataclasses.asdict(recipe),
+    }
     _write_json(json_file, config, scores)
 
 

@@ -103,7 +103,7 @@ def combine(
         case "pairs":
             weights = pairs_weights(estimator, deviation=_deviation(plan, estimator))
         case _:
-            weights = joint_weights(estimator, total=total)
+            weights = joint_weights(estimator, total=total, deviation=_deviation(plan, estimator))
     return build_synopsis(weights, centres, plan.study.parties), weights
 
 
