@@ -17,18 +17,20 @@ from typer.testing import CliRunner
 
 from splitmeans.audit import published_gap, report
 from splitmeans.audit.case import Case, Outcome, Scores, run_case
+from splitmeans.audit.fit_views import small_fit, small_study
 from splitmeans.audit.local_views import HalfNoise
-from splitmeans.audit.mechanisms import MECHANISMS
+from splitmeans.audit.mechanisms import DELTA, MECHANISMS, audit_decoys
 from splitmeans.audit.published_gap import SharedKeys
 from splitmeans.audit.report import ALL_CASES, choose_cases, run_audit
 from splitmeans.audit.twins import TWINS
 from splitmeans.cli.audit import audit
 from splitmeans.errors import ParameterError
+from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 
 CONFIDENCE = 1 - 1e-3 / 25
-# Cases that run whole protocols; fewer trials show that they run and shout if they are far off.
-SHORTER = {"tree-lloyd": 60, "dplloyd": 150, "whole-run": 30, "sketch": 600, "tree-counts": 1000}
+# Slow cases; so many trials still reach beyond the claim, which the verdict checks.
+SHORTER = {"tree-lloyd": 120, "whole-run": 100, "sketch": 600, "tree-counts": 1000}
 LONG_ONLY = {"phantoms-per-cluster-encoder", "phantoms-per-cluster-gamma-1"}
 
 app = typer.Typer()
@@ -49,6 +51,7 @@ def test_mechanism_stays_under_its_claim(name: str) -> None:
     assert found.case.exact is not None
     assert found.case.exact <= found.case.claimed * (1 + 1e-9)
     assert found.bound.epsilon <= found.case.exact
+    assert found.reach > found.case.claimed
     assert found.verdict == "holds"
 
 
@@ -68,6 +71,44 @@ def test_broken_twin_is_caught(name: str) -> None:
 def test_audits_have_teeth(name: str, least: float) -> None:
     """A bound near zero would hold for any mechanism."""
     assert outcome(name).bound.epsilon > least
+
+
+@dataclasses.dataclass
+class NoNoise(HalfNoise):
+    """Broken altogether."""
+
+    def laplace(self, scale: float, size: int) -> np.ndarray:
+        return np.zeros(size, dtype=np.int64)
+
+    def gaussian(self, scale: float, size: int) -> np.ndarray:
+        return np.zeros(size, dtype=np.int64)
+
+    def spawn(self, label: str) -> "NoNoise":
+        return NoNoise(self.source.spawn(label))
+
+
+@pytest.mark.parametrize("name", ["dplloyd", "tree-lloyd"])
+def test_missing_noise_is_noticed_in_slow_cases(name: str) -> None:
+    case = dataclasses.replace(ALL_CASES[name](), sound=False)
+    noise = NoNoise(InsecureSeededNoise(7))
+    assert run_case(case, noise=noise, confidence=CONFIDENCE).verdict == "caught"
+
+
+def test_missing_decoys_are_noticed_in_a_whole_run() -> None:
+    study = small_study(membership="decoy", epsilon=1.0, delta=DELTA, accounting="tight")
+    plan = dataclasses.replace(make_plan(study), membership=audit_decoys(mu=8.0))
+    case = dataclasses.replace(
+        ALL_CASES["whole-run"](), sample=functools.partial(small_fit, plan), sound=False
+    )
+    found = run_case(case, noise=InsecureSeededNoise(7), confidence=CONFIDENCE)
+    assert found.verdict == "caught"
+
+
+def test_too_few_trials_do_not_pass() -> None:
+    case = dataclasses.replace(lie(claimed=2.2, sound=True), trials=20)
+    found = run_case(case, noise=InsecureSeededNoise(0), confidence=0.999)
+    assert found.verdict == "TOO FEW TRIALS"
+    assert not found.as_expected
 
 
 def test_long_cases_wait_for_the_long_form() -> None:

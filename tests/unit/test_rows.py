@@ -127,6 +127,7 @@ def test_randomised_response_has_its_known_curve(rows, epsilon):
         assert exact - 1e-13 <= found <= exact + 1e-10
 
 
+@pytest.mark.xfail(strict=True, reason="the bound on the tail overflows and misses its optimum")
 def test_a_window_that_cannot_hold_all_counts_the_rest_as_infinite():
     # A rare large loss: the tail beyond the window must not vanish.
     mass = np.zeros(2001)
@@ -134,6 +135,8 @@ def test_a_window_that_cannot_hold_all_counts_the_rest_as_infinite():
     row = LossGrid(start=0, mass=mass, infinite=0.0, width=1e-3)
     composed = compose_rows(row, 1000)
     assert composed.mass.sum() + composed.infinite >= 1 - 1e-12
+    # The window grows until next to nothing is outside, so next to nothing is given up.
+    assert composed.infinite < 1e-12
     # P(two or more of 1000) = 5e-7 at a loss of 4 or more.
     exact = stats.binom.sf(1, 1000, 1e-6)
     assert curve(composed, np.array([3.0]))[0] >= exact * (1 - math.exp(-1)) - 1e-13
@@ -168,5 +171,5 @@ def test_curve_never_rises():
     composed = compose_rows(connect_dots(start, deltas, width=width), 50)
     found = curve(composed, np.linspace(-10, 60, 300))
     assert (np.diff(found) <= 1e-12).all()
-    assert 0 <= found.min()
+    assert found.min() >= 0
     assert found.max() <= 1

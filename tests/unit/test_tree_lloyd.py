@@ -19,7 +19,6 @@ from splitmeans.local.cells import (
     bins_of,
     without_noise,
 )
-from splitmeans.local.choice import local_choice
 from splitmeans.local.column_splits import best_cuts, split_columns
 from splitmeans.local.radius_lloyd import FINE_UNITS, RadiusLloyd, sensitivity
 from splitmeans.local.tree_lloyd import TreeLloyd, starting_points
@@ -385,10 +384,3 @@ def test_columns_of_different_weight():
 def test_wrong_parameters_are_refused(change, message):
     with pytest.raises(ParameterError, match=message):
         TreeLloyd(**{"n_clusters": 2, "bounds": (UNIT,), "mu": 1.0} | change)
-
-
-def test_choice_is_checked_and_known():
-    public = {"n_columns": 4, "n_clusters": 8, "mu": 0.1, "expected_users": 1000}
-    assert local_choice(**public) == "tree-lloyd"
-    with pytest.raises(ParameterError, match="n_columns must be a whole number >= 1"):
-        local_choice(**public | {"n_columns": 0})

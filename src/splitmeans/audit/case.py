@@ -70,16 +70,32 @@ class Outcome:
         return self.bound.epsilon > self.case.claimed
 
     @property
+    def reach(self) -> float:
+        """The largest bound that so many trials could have shown, had noise been missing."""
+        first, second = self.bound.trials
+        confidence = self.bound.confidence
+        return epsilon_of_event(
+            (first, 0), (first, second), delta=self.case.delta, confidence=confidence
+        ).epsilon
+
+    @property
     def as_expected(self) -> bool:
-        """A sound mechanism stays under its claim, also exactly, and a broken twin is caught."""
+        """A sound mechanism stays under its claim, also exactly, and a broken twin is caught.
+
+        Staying under a claim that the trials could not have reached says nothing.
+        """
         if not self.case.sound:
             return self.exceeds
+        if self.reach <= self.case.claimed:
+            return False
         exact = self.case.exact
         return not self.exceeds and (exact is None or exact <= self.case.claimed * _ROUNDING)
 
     @property
     def verdict(self) -> str:
         """One word for the table."""
+        if self.case.sound and self.reach <= self.case.claimed:
+            return "TOO FEW TRIALS"
         if self.case.sound:
             return "holds" if self.as_expected else "EXCEEDED"
         return "caught" if self.as_expected else "ESCAPED"

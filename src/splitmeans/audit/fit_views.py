@@ -15,7 +15,7 @@ from splitmeans.kernels.assign import nearest
 from splitmeans.membership.decoy.estimate import join_counts
 from splitmeans.party.release import release_party
 from splitmeans.party.table import PartyTable
-from splitmeans.plan import Plan, make_plan
+from splitmeans.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.wire.messages import DecoyMessage, PartyRelease
@@ -42,14 +42,13 @@ def small_study(*, membership: str, epsilon: float, delta: float, accounting: st
     )
 
 
-def small_fit(study: Study, trials: int, noise: NoiseSource) -> Scores:
+def small_fit(plan: Plan, trials: int, noise: NoiseSource) -> Scores:
     """Both parties' releases of a decoy run, reduced to the count of the user's cell.
 
     The observer knows everybody's rows. From the released centres it works out every label, so it
     knows which cell the user would be in and how many others are there; what the server counts
     beyond that is decoys, and the user.
     """
-    plan = make_plan(study)
 
     def scores(present: bool, rng: np.random.Generator) -> FloatArray:
         side = "with" if present else "without"

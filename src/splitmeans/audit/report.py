@@ -119,6 +119,7 @@ def _outcome_mapping(outcome: Outcome) -> dict[str, Any]:
         # JSON has no infinity; null says that no epsilon bounds the twin.
         "exact": None if case.exact is None or math.isinf(case.exact) else case.exact,
         "audited": outcome.bound.epsilon,
+        "reach": outcome.reach,
         "case_confidence": outcome.bound.confidence,
         "event": outcome.bound.event,
         "hits": list(outcome.bound.hits),

@@ -40,6 +40,17 @@ class Outcome:
 
 Method = Callable[[Case], Outcome]
 
+_START_STREAM = 0xACC
+
+
+def _start_rng(case: Case) -> np.random.Generator:
+    """Return the generator that starts an algorithm.
+
+    Its stream must not be that of the data: an algorithm that draws the same uniform numbers would
+    start at the true centres.
+    """
+    return np.random.default_rng([case.setting.seed, _START_STREAM])
+
 
 def _central(case: Case) -> Outcome:
     return Outcome(scaled_centres=case.central_centres[:, case.order])
@@ -55,7 +66,7 @@ def _central_dplsf(case: Case) -> Outcome:
         epsilon=case.setting.epsilon,
         delta=case.delta,
         noise=InsecureSeededNoise(case.setting.seed),
-        rng=np.random.default_rng(case.setting.seed),
+        rng=_start_rng(case),
     )
     return Outcome(scaled_centres=centres)
 
@@ -71,9 +82,9 @@ def _central_tight(method: str) -> Method:
             bounds=(GRID_UNITS,) * rows.shape[1],
             mu=mu_of(case.setting.epsilon, delta=case.delta),
         )
-        seed = case.setting.seed
-        noise, rng = InsecureSeededNoise(seed), np.random.default_rng(seed)
-        return Outcome(scaled_centres=mechanism.release(rows, noise=noise, rng=rng) / GRID_UNITS)
+        noise = InsecureSeededNoise(case.setting.seed)
+        centres = mechanism.release(rows, noise=noise, rng=_start_rng(case))
+        return Outcome(scaled_centres=centres / GRID_UNITS)
 
     return run
 
@@ -83,7 +94,7 @@ def _vertical_plain(case: Case) -> Outcome:
         case.shared_grid_blocks,
         case.n_clusters,
         n_local_clusters=case.n_clusters,
-        rng=np.random.default_rng(case.setting.seed),
+        rng=_start_rng(case),
     )
     return Outcome(scaled_centres=centres)
 
@@ -100,7 +111,7 @@ def _federated(**parameters: Any) -> Method:
             expected_users=case.expected_users,
             user_sets="equal" if case.setting.overlap == 1 else "partial",
             noise=InsecureSeededNoise(seed),
-            random_state=seed,
+            random_state=_START_STREAM + seed,
             **parameters,
         ).fit(case.blocks, ids=list(case.party_users))
         done = model.result_.server

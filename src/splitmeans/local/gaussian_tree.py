@@ -44,14 +44,15 @@ class GaussianTree:
         bounds: Largest grid integer of each column.
         mu: Cost of one release.
         depth: Number of hash bits, and of levels below the root.
-        sum_share: Share of mu^2 for the leaf sums; of 0.3, 0.5, 0.7 and 0.85 the best on average.
+        sum_share: Share of mu^2 for the leaf sums; 0.5 and 0.7 measured the same, 0.3 and 0.85
+            worse (docs/local-clustering.md).
     """
 
     n_clusters: int
     bounds: tuple[int, ...]
     mu: float
     depth: int = 20
-    sum_share: float = 0.7
+    sum_share: float = 0.5
 
     def __post_init__(self) -> None:
         check_public(n_clusters=self.n_clusters, bounds=self.bounds)

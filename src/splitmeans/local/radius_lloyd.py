@@ -28,8 +28,8 @@ from splitmeans.local.mechanism import (
 from splitmeans.privacy.events import ComposedEvent, GaussianEvent
 from splitmeans.privacy.noise import NoiseSource
 
-# A radius is this many times the root mean square distance from the centre. Clipping a third of the
-# rows a little biases a mean less than the noise of a larger radius moves it.
+# A radius is this many times the root mean square distance from the centre. Clipping rows there
+# biases a mean less than the noise of a larger radius moves it: best of 1.3, 1.6, 2 and 2.5.
 RADIUS_FACTOR = 1.3
 
 # No radius is below this part of the box's half diagonal.

@@ -1,0 +1,588 @@
+"""`VerticalKMeans`: scikit-learn's conventions, the public contract, and bad input."""
+
+import functools
+import inspect
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.base import clone, is_clusterer
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_checks
+
+from splitmeans import (
+    Budget,
+    Column,
+    DataError,
+    DecoyOptions,
+    InsecureSeededNoise,
+    ParameterError,
+    PartySpec,
+    ProtocolError,
+    SketchOptions,
+    SplitmeansError,
+    Study,
+    StudyError,
+    VerticalKMeans,
+)
+from splitmeans.evaluation import normalised_loss
+
+N_USERS = 300
+# Far from everything else in the tests, so that a text with it has it from the data.
+SECRET = 73.515625
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
+
+
+@functools.cache
+def blocks() -> tuple[np.ndarray, np.ndarray]:
+    """Three clear groups, two columns in (0, 100) and three in (-1, 1)."""
+    rng = np.random.default_rng(8)
+    group = rng.integers(3, size=N_USERS)
+    first = np.array([[20, 30], [50, 80], [85, 25]])[group] + rng.normal(0, 3, (N_USERS, 2))
+    second = np.array([[-0.6, 0.1, 0.5], [0.1, -0.5, -0.4], [0.6, 0.6, 0.0]])[group]
+    return first, second + rng.normal(0, 0.05, (N_USERS, 3))
+
+
+BOUNDS = ((0, 100), (-1, 1))
+
+
+def seeded(**changes: Any) -> VerticalKMeans:
+    """A quick model whose result repeats."""
+    facts: dict[str, Any] = {
+        "n_clusters": 3,
+        "epsilon": 4.0,
+        "delta": 1e-4,
+        "membership": "independent",
+        "accounting": "paper",
+        "bounds": BOUNDS,
+        "expected_users": N_USERS,
+        "noise": InsecureSeededNoise(1),
+        "random_state": 1,
+    }
+    return VerticalKMeans(**(facts | changes))
+
+
+def decoy(**changes: Any) -> VerticalKMeans:
+    facts = {"membership": "decoy", "accounting": "tight", "n_local_clusters": 4}
+    return seeded(**(facts | changes))
+
+
+@functools.cache
+def fitted() -> VerticalKMeans:
+    return decoy().fit(list(blocks()))
+
+
+# ---- scikit-learn's conventions ----
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        estimator_checks.check_get_params_invariance,
+        estimator_checks.check_set_params,
+        estimator_checks.check_no_attributes_set_in_init,
+        estimator_checks.check_parameters_default_constructible,
+        estimator_checks.check_estimator_repr,
+        estimator_checks.check_estimator_cloneable,
+        estimator_checks.check_valid_tag_types,
+        estimator_checks.check_mixin_order,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_scikit_learn_check(check):
+    check("VerticalKMeans", VerticalKMeans())
+
+
+def test_init_stores_its_arguments_and_nothing_else():
+    model = VerticalKMeans()
+    parameters = set(inspect.signature(VerticalKMeans.__init__).parameters) - {"self"}
+    assert set(vars(model)) == parameters == set(model.get_params())
+
+
+def test_init_checks_nothing():
+    VerticalKMeans(-3, epsilon="much", membership="magic", bounds=None, noise=7)
+
+
+def test_the_contract_s_signature():
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(VerticalKMeans).parameters.items()
+    }
+    contract = {
+        "n_clusters": 5,
+        "epsilon": 1.0,
+        "delta": 1e-5,
+        "membership": "decoy",
+        "local": "auto",
+        "n_local_clusters": "auto",
+        "accounting": "tight",
+        "bounds": (-1, 1),
+        "random_state": None,
+    }
+    assert {name: defaults[name] for name in contract} == contract
+    assert is_clusterer(VerticalKMeans())
+
+
+def test_a_clone_has_the_parameters_and_no_result():
+    model = clone(fitted())
+    assert not hasattr(model, "cluster_centers_")
+    for name, value in fitted().get_params().items():
+        assert getattr(model, name) == value
+    np.testing.assert_array_equal(
+        model.fit(list(blocks())).cluster_centers_, fitted().cluster_centers_
+    )
+
+
+def test_set_params_takes_effect():
+    model = seeded().set_params(n_clusters=2).fit(list(blocks()))
+    assert model.cluster_centers_.shape == (2, 5)
+
+
+def test_fit_changes_no_parameter_and_no_data():
+    model = seeded()
+    before = {name: repr(value) for name, value in model.get_params().items()}
+    rows = [block.copy() for block in blocks()]
+    model.fit(rows)
+    assert {name: repr(value) for name, value in model.get_params().items()} == before
+    for row, block in zip(rows, blocks(), strict=True):
+        np.testing.assert_array_equal(row, block)
+    # Only learned attributes were added, and their names end in an underscore.
+    added = set(vars(model)) - set(model.get_params())
+    assert all(name.endswith("_") and not name.startswith("_") for name in added)
+
+
+@pytest.mark.parametrize("method", ["predict", "score"])
+def test_before_fit_there_is_nothing_to_ask(method):
+    with pytest.raises(NotFittedError, match="VerticalKMeans instance is not fitted yet"):
+        getattr(VerticalKMeans(), method)(list(blocks()))
+
+
+def test_fit_returns_itself_and_takes_an_ignored_y():
+    model = seeded()
+    assert model.fit(list(blocks()), None) is model
+    np.testing.assert_array_equal(seeded().fit_predict(list(blocks())), model.labels_)
+
+
+def test_a_second_fit_replaces_the_first():
+    model = seeded().fit(list(blocks()))
+    shifted = [blocks()[0] + 5, blocks()[1]]
+    centres = model.cluster_centers_
+    model.fit(shifted)
+    assert not np.array_equal(model.cluster_centers_, centres)
+    np.testing.assert_array_equal(model.cluster_centers_, seeded().fit(shifted).cluster_centers_)
+
+
+# ---- the contract ----
+
+
+def test_centres_are_in_the_columns_own_units():
+    centres = fitted().cluster_centers_
+    assert centres.shape == (3, 5)
+    assert fitted().n_features_in_ == 5
+    for column, (low, high) in enumerate([(0, 100)] * 2 + [(-1, 1)] * 3):
+        assert low <= centres[:, column].min() <= centres[:, column].max() <= high
+    # The groups of the first column are at 20, 50 and 85; noise at epsilon 4 moves them little.
+    np.testing.assert_allclose(np.sort(centres[:, 0]), [20, 50, 85], atol=12)
+
+
+def test_bounds_may_be_one_pair_for_all():
+    model = seeded(bounds=(-1, 100)).fit(list(blocks()))
+    assert model.cluster_centers_.min() >= -1
+    assert model.cluster_centers_.max() <= 100
+
+
+def test_bounds_may_name_every_column():
+    wide = seeded(bounds=([0, 0], [100, 200]), membership="exact", n_local_clusters=4)
+    spelled = wide.set_params(bounds=[([0, 0], [100, 200]), (-1, [1, 1, 1])])
+    spelled.fit(list(blocks()))
+    columns = [column for party in spelled.study_.parties for column in party.columns]
+    assert [(column.low, column.high) for column in columns] == [
+        (0, 100),
+        (0, 200),
+        (-1, 1),
+        (-1, 1),
+        (-1, 1),
+    ]
+
+
+def test_values_outside_the_bounds_are_clipped():
+    rows = [block.copy() for block in blocks()]
+    clipped = [block.copy() for block in blocks()]
+    rows[0][5] = [1e9, -1e9]
+    clipped[0][5] = [100, 0]
+    np.testing.assert_array_equal(
+        seeded().fit(rows).cluster_centers_, seeded().fit(clipped).cluster_centers_
+    )
+
+
+def test_predict_is_the_nearest_centre():
+    model = fitted()
+    labels = model.predict(list(blocks()))
+    assert labels.shape == (N_USERS,)
+    np.testing.assert_array_equal(labels, model.labels_)
+    # Nearest in scaled units: the first party's columns count 50 to one.
+    pooled = np.hstack([blocks()[0] / 50 - 1, blocks()[1]])
+    centres = model.cluster_centers_.copy()
+    centres[:, :2] = centres[:, :2] / 50 - 1
+    distances = ((pooled[:, None] - centres) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(labels, distances.argmin(axis=1))
+    few = model.predict([block[:7] for block in blocks()])
+    np.testing.assert_array_equal(few, labels[:7])
+
+
+def test_score_is_minus_the_normalised_loss():
+    model = fitted()
+    pooled = np.hstack([blocks()[0] / 50 - 1, blocks()[1]])
+    scaled = model.result_.server.clustering.scaled_centres
+    assert model.score(list(blocks())) == pytest.approx(-normalised_loss(pooled, scaled), rel=1e-4)
+    assert model.score(list(blocks())) > -0.2  # the groups are tight, and were found
+
+
+def test_the_synopsis_serves_any_k(tmp_path):
+    synopsis = fitted().synopsis_
+    assert synopsis.nodes.shape[1] == 5
+    assert synopsis.weights.shape == (len(synopsis.nodes),)
+    assert synopsis.cluster(2).centres.shape == (2, 5)
+    assert len(synopsis.sample(10, random_state=0)) == 10
+    synopsis.to_parquet(tmp_path / "synopsis.parquet")
+    assert (tmp_path / "synopsis.parquet").stat().st_size > 0
+    assert synopsis.choose_k(range(2, 4)) is not None
+
+
+def test_privacy_says_what_was_spent():
+    privacy = fitted().privacy_
+    assert privacy.epsilon <= 4
+    assert privacy.epsilon == pytest.approx(4, rel=0.03)
+    assert privacy.delta == 1e-4
+    assert [release.party for release in privacy.releases] == ["party1", "party2", "all parties"]
+    assert "Privacy of study 'in-process'" in privacy.statement()
+    assert "INSECURE TEST NOISE" in privacy.statement()
+    secure = seeded(noise=None).fit(list(blocks())).privacy_
+    assert secure.secure_noise
+    assert "INSECURE" not in secure.statement()
+
+
+def test_the_study_can_be_given_to_others():
+    study = fitted().study_
+    assert Study.from_toml(study.to_toml()) == study
+    assert study.party_names == ("party1", "party2")
+    assert study.budget == Budget(epsilon=4, delta=1e-4)
+
+
+def test_fit_study_runs_a_given_study():
+    study = Study(
+        name="given",
+        parties=(
+            PartySpec(name="left", columns=(Column(name="a", low=0, high=100),)),
+            PartySpec(name="right", columns=(Column(name="b", low=-1, high=1),)),
+        ),
+        n_clusters=2,
+        budget=Budget(epsilon=4, delta=1e-4),
+        membership="independent",
+        accounting="paper",
+    )
+    model = seeded().fit_study(study, [blocks()[0][:, :1], blocks()[1][:, :1]])
+    assert model.cluster_centers_.shape == (2, 2)
+    assert model.study_ is study
+
+
+@pytest.mark.parametrize(
+    ("membership", "accounting"),
+    [
+        ("sketch", "tight"),
+        ("sketch-paper", "paper"),
+        ("ldp", "paper"),
+        ("independent", "tight"),
+        ("exact", "tight"),
+    ],
+)
+def test_every_method_gives_what_the_contract_says(membership, accounting):
+    model = seeded(
+        membership=membership, accounting=accounting, sketch=SketchOptions(repetitions=256)
+    ).fit(list(blocks()))
+    assert model.cluster_centers_.shape == (3, 5)
+    assert model.labels_.shape == (N_USERS,)
+    assert np.isfinite(model.score(list(blocks())))
+    assert len(model.privacy_.releases) >= 3
+    assert model.result_.bytes_from("party1") > 0
+
+
+# ---- frames, ids, seeds ----
+
+
+def test_frames_keep_their_names_and_may_hold_more_types():
+    first, second = blocks()
+    frames = [
+        pd.DataFrame(first, columns=["income", "age"]),
+        pa.table({"x": second[:, 0], "y": second[:, 1], "z": second[:, 2]}),
+    ]
+    model = decoy().fit(frames)
+    assert model.synopsis_.feature_names == (
+        "party1: income",
+        "party1: age",
+        "party2: x",
+        "party2: y",
+        "party2: z",
+    )
+    np.testing.assert_array_equal(model.predict(frames), model.predict([first, second]))
+    # Columns are found by name, so their order in a later frame does not matter.
+    turned = [frames[0][["age", "income"]], frames[1].select(["z", "x", "y"])]
+    np.testing.assert_array_equal(model.predict(turned), model.labels_)
+
+
+def test_lists_of_lists_are_tables_too():
+    model = seeded().fit([block.tolist() for block in blocks()])
+    np.testing.assert_array_equal(
+        model.cluster_centers_, seeded().fit(list(blocks())).cluster_centers_
+    )
+
+
+def test_ids_in_any_order_give_what_aligned_rows_give():
+    rng = np.random.default_rng(2)
+    orders = [rng.permutation(N_USERS) for _ in blocks()]
+    shuffled = [block[order] for block, order in zip(blocks(), orders, strict=True)]
+    model = decoy().fit(shuffled, ids=orders)
+    np.testing.assert_array_equal(model.cluster_centers_, fitted().cluster_centers_)
+    # Labels are in the order of the first party's rows.
+    np.testing.assert_array_equal(model.labels_, fitted().labels_[orders[0]])
+
+
+def test_ids_may_be_text_at_one_party_and_numbers_at_the_other():
+    ids = np.arange(N_USERS)
+    model = decoy().fit(list(blocks()), ids=[ids, [str(number) for number in ids]])
+    np.testing.assert_array_equal(model.cluster_centers_, fitted().cluster_centers_)
+
+
+def test_partial_user_sets_are_joined_by_id():
+    first, second = blocks()
+    ids = [np.arange(20, N_USERS), np.arange(N_USERS - 30)]
+    model = decoy(user_sets="partial").fit([first[20:], second[:-30]], ids=ids)
+    assert model.labels_.shape == (N_USERS - 50,)
+
+
+def test_it_repeats_with_seeds():
+    again = decoy().fit(list(blocks()))
+    np.testing.assert_array_equal(again.cluster_centers_, fitted().cluster_centers_)
+    np.testing.assert_array_equal(again.synopsis_.weights, fitted().synopsis_.weights)
+
+
+def test_other_seeds_give_other_results():
+    noise = decoy(noise=InsecureSeededNoise(2)).fit(list(blocks()))
+    assert not np.array_equal(noise.cluster_centers_, fitted().cluster_centers_)
+
+
+def test_random_state_does_not_seed_the_noise():
+    runs = [seeded(noise=None).fit(list(blocks())) for _ in range(2)]
+    assert not np.array_equal(runs[0].synopsis_.weights, runs[1].synopsis_.weights)
+
+
+def test_random_state_may_be_a_generator_of_old_style():
+    model = seeded(random_state=np.random.RandomState(1))
+    assert model.fit(list(blocks())).cluster_centers_.shape == (3, 5)
+
+
+# ---- bad input ----
+
+
+def with_value(value: Any) -> list[np.ndarray]:
+    rows = [block.copy() for block in blocks()]
+    rows[0][3, 1] = value
+    return rows
+
+
+FIRST, SECOND = blocks()
+IDS = np.arange(N_USERS)
+
+BAD_DATA = {
+    "NaN": (with_value(np.nan), r"party 'party1', column 'x1' must not have missing.*row number 3"),
+    "infinite": (with_value(np.inf), "column 'x1' must hold finite numbers; see row number 3"),
+    "one dimension": ([FIRST[:, 0], SECOND], r"party 1 must be a table .* got shape \(300,\)"),
+    "three dimensions": ([FIRST, SECOND[None]], "party 2 must be a table of rows and columns"),
+    "a scalar": ([7, SECOND], r"party 1 must be a table of rows and columns, got shape \(\)"),
+    "nothing": ([None, SECOND], "party 1 must be a table of rows and columns"),
+    "text": ([np.full((N_USERS, 2), "a"), SECOND], "column 'x0' must hold numbers"),
+    "one array": (np.zeros((2, 5, 3)), "X must be a list with one array .* got ndarray"),
+    "one frame": (pd.DataFrame(FIRST), "X must be a list with one array .* got DataFrame"),
+    "None": (None, "X must be a list with one array .* got NoneType"),
+    "a string": ("ab", "X must be a list with one array .* got str"),
+    "one party": ([FIRST], "X must hold at least 2 parties, got 1"),
+    "no party": ([], "X must hold at least 2 parties, got 0"),
+    "unequal rows": ([FIRST[:-1], SECOND], r"same number of rows, got \[299, 300\]; give ids"),
+    "empty party": ([FIRST[:0], SECOND], "party 'party1': the table must have at least one row"),
+}
+
+
+@pytest.mark.parametrize(("X", "message"), BAD_DATA.values(), ids=BAD_DATA)
+def test_bad_data_is_refused(X, message):
+    with pytest.raises(DataError, match=message):
+        seeded().fit(X)
+
+
+BAD_IDS = {
+    "twice": ([np.where(IDS == 7, 3, IDS), IDS], "ids must be different.*row number 7"),
+    "missing": ([[None, *IDS[1:]], IDS], "ids must not be missing; see row number 0"),
+    "fractions": ([IDS + 0.5, IDS], "ids must be text or whole numbers"),
+    "too few": ([IDS[:-1], IDS], "ids must have one id for each of 300 rows, got 299"),
+    "one list": ([IDS], r"ids must be one list per party \(2\), got 1"),
+    "flat": (IDS, r"ids must be one list per party \(2\), got 300"),
+    "empty text": ([["", *map(str, IDS[1:])], IDS], "ids must not be empty text"),
+}
+
+
+@pytest.mark.parametrize(("ids", "message"), BAD_IDS.values(), ids=BAD_IDS)
+def test_bad_ids_are_refused(ids, message):
+    with pytest.raises(DataError, match=message):
+        seeded().fit(list(blocks()), ids=ids)
+
+
+def test_different_users_are_refused():
+    with pytest.raises(
+        ProtocolError, match=r"hold different users .*keep the ids that all parties"
+    ):
+        seeded().fit(list(blocks()), ids=[IDS, IDS + 1])
+
+
+BAD_PARAMETERS = {
+    "k = 1": ({"n_clusters": 1}, "n_clusters must be a whole number >= 2, got 1"),
+    "k = 2.5": ({"n_clusters": 2.5}, "n_clusters must be a whole number >= 2, got 2.5"),
+    "k > rows": ({"n_clusters": 301}, r"n_clusters must be <= the number of rows \(300\), got 301"),
+    "k' = 1": ({"n_local_clusters": 1}, "n_local_clusters must be a whole number >= 2, got 1"),
+    "k' text": ({"n_local_clusters": "few"}, "n_local_clusters must be a whole number >= 2"),
+    "k' > rows": ({"n_local_clusters": 301}, r"n_local_clusters must be <= the number of rows"),
+    "k' too large": ({"n_local_clusters": 251}, "n_local_clusters must be <= 250, got 251"),
+    "too few cells": ({"n_local_clusters": 2, "n_clusters": 5}, "fewer than n_clusters=5; raise"),
+    "epsilon 0": ({"epsilon": 0}, "epsilon must be > 0, got 0"),
+    "epsilon -1": ({"epsilon": -1.0}, "epsilon must be > 0, got -1.0"),
+    "epsilon NaN": ({"epsilon": float("nan")}, "epsilon must be a finite number, got nan"),
+    "epsilon infinite": ({"epsilon": float("inf")}, "epsilon must be a finite number, got inf"),
+    "epsilon text": ({"epsilon": "1"}, "epsilon must be a finite number, got '1'"),
+    "delta 0": ({"delta": 0}, "delta must be between 0 and 1 .* got 0"),
+    "delta 1": ({"delta": 1}, "delta must be between 0 and 1 .* got 1"),
+    "delta -1": ({"delta": -0.1}, "delta must be between 0 and 1 .* got -0.1"),
+    "membership": ({"membership": "magic"}, "membership must be one of 'decoy'.* got 'magic'"),
+    "local": ({"local": "magic"}, "local must be one of 'auto'.* got 'magic'"),
+    "grid": ({"grid": "magic"}, "grid must be one of 'auto'.* got 'magic'"),
+    "accounting": ({"accounting": "magic"}, "accounting must be one of 'tight', 'paper'"),
+    "user_sets": ({"user_sets": "magic"}, "user_sets must be one of 'equal', 'partial'"),
+    "expected_users": ({"expected_users": 0}, "expected_users must be a whole number >= 1"),
+    "decoy as published": ({"membership": "decoy"}, "needs accounting='tight'"),
+    "partial": ({"user_sets": "partial"}, "needs the same users at every party"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_PARAMETERS.values(), ids=BAD_PARAMETERS)
+def test_bad_parameters_are_refused(change, message):
+    with pytest.raises(ParameterError, match=message):
+        seeded(**change).fit(list(blocks()))
+
+
+def test_tight_sketch_paper_says_what_to_take_instead():
+    model = seeded(membership="sketch-paper", accounting="tight")
+    with pytest.raises(StudyError, match="set accounting='paper', or take membership='sketch'"):
+        model.fit(list(blocks()))
+
+
+BAD_BOUNDS = {
+    "nothing": (None, "bounds must be .low, high."),
+    "a number": (3, "bounds must be .low, high."),
+    "one number": ((1,), "bounds must be .low, high."),
+    "three numbers": ((0, 1, 2), "bounds must be .low, high."),
+    "too few parties": ([(0, 1)], "got 1 entries for 2 parties"),
+    "too many parties": ([(0, 1)] * 3, "got 3 entries for 2 parties"),
+    "half a pair": ([(0, 1), (0,)], "got .* for party 2"),
+    "too many columns": ([([0, 0, 0], 1), (0, 1)], "got .* for party 1"),
+    "turned": ((1, -1), "column 'x0' must have low < high, got 1.0 and -1.0"),
+    "equal": ((1, 1), "column 'x0' must have low < high"),
+    "NaN": ((float("nan"), 1), "low of column 'x0' must be a finite number"),
+    "infinite": ((0, float("inf")), "high of column 'x0' must be a finite number"),
+}
+
+
+@pytest.mark.parametrize(("bounds", "message"), BAD_BOUNDS.values(), ids=BAD_BOUNDS)
+def test_bad_bounds_are_refused(bounds, message):
+    with pytest.raises(ParameterError, match=message):
+        seeded(bounds=bounds).fit(list(blocks()))
+
+
+def test_predict_checks_its_data_like_fit():
+    with pytest.raises(DataError, match="X must hold 2 parties, got 3"):
+        fitted().predict([FIRST, SECOND, SECOND])
+    with pytest.raises(DataError, match="must not have missing values; see row number 3"):
+        fitted().predict(with_value(np.nan))
+    with pytest.raises(DataError, match="X must be a list"):
+        fitted().score(FIRST)
+    with pytest.raises(DataError, match="an array must have the study's 2 columns"):
+        fitted().predict([SECOND, SECOND])
+
+
+@pytest.mark.xfail(strict=True, reason="rows without a partner are left out without a word")
+@pytest.mark.parametrize("method", ["predict", "score"])
+def test_predict_and_score_refuse_unequal_rows(method):
+    with pytest.raises(DataError, match="same number of rows"):
+        getattr(fitted(), method)([FIRST, SECOND[:-10]])
+
+
+UNTYPED = {
+    "ragged rows": ({}, [[[1, 2], [3]], SECOND], {}, DataError),
+    "ids a number": ({}, [FIRST, SECOND], {"ids": 3}, DataError),
+    "bounds text": ({"bounds": ("a", "b")}, [FIRST, SECOND], {}, ParameterError),
+    "bounds None": ({"bounds": (None, 1)}, [FIRST, SECOND], {}, ParameterError),
+    "sketch": ({"sketch": 3}, [FIRST, SECOND], {}, ParameterError),
+    "decoy": ({"decoy": "many"}, [FIRST, SECOND], {}, ParameterError),
+    "noise": ({"noise": 3}, [FIRST, SECOND], {}, ParameterError),
+}
+
+
+@pytest.mark.xfail(strict=True, reason="raised as an untyped error, or not at all")
+@pytest.mark.parametrize(("change", "X", "options", "kind"), UNTYPED.values(), ids=UNTYPED)
+def test_further_bad_input_is_refused_by_a_typed_error(change, X, options, kind):
+    with pytest.raises(kind, match=r"must"):
+        seeded(**change).fit(X, **options)
+
+
+def test_a_frame_s_id_column_is_not_clustered():
+    frame = pd.DataFrame({"id": IDS, "a": FIRST[:, 0]})
+    with pytest.raises(StudyError, match="must not list its id column among its columns"):
+        seeded().fit([frame, SECOND])
+
+
+def leaky_inputs() -> dict[str, tuple[Any, dict[str, Any]]]:
+    """Tables that break a rule and hold a value which no message may show."""
+    rows = [np.full((20, 2), SECRET), np.full((20, 2), SECRET)]
+    gap = [row.copy() for row in rows]
+    gap[0][2, 0] = np.nan
+    mixed = [[[SECRET, "x"]] * 20, rows[1]]
+    texts = [np.full((20, 2), str(SECRET)), rows[1]]
+    ids = np.full(20, f"user {SECRET}")
+    unique = np.array([f"{SECRET} {number}" for number in range(20)])
+    return {
+        "missing": (gap, {}),
+        "mixed": (mixed, {}),
+        "text": (texts, {}),
+        "unequal": ([rows[0][:3], rows[1]], {}),
+        "flat": ([rows[0][:, 0], rows[1]], {}),
+        "repeated id": (rows, {"ids": [ids, ids]}),
+        "other ids": (rows, {"ids": [unique, unique[::-1] + "x"]}),
+        "fraction ids": (rows, {"ids": [rows[0][:, 0], unique]}),
+    }
+
+
+@pytest.mark.parametrize("name", list(leaky_inputs()))
+def test_messages_never_hold_data(name):
+    X, options = leaky_inputs()[name]
+    with pytest.raises(SplitmeansError, match=r"\w") as found:
+        seeded(n_clusters=2).fit(X, **options)
+    problem: BaseException | None = found.value
+    while problem is not None:
+        assert str(SECRET) not in str(problem)
+        hidden = problem.__suppress_context__
+        problem = problem.__cause__ or (None if hidden else problem.__context__)
+
+
+def test_options_reach_the_study():
+    model = decoy(decoy=DecoyOptions(collusion_epsilon=6.0), grid="joint").fit(list(blocks()))
+    assert model.study_.decoy.collusion_epsilon == 6.0
+    assert model.result_.plan.grid_method == "joint"

@@ -1,0 +1,375 @@
+"""The privacy statement of every method: what it says in words and in JSON."""
+
+import dataclasses
+import functools
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.plan import Plan, make_plan
+from splitmeans.privacy.accountant import Cost
+from splitmeans.privacy.events import (
+    CellSketchEvent,
+    ComposedEvent,
+    CountGaussianEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    NonPrivateEvent,
+    PureEvent,
+    Relation,
+)
+from splitmeans.privacy.pld import epsilon_for
+from splitmeans.privacy.statement import PrivacyReport
+from splitmeans.privacy.views import _events, fellow_party_cost, replaced
+from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
+
+METHODS = [
+    ("decoy", "tight"),
+    ("sketch", "tight"),
+    ("sketch-paper", "paper"),
+    ("ldp", "paper"),
+    ("ldp", "tight"),
+    ("independent", "paper"),
+    ("independent", "tight"),
+    ("exact", "tight"),
+]
+
+
+@functools.cache
+def plan_of(membership: str, accounting: str = "tight", n_parties: int = 2, **facts: Any) -> Plan:
+    names = ("bank", "shop", "clinic")[:n_parties]
+    study = Study(
+        name="customers",
+        parties=tuple(
+            PartySpec(name=name, columns=(Column(name="c", low=0, high=1),)) for name in names
+        ),
+        n_clusters=3,
+        budget=Budget(epsilon=1, delta=1e-5),
+        membership=membership,
+        n_local_clusters=3,
+        accounting=accounting,
+        sketch=SketchOptions(repetitions=256),
+        **facts,
+    )
+    return make_plan(study)
+
+
+def report_of(membership: str, accounting: str = "tight", **facts: Any) -> PrivacyReport:
+    return PrivacyReport(plan=plan_of(membership, accounting, **facts), secure_noise=True)
+
+
+# ---- every method ----
+
+
+@pytest.mark.parametrize(("membership", "accounting"), METHODS)
+def test_the_text_has_every_part(membership, accounting):
+    report = report_of(membership, accounting)
+    text = report.statement()
+    study = report.plan.study
+    assert "Privacy of study 'customers'" in text
+    assert study.hash[:16] in text
+    assert "one user added or removed, with all columns at all parties" in text
+    assert f"({accounting} accounting, budget epsilon 1, delta 1e-05)" in text
+    for release in report.releases:
+        assert release.what in text
+        assert release.party in text
+    for who in (
+        "server, also one that breaks the rules",
+        "outsider",
+        "another party, if the server follows the rules",
+        "server and a party together",
+    ):
+        assert who in text
+    assert "holds if" in text
+    assert "SipHash" in text
+    for caveat in report.caveats:
+        assert f"NOTE: {caveat}" in text
+
+
+@pytest.mark.parametrize(("membership", "accounting"), METHODS)
+def test_the_mapping_is_json_and_says_the_same(membership, accounting):
+    report = report_of(membership, accounting)
+    mapping = json.loads(json.dumps(report.to_mapping(), allow_nan=False))
+    assert mapping == report.to_mapping()
+    assert mapping["study"] == "customers"
+    assert mapping["study_hash"] == report.plan.study.hash
+    assert mapping["relation"] == "ADD_OR_REMOVE"
+    assert mapping["accounting"] == accounting
+    assert mapping["budget"] == {"epsilon": 1.0, "delta": 1e-5}
+    assert mapping["secure_noise"] is True
+    assert len(mapping["releases"]) == len(report.releases)
+    assert {"party", "what", "message", "event", "alone"} == set(mapping["releases"][0])
+    assert [view["who"] for view in mapping["views"]] == [view.who for view in report.views]
+    assert mapping["caveats"] == list(report.caveats)
+    assert len(mapping["assumptions"]) == 4
+
+
+@pytest.mark.parametrize(("membership", "accounting"), METHODS)
+def test_the_total_is_within_the_budget_or_infinite(membership, accounting):
+    report = report_of(membership, accounting)
+    if membership == "exact":
+        assert math.isinf(report.epsilon)
+        assert report.delta == 0
+        assert report.to_mapping()["total"] is None
+        return
+    assert 0.9 <= report.epsilon <= 1 + 1e-12
+    assert report.delta <= 1e-5 * (1 + 1e-12)
+    assert report.to_mapping()["total"] == {"epsilon": report.epsilon, "delta": report.delta}
+    # Each release alone costs less than all of them.
+    for release in report.releases:
+        assert 0 < report.cost(release).epsilon < report.epsilon
+
+
+@pytest.mark.parametrize("accounting", ["tight", "paper"])
+def test_paper_costs_add_up_and_tight_ones_do_not(accounting):
+    report = report_of("independent", accounting, local="dplloyd")
+    added = math.fsum(report.cost(release).epsilon for release in report.releases)
+    if accounting == "paper":
+        assert added == pytest.approx(report.epsilon, rel=1e-12)
+    else:
+        assert added > report.epsilon
+
+
+def test_repr_shows_the_total_only():
+    assert repr(report_of("exact")) == "<PrivacyReport no privacy>"
+    assert repr(report_of("independent", "paper")) == "<PrivacyReport epsilon 1>"
+    text = repr(report_of("decoy"))
+    assert text.startswith("<PrivacyReport epsilon ")
+    assert text.endswith("delta 1e-05>")
+
+
+# ---- what each method must say ----
+
+
+def bounds(report: PrivacyReport) -> dict[str, dict[str, Cost | None]]:
+    return {view.who.split(",")[0]: dict(view.bounds) for view in report.views}
+
+
+ADDED = "a user added or removed"
+
+
+def test_decoy_has_bounds_for_everyone_but_a_coalition():
+    report = report_of("decoy")
+    views = bounds(report)
+    assert views["server"] == {ADDED: report.total}
+    assert views["outsider"] == {ADDED: report.total}
+    fellow = views["another party"]
+    added = fellow["a user's columns elsewhere added or removed"]
+    changed = fellow["a user's values elsewhere replaced"]
+    assert added is not None
+    assert changed is not None
+    assert 0 < added.epsilon < report.epsilon < changed.epsilon
+    assert list(views["server and a party together"].values()) == [None]
+    assert "a user's cluster at another party: no guarantee" in report.statement()
+    assert report.caveats == ()
+
+
+def test_collusion_epsilon_bounds_the_coalition():
+    report = report_of("decoy", decoy=DecoyOptions(collusion_epsilon=2.5))
+    coalition = bounds(report)["server and a party together"]
+    assert coalition == {"a user's cluster at another party": Cost(epsilon=2.5, delta=0.0)}
+    assert "a user's cluster at another party: epsilon 2.5" in report.statement()
+    # Other methods have no such layer, whatever the study says.
+    other = report_of("sketch", decoy=DecoyOptions(collusion_epsilon=2.5))
+    assert list(bounds(other)["server and a party together"].values()) == [None]
+
+
+def test_sketch_holds_towards_the_server_only():
+    report = report_of("sketch")
+    assert bounds(report)["server"] == {ADDED: report.total}
+    assert set(bounds(report)["another party"].values()) == {None}
+    assert "Registers must never be shown to a party" in report.statement()
+
+
+def test_the_published_sketch_claims_nothing():
+    report = report_of("sketch-paper", "paper")
+    assert report.epsilon == pytest.approx(1)
+    for who in ("server", "outsider", "another party", "server and a party together"):
+        assert set(bounds(report)[who].values()) == {None}
+    text = report.statement()
+    assert "does not cover sketches that share hash keys" in text
+    assert "to reproduce the paper, not to protect people" in text
+    assert f"{ADDED}: no guarantee" in text
+
+
+def test_plain_labels_have_no_privacy():
+    report = report_of("exact")
+    text = report.statement()
+    assert "total      no privacy" in text
+    assert "Every user's cluster at every party is sent as it is: no privacy at all." in text
+    assert all(release["alone"] is None for release in report.to_mapping()["releases"])
+    assert "epsilon inf" not in text
+
+
+def test_plain_centres_have_no_privacy_either():
+    report = report_of("decoy", local="plain")
+    assert math.isinf(report.epsilon)
+    assert "Local centres are exact k-means centres: no privacy at all." in report.statement()
+    # The memberships alone still have a cost.
+    assert math.isfinite(report.cost(report.releases[-1]).epsilon)
+
+
+def test_local_reports_say_what_they_do_not_hide():
+    text = report_of("ldp", "paper").statement()
+    assert "Reports reveal how many users there are" in text
+    assert "not whether the user is present" in text
+
+
+@pytest.mark.xfail(strict=True, reason="the views promise epsilon for a user added or removed")
+@pytest.mark.parametrize("accounting", ["tight", "paper"])
+def test_local_reports_promise_nothing_about_presence(accounting):
+    # One report a user: the length of the message is the exact number of users.
+    report = report_of("ldp", accounting)
+    assert bounds(report)["server"].get(ADDED) is None
+    assert f"{ADDED}: epsilon" not in report.statement()
+
+
+@pytest.mark.parametrize(("membership", "accounting"), METHODS)
+def test_insecure_noise_shows(membership, accounting):
+    report = PrivacyReport(plan=plan_of(membership, accounting), secure_noise=False)
+    assert "INSECURE TEST NOISE" in report.statement()
+    assert report.to_mapping()["secure_noise"] is False
+    assert any("INSECURE" in caveat for caveat in report.to_mapping()["caveats"])
+    assert "INSECURE" not in report_of(membership, accounting).statement()
+
+
+# ---- a fellow party's view ----
+
+
+@dataclasses.dataclass(frozen=True)
+class OneGaussian:
+    """A local mechanism that is one Gaussian release."""
+
+    noise_multiplier: float
+
+    @property
+    def event(self) -> Event:
+        return GaussianEvent(noise_multiplier=self.noise_multiplier)
+
+    def release(self, raw_rows: Any, *, noise: Any, rng: Any) -> np.ndarray:
+        raise NotImplementedError
+
+
+def designed_plan(*, n_parties: int = 2, multiplier: float = 5.3, sigma: float = 7.6) -> Plan:
+    """The plan of PRIVACY.md section 5: total (1, 5e-5)."""
+    plan = plan_of("decoy", n_parties=n_parties)
+    study = dataclasses.replace(plan.study, budget=Budget(epsilon=1, delta=5e-5))
+    law = DecoyLaw(sigma=sigma, truncation=36, server_sigma=sigma)
+    return dataclasses.replace(
+        plan, study=study, membership=law, local=(OneGaussian(multiplier),) * n_parties
+    )
+
+
+def test_the_figures_of_the_design():
+    plan = designed_plan()
+    total = PrivacyReport(plan=plan, secure_noise=True).total
+    assert total.epsilon == pytest.approx(0.9994, abs=5e-4)
+    added = fellow_party_cost(plan, Relation.ADD_OR_REMOVE)
+    changed = fellow_party_cost(plan, Relation.REPLACE)
+    assert added is not None
+    assert changed is not None
+    assert added.epsilon == pytest.approx(0.877, abs=2e-3)
+    assert changed.epsilon == pytest.approx(1.47, abs=5e-3)
+    assert added.delta == changed.delta == 5e-5
+
+
+def test_the_view_is_the_other_parties_centres_and_two_cells():
+    plan = designed_plan()
+    local, cell = GaussianEvent(noise_multiplier=5.3), CountGaussianEvent(scale=7.6)
+    law = plan.membership
+    assert isinstance(law, DecoyLaw)
+    for observer in (0, 1):
+        assert _events(plan, law, observer, Relation.ADD_OR_REMOVE) == (local, cell, cell)
+        replaced_local = GaussianEvent(noise_multiplier=2.65)
+        assert _events(plan, law, observer, Relation.REPLACE) == (replaced_local, cell, cell)
+
+
+def test_in_pairs_of_three_parties_the_observer_sees_one_pair_from_outside():
+    plan = designed_plan(n_parties=3)
+    law = plan.membership
+    assert isinstance(law, DecoyLaw)
+    assert plan.groups == ((0, 1), (0, 2), (1, 2))
+    added = _events(plan, law, 0, Relation.ADD_OR_REMOVE)
+    # Two cells move in each of the observer's two pairs, one in the pair of the others.
+    assert [type(event) for event in added] == [GaussianEvent] * 2 + [CountGaussianEvent] * 5
+    changed = _events(plan, law, 0, Relation.REPLACE)
+    assert [type(event) for event in changed] == [GaussianEvent] * 2 + [CountGaussianEvent] * 6
+
+
+def test_the_worst_observer_counts():
+    plan = designed_plan()
+    uneven = dataclasses.replace(plan, local=(OneGaussian(5.3), OneGaussian(3.0)))
+    cost = fellow_party_cost(uneven, Relation.ADD_OR_REMOVE)
+    assert cost is not None
+    # The first party sees the second's centres, which have less noise.
+    events = (GaussianEvent(noise_multiplier=3.0), *(CountGaussianEvent(scale=7.6),) * 2)
+    assert cost.epsilon == epsilon_for(events, 5e-5)
+
+
+def test_more_server_noise_protects_better():
+    quiet, loud = designed_plan(), designed_plan()
+    loud = dataclasses.replace(
+        loud, membership=dataclasses.replace(loud.membership, server_sigma=20.0)
+    )
+    for relation in Relation:
+        low, high = fellow_party_cost(loud, relation), fellow_party_cost(quiet, relation)
+        assert low is not None
+        assert high is not None
+        assert low.epsilon < high.epsilon
+
+
+@pytest.mark.parametrize("membership", ["sketch", "ldp", "independent", "exact"])
+def test_other_methods_claim_nothing_towards_a_party(membership):
+    assert fellow_party_cost(plan_of(membership), Relation.ADD_OR_REMOVE) is None
+    assert fellow_party_cost(plan_of(membership), Relation.REPLACE) is None
+
+
+def test_plain_centres_leave_no_bound_towards_a_party():
+    cost = fellow_party_cost(plan_of("decoy", local="plain"), Relation.REPLACE)
+    assert cost is not None
+    assert math.isinf(cost.epsilon)
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (LaplaceEvent(noise_multiplier=6.0), LaplaceEvent(noise_multiplier=3.0)),
+        (PureEvent(epsilon=0.5), PureEvent(epsilon=1.0)),
+        (
+            LaplaceEvent(noise_multiplier=6.0, single_count=True),
+            ComposedEvent(parts=(LaplaceEvent(noise_multiplier=6.0, single_count=True),) * 2),
+        ),
+        (
+            ComposedEvent(parts=(PureEvent(epsilon=1.0), PureEvent(epsilon=2.0))),
+            ComposedEvent(parts=(PureEvent(epsilon=2.0), PureEvent(epsilon=4.0))),
+        ),
+    ],
+    ids=["vector", "pure", "count", "composed"],
+)
+def test_a_replacement_is_a_removal_and_an_addition(event, expected):
+    assert replaced(event) == expected
+
+
+def test_a_replacement_halves_a_gaussian_s_multiplier():
+    found = replaced(GaussianEvent(noise_multiplier=6.0, slack=1e-9))
+    assert isinstance(found, GaussianEvent)
+    assert found.noise_multiplier == 3.0
+    assert found.slack >= 1e-9
+
+
+@pytest.mark.parametrize("local", ["tree-lloyd", "dplsf", "dplloyd"])
+def test_every_local_method_has_a_replacement_bound(local):
+    plan = plan_of("decoy", local=local)
+    cost = fellow_party_cost(plan, Relation.REPLACE)
+    assert cost is not None
+    assert math.isfinite(cost.epsilon)
+
+
+def test_an_event_without_a_replacement_bound_counts_as_unprotected():
+    event = CellSketchEvent(repetitions=16, gamma=1.0, phantoms=4, floor=1)
+    assert isinstance(replaced(event), NonPrivateEvent)
