@@ -11,7 +11,12 @@ import numpy.typing as npt
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
+from splitmeans.bench.cases import Setting, make_case
 from splitmeans.errors import ParameterError
+from splitmeans.estimator import VerticalKMeans
+from splitmeans.labels import segment_probabilities
+from splitmeans.party.table import prepare_table
+from splitmeans.privacy.noise import InsecureSeededNoise
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,3 +86,29 @@ def reliability(
         accuracy=accuracy,
         error=float(counts[filled] @ gaps / counts.sum()),
     )
+
+
+def measure_labels(setting: Setting, *, bins: int = 10) -> list[Reliability]:
+    """Run the decoy join on one case and rate every party's segment probabilities.
+
+    The true segment of a user is the published centre nearest in all columns, which only a
+    simulation can know.
+    """
+    case = make_case(setting)
+    model = VerticalKMeans(
+        case.n_clusters,
+        epsilon=setting.epsilon,
+        delta=case.delta,
+        expected_users=case.expected_users,
+        noise=InsecureSeededNoise(setting.seed),
+        random_state=setting.seed + 1,
+    ).fit(case.blocks)
+    ratings = []
+    for party, block in zip(model.study_.parties, case.blocks, strict=True):
+        probabilities = segment_probabilities(
+            prepare_table(party, block),
+            model.synopsis_,
+            centres=model.result_.server.clustering,
+        )
+        ratings.append(reliability(probabilities, model.labels_, bins=bins))
+    return ratings

@@ -140,6 +140,41 @@ def local(
 
 
 @app.command()
+def labels(
+    data: Annotated[
+        str, typer.Option(help="Data set: mixed-gaussian, letter, taxi or loan.")
+    ] = "mixed-gaussian",
+    eps: Annotated[float, typer.Option(help="Total epsilon.")] = 1.0,
+    parties: Annotated[int, typer.Option(help="Number of parties.", min=2)] = 2,
+    std: Annotated[float, typer.Option(help="Deviation within clusters of mixed-gaussian.")] = 0.3,
+    users: Annotated[int, typer.Option(help="Users of mixed-gaussian.", min=100)] = 20_000,
+    seed: Annotated[int, typer.Option(help="Seed.", min=0)] = 0,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder with letter.parquet, taxi.parquet, loan.parquet.")
+    ] = None,
+) -> None:
+    """How far a party can trust the segment probabilities it works out from its own columns.
+
+    Example: splitmeans bench labels --eps 1 --parties 2
+    """
+    from splitmeans.bench.cases import Setting
+    from splitmeans.bench.data import DATA_SETS, Recipe
+    from splitmeans.bench.reliability import measure_labels
+
+    _listed("data", data, DATA_SETS)
+    setting = Setting(
+        data=data,
+        epsilon=eps,
+        n_parties=parties,
+        seed=seed,
+        recipe=Recipe(n=users, std=std),
+        data_dir=data_dir,
+    )
+    for number, rating in enumerate(measure_labels(setting), start=1):
+        out.print(f"party {number}\n{rating}\n", markup=False)
+
+
+@app.command()
 def accounting(
     eps: Annotated[float, typer.Option(help="Total epsilon.")] = 1.0,
     delta: Annotated[float, typer.Option(help="Total delta.")] = 5e-5,

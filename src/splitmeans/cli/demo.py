@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from splitmeans.wire.envelope import Envelope
 
 _STEPS = {
-    "KeyContribution": "parties agree on a secret key; the server only carries sealed shares",
+    "KeyContribution": "parties agree on a secret key that the server does not learn",
     "UserSetDigest": "parties compare a keyed digest of their users",
     "CountRelease": "one party releases the noisy number of users",
     "PartyRelease": "each party sends its one private message",
@@ -46,6 +46,7 @@ def demo(
     from splitmeans.datasets import demo_customers
     from splitmeans.evaluation import assign_labels, normalised_loss
     from splitmeans.party.table import prepare_table
+    from splitmeans.plan import make_plan
     from splitmeans.pooling import pooled_rows
     from splitmeans.study import Budget, Study
 
@@ -63,6 +64,9 @@ def demo(
     with Progress(
         SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=err
     ) as progress:
+        planning = progress.add_task("work out the noise that the budget asks for", total=1)
+        make_plan(study)
+        progress.update(planning, completed=1)
         tasks: dict[str, object] = {}
 
         def show(envelope: "Envelope", size: int) -> None:
@@ -115,8 +119,12 @@ def _segment_table(result: "RunResult", names: list[str]) -> Table:
         table.add_column(f"{chr(65 + rank)}\n{names[cluster]}", justify="right")
     table.add_row("size (noisy)", *(f"{clustering.sizes[c]:,.0f}" for c in order), end_section=True)
     for column, name in enumerate(result.server.synopsis.feature_names):
-        table.add_row(name, *(f"{clustering.centres[c, column]:,.4g}" for c in order))
+        table.add_row(name, *(_number(clustering.centres[c, column]) for c in order))
     return table
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _save(output: Path, study_toml: str, result: "RunResult", names: list[str]) -> None:

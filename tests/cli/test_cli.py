@@ -1,0 +1,241 @@
+"""The command line: exit codes, what goes to stdout and what to stderr, and the files it writes."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from splitmeans import ProtocolError, Study, Synopsis, __version__
+from splitmeans.cli import main
+
+
+class Finished(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path) -> Callable[..., Finished]:
+    """Run a command in this process, in an empty folder, as wide as it likes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("TERM", "dumb")
+
+    def call(*arguments: str) -> Finished:
+        monkeypatch.setattr(sys, "argv", ["splitmeans", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return Finished(int(ended.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+def run_module(*arguments: str, folder: Path) -> Finished:
+    """Run a command as a person would, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "splitmeans", *arguments],
+        cwd=folder,
+        env=os.environ | {"COLUMNS": "300", "TERM": "dumb"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+# ---- help and version ----
+
+
+def test_help_lists_the_commands(run):
+    done = run("--help")
+    assert done.code == 0
+    assert done.err == ""
+    for command in ("demo", "audit", "bench"):
+        assert command in done.out
+    assert "without pooling data" in done.out
+
+
+def test_version(tmp_path):
+    assert run_module("--version", folder=tmp_path) == Finished(0, f"{__version__}\n", "")
+
+
+def test_no_command_shows_the_help(run):
+    done = run()
+    assert done.code in (0, 2)  # click changed its mind about this between versions
+    assert "demo" in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    ("command", "example"),
+    [
+        (("demo",), "Example: splitmeans demo --epsilon 2"),
+        (("audit",), "Example: splitmeans audit"),
+        (("bench", "accuracy"), "Example: splitmeans bench accuracy"),
+    ],
+    ids=" ".join,
+)
+def test_every_command_shows_an_example(run, command, example):
+    done = run(*command, "--help")
+    assert done.code == 0
+    assert example in " ".join(done.out.split())
+
+
+def test_bench_lists_its_parts(run):
+    done = run("bench", "--help")
+    assert done.code == 0
+    assert "accuracy" in done.out
+
+
+# ---- demo ----
+
+
+def test_demo_shows_segments_and_writes_them(run, tmp_path):
+    done = run("demo", "--users", "1000", "--epsilon", "4", "--output", "out/here")
+    assert done.code == 0
+    assert "Segments found" in done.out
+    for column in ("bank: monthly_income", "insurer: age", "retailer: basket_value"):
+        assert column in done.out
+    assert "pooling everything without privacy gives" in done.out
+    assert "Privacy of study 'demo'" in done.out
+    assert "result in out/here" in done.out
+    # Progress is not data.
+    assert "each party sends its one private message" in done.err
+    assert "each party sends its one private message" not in done.out
+
+    folder = tmp_path / "out" / "here"
+    study = Study.read(folder / "study.toml")
+    assert study.party_names == ("bank", "insurer", "retailer")
+    assert study.budget.epsilon == 4
+    assert study.hash[:16] in (folder / "privacy.txt").read_text()
+    with (folder / "centres.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == study.n_clusters
+    assert list(rows[0])[:2] == ["segment", "size"]
+    assert 0 <= float(rows[0]["bank: monthly_income"]) <= 8000
+    synopsis = Synopsis.read_parquet(folder / "synopsis.parquet")
+    assert synopsis.party_names == study.party_names
+    assert synopsis.cluster(3).centres.shape[0] == 3
+    statement = json.loads((folder / "privacy.json").read_text())
+    assert statement["study_hash"] == study.hash
+    assert statement["secure_noise"] is True
+    assert statement["total"]["epsilon"] <= 4
+    assert (folder / "privacy.txt").read_text().strip() in done.out
+
+
+# ---- bad arguments ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("demo", "--epsilon", "-1"), "error: epsilon must be > 0, got -1.0"),
+        (("demo", "--epsilon", "nan"), "error: epsilon must be a finite number, got nan"),
+        (("bench", "accuracy", "--data", "iris"), "error: --data must be from mixed-gaussian"),
+        (("bench", "accuracy", "--methods", "magic"), "error: --methods must be from central"),
+        (("bench", "accuracy", "--methods", ","), "error: --methods must name at least one of"),
+        (("bench", "accuracy", "--eps", "one"), "error: --eps must be numbers separated by commas"),
+        (("bench", "accuracy", "--eps", "0"), "error: --eps must be > 0"),
+        (("bench", "accuracy", "--parties", "2,x"), "error: --parties must be numbers"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_values_are_one_line_a_hint_and_exit_2(run, tmp_path, arguments, message):
+    done = run(*arguments)
+    assert done.code == 2
+    assert done.out == ""
+    lines = done.err.strip().splitlines()
+    assert lines[0].startswith(message)
+    assert lines[1] == "hint: try the command with --help"
+    assert len(lines) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("magic",),
+        ("demo", "--users", "5"),
+        ("demo", "--users", "many"),
+        ("demo", "--colour", "red"),
+        ("bench", "magic"),
+        ("bench", "accuracy", "--seeds", "0"),
+    ],
+    ids=" ".join,
+)
+def test_what_the_parser_refuses_exits_2_with_nothing_on_stdout(run, tmp_path, arguments):
+    done = run(*arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert "--help" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_data_that_needs_files_says_which(run):
+    done = run("bench", "accuracy", "--data", "letter", "--methods", "central", "--seeds", "1")
+    assert done.code == 2
+    assert done.out == ""
+    assert "error: this data set needs --data-dir with letter.parquet" in done.err
+
+
+def test_errors_of_a_run_exit_1_without_a_hint(run, monkeypatch):
+    def broken(*_: object, **__: object) -> None:
+        raise ProtocolError("party 'x' is gone")
+
+    monkeypatch.setattr("splitmeans.protocol.run", broken)
+    done = run("demo", "--users", "1000")
+    assert done.code == 1
+    assert done.out == ""
+    assert "error: party 'x' is gone" in done.err
+    assert "hint" not in done.err
+
+
+def test_markup_in_a_message_is_text(run, monkeypatch):
+    def broken(*_: object, **__: object) -> None:
+        raise ProtocolError("column [red]x[/red] [is gone]")
+
+    monkeypatch.setattr("splitmeans.protocol.run", broken)
+    assert "column [red]x[/red] [is gone]" in run("demo", "--users", "1000").err
+
+
+# ---- bench ----
+
+
+def test_bench_accuracy_prints_a_table_and_writes_json(tmp_path):
+    done = run_module(
+        *("bench", "accuracy", "--users", "500", "--seeds", "1", "--eps", "4", "--parties", "2"),
+        *("--methods", "central,vertical-plain,independent,dplsf-exact-weights"),
+        *("--workers", "1", "--json", "scores.json"),
+        folder=tmp_path,
+    )
+    assert done.code == 0, done.err
+    assert "mean over seeds" in done.out
+    assert "dplsf-exact-weights" in done.out
+    assert "wrote scores.json" in done.err
+    assert "wrote" not in done.out
+    record = json.loads((tmp_path / "scores.json").read_text())
+    assert record["splitmeans"] == __version__
+    assert record["config"]["data"] == "mixed-gaussian"
+    assert record["config"]["users"] == 500
+    scores = {score["method"]: score for score in record["scores"]}
+    assert set(scores) == {"central", "vertical-plain", "independent", "dplsf-exact-weights"}
+    central = scores["central"]
+    assert central["loss_ratio"] == pytest.approx(1, abs=1e-4)
+    assert central["weight_error"] is None
+    assert scores["independent"]["weight_error"] > 0
+    # The dplsf weights are exact, so their error is none.
+    assert scores["dplsf-exact-weights"]["weight_error"] == 0
+    for score in scores.values():
+        assert score["loss"] > 0
+        assert 0 <= score["v_measure"] <= 1
+        assert (score["n_parties"], score["epsilon"], score["seed"]) == (2, 4.0, 0)
