@@ -30,7 +30,7 @@ from splitmeans.privacy.noise import InsecureSeededNoise
 
 CONFIDENCE = 1 - 1e-3 / 25
 # Slow cases; so many trials still reach beyond the claim, which the verdict checks.
-SHORTER = {"tree-lloyd": 120, "whole-run": 100, "sketch": 600, "tree-counts": 1000}
+SHORTER = {"sketch": 600, "tree-counts-gaussian": 1000}
 LONG_ONLY = {"phantoms-per-cluster-encoder", "phantoms-per-cluster-gamma-1"}
 
 app = typer.Typer()
@@ -91,16 +91,18 @@ class NoNoise(HalfNoise):
 def test_missing_noise_is_noticed_in_slow_cases(name: str) -> None:
     case = dataclasses.replace(ALL_CASES[name](), sound=False)
     noise = NoNoise(InsecureSeededNoise(7))
-    assert run_case(case, noise=noise, confidence=CONFIDENCE).verdict == "caught"
+    # Half the trials reach beyond the claims at this confidence.
+    case = dataclasses.replace(case, trials=case.trials // 2)
+    assert run_case(case, noise=noise, confidence=0.99).verdict == "caught"
 
 
 def test_missing_decoys_are_noticed_in_a_whole_run() -> None:
     study = small_study(membership="decoy", epsilon=1.0, delta=DELTA, accounting="tight")
     plan = dataclasses.replace(make_plan(study), membership=audit_decoys(mu=8.0))
-    case = dataclasses.replace(
-        ALL_CASES["whole-run"](), sample=functools.partial(small_fit, plan), sound=False
-    )
-    found = run_case(case, noise=InsecureSeededNoise(7), confidence=CONFIDENCE)
+    sample = functools.partial(small_fit, plan)
+    case = dataclasses.replace(ALL_CASES["whole-run"](), sample=sample, sound=False, trials=40)
+    # At this confidence 40 trials reach an epsilon of 1.19.
+    found = run_case(case, noise=InsecureSeededNoise(7), confidence=0.99)
     assert found.verdict == "caught"
 
 

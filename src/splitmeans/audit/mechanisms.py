@@ -160,7 +160,7 @@ def _leaf_sum_gaussian() -> Case:
     )
 
 
-def _local(method: str, **cost: float) -> Case:
+def _local(method: str, trials: int, **cost: float) -> Case:
     mechanism = make_local(method, n_clusters=1, bounds=(2**20,), **cost)
     exact = epsilon_for((mechanism.event,), DELTA)
     return Case(
@@ -170,7 +170,7 @@ def _local(method: str, **cost: float) -> Case:
         delta=DELTA,
         exact=exact,
         sample=functools.partial(local_views.local_centre, mechanism, user=np.array([2**20])),
-        trials=250,
+        trials=trials,
         long_trials=4_000,
     )
 
@@ -275,8 +275,8 @@ MECHANISMS: Mapping[str, Callable[[], Case]] = {
     "tree-counts-gaussian": _tree_counts_gaussian,
     "leaf-sum": _leaf_sum,
     "leaf-sum-gaussian": _leaf_sum_gaussian,
-    "dplloyd": functools.partial(_local, "dplloyd", epsilon=2.0),
-    "tree-lloyd": functools.partial(_local, "tree-lloyd", mu=0.5),
+    "dplloyd": functools.partial(_local, "dplloyd", 200, epsilon=2.0),
+    "tree-lloyd": functools.partial(_local, "tree-lloyd", 120, mu=0.5),
     "sketch-paper-one-party": _published_one_party,
     "sketch": _cell_sketch,
     "decoy": _decoy,
