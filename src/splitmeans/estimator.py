@@ -4,6 +4,7 @@ For experiments and for learning what a study would give. Between organisations 
 own side; see `splitmeans.protocol`.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -20,6 +21,11 @@ from splitmeans.party.table import PartyTable, prepare_table
 from splitmeans.pooling import pooled_rows
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
+
+_PUBLISHED_SKETCH = (
+    "membership='sketch-paper' is for reproducing the paper: its published privacy bound does not "
+    "hold when parties share hash keys. Take membership='decoy' or 'sketch' to protect people."
+)
 
 
 class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -107,6 +113,10 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         ids: Sequence[Any] | None = None,
     ) -> Self:
         """Run the protocol of a given study, which then replaces the constructor's parameters."""
+        if self.noise is not None and not hasattr(self.noise, "spawn"):
+            raise ParameterError("noise must be None or a noise source")
+        if study.membership == "sketch-paper":
+            warnings.warn(_PUBLISHED_SKETCH, UserWarning, stacklevel=3)
         tables = _prepare(study, X, ids)
         _check_rows(study, tables, aligned_by_row=ids is None)
         state = check_random_state(self.random_state)
@@ -124,12 +134,12 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Sequence[Any]) -> LabelArray:
         """Return the nearest segment of each row; needs all parties' columns (simulation only)."""
         check_is_fitted(self)
-        return self._nearest(_prepare(self.study_, _check_blocks(X), None))
+        return self._nearest(_prepare_aligned(self.study_, X))
 
     def score(self, X: Sequence[Any], y: None = None) -> float:
         """Return minus the mean squared distance to the nearest centre, in scaled units."""
         check_is_fitted(self)
-        tables = _prepare(self.study_, _check_blocks(X), None)
+        tables = _prepare_aligned(self.study_, X)
         centres = self.result_.server.clustering.scaled_centres
         return -normalised_loss(pooled_rows(tables)[0], centres)
 
@@ -147,6 +157,9 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return assign_labels(rows, self.result_.server.clustering.scaled_centres)
 
     def _study(self, blocks: Sequence[Any]) -> Study:
+        for name, kind in (("sketch", SketchOptions), ("decoy", DecoyOptions)):
+            if not isinstance(getattr(self, name), kind | None):
+                raise ParameterError(f"{name} must be None or {kind.__name__}")
         parties = tuple(
             PartySpec(name=f"party{position + 1}", columns=columns)
             for position, columns in enumerate(_columns(blocks, self.bounds))
@@ -199,7 +212,12 @@ def _column_names(block: Any, position: int) -> list[str]:
         names = getattr(block, "columns", None)  # pandas and polars
     if names is not None:
         return [str(name) for name in names]
-    shape = np.shape(block)
+    try:
+        shape = np.shape(block)
+    except ValueError as problem:
+        raise DataError(
+            f"party {position + 1} must be a table whose rows have equally many columns"
+        ) from problem
     if len(shape) != 2:
         raise DataError(
             f"party {position + 1} must be a table of rows and columns, got shape {shape}"
@@ -216,7 +234,7 @@ def _party_bounds(bounds: Any, position: int, n_parties: int, n_columns: int) ->
         entry = bounds if np.ndim(bounds[0]) == 0 else bounds[position]
         if entry is not bounds and len(bounds) != n_parties:
             raise ParameterError(f"{rule}; got {len(bounds)} entries for {n_parties} parties")
-        low, high = entry
+        low, high = (np.asarray(end, dtype=np.float64) for end in entry)
         return np.broadcast_to(low, n_columns), np.broadcast_to(high, n_columns)
     except (TypeError, ValueError, IndexError, KeyError) as problem:
         if isinstance(problem, ParameterError):
@@ -227,20 +245,34 @@ def _party_bounds(bounds: Any, position: int, n_parties: int, n_columns: int) ->
 def _prepare(study: Study, blocks: Sequence[Any], ids: Sequence[Any] | None) -> list[PartyTable]:
     if len(blocks) != len(study.parties):
         raise DataError(f"X must hold {len(study.parties)} parties, got {len(blocks)}")
-    if ids is not None and len(ids) != len(blocks):
-        raise DataError(f"ids must be one list per party ({len(blocks)}), got {len(ids)}")
+    n_lists = len(blocks) if ids is None else np.shape(ids)[0] if np.ndim(ids) else 0
+    if n_lists != len(blocks):
+        raise DataError(f"ids must be one list per party ({len(blocks)}), got {n_lists}")
     return [
         prepare_table(party, block, ids=None if ids is None else ids[position])
         for position, (party, block) in enumerate(zip(study.parties, blocks, strict=True))
     ]
 
 
-def _check_rows(study: Study, tables: Sequence[PartyTable], *, aligned_by_row: bool) -> None:
+def _prepare_aligned(study: Study, blocks: Any) -> list[PartyTable]:
+    """Prepare blocks whose row i is the same user everywhere."""
+    tables = _prepare(study, _check_blocks(blocks), None)
+    _check_equal_rows(tables)
+    return tables
+
+
+def _check_equal_rows(tables: Sequence[PartyTable]) -> None:
     rows = [len(table.raw_rows) for table in tables]
-    if aligned_by_row and len(set(rows)) > 1:
+    if len(set(rows)) > 1:
         raise DataError(
             f"parties must have the same number of rows, got {rows}; give ids to align users"
         )
+
+
+def _check_rows(study: Study, tables: Sequence[PartyTable], *, aligned_by_row: bool) -> None:
+    if aligned_by_row:
+        _check_equal_rows(tables)
+    rows = [len(table.raw_rows) for table in tables]
     if study.n_local_clusters != "auto" and int(study.n_local_clusters) > min(rows):
         raise ParameterError(
             f"n_local_clusters must be <= the number of rows ({min(rows)}), "

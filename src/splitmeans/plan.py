@@ -19,7 +19,7 @@ from splitmeans.membership.decoy.law import collusion_law
 from splitmeans.membership.law import MembershipLaw, published_law, tight_law
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.privacy.calibrate import calibrate
-from splitmeans.privacy.events import ComposedEvent, Event, LaplaceEvent
+from splitmeans.privacy.events import ComposedEvent, Event, LaplaceEvent, NonPrivateEvent
 from splitmeans.privacy.split import paper_split, tight_split
 from splitmeans.study import Study
 
@@ -137,10 +137,12 @@ def make_plan(study: Study, *, noisy_count: int | None = None) -> Plan:
     )
     if study.accounting == "paper":
         return build(scale=None)
-    private = study.membership != "exact" and study.local != "plain"
-    # Without privacy anywhere there is nothing to calibrate to.
-    scale = calibrate(lambda at: build(scale=at).events, study.budget) if private else 1.0
-    return build(scale=scale)
+    return build(scale=calibrate(lambda at: _private_events(build(scale=at)), study.budget))
+
+
+def _private_events(plan: Plan) -> tuple[Event, ...]:
+    """The events that have a cost at all; a plain part beside them does not change their noise."""
+    return tuple(event for event in plan.events if not isinstance(event, NonPrivateEvent))
 
 
 def _plan_at(

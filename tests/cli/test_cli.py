@@ -185,16 +185,6 @@ def test_what_the_parser_refuses_exits_2_with_nothing_on_stdout(run, tmp_path, a
     assert list(tmp_path.iterdir()) == []
 
 
-def test_data_that_needs_files_says_which(tmp_path):
-    done = run_module(
-        *("bench", "accuracy", "--data", "letter", "--methods", "central", "--seeds", "1"),
-        folder=tmp_path,
-    )
-    assert done.code == 2
-    assert done.out == ""
-    assert "error: this data set needs --data-dir with letter.parquet" in done.err
-
-
 def test_errors_of_a_run_exit_1_without_a_hint(run, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise ProtocolError("party 'x' is gone")
@@ -244,5 +234,5 @@ def test_bench_accuracy_prints_a_table_and_writes_json(tmp_path):
     assert scores["dplsf-exact-weights"]["weight_error"] == 0
     for score in scores.values():
         assert score["loss"] > 0
-        assert 0 <= score["v_measure"] <= 1
+        assert 0 <= score["v_measure"] <= 1 + 1e-9
         assert (score["n_parties"], score["epsilon"], score["seed"]) == (2, 4.0, 0)

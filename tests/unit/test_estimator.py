@@ -310,6 +310,12 @@ def test_every_method_gives_what_the_contract_says(membership, accounting):
     assert model.result_.bytes_from("party1") > 0
 
 
+def test_the_published_sketch_warns():
+    model = seeded(membership="sketch-paper", sketch=SketchOptions(repetitions=64))
+    with pytest.warns(UserWarning, match="sketch-paper"):
+        model.fit(list(blocks()))
+
+
 # ---- frames, ids, seeds ----
 
 
@@ -426,8 +432,8 @@ BAD_IDS = {
     "missing": ([[None, *IDS[1:]], IDS], "ids must not be missing; see row number 0"),
     "fractions": ([IDS + 0.5, IDS], "ids must be text or whole numbers"),
     "too few": ([IDS[:-1], IDS], "ids must have one id for each of 300 rows, got 299"),
-    "one list": ([IDS], r"ids must be one list per party \(2\), got 1"),
-    "flat": (IDS, r"ids must be one list per party \(2\), got 300"),
+    "one list": ([IDS], r"ids must be .*one list .*per party \(2\)"),
+    "flat": (IDS, r"ids must be .*one list .*per party \(2\)"),
     "empty text": ([["", *map(str, IDS[1:])], IDS], "ids must not be empty text"),
 }
 
@@ -518,7 +524,6 @@ def test_predict_checks_its_data_like_fit():
         fitted().predict([SECOND, SECOND])
 
 
-@pytest.mark.xfail(strict=True, reason="rows without a partner are left out without a word")
 @pytest.mark.parametrize("method", ["predict", "score"])
 def test_predict_and_score_refuse_unequal_rows(method):
     with pytest.raises(DataError, match="same number of rows"):
@@ -536,7 +541,6 @@ UNTYPED = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="raised as an untyped error, or not at all")
 @pytest.mark.parametrize(("change", "X", "options", "kind"), UNTYPED.values(), ids=UNTYPED)
 def test_further_bad_input_is_refused_by_a_typed_error(change, X, options, kind):
     with pytest.raises(kind, match=r"must"):

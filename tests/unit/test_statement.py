@@ -220,7 +220,6 @@ def test_local_reports_say_what_they_do_not_hide():
     assert "not whether the user is present" in text
 
 
-@pytest.mark.xfail(strict=True, reason="the views promise epsilon for a user added or removed")
 @pytest.mark.parametrize("accounting", ["tight", "paper"])
 def test_local_reports_promise_nothing_about_presence(accounting):
     # One report a user: the length of the message is the exact number of users.

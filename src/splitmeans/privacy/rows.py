@@ -8,12 +8,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from splitmeans._types import FloatArray
 
-# The composed loss is followed this many standard deviations to both sides; what lies beyond is
-# bounded and counted as infinite loss.
+# The composed loss is followed at least this many standard deviations to both sides, and further
+# until what lies beyond is negligible; what remains is bounded and counted as infinite loss.
 _REACH = 14
+_NEGLIGIBLE = 1e-14
+_LARGEST_WINDOW = 2**22
 
 
 class LossGrid(NamedTuple):
@@ -66,13 +69,18 @@ def compose_rows(row: LossGrid, rows: int) -> LossGrid:
     centre = round(rows * mean / row.width)
     reach = math.ceil(_REACH * deviation * math.sqrt(rows) / row.width) + len(row.mass)
     size = 1 << math.ceil(math.log2(2 * reach + 1))
+    while True:
+        start = centre - size // 2
+        outside = _mass_beyond(row, rows, low=start * row.width, high=(start + size) * row.width)
+        # Rare large losses have longer tails than their deviation tells.
+        if outside <= _NEGLIGIBLE or size >= _LARGEST_WINDOW:
+            break
+        size *= 2
     # Cells are taken modulo `size`, so that the composed law is centred in the window.
     padded = np.zeros(size)
     np.add.at(padded, (row.start + np.arange(len(row.mass))) % size, row.mass)
     composed = np.fft.irfft(np.fft.rfft(padded) ** rows, n=size)
-    start = centre - size // 2
     mass = np.maximum(composed[(start + np.arange(size)) % size], 0.0)
-    outside = _mass_beyond(row, rows, low=start * row.width, high=(start + size) * row.width)
     infinite = -math.expm1(rows * math.log1p(-row.infinite)) + outside
     return LossGrid(start=start, mass=mass, infinite=min(1.0, infinite), width=row.width)
 
@@ -92,9 +100,12 @@ def _mass_beyond(row: LossGrid, rows: int, *, low: float, high: float) -> float:
     """Chernoff bound on the mass of the composed loss outside [low, high)."""
     losses = row.losses
     scale = 1 / (math.sqrt(rows) * max(row.width, math.sqrt(float(row.mass @ losses**2))))
-    exponents = scale * np.arange(1, 33)
+    exponents = scale * np.geomspace(0.1, 1e5, 121)
+    seen = row.mass > 0
     bounds = []
     for sign, limit in ((1.0, high), (-1.0, -low)):
-        moments = np.log(np.exp(np.outer(exponents, sign * losses)) @ row.mass)
+        moments = special.logsumexp(
+            np.outer(exponents, sign * losses[seen]), b=row.mass[seen], axis=1
+        )
         bounds.append(math.exp(min(0.0, float(np.min(rows * moments - exponents * limit)))))
     return sum(bounds)

@@ -91,7 +91,9 @@ class PrivacyReport:
     @functools.cached_property
     def views(self) -> tuple[View, ...]:
         """Who can learn what."""
-        proved = None if self.plan.study.membership == "sketch-paper" else self.total
+        # Shared keys are not covered by the published bound, presence not by local reports.
+        unproved = self.plan.study.membership in ("sketch-paper", "ldp")
+        proved = None if unproved else self.total
         added = fellow_party_cost(self.plan, Relation.ADD_OR_REMOVE)
         changed = fellow_party_cost(self.plan, Relation.REPLACE)
         collusion = self.plan.study.decoy.collusion_epsilon
