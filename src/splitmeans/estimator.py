@@ -245,9 +245,10 @@ def _party_bounds(bounds: Any, position: int, n_parties: int, n_columns: int) ->
 def _prepare(study: Study, blocks: Sequence[Any], ids: Sequence[Any] | None) -> list[PartyTable]:
     if len(blocks) != len(study.parties):
         raise DataError(f"X must hold {len(study.parties)} parties, got {len(blocks)}")
-    n_lists = len(blocks) if ids is None else np.shape(ids)[0] if np.ndim(ids) else 0
-    if n_lists != len(blocks):
-        raise DataError(f"ids must be one list per party ({len(blocks)}), got {n_lists}")
+    if ids is not None:
+        n_lists = len(ids) if hasattr(ids, "__len__") else 0
+        if n_lists != len(blocks):
+            raise DataError(f"ids must be one list per party ({len(blocks)}), got {n_lists}")
     return [
         prepare_table(party, block, ids=None if ids is None else ids[position])
         for position, (party, block) in enumerate(zip(study.parties, blocks, strict=True))
