@@ -61,7 +61,8 @@ class Plan:
     def fingerprint(self) -> str:
         """Hash of every parameter of every release."""
         parts = (self.study.hash, self.groups, self.grid_method, self.local, self.membership)
-        parameters = repr((*parts, self.n_local_clusters, self.count_scale))
+        # Events show the hash of any look-up table, which the parameters alone do not.
+        parameters = repr((*parts, self.n_local_clusters, self.count_scale, self.membership.event))
         return hashlib.sha256(parameters.encode()).hexdigest()
 
     @property

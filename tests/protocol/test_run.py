@@ -459,15 +459,29 @@ def test_a_short_key_contribution_is_refused():
 def test_a_second_digest_is_refused_early_and_late():
     study = make_study("decoy", "partial", "tight", 3)
     early, _ = joined(study)
-    early, _ = step_party(early, "org1", UserSetDigest(digest=b"x"))
+    alone, _ = step_party(early, "org1", KeyContribution(secret=bytes(32)))
+    alone, sent = step_party(alone, "org2", KeyContribution(secret=bytes(32)))
+    assert isinstance(alone, party_node.Keyed)
+    # Under the same key every party sends the same confirmation; only the users may differ.
+    confirmation = sent[0].message.confirmation
+    other_users = UserSetDigest(confirmation=confirmation, digest=b"x")
+    early, _ = step_party(early, "org1", other_users)
     assert isinstance(early, party_node.Joined)
     with pytest.raises(ProtocolError, match="party 'org1' sent a second user-set digest"):
-        step_party(early, "org1", UserSetDigest(digest=b"x"))
+        step_party(early, "org1", other_users)
     keyed, _ = step_party(early, "org1", KeyContribution(secret=bytes(32)))
     keyed, _ = step_party(keyed, "org2", KeyContribution(secret=bytes(32)))
     assert isinstance(keyed, party_node.Keyed)
     with pytest.raises(ProtocolError, match="party 'org1' sent a second user-set digest"):
-        step_party(keyed, "org1", UserSetDigest(digest=b"x"))
+        step_party(keyed, "org1", other_users)
+
+
+def test_another_run_key_is_noticed_also_with_partial_user_sets():
+    state, _ = joined(make_study("decoy", "partial", "tight", 3))
+    state, _ = step_party(state, "org1", KeyContribution(secret=bytes(32)))
+    state, _ = step_party(state, "org2", KeyContribution(secret=bytes(32)))
+    with pytest.raises(ProtocolError, match="different run keys or studies"):
+        step_party(state, "org1", UserSetDigest(confirmation=b"y", digest=b"x"))
 
 
 @pytest.mark.parametrize(
@@ -476,7 +490,7 @@ def test_a_second_digest_is_refused_early_and_late():
         ("org0", KeyContribution(secret=bytes(32))),  # itself
         (SERVER, KeyContribution(secret=bytes(32))),
         ("stranger", KeyContribution(secret=bytes(32))),
-        (SERVER, UserSetDigest(digest=b"x")),
+        (SERVER, UserSetDigest(confirmation=b"y", digest=b"x")),
         ("org1", CountRequest()),
         ("org1", proposal_of(DECOY)),
     ],

@@ -446,7 +446,7 @@ def test_bad_ids_are_refused(ids, message):
 
 def test_different_users_are_refused():
     with pytest.raises(
-        ProtocolError, match=r"hold different users .*keep the ids that all parties"
+        ProtocolError, match=r"hold different users; .*keep the ids that all parties"
     ):
         seeded().fit(list(blocks()), ids=[IDS, IDS + 1])
 

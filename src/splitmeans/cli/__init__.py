@@ -41,9 +41,9 @@ def main() -> None:
     try:
         app()
     except (ParameterError, DataError) as problem:
-        err.print(f"error: {problem}", style="bold red", markup=False)
-        err.print("hint: try the command with --help", markup=False)
+        err.print(f"error: {problem}", style="bold red", markup=False, soft_wrap=True)
+        err.print("hint: try the command with --help", markup=False, soft_wrap=True)
         sys.exit(2)
     except SplitmeansError as problem:
-        err.print(f"error: {problem}", style="bold red", markup=False)
+        err.print(f"error: {problem}", style="bold red", markup=False, soft_wrap=True)
         sys.exit(1)

@@ -39,7 +39,7 @@ class Joined:
     study: Study
     table: PartyTable
     contributions: Mapping[str, bytes]
-    digests: Mapping[str, bytes]
+    digests: Mapping[str, UserSetDigest]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -49,7 +49,7 @@ class Keyed:
     study: Study
     table: PartyTable
     run_key: bytes
-    digests: Mapping[str, bytes]
+    digests: Mapping[str, UserSetDigest]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -100,7 +100,7 @@ def step(
     match state, envelope.message:
         case Joined(), KeyContribution(secret=secret):
             return _take_contribution(state, envelope.sender, secret)
-        case Joined() | Keyed(), UserSetDigest(digest=digest):
+        case Joined() | Keyed(), UserSetDigest() as digest:
             return _take_digest(state, envelope.sender, digest)
         case Prepared(released_count=None), CountRequest():
             return _answer_count(state, noise=noise)
@@ -127,7 +127,11 @@ def _take_contribution(
         )
         return waiting, []
     run_key = keys.run_key(contributions, study_hash=study.hash)
-    digest = user_set_digest(table, run_key=run_key)
+    confirm = keys.subkey(run_key, keys.CONFIRM)
+    digest = UserSetDigest(
+        confirmation=keys.keyed_digest(confirm, study.hash.encode()),
+        digest=user_set_digest(table, run_key=run_key),
+    )
     keyed = Keyed(
         study=study,
         table=table,
@@ -135,11 +139,11 @@ def _take_contribution(
         digests={**state.digests, table.party: digest},
     )
     next_state, ready = _compare_digests(keyed)
-    return next_state, _to_others(study, table.party, UserSetDigest(digest=digest)) + ready
+    return next_state, _to_others(study, table.party, digest) + ready
 
 
 def _take_digest(
-    state: Joined | Keyed, sender: str, digest: bytes
+    state: Joined | Keyed, sender: str, digest: UserSetDigest
 ) -> tuple[PartyState, list[Envelope]]:
     if sender in state.digests:
         raise ProtocolError(f"party {sender!r} sent a second user-set digest")
@@ -157,12 +161,17 @@ def _take_digest(
 
 
 def _compare_digests(state: Keyed) -> tuple[PartyState, list[Envelope]]:
-    """Go on only if all parties hold the same key and users (R6); nothing was released so far."""
+    """Go on only if all parties hold the same key (R10) and users (R6); nothing is released yet."""
     own = state.digests[state.table.party]
     for party, digest in state.digests.items():
-        if state.study.user_sets == "equal" and digest != own:
+        if digest.confirmation != own.confirmation:
             raise ProtocolError(
-                f"parties {state.table.party!r} and {party!r} hold different users (or keys); "
+                f"parties {state.table.party!r} and {party!r} hold different run keys or studies; "
+                "someone changed messages on their way"
+            )
+        if state.study.user_sets == "equal" and digest.digest != own.digest:
+            raise ProtocolError(
+                f"parties {state.table.party!r} and {party!r} hold different users; "
                 f"membership={state.study.membership!r} needs the same users at every party: keep "
                 "the ids that all parties have, written the same way, and run again"
             )

@@ -19,7 +19,7 @@ from splitmeans.privacy.events import (
     PureEvent,
     RandomisedResponseEvent,
 )
-from splitmeans.privacy.pld import epsilon_for
+from splitmeans.privacy.pld import FINE, epsilon_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,9 @@ class Cost:
 FREE = Cost(epsilon=0.0, delta=0.0)
 
 
-def total_cost(events: Iterable[Event], *, delta: float, accounting: str) -> Cost:
+def total_cost(
+    events: Iterable[Event], *, delta: float, accounting: str, interval: float = FINE
+) -> Cost:
     """Return what the events cost together.
 
     Tight accounting reads epsilon at the `delta` that was agreed; the paper's has a delta of its
@@ -44,7 +46,7 @@ def total_cost(events: Iterable[Event], *, delta: float, accounting: str) -> Cos
     """
     if accounting == "paper":
         return basic_composition(events)
-    epsilon = epsilon_for(events, delta)
+    epsilon = epsilon_for(events, delta, interval=interval)
     return Cost(epsilon=epsilon, delta=0.0 if math.isinf(epsilon) else delta)
 
 

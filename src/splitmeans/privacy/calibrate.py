@@ -7,6 +7,9 @@ from splitmeans.privacy.events import Event
 from splitmeans.privacy.pld import COARSE, FINE, delta_for
 from splitmeans.study import Budget
 
+# Below this delta the rounding of floating point would no longer be negligible.
+MIN_DELTA = 1e-10
+
 _SEARCH_STEPS = 14
 # How far the search steps back, relative, when the fine calculation finds the coarse one too bold.
 _BACK_OFF = 0.002
@@ -22,6 +25,10 @@ def calibrate(events_at: Callable[[float], tuple[Event, ...]], budget: Budget) -
     The search uses a coarse discretisation. Its result is checked with the fine one on the final
     parameters, which are often whole numbers, and moved towards privacy until it fits.
     """
+    if budget.delta < MIN_DELTA:
+        raise PrivacyError(
+            f"delta must be >= {MIN_DELTA:g} for exact accounting, got {budget.delta:g}"
+        )
     # A large epsilon does not need the same steps to be met as closely.
     unit = max(1.0, budget.epsilon)
     coarse, fine = COARSE * unit, FINE * unit

@@ -6,6 +6,7 @@ adding or removing one user with all columns at all parties, unless they say oth
 is hashable, so that composed results can be cached.
 """
 
+import hashlib
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
@@ -127,6 +128,10 @@ class ShiftEvent:
     def __post_init__(self) -> None:
         if len(self.weights) < 2 or min(self.weights) < 1:
             raise ParameterError("weights must be two or more whole numbers >= 1")
+
+    def __repr__(self) -> str:
+        digest = hashlib.sha256(repr(self.weights).encode()).hexdigest()
+        return f"ShiftEvent(<{len(self.weights)} weights, sha256 {digest[:16]}>)"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,8 +37,9 @@ from splitmeans.privacy.rows import compose_rows, connect_dots, curve, hockey_st
 COARSE = 2e-3
 FINE = 1e-4
 
-# A sketch row's grid: this many steps to its typical loss.
+# A sketch row's grid: this many steps to its typical loss, at most so many to its largest.
 _ROW_STEPS = 16
+_LARGEST_STEPS = 256
 
 # Added to every delta: rounding in sums of up to 10^5 terms stays far below it.
 NUMERICAL_MARGIN = 1e-12
@@ -69,14 +70,17 @@ def epsilon_for(events: Iterable[Event], delta: float, *, interval: float = FINE
         return 0.0
     composed = _composed(_grouped(parts), interval)
     slack = _slack(parts)
-    # The slack depends on epsilon, so a first epsilon is found without it and then corrected.
-    left = delta - NUMERICAL_MARGIN
-    for _ in range(3):
+    # The slack grows with epsilon, so epsilon is raised until both fit into delta.
+    epsilon = 0.0
+    for _ in range(50):
+        left = delta - NUMERICAL_MARGIN - (1 + math.exp(epsilon)) * slack
         if left <= 0:
             return math.inf
-        epsilon = float(composed.get_epsilon_for_delta(left))
-        left = delta - NUMERICAL_MARGIN - (1 + math.exp(epsilon)) * slack
-    return float(composed.get_epsilon_for_delta(left)) if left > 0 else math.inf
+        enough = float(composed.get_epsilon_for_delta(left))
+        if enough <= epsilon:
+            return epsilon
+        epsilon = enough + 1e-9
+    return math.inf
 
 
 def flatten(events: Iterable[Event]) -> Iterable[Event]:
@@ -183,7 +187,8 @@ def _sketch_rows(event: CellSketchEvent, rows: int, interval: float) -> Any:
 def _rows_one_direction(upper: FloatArray, lower: FloatArray, rows: int, interval: float) -> Any:
     loss = np.log(upper) - np.log(lower)
     typical = math.sqrt(float(upper @ loss**2))
-    own = min(interval, typical / _ROW_STEPS)
+    # Where large losses are rare, the largest one decides: a finer grid would only grow.
+    own = min(interval, max(typical / _ROW_STEPS, float(np.abs(loss).max()) / _LARGEST_STEPS))
     start, steps = _steps(loss, own)
     row = connect_dots(start, hockey_stick(upper, lower, steps * own), width=own)
     composed = compose_rows(row, rows)

@@ -13,7 +13,8 @@ from typing import Any
 from splitmeans.plan import Plan
 from splitmeans.privacy.accountant import Cost, total_cost
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.views import fellow_party_cost
+from splitmeans.privacy.pld import FINE
+from splitmeans.privacy.views import fellow_party_cost, replaced
 from splitmeans.releases import Release, releases_of
 
 # What the guarantee of each membership method rests on, and where it stops.
@@ -86,7 +87,17 @@ class PrivacyReport:
 
     def _cost(self, events: Any) -> Cost:
         study = self.plan.study
-        return total_cost(events, delta=study.budget.delta, accounting=study.accounting)
+        return total_cost(
+            events,
+            delta=study.budget.delta,
+            accounting=study.accounting,
+            interval=self._interval,
+        )
+
+    @property
+    def _interval(self) -> float:
+        """The step of privacy loss that the plan was calibrated with."""
+        return FINE * max(1.0, self.plan.study.budget.epsilon)
 
     @functools.cached_property
     def views(self) -> tuple[View, ...]:
@@ -94,8 +105,14 @@ class PrivacyReport:
         # Shared keys are not covered by the published bound, presence not by local reports.
         unproved = self.plan.study.membership in ("sketch-paper", "ldp")
         proved = None if unproved else self.total
-        added = fellow_party_cost(self.plan, Relation.ADD_OR_REMOVE)
-        changed = fellow_party_cost(self.plan, Relation.REPLACE)
+        towards_server: tuple[tuple[str, Cost | None], ...] = (("a user added or removed", proved),)
+        if self.plan.study.membership == "ldp":
+            events = tuple(replaced(event) for event in self.plan.events)
+            towards_server += (("a user's values replaced", self._cost(events)),)
+        added, changed = (
+            fellow_party_cost(self.plan, relation, interval=self._interval)
+            for relation in (Relation.ADD_OR_REMOVE, Relation.REPLACE)
+        )
         collusion = self.plan.study.decoy.collusion_epsilon
         collusion = collusion if self.plan.study.membership == "decoy" else None
         coalition = None if collusion is None else Cost(epsilon=collusion, delta=0.0)
@@ -103,12 +120,12 @@ class PrivacyReport:
             View(
                 who="server, also one that breaks the rules",
                 sees="all releases, the number and size of messages; no run key, id or row",
-                bounds=(("a user added or removed", proved),),
+                bounds=towards_server,
             ),
             View(
                 who="outsider",
                 sees="the published result, which is computed from the releases alone",
-                bounds=(("a user added or removed", proved),),
+                bounds=towards_server,
             ),
             View(
                 who="another party, if the server follows the rules",

@@ -17,12 +17,13 @@ from splitmeans.privacy.events import (
     LaplaceEvent,
     NonPrivateEvent,
     PureEvent,
+    RandomisedResponseEvent,
     Relation,
 )
-from splitmeans.privacy.pld import epsilon_for
+from splitmeans.privacy.pld import FINE, epsilon_for
 
 
-def fellow_party_cost(plan: Plan, relation: Relation) -> Cost | None:
+def fellow_party_cost(plan: Plan, relation: Relation, *, interval: float = FINE) -> Cost | None:
     """Return the worst cost towards any one party, None where no guarantee is claimed.
 
     ADD_OR_REMOVE is about the user's columns at all other parties, REPLACE about their values.
@@ -31,7 +32,7 @@ def fellow_party_cost(plan: Plan, relation: Relation) -> Cost | None:
         return None
     delta = plan.study.budget.delta
     costs = [
-        epsilon_for(_events(plan, plan.membership, observer, relation), delta)
+        epsilon_for(_events(plan, plan.membership, observer, relation), delta, interval=interval)
         for observer in range(len(plan.study.parties))
     ]
     return Cost(epsilon=max(costs), delta=delta)
@@ -58,13 +59,17 @@ def replaced(event: Event) -> Event:
     """
     match event:
         case GaussianEvent(noise_multiplier=multiplier, slack=slack):
-            return GaussianEvent(noise_multiplier=multiplier / 2, slack=slack)
+            # Twice as many coordinates move.
+            return GaussianEvent(noise_multiplier=multiplier / 2, slack=min(2 * slack, 0.5))
         case LaplaceEvent(single_count=True):
             return ComposedEvent(parts=(event, event))
         case LaplaceEvent(noise_multiplier=multiplier):
             return LaplaceEvent(noise_multiplier=multiplier / 2)
         case PureEvent(epsilon=epsilon):
             return PureEvent(epsilon=2 * epsilon)
+        case RandomisedResponseEvent():
+            # A randomised report is about a value, so replacing is what its epsilon is for.
+            return event
         case ComposedEvent(parts=parts):
             return ComposedEvent(parts=tuple(replaced(part) for part in parts))
     return NonPrivateEvent(reason=f"no replacement bound for {type(event).__name__}")

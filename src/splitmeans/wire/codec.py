@@ -111,6 +111,8 @@ def _read_field(value: Any, hint: Any, body: memoryview, *, where: str) -> tuple
         return nested, rest
     if isinstance(value, bool) or not isinstance(value, options):
         raise ProtocolError(f"{where} has a value of the wrong type")
+    if isinstance(value, int) and abs(value) >= 2**62:
+        raise ProtocolError(f"{where} is not a number that any run can have")
     return value, body
 
 

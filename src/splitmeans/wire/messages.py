@@ -108,8 +108,14 @@ class KeyContribution(_Quiet):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class UserSetDigest(_Quiet):
-    """A keyed digest of a party's user ids; equal digests mean equal user sets."""
+    """What parties compare before anything is released.
 
+    Attributes:
+        confirmation: Keyed digest of the study; equal ones mean equal run keys.
+        digest: Keyed digest of the party's user ids; equal ones mean equal user sets.
+    """
+
+    confirmation: bytes
     digest: bytes
 
 
