@@ -372,3 +372,11 @@ def test_every_local_method_has_a_replacement_bound(local):
 def test_an_event_without_a_replacement_bound_counts_as_unprotected():
     event = CellSketchEvent(repetitions=16, gamma=1.0, phantoms=4, floor=1)
     assert isinstance(replaced(event), NonPrivateEvent)
+
+
+def test_a_study_has_its_statement_before_any_data_is_touched():
+    plan = plan_of("decoy", "tight")
+    report = PrivacyReport.for_study(plan.study)
+    assert report.plan == plan
+    assert report.secure_noise
+    assert report.epsilon <= plan.study.budget.epsilon

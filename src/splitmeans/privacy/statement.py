@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from splitmeans.plan import Plan
+from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.accountant import Cost, total_cost
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.pld import FINE
 from splitmeans.privacy.views import fellow_party_cost, replaced
 from splitmeans.releases import Release, releases_of
+from splitmeans.study import Study
 
 # What the guarantee of each membership method rests on, and where it stops.
 _CAVEATS = {
@@ -60,6 +61,11 @@ class PrivacyReport:
 
     plan: Plan
     secure_noise: bool
+
+    @classmethod
+    def for_study(cls, study: Study) -> "PrivacyReport":
+        """Return the report of a study before any data is touched."""
+        return cls(plan=make_plan(study), secure_noise=True)
 
     @property
     def releases(self) -> Sequence[Release]:
