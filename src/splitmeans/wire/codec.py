@@ -64,9 +64,8 @@ def _describe(message: Any, arrays: list[npt.NDArray[Any]]) -> dict[str, Any]:
     if _TYPES.get(kind) is not type(message):
         raise ProtocolError(f"{kind} is not a message type")
     fields: dict[str, Any] = {}
-    for name, hint in _fields(_TYPES[kind]).items():
+    for name, (_, dtype) in _fields(_TYPES[kind]).items():
         value = getattr(message, name)
-        dtype = _array_dtype(hint)
         if dtype is not None:
             array = np.ascontiguousarray(value, dtype=dtype)
             arrays.append(array)
@@ -86,21 +85,21 @@ def _rebuild(header: Any, body: memoryview) -> tuple[Any, memoryview]:
     kind = _TYPES.get(header["type"]) if isinstance(header["type"], str) else None
     if kind is None:
         raise ProtocolError("message type is unknown; is the sender a newer version?")
-    hints = _fields(kind)
+    declared = _fields(kind)
     fields = header["fields"]
-    if not isinstance(fields, dict) or set(fields) != set(hints):
-        raise ProtocolError(f"{kind.__name__} must have exactly the fields {', '.join(hints)}")
+    if not isinstance(fields, dict) or set(fields) != set(declared):
+        raise ProtocolError(f"{kind.__name__} must have exactly the fields {', '.join(declared)}")
     values: dict[str, Any] = {}
-    for name, hint in hints.items():
+    for name, (hint, dtype) in declared.items():
         where = f"{kind.__name__}.{name}"
-        values[name], body = _read_field(fields[name], hint, body, where=where)
+        if dtype is not None:
+            values[name], body = _read_array(fields[name], dtype, body, where=where)
+        else:
+            values[name], body = _read_field(fields[name], hint, body, where=where)
     return kind(**values), body
 
 
 def _read_field(value: Any, hint: Any, body: memoryview, *, where: str) -> tuple[Any, memoryview]:
-    dtype = _array_dtype(hint)
-    if dtype is not None:
-        return _read_array(value, dtype, body, where=where)
     if hint is bytes:
         return _read_hex(value, where=where), body
     options = typing.get_args(hint) or (hint,)
@@ -137,15 +136,10 @@ def _read_hex(value: Any, *, where: str) -> bytes:
 
 
 @functools.cache
-def _fields(kind: type) -> dict[str, Any]:
+def _fields(kind: type) -> dict[str, tuple[Any, np.dtype[Any] | None]]:
+    """Return for each field its annotation and, for an array, its element type."""
     hints = typing.get_type_hints(kind)
-    return {item.name: hints[item.name] for item in dataclasses.fields(kind)}
-
-
-def _array_dtype(hint: Any) -> np.dtype[Any] | None:
-    """Return the element type of an array annotation, None for any other annotation."""
-    if typing.get_origin(hint) is not np.ndarray:
-        return None
-    element = typing.get_args(typing.get_args(hint)[1])[0]
-    dtype: np.dtype[Any] = np.dtype(element).newbyteorder("<")
-    return dtype
+    return {
+        item.name: (hints[item.name], item.metadata.get("dtype"))
+        for item in dataclasses.fields(kind)
+    }

@@ -4,8 +4,8 @@ Nothing here computes. A message's `repr` shows its kind and sizes only: content
 their way between parties some are secret.
 """
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,11 @@ class _Quiet:
         return f"<{type(self).__name__} {' '.join(shapes)}".rstrip() + ">"
 
 
+def _array(dtype: str) -> Any:
+    """An array field; its element type and byte order are part of the wire format."""
+    return field(metadata={"dtype": np.dtype(dtype)})
+
+
 # ---- membership messages: what a party tells the server about which user is in which cluster ----
 
 
@@ -32,7 +37,7 @@ class _Quiet:
 class SketchMessage(_Quiet):
     """Registers of the partition sketch, shape (M, k')."""
 
-    registers: RegisterArray
+    registers: RegisterArray = _array("<u2")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -42,7 +47,7 @@ class CellSketchMessage(_Quiet):
     Shape (groups x M, k'); the blocks are in the order of the plan's groups.
     """
 
-    registers: RegisterArray
+    registers: RegisterArray = _array("<u2")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -57,16 +62,16 @@ class DecoyMessage(_Quiet):
             beginning a new byte.
     """
 
-    lengths: IntArray
-    tags: WordArray
-    labels: npt.NDArray[np.uint8]
+    lengths: IntArray = _array("<i8")
+    tags: WordArray = _array("<u8")
+    labels: npt.NDArray[np.uint8] = _array("|u1")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class HistogramMessage(_Quiet):
     """Noisy cluster sizes, shape (k',)."""
 
-    noisy_counts: IntArray
+    noisy_counts: IntArray = _array("<i8")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -76,15 +81,15 @@ class RandomisedLabelsMessage(_Quiet):
     `seeds` (n,) is the public hash seed of each user for local hashing, empty for direct response.
     """
 
-    reports: npt.NDArray[np.uint8]
-    seeds: npt.NDArray[np.uint32]
+    reports: npt.NDArray[np.uint8] = _array("|u1")
+    seeds: npt.NDArray[np.uint32] = _array("<u4")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class PlainLabelsMessage(_Quiet):
     """Every user's true cluster, in the secret user order, shape (n,). Not private."""
 
-    labels: npt.NDArray[np.uint8]
+    labels: npt.NDArray[np.uint8] = _array("|u1")
 
 
 MembershipMessage: TypeAlias = (
@@ -140,7 +145,7 @@ class CountRelease(_Quiet):
 class PartyRelease(_Quiet):
     """The one message that a party's columns cost: local centres (k', d) and memberships."""
 
-    centres: IntArray
+    centres: IntArray = _array("<i8")
     membership: MembershipMessage
 
 
@@ -163,7 +168,7 @@ class RunPlan(_Quiet):
             different ones.
     """
 
-    n_local_clusters: IntArray
+    n_local_clusters: IntArray = _array("<i8")
     noisy_count: int | None
     fingerprint: str
 
@@ -172,9 +177,9 @@ class RunPlan(_Quiet):
 class PublishedResult(_Quiet):
     """The weighted grid (cells, all features) in grid integers, its weights, and the centres."""
 
-    nodes: IntArray
-    weights: npt.NDArray[np.float64]
-    centres: npt.NDArray[np.float64]
+    nodes: IntArray = _array("<i8")
+    weights: npt.NDArray[np.float64] = _array("<f8")
+    centres: npt.NDArray[np.float64] = _array("<f8")
 
 
 Message: TypeAlias = (
