@@ -49,3 +49,12 @@ def test_readme_code_runs(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         assert "Privacy of study" in done.stdout
+
+
+def test_readme_study_is_a_study() -> None:
+    from splitmeans import PrivacyReport, Study
+
+    (text,) = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    study = Study.from_toml(text)
+    assert study.party("bank").id_column == "customer"
+    assert PrivacyReport.for_study(study).epsilon <= 1

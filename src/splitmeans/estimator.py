@@ -5,7 +5,7 @@ own side; see `splitmeans.protocol`.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -102,8 +102,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             ids: One list of user ids per party; without it row i is the same user everywhere.
         """
         blocks = _check_blocks(X)
-        study = self._study(blocks)
-        return self.fit_study(study, blocks, ids=ids)
+        return self._fit(self._study(blocks), blocks, ids=ids)
 
     def fit_study(
         self,
@@ -112,11 +111,24 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         *,
         ids: Sequence[Any] | None = None,
     ) -> Self:
-        """Run the protocol of a given study, which then replaces the constructor's parameters."""
+        """Run the protocol of a given study, which then replaces the constructor's parameters.
+
+        Args:
+            study: The study.
+            X: One table per party, in the study's order; tables with column names must have the
+                party's id column, unless `ids` are given.
+            ids: One list of user ids per party.
+        """
+        blocks = _check_blocks(X)
+        if ids is None:
+            _check_id_columns(study, blocks)
+        return self._fit(study, blocks, ids=ids)
+
+    def _fit(self, study: Study, X: Sequence[Any], *, ids: Sequence[Any] | None) -> Self:
         if self.noise is not None and not hasattr(self.noise, "spawn"):
             raise ParameterError("noise must be None or a noise source")
         if study.membership == "sketch-paper":
-            warnings.warn(_PUBLISHED_SKETCH, UserWarning, stacklevel=3)
+            warnings.warn(_PUBLISHED_SKETCH, UserWarning, stacklevel=4)
         tables = _prepare(study, X, ids)
         _check_rows(study, tables, aligned_by_row=ids is None)
         state = check_random_state(self.random_state)
@@ -191,6 +203,27 @@ def _check_blocks(blocks: Any) -> list[Any]:
     return list(blocks)
 
 
+def _check_id_columns(study: Study, blocks: Sequence[Any]) -> None:
+    """Refuse a named table without its id column: row numbers would join the wrong people."""
+    for party, block in zip(study.parties, blocks, strict=False):
+        names = _listed_names(block)
+        if names is not None and party.id_column not in names:
+            raise DataError(
+                f"the table of party {party.name!r} must have the id column {party.id_column!r} "
+                "that the study names; add it, or give ids"
+            )
+
+
+def _listed_names(block: Any) -> list[str] | None:
+    """Return the column names of a table, None for a plain array."""
+    names = getattr(block, "column_names", None)  # Arrow
+    if names is None:
+        names = getattr(block, "columns", None)  # pandas and polars
+    if names is None and isinstance(block, Mapping):
+        names = list(block)
+    return None if names is None else [str(name) for name in names]
+
+
 def _columns(blocks: Sequence[Any], bounds: Any) -> list[tuple[Column, ...]]:
     """Make column specifications from the blocks' column names and the bounds argument."""
     columns = []
@@ -207,11 +240,9 @@ def _columns(blocks: Sequence[Any], bounds: Any) -> list[tuple[Column, ...]]:
 
 
 def _column_names(block: Any, position: int) -> list[str]:
-    names = getattr(block, "column_names", None)  # Arrow
-    if names is None:
-        names = getattr(block, "columns", None)  # pandas and polars
+    names = _listed_names(block)
     if names is not None:
-        return [str(name) for name in names]
+        return names
     try:
         shape = np.shape(block)
     except ValueError as problem:

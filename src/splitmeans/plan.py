@@ -191,7 +191,9 @@ def _check_weights(study: Study) -> None:
     """Refuse column weights with which distances would no longer be exact (`kernels.assign`)."""
     for party in study.parties:
         bounds = bounds_of(features_of(party))
-        if sum((2 * int(bound)) ** 2 for bound in bounds) >= 2**53:
+        # The largest bound stands for all, as it does where rows are checked: whether distances
+        # are exact must never depend on the rows.
+        if len(bounds) * (2 * int(bounds.max())) ** 2 >= 2**53:
             raise ParameterError(
                 f"columns of party {party.name!r} have too large weights for exact distances; "
                 "divide all weights of the study by the same number"

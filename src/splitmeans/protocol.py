@@ -1,7 +1,7 @@
 """The whole protocol on one page, in one process.
 
     0  agree and key   every party sends a contribution to the run key to every other party, then a
-                       digest of its users; the server carries them and learns nothing
+                       confirmation, over a channel that the server cannot read or change
     1  local centres   each party clusters its own columns, privately
     2  memberships     each party encodes which user is in which of its clusters, privately
     3  weights         the server estimates how many users are in each combination of clusters
@@ -31,7 +31,12 @@ from splitmeans.wire.envelope import SERVER, Envelope
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """What a run produced. All of it may be published."""
+    """What a run produced, seen by a simulation that plays all parts.
+
+    Publishable: the synopsis, clustering and weights in `server`, and `privacy`. Private to the
+    server: `server.releases`, from which a party could remove the decoys, and `traffic`, whose
+    sizes grow with the number of users.
+    """
 
     server: server_node.Done
     privacy: PrivacyReport

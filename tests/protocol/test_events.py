@@ -34,7 +34,7 @@ from splitmeans.wire.envelope import SERVER, Envelope
 pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 
 # Party to party: random, or a keyed digest; the server carries them and has no key.
-BETWEEN_PARTIES = {messages.KeyContribution, messages.UserSetDigest}
+BETWEEN_PARTIES = {messages.KeyContribution, messages.Confirmation}
 # Server to party: nothing of a party's data but what was released before.
 FROM_SERVER = {messages.CountRequest, messages.RunPlan, messages.PublishedResult}
 # Party to server, the same whatever the data is.

@@ -15,6 +15,7 @@ from splitmeans import protocol
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.features import GRID_UNITS
 from splitmeans.party import node as party_node
+from splitmeans.party.release import confirmation
 from splitmeans.party.table import PartyTable, prepare_table
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
@@ -23,6 +24,7 @@ from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import SERVER, Envelope
 from splitmeans.wire.messages import (
+    Confirmation,
     CountRelease,
     CountRequest,
     HistogramMessage,
@@ -31,7 +33,6 @@ from splitmeans.wire.messages import (
     PublishedResult,
     Ready,
     RunPlan,
-    UserSetDigest,
 )
 
 N_USERS = 600
@@ -210,7 +211,7 @@ def test_traffic_adds_up_what_was_sent():
     counts = {kind.__name__: kinds.count(kind) for kind in set(kinds)}
     assert counts == {
         "KeyContribution": 6,  # every party to every other
-        "UserSetDigest": 6,
+        "Confirmation": 6,
         "Ready": 3,
         "CountRequest": 1,
         "CountRelease": 1,
@@ -382,7 +383,7 @@ def test_different_users_end_the_run_before_anything_is_released(membership, n_p
     assert "keep the ids that all parties have, written the same way, and run again" in text
     assert f"membership={membership!r}" in text
     assert "customer" not in text
-    assert {type(message) for message in sent} == {KeyContribution, UserSetDigest}
+    assert {type(message) for message in sent} == {KeyContribution, Confirmation}
 
 
 def test_partial_user_sets_may_differ():
@@ -460,20 +461,39 @@ def test_a_second_digest_is_refused_early_and_late():
     study = make_study("decoy", "partial", "tight", 3)
     early, _ = joined(study)
     alone, _ = step_party(early, "org1", KeyContribution(secret=bytes(32)))
-    alone, sent = step_party(alone, "org2", KeyContribution(secret=bytes(32)))
+    alone, _ = step_party(alone, "org2", KeyContribution(secret=bytes(32)))
     assert isinstance(alone, party_node.Keyed)
-    # Under the same key every party sends the same confirmation; only the users may differ.
-    confirmation = sent[0].message.confirmation
-    other_users = UserSetDigest(confirmation=confirmation, digest=b"x")
-    early, _ = step_party(early, "org1", other_users)
+    word = confirmation(study, "org1", b"", run_key=alone.run_key)
+    early, _ = step_party(early, "org1", word)
     assert isinstance(early, party_node.Joined)
-    with pytest.raises(ProtocolError, match="party 'org1' sent a second user-set digest"):
-        step_party(early, "org1", other_users)
+    with pytest.raises(ProtocolError, match="party 'org1' sent a second confirmation"):
+        step_party(early, "org1", word)
     keyed, _ = step_party(early, "org1", KeyContribution(secret=bytes(32)))
     keyed, _ = step_party(keyed, "org2", KeyContribution(secret=bytes(32)))
     assert isinstance(keyed, party_node.Keyed)
-    with pytest.raises(ProtocolError, match="party 'org1' sent a second user-set digest"):
-        step_party(keyed, "org1", other_users)
+    with pytest.raises(ProtocolError, match="party 'org1' sent a second confirmation"):
+        step_party(keyed, "org1", word)
+
+
+@pytest.mark.parametrize("user_sets", ["equal", "partial"])
+def test_own_words_sent_back_are_not_taken_for_anothers(user_sets):
+    state, _ = joined(make_study("decoy", user_sets, "tight", 2))
+    state, sent = step_party(state, "org1", KeyContribution(secret=bytes(32)))
+    with pytest.raises(ProtocolError, match="different run keys or studies"):
+        step_party(state, "org1", sent[0].message)
+
+
+def test_confirmations_say_nothing_about_users_where_sets_may_differ():
+    """A fellow party has the key: a digest of the ids would let it test guesses."""
+    study = make_study("decoy", "partial", "tight", 2)
+    words = set()
+    for n in (50, 51):
+        rows = np.zeros((n, len(study.parties[0].columns)))
+        table = prepare_table(study.parties[0], rows, ids=np.arange(n))
+        state, _ = party_node.join(study, table, noise=InsecureSeededNoise(1))
+        _, sent = step_party(state, "org1", KeyContribution(secret=bytes(32)))
+        words.add((sent[0].message.key_check, sent[0].message.user_check))
+    assert len(words) == 1
 
 
 def test_another_run_key_is_noticed_also_with_partial_user_sets():
@@ -481,7 +501,7 @@ def test_another_run_key_is_noticed_also_with_partial_user_sets():
     state, _ = step_party(state, "org1", KeyContribution(secret=bytes(32)))
     state, _ = step_party(state, "org2", KeyContribution(secret=bytes(32)))
     with pytest.raises(ProtocolError, match="different run keys or studies"):
-        step_party(state, "org1", UserSetDigest(confirmation=b"y", digest=b"x"))
+        step_party(state, "org1", Confirmation(key_check=b"y", user_check=b"x"))
 
 
 @pytest.mark.parametrize(
@@ -490,7 +510,7 @@ def test_another_run_key_is_noticed_also_with_partial_user_sets():
         ("org0", KeyContribution(secret=bytes(32))),  # itself
         (SERVER, KeyContribution(secret=bytes(32))),
         ("stranger", KeyContribution(secret=bytes(32))),
-        (SERVER, UserSetDigest(confirmation=b"y", digest=b"x")),
+        (SERVER, Confirmation(key_check=b"y", user_check=b"x")),
         ("org1", CountRequest()),
         ("org1", proposal_of(DECOY)),
     ],

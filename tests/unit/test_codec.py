@@ -12,7 +12,7 @@ from splitmeans.wire.codec import MAGIC, decode, encode
 
 EXAMPLES = [
     m.KeyContribution(secret=bytes(range(32))),
-    m.UserSetDigest(confirmation=b"\x02" * 32, digest=b"\x01" * 32),
+    m.Confirmation(key_check=b"\x02" * 32, user_check=b"\x01" * 32),
     m.Ready(study_hash="ab" * 32),
     m.CountRequest(),
     m.CountRelease(noisy_count=-3),

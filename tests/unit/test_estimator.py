@@ -590,3 +590,19 @@ def test_options_reach_the_study():
     model = decoy(decoy=DecoyOptions(collusion_epsilon=6.0), grid="joint").fit(list(blocks()))
     assert model.study_.decoy.collusion_epsilon == 6.0
     assert model.result_.plan.grid_method == "joint"
+
+
+def test_a_named_table_without_its_id_column_is_refused_in_a_study():
+    """Row numbers would join the wrong people without a word."""
+    columns = (Column(name="x", low=0, high=1),)
+    study = Study(
+        name="joined",
+        parties=(PartySpec(name="a", columns=columns), PartySpec(name="b", columns=columns)),
+        n_clusters=2,
+        budget=Budget(epsilon=1, delta=1e-5),
+    )
+    named = {"x": np.linspace(0, 1, 50)}
+    with_ids = named | {"id": np.arange(50)}
+    with pytest.raises(DataError, match="party 'b' must have the id column 'id'"):
+        seeded().fit_study(study, [with_ids, named])
+    assert seeded().fit_study(study, [with_ids, with_ids]).cluster_centers_.shape == (2, 2)

@@ -9,7 +9,8 @@ import pytest
 
 from splitmeans.errors import ParameterError
 from splitmeans.local.gaussian_tree import GaussianTree
-from splitmeans.local.lsh_tree import Leaf, LshTree, grow, min_points, sim_hash
+from splitmeans.local.lsh_tree import Leaf, LshTree, _count_errors, grow, min_points, sim_hash
+from splitmeans.local.mechanism import COUNT_UNITS
 from splitmeans.privacy.events import GaussianEvent, LaplaceEvent
 
 UNIT = 2**20
@@ -281,3 +282,17 @@ def test_gaussian_tree_draws_counts_first_and_sums_last():
     assert all(call[:2] == ("gaussian", tree.count_scale) for call in counts)
     assert sums[:2] == ("gaussian", tree.sum_scale)
     assert centres.shape == (2, 2)
+
+
+def test_rounded_count_noise_moves_with_the_count():
+    """count + error must be a function of count + noise, or rounding is not post-processing."""
+
+    class Halves:
+        secure = False
+
+        def gaussian(self, scale: float, size: int) -> np.ndarray:
+            return np.array([COUNT_UNITS // 2, -COUNT_UNITS // 2, COUNT_UNITS // 2 - 1, 0])
+
+    errors = _count_errors("gaussian", 1.0, 4, noise=Halves())
+    # 0 + half and 1 - half are the same noisy count, so they must be released alike.
+    assert errors.tolist() == [1, 0, 0, 0]

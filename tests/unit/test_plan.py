@@ -512,3 +512,20 @@ def test_what_is_not_private_has_no_finite_cost():
 def test_the_study_itself_refuses_what_a_plan_could_not_keep():
     with pytest.raises(StudyError, match="needs accounting='tight'"):
         make_study(accounting="paper")
+
+
+def test_weights_that_could_make_exactness_depend_on_a_row_are_refused():
+    """The check takes the widest column for all, as the kernels do with the rows themselves."""
+    wide = [Column(name="wide", low=0, high=1, weight=20)]
+    narrow = [Column(name=f"c{number}", low=0, high=1) for number in range(6)]
+    study = make_study()
+    parties = (PartySpec(name="first", columns=(*wide, *narrow)), *study.parties[1:])
+    with pytest.raises(ParameterError, match="party 'first' have too large weights"):
+        make_plan(dataclasses.replace(study, parties=parties))
+
+
+@pytest.mark.parametrize("epsilon", [0.009, 12.1, 100])
+def test_an_epsilon_that_exact_accounting_cannot_serve_is_refused_by_name(epsilon):
+    study = make_study(budget=Budget(epsilon=epsilon, delta=1e-5))
+    with pytest.raises(PrivacyError, match=r"epsilon must be between 0\.01 and 12"):
+        make_plan(study)

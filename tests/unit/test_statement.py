@@ -106,7 +106,7 @@ def test_the_mapping_is_json_and_says_the_same(membership, accounting):
     assert {"party", "what", "message", "event", "alone"} == set(mapping["releases"][0])
     assert [view["who"] for view in mapping["views"]] == [view.who for view in report.views]
     assert mapping["caveats"] == list(report.caveats)
-    assert len(mapping["assumptions"]) == 4
+    assert len(mapping["assumptions"]) == 6
 
 
 @pytest.mark.parametrize(("membership", "accounting"), METHODS)
@@ -158,22 +158,35 @@ def test_decoy_has_bounds_for_everyone_but_a_coalition():
     views = bounds(report)
     assert views["server"] == {ADDED: report.total}
     assert views["outsider"] == {ADDED: report.total}
-    fellow = views["another party"]
+    # Parties with equal user sets know who is in them: only values are left to protect.
+    (changed,) = views["another party"].values()
+    assert changed is not None
+    assert report.epsilon < changed.epsilon
+    assert list(views["server and a party together"].values()) == [None]
+    assert "a user's values elsewhere replaced; not presence: no guarantee" in report.statement()
+    assert report.caveats == ()
+
+
+def test_presence_is_protected_from_a_fellow_party_where_user_sets_differ():
+    report = report_of("decoy", user_sets="partial")
+    fellow = bounds(report)["another party"]
     added = fellow["a user's columns elsewhere added or removed"]
     changed = fellow["a user's values elsewhere replaced"]
     assert added is not None
     assert changed is not None
     assert 0 < added.epsilon < report.epsilon < changed.epsilon
-    assert list(views["server and a party together"].values()) == [None]
-    assert "a user's cluster at another party: no guarantee" in report.statement()
-    assert report.caveats == ()
 
 
 def test_collusion_epsilon_bounds_the_coalition():
     report = report_of("decoy", decoy=DecoyOptions(collusion_epsilon=2.5))
-    coalition = bounds(report)["server and a party together"]
-    assert coalition == {"a user's cluster at another party": Cost(epsilon=2.5, delta=0.0)}
-    assert "a user's cluster at another party: epsilon 2.5" in report.statement()
+    (coalition,) = bounds(report)["server and a party together"].values()
+    assert coalition is not None
+    # The randomiser on the label, and the other party's centres under replacement on top.
+    assert 2.5 < coalition.epsilon < 2.5 + 2 * report.epsilon
+    three = report_of("decoy", n_parties=3, decoy=DecoyOptions(collusion_epsilon=2.5))
+    (wider,) = bounds(three)["server and a party together"].values()
+    assert wider is not None
+    assert wider.epsilon > 2 * 2.5 * 0.9
     # Other methods have no such layer, whatever the study says.
     other = report_of("sketch", decoy=DecoyOptions(collusion_epsilon=2.5))
     assert list(bounds(other)["server and a party together"].values()) == [None]
@@ -256,7 +269,7 @@ class OneGaussian:
 
 def designed_plan(*, n_parties: int = 2, multiplier: float = 5.3, sigma: float = 7.6) -> Plan:
     """The plan of PRIVACY.md section 5: total (1, 5e-5)."""
-    plan = plan_of("decoy", n_parties=n_parties)
+    plan = plan_of("decoy", n_parties=n_parties, user_sets="partial")
     study = dataclasses.replace(plan.study, budget=Budget(epsilon=1, delta=5e-5))
     law = DecoyLaw(sigma=sigma, truncation=36, server_sigma=sigma)
     return dataclasses.replace(
@@ -289,10 +302,9 @@ def test_the_view_is_the_other_parties_centres_and_two_cells():
 
 
 def test_in_pairs_of_three_parties_the_observer_sees_one_pair_from_outside():
-    plan = designed_plan(n_parties=3)
+    plan = dataclasses.replace(designed_plan(n_parties=3), groups=((0, 1), (0, 2), (1, 2)))
     law = plan.membership
     assert isinstance(law, DecoyLaw)
-    assert plan.groups == ((0, 1), (0, 2), (1, 2))
     added = _events(plan, law, 0, Relation.ADD_OR_REMOVE)
     # Two cells move in each of the observer's two pairs, one in the pair of the others.
     assert [type(event) for event in added] == [GaussianEvent] * 2 + [CountGaussianEvent] * 5

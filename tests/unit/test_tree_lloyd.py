@@ -384,3 +384,12 @@ def test_columns_of_different_weight():
 def test_wrong_parameters_are_refused(change, message):
     with pytest.raises(ParameterError, match=message):
         TreeLloyd(**{"n_clusters": 2, "bounds": (UNIT,), "mu": 1.0} | change)
+
+
+def test_more_columns_than_an_array_has_dimensions():
+    """One-hot categories count as columns, so parties with dozens of them are ordinary."""
+    d = 70
+    rows = np.random.default_rng(3).integers(-UNIT, UNIT, size=(400, d))
+    mechanism = TreeLloyd(n_clusters=3, bounds=(UNIT,) * d, mu=2.0)
+    centres = mechanism.release(rows, noise=InsecureSeededNoise(1), rng=np.random.default_rng(2))
+    assert centres.shape == (3, d)

@@ -9,7 +9,7 @@ import typer
 from rich.progress import Progress
 from rich.table import Table
 
-from splitmeans.cli.console import err, out
+from splitmeans.cli.console import check_file, err, out
 
 if TYPE_CHECKING:
     from splitmeans.audit.case import Outcome
@@ -41,6 +41,7 @@ def audit(
 
     Example: splitmeans audit --json audit.json
     """
+    check_file(json_file)
     if gap:
         _write(json_file, _gap())
         return

@@ -11,7 +11,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from splitmeans._version import __version__
-from splitmeans.cli.console import err, out
+from splitmeans.cli.console import check_file, err, out
 from splitmeans.errors import ParameterError
 
 app = typer.Typer(help="Compare methods.", no_args_is_help=True)
@@ -50,6 +50,7 @@ def accuracy(
     from splitmeans.bench.cases import Setting
     from splitmeans.bench.data import DATA_SETS, Recipe
 
+    check_file(json_file)
     names = _listed("methods", methods, tuple(bench.METHODS))
     _listed("data", data, DATA_SETS)
     if not 0 < overlap <= 1:
@@ -104,6 +105,7 @@ def local(
     """
     from splitmeans.bench import local as bench
 
+    check_file(json_file)
     names = _listed("methods", methods or ",".join(bench.METHODS), bench.METHODS)
     scores = []
     with Progress(console=err, transient=True) as progress:
@@ -187,6 +189,7 @@ def accounting(
     """
     from splitmeans.bench.accounting import noise_levels
 
+    check_file(json_file)
     counts = _numbers("parties", parties, int)
     levels = list(noise_levels(epsilon=eps, delta=delta, parties=counts))
     table = Table(title=f"noise at total epsilon {eps:g}, delta {delta:g}")

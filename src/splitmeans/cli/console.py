@@ -1,8 +1,12 @@
 """Where the command line writes: `out` for data, `err` for progress and messages."""
 
+import os
 import sys
+from pathlib import Path
 
 from rich.console import Console
+
+from splitmeans.errors import ParameterError
 
 # A pipe or a file has no width; tables should not be squeezed into 80 columns there. (Both sizes
 # are given, because the width alone is ignored on a dumb terminal.)
@@ -13,3 +17,19 @@ if sys.stdout.isatty():
 else:
     out = Console(highlight=False, width=_WIDE, height=_TALL)
 err = Console(stderr=True, highlight=False)
+
+
+def check_folder(folder: Path) -> None:
+    """Make a folder for results, before the work whose results would be lost without it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ParameterError(f"{folder}: cannot be made ({problem.strerror})") from problem
+
+
+def check_file(path: Path | None) -> None:
+    """Check that a result file can be written, before the work is done."""
+    if path is None:
+        return
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ParameterError(f"{path}: cannot be written; name a file in a folder that exists")

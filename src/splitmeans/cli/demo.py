@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 
 from splitmeans._types import LabelArray
-from splitmeans.cli.console import err, out
+from splitmeans.cli.console import check_folder, err, out
 
 if TYPE_CHECKING:
     from splitmeans.protocol import RunResult
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _STEPS = {
     "KeyContribution": "parties agree on a secret key that the server does not learn",
-    "UserSetDigest": "parties compare a keyed digest of their users",
+    "Confirmation": "parties confirm that they hold the same key and users",
     "CountRelease": "one party releases the noisy number of users",
     "PartyRelease": "each party sends its one private message",
     "PublishedResult": "the server publishes the weighted grid and the centres",
@@ -57,22 +57,22 @@ def demo(
         n_clusters=5,
         budget=Budget(epsilon=epsilon, delta=1e-5),
     )
+    check_folder(output)
     tables = [
         prepare_table(party, table)
         for party, table in zip(made_up.parties, made_up.tables, strict=True)
     ]
-    with Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=err
-    ) as progress:
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), console=err) as progress:
         planning = progress.add_task("work out the noise that the budget asks for", total=1)
         make_plan(study)
         progress.update(planning, completed=1)
-        tasks: dict[str, object] = {}
+        tasks: dict[str, TaskID] = {}
 
         def show(envelope: "Envelope", size: int) -> None:
             step = _STEPS.get(type(envelope.message).__name__)
             if step is not None and step not in tasks:
-                tasks[step] = progress.add_task(step, total=1, completed=1)
+                tasks[step] = progress.add_task(step, total=1)
+                progress.update(tasks[step], completed=1)
 
         result = protocol.run(study, tables, on_message=show)
 
@@ -83,6 +83,10 @@ def demo(
     names = _segment_names(labels, ids, made_up.segments, study.n_clusters)
 
     out.print(_segment_table(result, names))
+    out.print(
+        "in brackets: share of a segment's customers that are of the kind it is named after; this "
+        "and the next line need all data in one place, which only a demo has"
+    )
     out.print(
         f"loss {loss:.3f}; pooling everything without privacy gives {central:.3f} "
         f"(ratio {loss / central:.2f})"

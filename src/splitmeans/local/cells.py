@@ -150,7 +150,7 @@ class CellHistogram:
         places = [
             column.interval_of_bin[bins] for column, bins in zip(columns, raw_bins, strict=True)
         ]
-        raw_cells = np.bincount(np.ravel_multi_index(places, shape), minlength=math.prod(shape))
+        raw_cells = np.bincount(_cell_of(places, shape), minlength=math.prod(shape))
         noisy_cells = gaussian_counts(raw_cells, scale=self.cell_scale, noise=noise)
         return Cells(
             points=_product([column.points for column in columns]),
@@ -189,6 +189,20 @@ def bins_of(raw_rows: IntArray, bounds: tuple[int, ...], *, n_bins: int) -> list
     ]
 
 
+def _cell_of(places: list[IntArray], shape: tuple[int, ...]) -> IntArray:
+    """Return the cell of each row, last column fastest; any number of columns."""
+    cell = np.zeros(len(places[0]), dtype=np.int64)
+    for place, size in zip(places, shape, strict=True):
+        cell = cell * size + place
+    return cell
+
+
 def _product(values: list[FloatArray]) -> FloatArray:
-    """Return all combinations of one value per column, last column fastest, shape (cells, d)."""
-    return np.stack([grid.ravel() for grid in np.meshgrid(*values, indexing="ij")], axis=1)
+    """Return all combinations of one value per column, in `_cell_of` order, shape (cells, d)."""
+    shape = [len(column) for column in values]
+    cells = np.arange(math.prod(shape))
+    columns = []
+    for column, size in zip(reversed(values), reversed(shape), strict=True):
+        columns.append(column[cells % size])
+        cells = cells // size
+    return np.column_stack(columns[::-1])

@@ -254,10 +254,14 @@ def grow(
 
 
 def _count_errors(law: str, scale: float, size: int, *, noise: NoiseSource) -> IntArray:
-    """Draw count noise in whole rows; rounding a noisy count is post-processing."""
+    """Draw count noise in whole rows.
+
+    Rounding down after half a unit gives count + error = round(count + noise) for whole counts, so
+    it is post-processing of the noisy count. (Rounding halves to even would not be.)
+    """
     if law == "laplace":
         return noise.laplace(scale, size)
-    return np.asarray(np.rint(noise.gaussian(scale, size) / COUNT_UNITS), dtype=np.int64)
+    return np.asarray((noise.gaussian(scale, size) + COUNT_UNITS // 2) // COUNT_UNITS)
 
 
 def _children(

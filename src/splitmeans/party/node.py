@@ -1,6 +1,6 @@
 """A party's side of the protocol as a state machine without input or output.
 
-    Joined ──all contributions──> Keyed ──all digests──> Prepared ──plan──> Released ──> Finished
+    Joined ──all contributions──> Keyed ──all confirmed──> Prepared ──plan──> Released ──> Finished
 
 `step` takes a state and an envelope and returns the next state and what to send. A message that
 does not fit the state is refused. Everything that could fail because of the party's data has been
@@ -8,13 +8,18 @@ checked before `join` (R12), so nothing the server sees depends on the data exce
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from splitmeans.errors import ProtocolError
-from splitmeans.party.release import release_count, release_party, user_set_digest
+from splitmeans.party.release import (
+    confirmation,
+    release_count,
+    release_party,
+    user_set_digest,
+)
 from splitmeans.party.table import PartyTable
 from splitmeans.plan import counting_party, make_plan, needs_count
 from splitmeans.privacy.noise import NoiseSource
@@ -22,34 +27,35 @@ from splitmeans.study import Study
 from splitmeans.wire import keys
 from splitmeans.wire.envelope import SERVER, Envelope
 from splitmeans.wire.messages import (
+    Confirmation,
     CountRequest,
     KeyContribution,
     Message,
     PublishedResult,
     Ready,
     RunPlan,
-    UserSetDigest,
 )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Joined:
-    """Waits for the other parties' key contributions; digests may arrive early."""
+    """Waits for the other parties' key contributions; confirmations may arrive early."""
 
     study: Study
     table: PartyTable
     contributions: Mapping[str, bytes]
-    digests: Mapping[str, UserSetDigest]
+    confirmations: Mapping[str, Confirmation]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Keyed:
-    """Holds the run key; waits for the other parties' user-set digests."""
+    """Holds the run key; waits for the other parties' confirmations."""
 
     study: Study
     table: PartyTable
     run_key: bytes
-    digests: Mapping[str, UserSetDigest]
+    users: bytes
+    confirmations: Mapping[str, Confirmation]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -88,7 +94,7 @@ def join(
     """Enter a run: draw a fresh contribution to the run key and send it to every other party."""
     study.party(table.party)
     secret = noise.spawn("contribution").words(keys.CONTRIBUTION_BYTES // 8).tobytes()
-    state = Joined(study=study, table=table, contributions={table.party: secret}, digests={})
+    state = Joined(study=study, table=table, contributions={table.party: secret}, confirmations={})
     return state, _to_others(study, table.party, KeyContribution(secret=secret))
 
 
@@ -100,8 +106,8 @@ def step(
     match state, envelope.message:
         case Joined(), KeyContribution(secret=secret):
             return _take_contribution(state, envelope.sender, secret)
-        case Joined() | Keyed(), UserSetDigest() as digest:
-            return _take_digest(state, envelope.sender, digest)
+        case Joined() | Keyed(), Confirmation() as word:
+            return _take_confirmation(state, envelope.sender, word)
         case Prepared(released_count=None), CountRequest():
             return _answer_count(state, noise=noise)
         case Prepared(), RunPlan() as proposal:
@@ -122,65 +128,52 @@ def _take_contribution(
     contributions = {**state.contributions, sender: secret}
     study, table = state.study, state.table
     if len(contributions) < len(study.parties):
-        waiting = Joined(
-            study=study, table=table, contributions=contributions, digests=state.digests
-        )
-        return waiting, []
+        return replace(state, contributions=contributions), []
     run_key = keys.run_key(contributions, study_hash=study.hash)
-    confirm = keys.subkey(run_key, keys.CONFIRM)
-    digest = UserSetDigest(
-        confirmation=keys.keyed_digest(confirm, study.hash.encode()),
-        digest=user_set_digest(table, run_key=run_key),
-    )
+    users = user_set_digest(study, table, run_key=run_key)
+    own = confirmation(study, table.party, users, run_key=run_key)
     keyed = Keyed(
         study=study,
         table=table,
         run_key=run_key,
-        digests={**state.digests, table.party: digest},
+        users=users,
+        confirmations={**state.confirmations, table.party: own},
     )
-    next_state, ready = _compare_digests(keyed)
-    return next_state, _to_others(study, table.party, digest) + ready
+    next_state, ready = _compare_confirmations(keyed)
+    return next_state, _to_others(study, table.party, own) + ready
 
 
-def _take_digest(
-    state: Joined | Keyed, sender: str, digest: UserSetDigest
+def _take_confirmation(
+    state: Joined | Keyed, sender: str, word: Confirmation
 ) -> tuple[PartyState, list[Envelope]]:
-    if sender in state.digests:
-        raise ProtocolError(f"party {sender!r} sent a second user-set digest")
-    digests = {**state.digests, sender: digest}
+    if sender in state.confirmations:
+        raise ProtocolError(f"party {sender!r} sent a second confirmation")
+    confirmations = {**state.confirmations, sender: word}
     if isinstance(state, Joined):
-        early = Joined(
-            study=state.study,
-            table=state.table,
-            contributions=state.contributions,
-            digests=digests,
-        )
-        return early, []
-    keyed = Keyed(study=state.study, table=state.table, run_key=state.run_key, digests=digests)
-    return _compare_digests(keyed)
+        return replace(state, confirmations=confirmations), []
+    return _compare_confirmations(replace(state, confirmations=confirmations))
 
 
-def _compare_digests(state: Keyed) -> tuple[PartyState, list[Envelope]]:
+def _compare_confirmations(state: Keyed) -> tuple[PartyState, list[Envelope]]:
     """Go on only if all parties hold the same key (R10) and users (R6); nothing is released yet."""
-    own = state.digests[state.table.party]
-    for party, digest in state.digests.items():
-        if digest.confirmation != own.confirmation:
+    study, table = state.study, state.table
+    for party, word in state.confirmations.items():
+        expected = confirmation(study, party, state.users, run_key=state.run_key)
+        if word.key_check != expected.key_check:
             raise ProtocolError(
-                f"parties {state.table.party!r} and {party!r} hold different run keys or studies; "
+                f"parties {table.party!r} and {party!r} hold different run keys or studies; "
                 "someone changed messages on their way"
             )
-        if state.study.user_sets == "equal" and digest.digest != own.digest:
+        if word.user_check != expected.user_check:
             raise ProtocolError(
-                f"parties {state.table.party!r} and {party!r} hold different users; "
-                f"membership={state.study.membership!r} needs the same users at every party: keep "
+                f"parties {table.party!r} and {party!r} hold different users; "
+                f"membership={study.membership!r} needs the same users at every party: keep "
                 "the ids that all parties have, written the same way, and run again"
             )
-    if len(state.digests) < len(state.study.parties):
+    if len(state.confirmations) < len(study.parties):
         return state, []
-    prepared = Prepared(
-        study=state.study, table=state.table, run_key=state.run_key, released_count=None
-    )
-    return prepared, [_to_server(state.table.party, Ready(study_hash=state.study.hash))]
+    prepared = Prepared(study=study, table=table, run_key=state.run_key, released_count=None)
+    return prepared, [_to_server(table.party, Ready(study_hash=study.hash))]
 
 
 def _answer_count(state: Prepared, *, noise: NoiseSource) -> tuple[PartyState, list[Envelope]]:
@@ -228,7 +221,7 @@ def _answer_plan(
 
 def _check_sender(state: PartyState, envelope: Envelope) -> None:
     """A message for parties comes from another party of the study, a server's from the server."""
-    between_parties = isinstance(envelope.message, KeyContribution | UserSetDigest)
+    between_parties = isinstance(envelope.message, KeyContribution | Confirmation)
     others = set(state.study.party_names) - {_name(state)}
     expected = others if between_parties else {SERVER}
     if envelope.sender not in expected:

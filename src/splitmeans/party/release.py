@@ -25,15 +25,36 @@ from splitmeans.membership.sketch.law import PublishedSketch
 from splitmeans.party.table import PartyTable
 from splitmeans.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.study import Study
 from splitmeans.wire import keys
-from splitmeans.wire.messages import CountRelease, MembershipMessage, PartyRelease
+from splitmeans.wire.messages import Confirmation, CountRelease, MembershipMessage, PartyRelease
 
 
-def user_set_digest(table: PartyTable, *, run_key: bytes) -> bytes:
-    """Return a keyed digest of the party's set of users, whatever order its rows are in."""
+def user_set_digest(study: Study, table: PartyTable, *, run_key: bytes) -> bytes:
+    """Return a keyed digest of the party's set of users, whatever order its rows are in.
+
+    Where user sets may differ it is empty: the other parties hold the key, so a digest of the ids
+    would tell them whether a guess at this party's users is right.
+    """
+    if study.user_sets != "equal":
+        return b""
     tags = hash_ids(keys.subkey(run_key, keys.USER_ORDER), table.ids)
     ordered = tags[np.lexsort((tags[:, 1], tags[:, 0]))]
     return keys.keyed_digest(keys.subkey(run_key, keys.USER_SET), ordered.tobytes())
+
+
+def confirmation(study: Study, party: str, users: bytes, *, run_key: bytes) -> Confirmation:
+    """Return what `party` says to the others if it has this key, this study and these users.
+
+    The name is part of it, so that a party's own words sent back to it are not taken for
+    another's.
+    """
+    key = keys.subkey(run_key, keys.CONFIRM)
+    text = f"{study.hash}\n{party}\n".encode()
+    return Confirmation(
+        key_check=keys.keyed_digest(key, b"key\n" + text),
+        user_check=keys.keyed_digest(key, b"users\n" + text + users),
+    )
 
 
 def release_count(plan: Plan, table: PartyTable, *, noise: NoiseSource) -> CountRelease:

@@ -10,6 +10,10 @@ from splitmeans.study import Budget
 # Below this delta the rounding of floating point would no longer be negligible.
 MIN_DELTA = 1e-10
 
+# Below, decoys and phantoms outgrow any message; above, the charge for discrete noise, which grows
+# with e^epsilon, would eat up delta (and nobody's privacy would be protected).
+MIN_EPSILON, MAX_EPSILON = 0.01, 12.0
+
 _SEARCH_STEPS = 14
 # How far the search steps back, relative, when the fine calculation finds the coarse one too bold.
 _BACK_OFF = 0.002
@@ -25,6 +29,11 @@ def calibrate(events_at: Callable[[float], tuple[Event, ...]], budget: Budget) -
     The search uses a coarse discretisation. Its result is checked with the fine one on the final
     parameters, which are often whole numbers, and moved towards privacy until it fits.
     """
+    if not MIN_EPSILON <= budget.epsilon <= MAX_EPSILON:
+        raise PrivacyError(
+            f"epsilon must be between {MIN_EPSILON:g} and {MAX_EPSILON:g} for exact accounting, "
+            f"got {budget.epsilon:g}"
+        )
     if budget.delta < MIN_DELTA:
         raise PrivacyError(
             f"delta must be >= {MIN_DELTA:g} for exact accounting, got {budget.delta:g}"

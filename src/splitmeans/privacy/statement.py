@@ -14,7 +14,7 @@ from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.accountant import Cost, total_cost
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.pld import FINE
-from splitmeans.privacy.views import fellow_party_cost, replaced
+from splitmeans.privacy.views import coalition_cost, fellow_party_cost, replaced
 from splitmeans.releases import Release, releases_of
 from splitmeans.study import Study
 
@@ -40,6 +40,8 @@ _CAVEATS = {
 
 _ASSUMPTIONS = (
     "no party shows the run key or another party's message to the server",
+    "parties exchange key contributions over a channel the server can neither read nor change",
+    "a run key is used once, and a message that was sent is resent as it is, never made anew",
     "SipHash and HKDF with secret keys look random to the server",
     "column bounds, categories and expected_users were not chosen by looking at the data",
     "noise comes from the operating system's secure source",
@@ -101,6 +103,11 @@ class PrivacyReport:
         )
 
     @property
+    def _unproved(self) -> bool:
+        """Shared keys are not covered by the published bound, presence not by local reports."""
+        return self.plan.study.membership in ("sketch-paper", "ldp")
+
+    @property
     def _interval(self) -> float:
         """The step of privacy loss that the plan was calibrated with."""
         return FINE * max(1.0, self.plan.study.budget.epsilon)
@@ -108,9 +115,7 @@ class PrivacyReport:
     @functools.cached_property
     def views(self) -> tuple[View, ...]:
         """Who can learn what."""
-        # Shared keys are not covered by the published bound, presence not by local reports.
-        unproved = self.plan.study.membership in ("sketch-paper", "ldp")
-        proved = None if unproved else self.total
+        proved = None if self._unproved else self.total
         towards_server: tuple[tuple[str, Cost | None], ...] = (("a user added or removed", proved),)
         if self.plan.study.membership == "ldp":
             events = tuple(replaced(event) for event in self.plan.events)
@@ -119,9 +124,12 @@ class PrivacyReport:
             fellow_party_cost(self.plan, relation, interval=self._interval)
             for relation in (Relation.ADD_OR_REMOVE, Relation.REPLACE)
         )
-        collusion = self.plan.study.decoy.collusion_epsilon
-        collusion = collusion if self.plan.study.membership == "decoy" else None
-        coalition = None if collusion is None else Cost(epsilon=collusion, delta=0.0)
+        towards_party: tuple[tuple[str, Cost | None], ...] = (
+            ("a user's values elsewhere replaced", changed),
+        )
+        if self.plan.study.user_sets == "partial":
+            towards_party += (("a user's columns elsewhere added or removed", added),)
+        coalition = coalition_cost(self.plan, interval=self._interval)
         return (
             View(
                 who="server, also one that breaks the rules",
@@ -136,15 +144,12 @@ class PrivacyReport:
             View(
                 who="another party, if the server follows the rules",
                 sees="the published result, and the run key",
-                bounds=(
-                    ("a user's columns elsewhere added or removed", added),
-                    ("a user's values elsewhere replaced", changed),
-                ),
+                bounds=towards_party,
             ),
             View(
                 who="server and a party together",
                 sees="the releases and the run key",
-                bounds=(("a user's cluster at another party", coalition),),
+                bounds=(("a user's values elsewhere replaced; not presence", coalition),),
             ),
         )
 
@@ -167,7 +172,8 @@ class PrivacyReport:
             f"Privacy of study {study.name!r} (hash {study.hash[:16]})",
             f"  unit       {Relation.ADD_OR_REMOVE.value}",
             f"  total      {_cost_text(self.total)} ({study.accounting} accounting, "
-            f"budget epsilon {study.budget.epsilon:g}, delta {study.budget.delta:g})",
+            f"budget epsilon {study.budget.epsilon:g}, delta {study.budget.delta:g})"
+            + ("; NOT A PROVED BOUND, see below" if self._unproved else ""),
             "  releases, with what each would cost alone",
         ]
         width = max(len(release.party) for release in self.releases)

@@ -27,14 +27,38 @@ def fellow_party_cost(plan: Plan, relation: Relation, *, interval: float = FINE)
     """Return the worst cost towards any one party, None where no guarantee is claimed.
 
     ADD_OR_REMOVE is about the user's columns at all other parties, REPLACE about their values.
+    Where user sets are equal, every party knows who is in them: only REPLACE has a meaning.
     """
     if not isinstance(plan.membership, DecoyLaw):
+        return None
+    if relation is Relation.ADD_OR_REMOVE and plan.study.user_sets == "equal":
         return None
     delta = plan.study.budget.delta
     costs = [
         epsilon_for(_events(plan, plan.membership, observer, relation), delta, interval=interval)
         for observer in range(len(plan.study.parties))
     ]
+    return Cost(epsilon=max(costs), delta=delta)
+
+
+def coalition_cost(plan: Plan, *, interval: float = FINE) -> Cost | None:
+    """Return the cost, towards the server and one party together, of a user's values elsewhere.
+
+    They can remove all decoys, so only the randomiser on each label and the noise of the other
+    parties' local releases are left. None without `collusion_epsilon`; presence is never covered.
+    """
+    if all(law is None for law in plan.collusion_laws):
+        return None
+    delta = plan.study.budget.delta
+    costs = []
+    for observer in range(len(plan.study.parties)):
+        others = [party for party in range(len(plan.study.parties)) if party != observer]
+        events: list[Event] = [replaced(plan.local[party].event) for party in others]
+        for party in others:
+            law = plan.collusion_laws[party]
+            if law is not None:
+                events.append(law.event)
+        costs.append(epsilon_for(events, delta, interval=interval))
     return Cost(epsilon=max(costs), delta=delta)
 
 

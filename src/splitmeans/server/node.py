@@ -55,7 +55,11 @@ class Collecting:
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """Holds everything the server learned; all of it may be published."""
+    """Holds everything the server learned.
+
+    `weights`, `synopsis` and `clustering` may be published. `releases` must stay with the server:
+    parties know the run key and could remove decoys and phantoms from them.
+    """
 
     plan: Plan
     releases: Mapping[str, PartyRelease]

@@ -112,16 +112,16 @@ class KeyContribution(_Quiet):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class UserSetDigest(_Quiet):
-    """What parties compare before anything is released.
+class Confirmation(_Quiet):
+    """What parties compare before anything is released; each names its sender.
 
     Attributes:
-        confirmation: Keyed digest of the study; equal ones mean equal run keys.
-        digest: Keyed digest of the party's user ids; equal ones mean equal user sets.
+        key_check: Keyed digest of the study: the sender has the same run key and study.
+        user_check: Keyed digest of the sender's users as well, where user sets are equal.
     """
 
-    confirmation: bytes
-    digest: bytes
+    key_check: bytes
+    user_check: bytes
 
 
 # ---- party to server ----
@@ -184,7 +184,7 @@ class PublishedResult(_Quiet):
 
 Message: TypeAlias = (
     KeyContribution
-    | UserSetDigest
+    | Confirmation
     | Ready
     | CountRelease
     | PartyRelease
