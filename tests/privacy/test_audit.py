@@ -52,7 +52,7 @@ def test_mechanism_stays_under_its_claim(name: str) -> None:
     assert found.case.exact <= found.case.claimed * (1 + 1e-9)
     assert found.bound.epsilon <= found.case.exact
     assert found.reach > found.case.claimed
-    assert found.verdict == "holds"
+    assert found.verdict == "not refuted"
 
 
 @pytest.mark.parametrize("name", [name for name in TWINS if name not in LONG_ONLY])
@@ -157,7 +157,7 @@ def lie(*, claimed: float, sound: bool, exact: float | None = None) -> Case:
 @pytest.mark.parametrize(
     ("case", "verdict"),
     [
-        (lie(claimed=2.2, sound=True), "holds"),
+        (lie(claimed=2.2, sound=True), "not refuted"),
         (lie(claimed=1.5, sound=True), "EXCEEDED"),
         (lie(claimed=3.0, sound=True, exact=3.1), "EXCEEDED"),
         (lie(claimed=1.5, sound=False), "caught"),
@@ -168,7 +168,7 @@ def lie(*, claimed: float, sound: bool, exact: float | None = None) -> Case:
 def test_verdicts(case: Case, verdict: str) -> None:
     found = run_case(case, noise=InsecureSeededNoise(0), confidence=0.999)
     assert found.verdict == verdict
-    assert found.as_expected == (verdict in ("holds", "caught"))
+    assert found.as_expected == (verdict in ("not refuted", "caught"))
 
 
 def test_fixed_event_uses_all_trials() -> None:
@@ -207,7 +207,7 @@ def test_command_prints_and_writes(tmp_path: Path) -> None:
     only = ["--only", "histogram", "--only", "no-phantoms"]
     result = CliRunner().invoke(app, [*only, "--json", str(path)])
     assert result.exit_code == 0
-    assert "holds" in result.stdout
+    assert "not refuted" in result.stdout
     assert "caught" in result.stdout
     record = json.loads(path.read_text())
     assert record["passed"] is True

@@ -97,7 +97,7 @@ class Outcome:
         if self.case.sound and self.reach <= self.case.claimed:
             return "TOO FEW TRIALS"
         if self.case.sound:
-            return "holds" if self.as_expected else "EXCEEDED"
+            return "not refuted" if self.as_expected else "EXCEEDED"
         return "caught" if self.as_expected else "ESCAPED"
 
 

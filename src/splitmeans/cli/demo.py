@@ -118,9 +118,9 @@ def _segment_table(result: "RunResult", names: list[str]) -> Table:
     clustering = result.server.clustering
     order = np.argsort(-clustering.sizes)
     table = Table(title="Segments found (centres in the columns' own units)")
-    table.add_column("column")
+    table.add_column("column", overflow="fold")
     for rank, cluster in enumerate(order):
-        table.add_column(f"{chr(65 + rank)}\n{names[cluster]}", justify="right")
+        table.add_column(f"{chr(65 + rank)}\n{names[cluster]}", justify="right", overflow="fold")
     table.add_row("size (noisy)", *(f"{clustering.sizes[c]:,.0f}" for c in order), end_section=True)
     for column, name in enumerate(result.server.synopsis.feature_names):
         table.add_row(name, *(_number(clustering.centres[c, column]) for c in order))
