@@ -1,7 +1,7 @@
 """Data sets: the paper's synthetic one, and three made-up organisations for the demonstration.
 
 Everything is generated from a seed; no file and no network is needed. `mixed_gaussian` follows the
-paper's evaluation section, with the details that the authors' code fills in (DESIGN.md section 5).
+paper's evaluation section, with the details that the authors' code fills in.
 """
 
 from dataclasses import dataclass

@@ -131,7 +131,8 @@ def test_phantoms_per_cluster_with_shared_keys_exceed_what_is_claimed() -> None:
 
 
 def test_the_published_parameters_fail_for_two_parties() -> None:
-    # PRIVACY.md, section 3: the event "both registers of some row are equal and at least v0".
+    # docs/concepts/published-argument.md: the event
+    # "both registers of some row are equal and at least v0".
     published = PublishedSketch(epsilon=0.245, delta=2.5e-5, gamma=1.0, repetitions=4096)
     without, shared, _ = shared_key_laws(published.phantoms, published.floor)
     size = math.isqrt(without.size)

@@ -81,7 +81,7 @@ def test_row_laws_are_laws(name: str, case: SharedKeys) -> None:
 
 
 def test_coincidence_of_large_registers() -> None:
-    """PRIVACY.md, section 3: its formulas, written out, and its figures."""
+    """docs/concepts/published-argument.md: its formulas, written out, and its figures."""
     case = SharedKeys()
     assert (case.sketch.phantoms, case.sketch.floor) == (3401, 12)
     event = coincidence(case, least=25)
@@ -103,7 +103,7 @@ def test_coincidence_of_large_registers() -> None:
     assert event.with_user == pytest.approx(1 - (1 - there) ** 4096, rel=1e-6)
 
 
-# PRIVACY.md, section 3; a coarse grid gives a little less than the fine one of the command.
+# docs/concepts/published-argument.md; a coarse grid gives a little less than the fine one.
 TABLE = {
     "S=2, gamma 1, empty clusters": (1.82, 4.1e-4),
     "S=2, gamma 0.5, empty clusters": (2.29, 7.2e-4),

@@ -127,7 +127,7 @@ def test_event_and_tables() -> None:
     assert CellSketch(**LAW).shared_phantoms([3, 2]) == 85 * 6
 
 
-# PRIVACY.md, section 4: the phantoms for (0.49, 5e-5), whose mean loss is that of mu = 0.151.
+# docs/concepts/guarantee.md: the phantoms for (0.49, 5e-5), whose mean loss is that of mu = 0.151.
 @pytest.mark.parametrize(("floor", "phantoms"), [(0, 409), (9, 272), (10, 162), (11, 86), (12, 44)])
 def test_phantoms_at_a_known_precision(floor: int, phantoms: int) -> None:
     assert phantoms_for(0.151, repetitions=4096, gamma=1.0, floor=floor) == phantoms

@@ -268,7 +268,7 @@ class OneGaussian:
 
 
 def designed_plan(*, n_parties: int = 2, multiplier: float = 5.3, sigma: float = 7.6) -> Plan:
-    """The plan of PRIVACY.md section 5: total (1, 5e-5)."""
+    """A plan of total (1, 5e-5)."""
     plan = plan_of("decoy", n_parties=n_parties, user_sets="partial")
     study = dataclasses.replace(plan.study, budget=Budget(epsilon=1, delta=5e-5))
     law = DecoyLaw(sigma=sigma, truncation=36, server_sigma=sigma)

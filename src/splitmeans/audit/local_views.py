@@ -190,7 +190,7 @@ class _Tape:
         return self.laplace(scale, size)
 
     def words(self, size: int) -> WordArray:
-        raise NotImplementedError("a tree draws no words")
+        raise AssertionError("a tree draws no words")
 
     def spawn(self, label: str) -> "_Tape":
         return self

@@ -1,4 +1,6 @@
-"""What the published sketch really costs when parties share hash keys (PRIVACY.md, section 3).
+"""What the published sketch really costs when parties share hash keys.
+
+docs/concepts/published-argument.md tells the story; here are its calculations.
 
 The paper adds up what each party's sketch costs alone. But a user puts the same hash value into the
 sketches of all parties, so the registers of the S clusters that the user is in are dependent, and
@@ -187,7 +189,7 @@ def coincidence(case: SharedKeys, *, least: int) -> Coincidence:
 
 
 def table_cases() -> Iterator[tuple[str, SharedKeys]]:
-    """Yield the cases of PRIVACY.md, section 3, with a name for each."""
+    """Yield the cases of docs/concepts/published-argument.md, with a name for each."""
     for gamma in (1.0, 0.5, 0.1, 0.02):
         yield f"S=2, gamma {gamma:g}, empty clusters", SharedKeys(gamma=gamma)
     for gamma in (1.0, 0.1):

@@ -1,6 +1,6 @@
 """Mechanisms that are broken on purpose: an audit that misses one of them is worth nothing.
 
-Each twin claims what the sound mechanism claims (PRIVACY.md, section 9, lists them).
+Each twin claims what the sound mechanism claims (docs/concepts/rules.md lists them).
 """
 
 import functools

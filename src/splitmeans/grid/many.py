@@ -1,4 +1,4 @@
-"""Latent classes: pseudo-points for more cells than memory can hold (DESIGN.md, section 5).
+"""Latent classes: pseudo-points for more cells than memory can hold.
 
 With sixteen parties the grid has more cells than there are users, but there are only 120 pair
 tables. A mixture of a few classes, in which the parties' labels are independent, explains all of

@@ -1,4 +1,4 @@
-"""Pairs with maximum entropy: the whole grid from the tables of all pairs (DESIGN.md, section 5).
+"""Pairs with maximum entropy: the whole grid from the tables of all pairs.
 
 A table of two parties has far fewer cells than the grid, so its noise is small beside its counts.
 Of all grids that agree with every pair table, the one of maximum entropy assumes nothing further;

@@ -1,4 +1,4 @@
-"""Nearest centre of every row, in exact integer arithmetic (PRIVACY.md, R7).
+"""Nearest centre of every row, in exact integer arithmetic (rule R7).
 
 A user's label must depend on that user's row and the released centres alone. Floating-point
 distances break this: blocked matrix products round differently when other rows come and go. Here

@@ -1,4 +1,4 @@
-"""Registers of the phantoms that live in the cells of a group of parties (PRIVACY.md, section 4).
+"""Registers of the phantoms that live in the cells of a group of parties.
 
 In each row a cell has one value, the maximum of its phantoms: one word of the group's keyed stream
 looked up in an integer table. Every party of the group finds the same value for the same cell.

@@ -9,7 +9,7 @@ for tight accounting.
 
 What the tree looks like is decided by noisy counts alone. A user is in one node per level, so
 every level is one noisy histogram of sensitivity 1; children of a branching node are released
-whether or not any row is in them (PRIVACY.md, R14).
+whether or not any row is in them (rule R14).
 """
 
 import math
@@ -195,7 +195,7 @@ def check_hash_range(bounds: tuple[int, ...]) -> None:
 def sim_hash(raw_rows: IntArray, normals: IntArray) -> npt.NDArray[np.bool_]:
     """Return on which side of each hyperplane each row lies, shape (depth, n).
 
-    Integer arithmetic: a row's bits do not depend on the other rows (PRIVACY.md, R7).
+    Integer arithmetic: a row's bits do not depend on the other rows (rule R7).
     """
     bits = np.empty((len(normals), len(raw_rows)), dtype=np.bool_)
     for level, normal in enumerate(normals):

@@ -1,4 +1,4 @@
-"""What every local clustering algorithm offers, and the noise scales they share (PRIVACY.md, R13).
+"""What every local clustering algorithm offers, and the noise scales they share (rule R13).
 
 Sums of rows are integers, one user is one row, and a row's coordinates are clipped to public
 bounds, so sensitivities for adding or removing a user are exact: 1 for a count, `sum(bounds)` in
@@ -28,7 +28,7 @@ USABLE = 1 - 1e-9
 COUNT_DENOMINATOR = 1024
 
 # Discrete Gaussian noise and rounded continuous noise are within 4.2 / sigma^2 of each other in
-# total variation, per coordinate, if sigma is at least this many units (PRIVACY.md, R15).
+# total variation, per coordinate, if sigma is at least this many units (rule R15).
 MIN_GAUSSIAN_SCALE = 2**16
 _DISCRETE_DISTANCE = 4.2
 

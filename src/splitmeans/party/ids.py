@@ -1,4 +1,4 @@
-"""Ids: one canonical form of a user's id, equal at every party (DESIGN.md section 4).
+"""Ids: one canonical form of a user's id, equal at every party.
 
 The canonical form is text in Unicode normal form C, and its bytes are the UTF-8 of that text. A
 whole number is written in decimal, so 42 at one party and "42" at another are the same user. Case

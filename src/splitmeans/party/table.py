@@ -1,6 +1,6 @@
 """A party's table: read, checked, clipped and quantised before the party joins a run.
 
-DESIGN.md section 4; rules R7, R12 and R13 of PRIVACY.md. Every check on data happens here, so no
+Rules R7, R12 and R13. Every check on data happens here, so no
 later step fails in a way that the server could see. A row's grid values depend on that row and the
 study alone: each operation works element by element, and nothing is fitted to the data.
 

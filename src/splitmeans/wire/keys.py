@@ -1,7 +1,7 @@
 """Keys of one run: every party adds a fresh contribution, the server learns nothing.
 
 The run key is HKDF over all contributions, salted with the study's hash; each purpose gets its own
-subkey by label (PRIVACY rule R1), so that no two uses of randomness can ever be the same stream.
+subkey by label (rule R1), so that no two uses of randomness can ever be the same stream.
 """
 
 import hmac

@@ -1,1 +1,1 @@
-"""The sketch with phantoms in every cell: one proof for all parties (PRIVACY.md, section 4)."""
+"""The sketch with phantoms in every cell: one proof for all parties."""

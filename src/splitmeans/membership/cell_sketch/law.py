@@ -1,4 +1,6 @@
-"""Public law of the cell sketch: registers with phantoms in every cell (PRIVACY.md, section 4).
+"""Public law of the cell sketch: registers with phantoms in every cell.
+
+The proof is in docs/concepts/guarantee.md.
 
 A cell is one label of each party of a group. Registers are those of the published sketch; what
 differs is where the phantoms are, and that is what makes one proof cover all parties.

@@ -3,7 +3,7 @@
 Every cell gets D decoys, D on {0..2t}: a discrete Gaussian of scale sigma, truncated to [-t, t] and
 shifted by t. A draw is the look-up of a uniform 64-bit word in an integer table that is built with
 60-digit decimals, so every machine has the same table, accounting is about the law that is really
-drawn (PRIVACY.md, R3), and parties find the same counts from the same key.
+drawn (rule R3), and parties find the same counts from the same key.
 """
 
 import functools

@@ -25,7 +25,7 @@ def encode(
     is in one cluster, so at most one register of each row depends on it. The released registers
     cost `law.event`: (epsilon, delta) by the paper's theorem, for this party's sketch alone and
     while the server does not know the key behind `id_words`. All parties use the same key, and
-    what their sketches cost together is not covered (PRIVACY.md, section 3).
+    what their sketches cost together is not covered (docs/concepts/published-argument.md).
 
     Args:
         law: The public parameters.

@@ -71,7 +71,7 @@ class PublishedSketch:
 
     Guarantee: the paper's theorem on Algorithm 3 states (epsilon, delta) for adding or removing one
     user and for one party's sketch alone. Sketches of several parties share hash keys; their joint
-    cost is not the sum of the parties' costs (PRIVACY.md, section 3).
+    cost is not the sum of the parties' costs (docs/concepts/published-argument.md).
 
     Attributes:
         epsilon: The paper's epsilon_2.
