@@ -12,19 +12,17 @@ from typing import TypeAlias
 
 from splitmeans.errors import ParameterError
 from splitmeans.features import bounds_of, features_of
+from splitmeans.grid.joint import MAX_CELLS
 from splitmeans.local import make_local
 from splitmeans.local.mechanism import LocalClustering
 from splitmeans.local_clusters import default_local_clusters
-from splitmeans.membership.decoy.law import collusion_law
+from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
 from splitmeans.membership.law import MembershipLaw, published_law, tight_law
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.privacy.calibrate import calibrate
 from splitmeans.privacy.events import ComposedEvent, Event, LaplaceEvent, NonPrivateEvent
 from splitmeans.privacy.split import paper_split, tight_split
 from splitmeans.study import Study
-
-# A dense grid beyond this many cells no longer fits comfortably in memory.
-MAX_CELLS = 10_000_000
 
 # Labels travel as single bytes, and one value means "absent".
 MAX_LOCAL_CLUSTERS = 250
@@ -61,8 +59,9 @@ class Plan:
     def fingerprint(self) -> str:
         """Hash of every parameter of every release."""
         parts = (self.study.hash, self.groups, self.grid_method, self.local, self.membership)
-        # Events show the hash of any look-up table, which the parameters alone do not.
-        parameters = repr((*parts, self.n_local_clusters, self.count_scale, self.membership.event))
+        # Decoys are looked up in a table, which the parameters alone do not show (rule R3).
+        table = self.membership.table_hash if isinstance(self.membership, DecoyLaw) else None
+        parameters = repr((*parts, self.n_local_clusters, self.count_scale, table))
         return hashlib.sha256(parameters.encode()).hexdigest()
 
     @property

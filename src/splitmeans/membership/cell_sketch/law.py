@@ -87,8 +87,7 @@ class CellSketch:
     @property
     def largest_register(self) -> int:
         """Largest value that the tables can give a register."""
-        from_users = self.floor + self.registers.value_table.size + 1
-        return max(from_users, self.phantom_table.size + 1)
+        return self.registers.largest(floor=self.floor, phantoms=self.phantoms)
 
     @property
     def event(self) -> CellSketchEvent:

@@ -64,6 +64,11 @@ class RegisterLaw:
         _validate.at_least(0, floor=floor)
         return _count_table(self.gamma, repetitions, floor)
 
+    def largest(self, *, floor: int, phantoms: int) -> int:
+        """Return the largest value that the tables can give a register."""
+        from_users = floor + self.value_table.size + 1
+        return max(from_users, self.maximum_table(phantoms).size + 1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedSketch:
@@ -135,8 +140,7 @@ class PublishedSketch:
     @property
     def largest_register(self) -> int:
         """Largest value that the tables can give a register."""
-        from_users = self.floor + self.registers.value_table.size + 1
-        return max(from_users, self.phantom_table.size + 1)
+        return self.registers.largest(floor=self.floor, phantoms=self.phantoms)
 
     @property
     def event(self) -> PublishedSketchEvent:
