@@ -5,7 +5,11 @@ SplitmeansError
 │   └── StudyError     a study file or object breaks a rule
 ├── DataError          a party's table breaks a rule                    (also a ValueError)
 ├── PrivacyError       a release would cost more than was agreed, or its cost is unknown
-└── ProtocolError      a message is malformed, unexpected, or from the wrong sender
+│   └── BudgetError    a data source's lifetime limit would be passed, or its ledger is not sound
+├── ProtocolError      a message is malformed, unexpected, or from the wrong sender
+│   └── MessageRefused a message's signature, seal, slot or size is wrong; it was not looked at
+├── JournalError       the stored state of a run cannot be used
+└── MailboxError       a mailbox cannot be reached, or refuses
 
 The command line maps `ParameterError` and `DataError` to exit code 2 (the user can mend it) and the
 others to 1. No message ever contains a value from a party's table: row numbers and names only.
@@ -32,5 +36,21 @@ class PrivacyError(SplitmeansError):
     """A release would cost more than was agreed, or its cost cannot be computed."""
 
 
+class BudgetError(PrivacyError):
+    """A data source's lifetime limit would be passed, or the ledger cannot be trusted."""
+
+
 class ProtocolError(SplitmeansError):
     """A message is malformed, unexpected in this state, or from the wrong sender."""
+
+
+class MessageRefused(ProtocolError):
+    """A message is not what its slot promises: signature, seal, size or format is wrong."""
+
+
+class JournalError(SplitmeansError):
+    """The stored state of a run is missing, damaged, or belongs to something else."""
+
+
+class MailboxError(SplitmeansError):
+    """A mailbox cannot be reached, or refuses a request."""

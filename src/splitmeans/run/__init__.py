@@ -1,0 +1,1 @@
+"""Carrying a run between organisations: mailboxes, the relay, and what must survive a crash."""
