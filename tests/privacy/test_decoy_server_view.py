@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from splitmeans.engine.memory import MemoryUsers
 from splitmeans.kernels.siphash import hash_ids, prf_word
 from splitmeans.membership.decoy.encode import encode
 from splitmeans.membership.decoy.estimate import join_counts
@@ -66,8 +67,7 @@ def real_view(users: Users, key: bytes, *, law=LAW, widths=WIDTHS, equal_sets=Fa
     return [
         encode(
             law,
-            ids=users.of(party, widths)[0],
-            labels=users.of(party, widths)[1],
+            users=MemoryUsers(ids=users.of(party, widths)[0], labels=users.of(party, widths)[1]),
             position=party,
             groups=(GROUP,),
             n_local_clusters=widths,

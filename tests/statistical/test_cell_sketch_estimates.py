@@ -13,6 +13,7 @@ from scipy.stats import chisquare
 from sklearn.cluster import KMeans
 
 from splitmeans.datasets import mixed_gaussian, split_columns
+from splitmeans.engine.memory import MemoryUsers
 from splitmeans.grid.joint import joint_weights
 from splitmeans.membership.cell_sketch.encode import encode
 from splitmeans.membership.cell_sketch.estimate import CellSketchEstimator
@@ -39,8 +40,7 @@ def sketches(law, labels, seed, *, groups=((0, 1),), widths, **options) -> CellS
     messages = [
         encode(
             law,
-            ids=ids.filter(pa.array(own >= 0)),
-            labels=own[own >= 0],
+            users=MemoryUsers(ids=ids.filter(pa.array(own >= 0)), labels=own[own >= 0]),
             position=party,
             groups=groups,
             n_local_clusters=widths,

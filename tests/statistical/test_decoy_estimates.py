@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from splitmeans.engine.memory import MemoryUsers
 from splitmeans.membership.decoy.encode import encode
 from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise, join_counts
 from splitmeans.membership.decoy.law import collusion_law, decoy_law
@@ -33,8 +34,10 @@ def estimate(run: int, present, *, groups, equal_sets, sample_rate=1.0, epsilon=
     messages = [
         encode(
             LAW,
-            ids=pa.array([f"user {i}" for i in np.flatnonzero(present[party])]),
-            labels=LABELS[party][present[party]],
+            users=MemoryUsers(
+                ids=pa.array([f"user {i}" for i in np.flatnonzero(present[party])]),
+                labels=LABELS[party][present[party]],
+            ),
             position=party,
             groups=groups,
             n_local_clusters=WIDTHS,
@@ -100,8 +103,7 @@ def test_decoy_counts_follow_their_table():
     messages = [
         encode(
             LAW,
-            ids=none,
-            labels=np.empty(0, dtype=np.int32),
+            users=MemoryUsers(ids=none, labels=np.empty(0, dtype=np.int32)),
             position=party,
             groups=((0, 1),),
             n_local_clusters=(50, 50),

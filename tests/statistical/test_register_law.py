@@ -4,9 +4,11 @@ A test of a correct kernel fails with probability 1e-4 for a fresh seed.
 """
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
+from splitmeans.engine.memory import MemoryUsers
 from splitmeans.kernels.registers import user_registers
 from splitmeans.membership.sketch.encode import encode
 from splitmeans.membership.sketch.law import PublishedSketch, RegisterLaw
@@ -101,8 +103,8 @@ def test_phantoms_follow_the_maximum_of_their_number(gamma: float) -> None:
     law = PublishedSketch(epsilon=0.5, delta=1e-3, gamma=gamma, repetitions=8192)
     message = encode(
         law,
-        id_words=np.zeros((0, 2), dtype=np.uint64),
-        labels=np.zeros(0, dtype=np.int32),
+        users=MemoryUsers(ids=pa.array([], pa.string()), labels=np.zeros(0, dtype=np.int32)),
+        key=b"any key, 16 byte",
         n_local_clusters=2,
         noise=InsecureSeededNoise(3),
     )
@@ -119,8 +121,10 @@ def test_users_and_phantoms_add_up() -> None:
     n = 700
     message = encode(
         law,
-        id_words=InsecureSeededNoise(5).words(2 * n).reshape(n, 2),
-        labels=np.zeros(n, dtype=np.int32),
+        users=MemoryUsers(
+            ids=pa.array(np.arange(n).astype(str)), labels=np.zeros(n, dtype=np.int32)
+        ),
+        key=b"any key, 16 byte",
         n_local_clusters=1,
         noise=InsecureSeededNoise(6),
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from splitmeans.kernels.siphash import hash_ids
+from splitmeans.engine.memory import MemoryUsers
 from splitmeans.membership.sketch.encode import encode
 from splitmeans.membership.sketch.estimate import SketchEstimator, cardinality
 from splitmeans.membership.sketch.law import PublishedSketch
@@ -27,12 +27,12 @@ def labels_of(table: np.ndarray) -> list[np.ndarray]:
 def sketches(table: np.ndarray, seed: int, law: PublishedSketch = LAW) -> SketchEstimator:
     noise = InsecureSeededNoise(seed)
     ids = pa.array(np.arange(table.sum()).astype(str))
-    words = hash_ids(noise.words(2).tobytes(), ids)
+    key = noise.words(2).tobytes()
     messages = tuple(
         encode(
             law,
-            id_words=words,
-            labels=labels,
+            users=MemoryUsers(ids=ids, labels=labels),
+            key=key,
             n_local_clusters=table.shape[party],
             noise=noise.spawn(str(party)),
         )

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from splitmeans._types import FloatArray
+from splitmeans.engine.memory import MemoryUsers
 from splitmeans.evaluation import true_cell_weights, weight_error
 from splitmeans.grid.joint import joint_weights
 from splitmeans.grid.pairs_paper import AS_CODED, AS_PRINTED, PairFit, pair_weights
-from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.sketch.encode import encode
 from splitmeans.membership.sketch.estimate import SketchEstimator
 from splitmeans.membership.sketch.law import PublishedSketch
@@ -42,12 +42,12 @@ def errors() -> dict[str, FloatArray]:
         noise, rng = InsecureSeededNoise(seed), np.random.default_rng(seed)
         labels = correlated_labels(rng)
         truth = true_cell_weights(labels, (WIDTH,) * N_PARTIES)
-        words = hash_ids(noise.words(2).tobytes(), ids)
+        key = noise.words(2).tobytes()
         messages = tuple(
             encode(
                 law,
-                id_words=words,
-                labels=own,
+                users=MemoryUsers(ids=ids, labels=own),
+                key=key,
                 n_local_clusters=WIDTH,
                 noise=noise.spawn(str(party)),
             )

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from splitmeans.engine.memory import MemoryUsers
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.siphash import hash_ids, prf_word
@@ -52,8 +53,7 @@ def labels_of(n: int, k: int, *, seed: int = 0) -> np.ndarray:
 def message(law, position, *, n=40, groups=PAIRS, widths=WIDTHS, key=KEY) -> CellSketchMessage:
     return encode(
         law,
-        ids=ids_of(n),
-        labels=labels_of(n, widths[position], seed=position),
+        users=MemoryUsers(ids=ids_of(n), labels=labels_of(n, widths[position], seed=position)),
         position=position,
         groups=groups,
         n_local_clusters=widths,
@@ -169,10 +169,15 @@ def test_order_of_users_does_not_matter_and_runs_differ() -> None:
     order = np.random.default_rng(3).permutation(n)
     ids, labels = ids_of(n), labels_of(n, 2)
     public = {"position": 0, "groups": ((0, 1),), "n_local_clusters": (2, 3)}
-    straight = encode(law, ids=ids, labels=labels, run_key=KEY, **public)
-    mixed = encode(law, ids=ids.take(pa.array(order)), labels=labels[order], run_key=KEY, **public)
+    straight = encode(law, users=MemoryUsers(ids=ids, labels=labels), run_key=KEY, **public)
+    mixed = encode(
+        law,
+        users=MemoryUsers(ids=ids.take(pa.array(order)), labels=labels[order]),
+        run_key=KEY,
+        **public,
+    )
     np.testing.assert_array_equal(straight.registers, mixed.registers)
-    later = encode(law, ids=ids, labels=labels, run_key=KEY[::-1], **public)
+    later = encode(law, users=MemoryUsers(ids=ids, labels=labels), run_key=KEY[::-1], **public)
     assert (straight.registers != later.registers).any()
 
 
@@ -203,8 +208,10 @@ def test_wrong_arguments_are_refused(change, rule) -> None:
         "n_local_clusters": WIDTHS,
         "run_key": KEY,
     }
+    arguments |= change
+    ids, labels = arguments.pop("ids"), arguments.pop("labels")
     with pytest.raises(ParameterError, match=rule):
-        encode(law_of(), **{**arguments, **change})
+        encode(law_of(), users=MemoryUsers(ids=ids, labels=labels), **arguments)
 
 
 # ---- likelihood ----

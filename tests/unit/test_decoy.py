@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from splitmeans.engine.memory import MemoryUsers
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.decoy.encode import encode
@@ -56,8 +57,10 @@ def send(users: Users, *, law=LAW, groups=JOINT, widths=WIDTHS, equal_sets=False
     return [
         encode(
             law,
-            ids=pa.array(list(own), type=pa.large_string()),
-            labels=np.array(list(own.values()), dtype=np.int32),
+            users=MemoryUsers(
+                ids=pa.array(list(own), type=pa.large_string()),
+                labels=np.array(list(own.values()), dtype=np.int32),
+            ),
             position=party,
             groups=groups,
             n_local_clusters=widths,
@@ -225,8 +228,8 @@ def test_collusion_randomises_users_once_and_decoys_never():
     options = {"position": 1, "groups": PAIRS, "n_local_clusters": WIDTHS, "run_key": KEY}
     options |= {"equal_sets": False, "noise": InsecureSeededNoise(3)}
     ids = pa.array(list(users[1]))
-    sent = encode(LAW, ids=ids, labels=labels, collusion=response, **options)
-    expected = encode(LAW, ids=ids, labels=reports.astype(np.int32), **options)
+    sent = encode(LAW, users=MemoryUsers(ids=ids, labels=labels), collusion=response, **options)
+    expected = encode(LAW, users=MemoryUsers(ids=ids, labels=reports.astype(np.int32)), **options)
     assert same(sent, expected)
 
 
@@ -280,8 +283,10 @@ def test_bad_input_is_refused(changes, message):
         "equal_sets": False,
         "noise": NOISE,
     }
+    arguments = {**valid, **changes}
+    ids, labels = arguments.pop("ids"), arguments.pop("labels")
     with pytest.raises(ParameterError, match=message):
-        encode(LAW, **{**valid, **changes})
+        encode(LAW, users=MemoryUsers(ids=ids, labels=labels), **arguments)
 
 
 def test_a_party_outside_all_groups_sends_nothing():

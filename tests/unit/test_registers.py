@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from splitmeans.engine.memory import MemoryUsers
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.registers import _below, user_registers
 from splitmeans.kernels.siphash import hash_ids, prf_word
@@ -15,6 +16,7 @@ from splitmeans.membership.sketch.encode import encode
 from splitmeans.membership.sketch.law import PublishedSketch, RegisterLaw
 from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
 
+KEY = b"any key, 16 byte"
 SMALL = PublishedSketch(epsilon=1.0, delta=0.01, gamma=1.0, repetitions=64)
 
 
@@ -24,6 +26,10 @@ def words_of(n: int, *, seed: int = 0) -> np.ndarray:
 
 def labels_of(n: int, *, k: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, k, n).astype(np.int32)
+
+
+def users_of(n: int, *, k: int) -> MemoryUsers:
+    return MemoryUsers(ids=pa.array(np.arange(n).astype(str)), labels=labels_of(n, k=k))
 
 
 def kernel(words, labels, *, k: int, rows: int, floor: int, gamma: float = 1.0) -> np.ndarray:
@@ -122,23 +128,21 @@ def test_same_id_has_the_same_values_at_two_parties() -> None:
 
 
 def test_encoding_is_the_maximum_of_users_and_phantoms() -> None:
-    words, labels = words_of(300), labels_of(300, k=3)
-    message = encode(
-        SMALL, id_words=words, labels=labels, n_local_clusters=3, noise=InsecureSeededNoise(4)
-    )
-    users = kernel(words, labels, k=3, rows=64, floor=SMALL.floor)
+    users = users_of(300, k=3)
+    message = encode(SMALL, users=users, key=KEY, n_local_clusters=3, noise=InsecureSeededNoise(4))
+    registers = kernel(hash_ids(KEY, users.ids), users.labels, k=3, rows=64, floor=SMALL.floor)
     table = SMALL.phantom_table.tolist()
     draws = InsecureSeededNoise(4).words(64 * 3).tolist()
     phantoms = np.array([1 + bisect.bisect_right(table, word) for word in draws]).reshape(64, 3)
-    np.testing.assert_array_equal(message.registers, np.maximum(users, phantoms))
+    np.testing.assert_array_equal(message.registers, np.maximum(registers, phantoms))
     assert message.registers.dtype == np.uint16
 
 
 def test_encoding_stays_between_floor_and_largest() -> None:
     message = encode(
         SMALL,
-        id_words=words_of(50),
-        labels=labels_of(50, k=2),
+        users=users_of(50, k=2),
+        key=KEY,
         n_local_clusters=4,
         noise=SecureNoise(),
     )
@@ -148,16 +152,20 @@ def test_encoding_stays_between_floor_and_largest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "labels", "rule"),
+    ("labels", "rule"),
     [
-        (words_of(3)[:, 0], labels_of(3, k=2), r"id_words must be .* shape \(n, 2\)"),
-        (words_of(3).astype(np.int64), labels_of(3, k=2), "id_words must be 64-bit words"),
-        (words_of(3), labels_of(2, k=2), r"labels must be .* shape \(3,\)"),
-        (words_of(3), labels_of(3, k=2).astype(np.int64), "labels must be 32-bit integers"),
-        (words_of(3), np.array([0, 1, 2], dtype=np.int32), "labels must be between 0 and 1"),
-        (words_of(3), np.array([0, -1, 1], dtype=np.int32), "labels must be between 0 and 1"),
+        (labels_of(2, k=2), r"labels must be .* shape \(3,\)"),
+        (labels_of(3, k=2).astype(np.int64), "labels must be 32-bit integers"),
+        (np.array([0, 1, 2], dtype=np.int32), "labels must be between 0 and 1"),
+        (np.array([0, -1, 1], dtype=np.int32), "labels must be between 0 and 1"),
     ],
 )
-def test_wrong_users_are_refused(words: np.ndarray, labels: np.ndarray, rule: str) -> None:
+def test_wrong_users_are_refused(labels: np.ndarray, rule: str) -> None:
     with pytest.raises(ParameterError, match=rule):
-        encode(SMALL, id_words=words, labels=labels, n_local_clusters=2, noise=SecureNoise())
+        encode(
+            SMALL,
+            users=MemoryUsers(ids=pa.array(["a", "b", "c"]), labels=labels),
+            key=KEY,
+            n_local_clusters=2,
+            noise=SecureNoise(),
+        )

@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError
-from splitmeans.kernels.assign import as_columns, clipped_sums, nearest
+from splitmeans.kernels.assign import clipped_sums, nearest
 from splitmeans.local.cells import (
     KEPT_SHARE,
     CellHistogram,
     Cells,
     bins_for,
-    bins_of,
     without_noise,
 )
 from splitmeans.local.column_splits import best_cuts, split_columns
@@ -58,10 +57,16 @@ def naive_clipped_sums(rows, centres, radii):
     return sums, counts, squares
 
 
+def sums_of(rows, centres, radii):
+    limits = np.full(rows.shape[1], UNIT)
+    found = clipped_sums(rows, limits=limits, centres=centres, radii=radii)
+    return found[:, :-2], found[:, -2], found[:, -1]
+
+
 def test_clipped_sums_by_hand():
     rows = np.array([[3, 4], [30, 40], [100, 100]])
     centres = np.array([[0, 0], [100, 99]])
-    sums, counts, squares = clipped_sums(as_columns(rows), centres, radii=np.array([10, 8]))
+    sums, counts, squares = sums_of(rows, centres, np.array([10, 8]))
     # (3, 4) has length 5, inside 10; (30, 40) becomes just under (6, 8), cut to whole numbers.
     assert sums.tolist() == [[3 + 5, 4 + 7], [0, 1]]
     assert counts.tolist() == [2, 1]
@@ -80,7 +85,7 @@ def test_clipped_sums_agree_with_the_naive_twin(d, k, n, seed):
     rows = rng.integers(-UNIT, UNIT + 1, (n, d))
     centres = rng.integers(-UNIT, UNIT + 1, (k, d))
     radii = rng.integers(1, 2 * UNIT, k)
-    fast = clipped_sums(as_columns(rows), centres, radii=radii)
+    fast = sums_of(rows, centres, radii)
     for ours, naive in zip(fast, naive_clipped_sums(rows, centres, radii), strict=True):
         assert ours.dtype == np.int64
         assert (ours == naive).all()
@@ -93,7 +98,7 @@ def test_clipped_sums_agree_with_the_naive_twin(d, k, n, seed):
 def test_one_row_never_exceeds_the_stated_sensitivity(row, radius):
     rows = np.array([row])
     centres = np.zeros((1, len(row)), dtype=np.int64)
-    sums, counts, squares = clipped_sums(as_columns(rows), centres, radii=np.array([radius]))
+    sums, counts, squares = sums_of(rows, centres, np.array([radius]))
     assert counts.tolist() == [1]
     parts = [*sums[0].tolist(), 3 * radius // 8, int(squares[0])]
     assert sum(int(part) ** 2 for part in parts) * FINE_UNITS**2 <= sensitivity(radius) ** 2
@@ -104,10 +109,10 @@ def test_clipped_sums_change_by_one_row_at_one_centre():
     rows = rng.integers(-UNIT, UNIT, (700, 3))
     centres = rng.integers(-UNIT, UNIT, (5, 3))
     radii = np.full(5, UNIT // 3)
-    with_all = np.column_stack(clipped_sums(as_columns(rows), centres, radii=radii))
+    with_all = np.column_stack(sums_of(rows, centres, radii))
     for left_out in (0, 350, 699):
         others = np.delete(rows, left_out, axis=0)
-        without = np.column_stack(clipped_sums(as_columns(others), centres, radii=radii))
+        without = np.column_stack(sums_of(others, centres, radii))
         changed = np.flatnonzero((with_all != without).any(axis=1))
         assert changed.tolist() == nearest(rows[[left_out]], centres).tolist()
 
@@ -116,19 +121,29 @@ def test_clipped_sums_do_not_depend_on_the_order_of_rows():
     rng = np.random.default_rng(4)
     rows, centres = rng.integers(-UNIT, UNIT, (900, 4)), rng.integers(-UNIT, UNIT, (3, 4))
     radii = np.full(3, UNIT // 2)
-    first = np.column_stack(clipped_sums(as_columns(rows), centres, radii=radii))
-    again = as_columns(rng.permutation(rows))
-    assert (first == np.column_stack(clipped_sums(again, centres, radii=radii))).all()
+    first = np.column_stack(sums_of(rows, centres, radii))
+    again = rng.permutation(rows)
+    assert (first == np.column_stack(sums_of(again, centres, radii))).all()
+
+
+def test_clipped_sums_clip_rows_to_the_limits():
+    rows = np.array([[300, -7], [-300, 4]])
+    options = {"centres": np.array([[0, 0]]), "radii": np.array([1000])}
+    clipped = clipped_sums(rows, limits=np.array([100, 5]), **options)
+    inside = clipped_sums(np.array([[100, -5], [-100, 4]]), limits=np.array([100, 5]), **options)
+    assert clipped.tolist() == inside.tolist() == [[0, -1, 2, 10025 // 4000 + 10016 // 4000]]
 
 
 def test_clipped_sums_refuse_what_is_not_exact():
+    rows, limits = np.array([[1, 2]]), np.array([UNIT, UNIT])
     with pytest.raises(ParameterError, match="too large for exact distances"):
-        as_columns(np.array([[2**27]]))
-    columns = as_columns(np.array([[1, 2]]))
+        clipped_sums(rows, limits=limits * 128, centres=rows, radii=np.array([1]))
     with pytest.raises(ParameterError, match="too large for exact distances"):
-        clipped_sums(columns, np.array([[2**27, 0]]), radii=np.array([1]))
+        clipped_sums(rows, limits=limits, centres=np.array([[2**27, 0]]), radii=np.array([1]))
+    with pytest.raises(ParameterError, match="every radius must be >= 1"):
+        clipped_sums(rows, limits=limits, centres=rows, radii=np.array([0]))
     with pytest.raises(ParameterError, match="do not fit"):
-        clipped_sums(columns, np.array([[0, 0]]), radii=np.array([0]))
+        clipped_sums(rows, limits=limits[:1], centres=rows, radii=np.array([1]))
 
 
 # --- local/column_splits.py
@@ -183,12 +198,6 @@ def test_a_column_without_weight_is_one_interval_in_the_middle():
 
 
 # --- local/cells.py
-
-
-def test_bins_are_exact_and_cover_the_bounds():
-    rows = np.array([[-10], [-9], [0], [10]])
-    # 21 values in 7 bins of three.
-    assert [bins.tolist() for bins in bins_of(rows, (10,), n_bins=7)] == [[0, 0, 3, 6]]
 
 
 @pytest.mark.parametrize(("size", "bins"), [(1.0, 16), (9.0 * 32, 32), (9.0 * 50, 64), (1e9, 256)])

@@ -15,6 +15,7 @@ import pyarrow as pa
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.audit.case import Scores
 from splitmeans.audit.sketch_views import fresh_key
+from splitmeans.engine.memory import MemoryUsers
 from splitmeans.kernels.counts import count_joined, sort_records
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.decoy.encode import encode
@@ -167,8 +168,7 @@ def _message(
 ) -> DecoyMessage:
     return encode(
         law,
-        ids=ids,
-        labels=_user_labels(len(ids), position),
+        users=MemoryUsers(ids=ids, labels=_user_labels(len(ids), position)),
         position=position,
         groups=(_GROUP,),
         n_local_clusters=_WIDTHS,

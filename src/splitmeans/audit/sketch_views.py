@@ -7,10 +7,11 @@ for every trial.
 import numpy as np
 import pyarrow as pa
 
-from splitmeans._types import FloatArray, RegisterArray, WordArray
+from splitmeans._types import FloatArray, RegisterArray
 from splitmeans.audit.case import Scores
 from splitmeans.audit.published_gap import SharedKeys, register_top, shared_minimum_law
 from splitmeans.audit.rare_rows import coincidence_trials
+from splitmeans.engine.memory import MemoryUsers
 from splitmeans.kernels.registers import user_registers
 from splitmeans.membership.cell_sketch.encode import encode as encode_cells
 from splitmeans.membership.cell_sketch.law import CellSketch
@@ -49,7 +50,8 @@ def published_one_party(law: PublishedSketch, trials: int, noise: NoiseSource) -
         parts = []
         for start in range(0, trials, _AT_ONCE):
             size = min(_AT_ONCE, trials - start)
-            registers = _published(law, size, present, noise=noise)
+            key = noise.words(2).tobytes()
+            registers = _published(law, size, present, noise=noise, key=key)
             place = np.clip(registers.astype(np.int64), values[0], values[-1]) - values[0]
             parts.append(ratio[place].sum(axis=0))
         return np.concatenate(parts)
@@ -70,10 +72,8 @@ def published_both_parties(
         parts = []
         for start in range(0, trials, _AT_ONCE):
             size = min(_AT_ONCE, trials - start)
-            words: WordArray = noise.words(2 * size).reshape(size, 2)
-            first, second = (
-                _published(law, size, present, noise=noise, id_words=words) for _ in range(2)
-            )
+            key = noise.words(2).tobytes()
+            first, second = (_published(law, size, present, noise=noise, key=key) for _ in range(2))
             parts.append(((first == second) & (first >= least)).sum(axis=0))
         return np.concatenate(parts).astype(np.float64)
 
@@ -119,8 +119,7 @@ def cell_sketch(law: CellSketch, trials: int, noise: NoiseSource) -> Scores:
             first, second = (
                 encode_cells(
                     law,
-                    ids=ids,
-                    labels=labels,
+                    users=MemoryUsers(ids=ids, labels=labels),
                     position=position,
                     groups=((0, 1),),
                     n_local_clusters=(2, 2),
@@ -159,15 +158,15 @@ def _published(
     present: bool,
     *,
     noise: NoiseSource,
-    id_words: WordArray | None = None,
+    key: bytes,
 ) -> RegisterArray:
     """Return a party's registers, shape (M, clusters), with one user in every cluster or none."""
-    users = clusters if present else 0
-    words = noise.words(2 * clusters).reshape(-1, 2) if id_words is None else id_words
+    labels = np.arange(clusters if present else 0, dtype=np.int32)
+    ids = pa.array(labels).cast(pa.large_string())
     message = encode_published(
         law,
-        id_words=words[:users],
-        labels=np.arange(users, dtype=np.int32),
+        users=MemoryUsers(ids=ids, labels=labels),
+        key=key,
         n_local_clusters=clusters,
         noise=noise,
     )

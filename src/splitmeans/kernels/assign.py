@@ -8,14 +8,14 @@ Exactness needs d * (2 * bound)^2 < 2^63, with bound the largest coordinate of r
 with 2^20 grid units that allows a million columns of weight 1. `nearest` checks it.
 """
 
-import numba
 import numpy as np
 
-from splitmeans._types import FloatArray, IntArray, LabelArray
+from splitmeans._types import IntArray, LabelArray
 from splitmeans.errors import ParameterError
+from splitmeans.kernels.compiled import kernel
 
 
-@numba.njit(cache=True)
+@kernel
 def nearest_centre(rows, centres, labels):  # type: ignore[no-untyped-def]
     """Fill `labels` (n,) (OUT) from `rows` (n, d) and `centres` (k, d), both int64."""
     for i in range(rows.shape[0]):
@@ -66,7 +66,7 @@ def _largest(points: IntArray) -> int:
 
 
 # Whole numbers below 2^53 are exact in double precision, and so are their sums in any order.
-_EXACT_FLOAT = 2**53
+EXACT_FLOAT = 2**53
 
 # Rows are walked in blocks whose distances stay in the processor's nearest cache.
 _BLOCK = 512
@@ -76,24 +76,28 @@ _BLOCK = 512
 _SHRINK = 1.0 - 2.0**-40
 
 
-@numba.njit(cache=True, error_model="numpy")
-def _clipped_sums(columns, centres, radii, sums, counts, squares):  # type: ignore[no-untyped-def]
-    """Fill `sums` (k, d), `counts` (k,), `squares` (k,) (OUT, int64); see `clipped_sums`.
+@kernel
+def _clipped_sums(rows, limits, centres, radii, sums):  # type: ignore[no-untyped-def]
+    """Fill `sums` (k, d + 2) (OUT, int64); see `clipped_sums`.
 
-    `columns` (d, n) and `centres` (k, d) hold whole numbers as float64, small enough that every
-    squared distance is below 2^53; `radii` (k,) is int64.
+    `rows` (n, d), `limits` (d,) and `radii` (k,) are int64; `centres` (k, d) holds whole numbers
+    as float64, small enough that every squared distance is below 2^53.
     """
-    d, n = columns.shape
+    n, d = rows.shape
     k = centres.shape[0]
+    columns = np.empty((d, _BLOCK))
     distances = np.empty(_BLOCK)
     best = np.empty(_BLOCK)
     labels = np.empty(_BLOCK, dtype=np.int64)
     for start in range(0, n, _BLOCK):
         size = min(_BLOCK, n - start)
+        for i in range(size):
+            for j in range(d):
+                columns[j, i] = min(max(rows[start + i, j], -limits[j]), limits[j])
         for c in range(k):
             distances[:size] = 0.0
             for j in range(d):
-                column = columns[j, start : start + size]
+                column = columns[j]
                 centre = centres[c, j]
                 for i in range(size):
                     gap = column[i] - centre
@@ -110,61 +114,84 @@ def _clipped_sums(columns, centres, radii, sums, counts, squares):  # type: igno
         for i in range(size):
             c = labels[i]
             radius = radii[c]
-            counts[c] += 1
+            sums[c, d] += 1
             if best[i] <= float(radius) * float(radius):
-                squares[c] += np.int64(best[i]) // (4 * radius)
+                sums[c, d + 1] += np.int64(best[i]) // (4 * radius)
                 for j in range(d):
-                    sums[c, j] += np.int64(columns[j, start + i] - centres[c, j])
+                    sums[c, j] += np.int64(columns[j, i] - centres[c, j])
             else:
-                squares[c] += radius // 4
+                sums[c, d + 1] += radius // 4
                 factor = radius / np.sqrt(best[i]) * _SHRINK
                 for j in range(d):
                     # Conversion to an integer cuts towards zero: the clipped row gets no longer.
-                    sums[c, j] += np.int64((columns[j, start + i] - centres[c, j]) * factor)
-
-
-def as_columns(raw_rows: IntArray) -> FloatArray:
-    """Return rows, shape (n, d), as float64 columns, shape (d, n), for `clipped_sums`."""
-    _check_exact(raw_rows)
-    return np.ascontiguousarray(raw_rows.T, dtype=np.float64)
-
-
-def _check_exact(points: IntArray) -> None:
-    """Check that points among each other have squared distances that a double holds exactly."""
-    if points.shape[1] * (2 * _largest(points)) ** 2 >= _EXACT_FLOAT:
-        raise ParameterError("coordinates are too large for exact distances in double precision")
+                    sums[c, j] += np.int64((columns[j, i] - centres[c, j]) * factor)
 
 
 def clipped_sums(
-    raw_columns: FloatArray, centres: IntArray, *, radii: IntArray
-) -> tuple[IntArray, IntArray, IntArray]:
+    raw_rows: IntArray, *, limits: IntArray, centres: IntArray, radii: IntArray
+) -> IntArray:
     """Return, for each centre, what the rows nearest to it add up to relative to it.
 
-    A row x at its nearest centre c (lowest index on ties) with offset v = x - c, clipped to length
-    r, the centre's radius, adds v to the sums, 1 to the counts, and |v|^2 / (4 r), rounded down,
-    to the squares. All three are exact integers, so they do not depend on the order of rows.
+    A row, clipped to plus or minus `limits`, at its nearest centre c (lowest index on ties) with
+    offset v, clipped to length r, the centre's radius, adds v to the sums, 1 to the count, and
+    |v|^2 / (4 r), rounded down, to the squares. All are exact integers: they do not depend on the
+    order of rows, and those of several blocks add up.
 
     Guarantee: a row's share of the sums has Euclidean length at most r, its share of the squares
     is at most r / 4, and it adds to one centre only.
 
     Args:
-        raw_columns: Rows as columns, shape (d, n), from `as_columns`.
-        centres: Shape (k, d), k >= 1, int64 on the same grid.
+        raw_rows: Shape (n, d), int64 on the grid.
+        limits: Largest grid integer of each column, shape (d,).
+        centres: Shape (k, d), k >= 1, int64 within the limits.
         radii: Shape (k,), whole numbers >= 1.
 
     Returns:
-        Sums (k, d), counts (k,), squares (k,).
+        Shape (k, d + 2): the sums, the count, the squares.
     """
     k, d = centres.shape
-    if raw_columns.shape[0] != d or radii.shape != (k,) or k == 0 or radii.min() < 1:
+    if raw_rows.shape[1:] != (d,) or limits.shape != (d,) or radii.shape != (k,):
         raise ParameterError(
-            f"columns, centres and radii do not fit, got {raw_columns.shape}, {centres.shape} and "
-            f"{radii.shape}"
+            f"rows, limits, centres and radii do not fit, got {raw_rows.shape}, {limits.shape}, "
+            f"{centres.shape} and {radii.shape}"
         )
-    _check_exact(centres)
-    sums = np.zeros((k, d), dtype=np.int64)
-    counts, squares = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64)
-    _clipped_sums(
-        raw_columns, centres.astype(np.float64), radii.astype(np.int64), sums, counts, squares
-    )
-    return sums, counts, squares
+    if k == 0 or radii.min() < 1:
+        raise ParameterError("there must be one or more centres and every radius must be >= 1")
+    # Public values alone decide: rows are clipped to the limits.
+    if d * (_largest(limits[np.newaxis]) + _largest(centres)) ** 2 >= EXACT_FLOAT:
+        raise ParameterError("coordinates are too large for exact distances in double precision")
+    sums = np.zeros((k, d + 2), dtype=np.int64)
+    whole_radii = radii.astype(np.int64)
+    rows = np.ascontiguousarray(raw_rows)
+    _clipped_sums(rows, limits, centres.astype(np.float64), whole_radii, sums)
+    return sums
+
+
+@kernel
+def _nearest_sums(rows, centres, sums):  # type: ignore[no-untyped-def]
+    """Add to `sums` (k, d + 1) (OUT) the rows nearest to each centre, and 1 for each in the end."""
+    n, d = rows.shape
+    for i in range(n):
+        best = 0
+        best_distance = np.int64(-1)
+        for c in range(centres.shape[0]):
+            distance = np.int64(0)
+            for j in range(d):
+                gap = rows[i, j] - centres[c, j]
+                distance += gap * gap
+            if best_distance < 0 or distance < best_distance:
+                best, best_distance = c, distance
+        for j in range(d):
+            sums[best, j] += rows[i, j]
+        sums[best, d] += 1
+
+
+def nearest_sums(raw_rows: IntArray, centres: IntArray) -> IntArray:
+    """Return sums and counts of the rows nearest to each centre, shape (k, d + 1), exactly.
+
+    Guarantee: a row adds itself and 1 to one centre; inputs already validated.
+    """
+    k, d = centres.shape
+    sums = np.zeros((k, d + 1), dtype=np.int64)
+    _nearest_sums(np.ascontiguousarray(raw_rows), np.ascontiguousarray(centres), sums)
+    return sums

@@ -9,15 +9,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from splitmeans._types import IntArray, WordArray
 from splitmeans.errors import ParameterError
+from splitmeans.kernels.compiled import kernel
 from splitmeans.kernels.siphash import prf_word
-
-_njit = numba.njit(cache=True, error_model="numpy", nogil=True)
 
 _Word = np.uint64
 _ONE = _Word(1)
@@ -147,7 +145,7 @@ def _fixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return view
 
 
-@_njit
+@kernel
 def _decoy_counts(key0, key1, table, stride, width, absent, counts):  # type: ignore[no-untyped-def]
     """OUT `counts` (cells,): 0 where the party is absent. Return their sum."""
     total = 0
@@ -168,7 +166,7 @@ def _decoy_counts(key0, key1, table, stride, width, absent, counts):  # type: ig
     return total
 
 
-@_njit
+@kernel
 def _decoy_tags(key0, key1, counts, span, stride, width, tags, labels):  # type: ignore[no-untyped-def]
     """OUT `tags` (d, 2) and `labels` (d,), d the sum of `counts`."""
     row = 0
@@ -181,7 +179,7 @@ def _decoy_tags(key0, key1, counts, span, stride, width, tags, labels):  # type:
             row += 1
 
 
-@_njit
+@kernel
 def _scatter(tags, labels, shift, starts, out_tags, out_labels):  # type: ignore[no-untyped-def]
     """OUT: the records by one digit of the first word, in their order within a digit.
 
@@ -201,7 +199,7 @@ def _scatter(tags, labels, shift, starts, out_tags, out_labels):  # type: ignore
         out_labels[place] = labels[row]
 
 
-@_njit
+@kernel
 def _finish(tags, labels, budget):  # type: ignore[no-untyped-def]
     """Insertion sort in place (OUT); return whether at most `budget` moves were enough."""
     for row in range(1, labels.size):
@@ -219,7 +217,7 @@ def _finish(tags, labels, budget):  # type: ignore[no-untyped-def]
     return True
 
 
-@_njit
+@kernel
 def _ascending(tags):  # type: ignore[no-untyped-def]
     for row in range(1, tags.shape[0]):
         if not _less(tags[row - 1, 0], tags[row - 1, 1], tags[row, 0], tags[row, 1]):
@@ -227,7 +225,7 @@ def _ascending(tags):  # type: ignore[no-untyped-def]
     return True
 
 
-@_njit
+@kernel
 def _merge(tags, labels, starts, strides, missing, heads, counts):  # type: ignore[no-untyped-def]
     """OUT `counts`. Party l has rows starts[l] to starts[l + 1]; `heads` (s,) is scratch: starts.
 
@@ -256,7 +254,7 @@ def _merge(tags, labels, starts, strides, missing, heads, counts):  # type: igno
         counts[cell] += 1
 
 
-@_njit
+@kernel
 def _count_rows(labels, strides, counts):  # type: ignore[no-untyped-def]
     """OUT `counts`, from `labels` (s, n)."""
     for row in range(labels.shape[1]):
@@ -266,6 +264,6 @@ def _count_rows(labels, strides, counts):  # type: ignore[no-untyped-def]
         counts[cell] += 1
 
 
-@_njit
+@kernel
 def _less(first, second, other_first, other_second):  # type: ignore[no-untyped-def]
     return first < other_first or (first == other_first and second < other_second)

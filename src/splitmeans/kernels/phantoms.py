@@ -4,15 +4,13 @@ In each row a cell has one value, the maximum of its phantoms: one word of the g
 looked up in an integer table. Every party of the group finds the same value for the same cell.
 """
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from splitmeans._types import LabelArray, RegisterArray, WordArray
+from splitmeans.kernels.compiled import kernel
 from splitmeans.kernels.registers import _look_up
 from splitmeans.kernels.siphash import prf_word
-
-_njit = numba.njit(cache=True, error_model="numpy", nogil=True)
 
 _Word = np.uint64
 _32 = _Word(32)
@@ -42,7 +40,7 @@ def raise_to_phantoms(
         _raise_to_phantoms(first, second, *inputs, registers)
 
 
-@_njit
+@kernel
 def _raise_to_phantoms(key0, key1, own_labels, maxima, registers):  # type: ignore[no-untyped-def]
     """OUT `registers` (M, k'). The counter of a row and cell is row 2^32 + cell."""
     for row in range(registers.shape[0]):

@@ -7,13 +7,11 @@ memory). The law is that of the naive n x M form; the work is M (1+gamma)^-floor
 Everything is integer arithmetic on the user's own keyed stream, so all parties and machines agree.
 """
 
-import numba
 import numpy as np
 
 from splitmeans._types import LabelArray, RegisterArray, WordArray
+from splitmeans.kernels.compiled import kernel
 from splitmeans.kernels.siphash import prf_word
-
-_njit = numba.njit(cache=True, error_model="numpy", nogil=True)
 
 _Word = np.uint64
 _32 = _Word(32)
@@ -55,7 +53,7 @@ def user_registers(
     return registers
 
 
-@_njit
+@kernel
 def _raise_registers(id_words, labels, counts, excesses, floor, last_user, registers):  # type: ignore[no-untyped-def]
     """OUT `registers` (M, k'); `last_user` (M,) is scratch: the user who drew a row last.
 
@@ -79,7 +77,7 @@ def _raise_registers(id_words, labels, counts, excesses, floor, last_user, regis
                 registers[row, cluster] = value
 
 
-@_njit
+@kernel
 def _look_up(table, word):  # type: ignore[no-untyped-def]
     """Return how many thresholds are <= word."""
     low, high = 0, table.size
@@ -92,7 +90,7 @@ def _look_up(table, word):  # type: ignore[no-untyped-def]
     return low
 
 
-@_njit
+@kernel
 def _below(word, bound):  # type: ignore[no-untyped-def]
     """Return floor(word bound / 2^64) for bound <= 2^32: uniform below bound up to bound / 2^64."""
     high = (word >> _32) * bound

@@ -5,15 +5,13 @@ key of a stream of 64-bit words: word c of the stream is the hash of the counter
 little-endian, as in the reference, so results do not depend on the machine.
 """
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from splitmeans._types import IntArray, WordArray
 from splitmeans.errors import ParameterError
-
-_njit = numba.njit(cache=True, error_model="numpy", nogil=True)
+from splitmeans.kernels.compiled import kernel
 
 # All operands are np.uint64: a mix with signed integers would turn into floats in numba.
 _Word = np.uint64
@@ -76,7 +74,7 @@ def _string_buffers(ids: "pa.Array") -> tuple[npt.NDArray[np.uint8], IntArray]:
     return view, offsets
 
 
-@_njit
+@kernel
 def prf_word(key0, key1, counter):  # type: ignore[no-untyped-def]
     """Return word `counter` of the stream under (key0, key1): SipHash-2-4 of its 8 bytes."""
     v0, v1, v2, v3 = key0 ^ _INIT0, key1 ^ _INIT1, key0 ^ _INIT2, key1 ^ _INIT3
@@ -86,7 +84,7 @@ def prf_word(key0, key1, counter):  # type: ignore[no-untyped-def]
     return v0 ^ v1 ^ v2 ^ v3
 
 
-@_njit
+@kernel
 def _hash_strings(key0, key1, data, offsets, out):  # type: ignore[no-untyped-def]
     """OUT `out` (n, 2): SipHash-2-4 with 128-bit output of data[offsets[i]:offsets[i + 1]]."""
     for i in range(offsets.size - 1):
@@ -110,21 +108,21 @@ def _hash_strings(key0, key1, data, offsets, out):  # type: ignore[no-untyped-de
         out[i, 1] = v0 ^ v1 ^ v2 ^ v3
 
 
-@_njit
+@kernel
 def _absorb(v0, v1, v2, v3, block):  # type: ignore[no-untyped-def]
     v0, v1, v2, v3 = _round(v0, v1, v2, v3 ^ block)
     v0, v1, v2, v3 = _round(v0, v1, v2, v3)
     return v0 ^ block, v1, v2, v3
 
 
-@_njit
+@kernel
 def _four_rounds(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
     for _ in range(4):
         v0, v1, v2, v3 = _round(v0, v1, v2, v3)
     return v0, v1, v2, v3
 
 
-@_njit
+@kernel
 def _round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
     v0 = v0 + v1
     v2 = v2 + v3
@@ -139,6 +137,6 @@ def _round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]
     return v0, v1, v2, v3
 
 
-@_njit
+@kernel
 def _rotate(word, bits):  # type: ignore[no-untyped-def]
     return (word << bits) | (word >> (_64 - bits))

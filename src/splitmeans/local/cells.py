@@ -7,17 +7,20 @@ rows are, and a count costs less than a sum. With one column the second release 
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
+from splitmeans.engine.memory import as_rows
+from splitmeans.engine.walk import RawRows
 from splitmeans.grid.projection import project_to_simplex
-from splitmeans.local.column_splits import split_columns
+from splitmeans.kernels.histograms import cell_histogram, column_histograms
+from splitmeans.local.column_splits import Intervals, split_columns
 from splitmeans.local.mechanism import (
     COUNT_UNITS,
     check_public,
-    clip_rows,
     gaussian_counts,
     gaussian_event,
     mu_scale,
@@ -117,16 +120,16 @@ class CellHistogram:
         cells = gaussian_event(self.cell_scale, sensitivity=COUNT_UNITS, coordinates=1)
         return ComposedEvent(parts=(size, columns, cells))
 
-    def release(self, raw_rows: IntArray, *, noise: NoiseSource) -> Cells:
+    def release(self, raw_rows: IntArray | RawRows, *, noise: NoiseSource) -> Cells:
         """Return the cells. `raw_rows` has shape (n, d), int64 on the grid."""
-        rows = clip_rows(raw_rows, self.bounds)
+        rows = as_rows(raw_rows)
+        limits = np.array(self.bounds, dtype=np.int64)
         raw_size = np.array([len(rows)])
         noisy_size = gaussian_counts(raw_size, scale=self.size_scale, noise=noise)[0]
         size = max(float(noisy_size), 1.0)
         column_deviation = self.column_scale / COUNT_UNITS
         n_bins = bins_for(size, noise_deviation=column_deviation)
-        raw_bins = bins_of(rows, self.bounds, n_bins=n_bins)
-        raw_counts = np.array([np.bincount(column, minlength=n_bins) for column in raw_bins])
+        raw_counts = rows.total(partial(column_histograms, limits=limits, n_bins=n_bins))
         noisy_counts = gaussian_counts(raw_counts, scale=self.column_scale, noise=noise)
         weights = [
             without_noise(column, deviation=column_deviation, total=size) for column in noisy_counts
@@ -146,11 +149,14 @@ class CellHistogram:
         affordable = size / (CELL_DEVIATIONS * cell_deviation)
         most = min(max(affordable, self.min_cells), MAX_CELLS)
         columns = split_columns(weights, positions, max_cells=most)
-        shape = tuple(len(column.points) for column in columns)
-        places = [
-            column.interval_of_bin[bins] for column, bins in zip(columns, raw_bins, strict=True)
-        ]
-        raw_cells = np.bincount(_cell_of(places, shape), minlength=math.prod(shape))
+        raw_cells = rows.total(
+            partial(
+                cell_histogram,
+                limits=limits,
+                places=_places(columns),
+                n_cells=math.prod(len(column.points) for column in columns),
+            )
+        )
         noisy_cells = gaussian_counts(raw_cells, scale=self.cell_scale, noise=noise)
         return Cells(
             points=_product([column.points for column in columns]),
@@ -181,24 +187,18 @@ def bins_for(size: float, *, noise_deviation: float) -> int:
     return min(max(nearest_power, MIN_BINS), MAX_BINS)
 
 
-def bins_of(raw_rows: IntArray, bounds: tuple[int, ...], *, n_bins: int) -> list[IntArray]:
-    """Return for each column the bin of each row, in exact arithmetic; rows are clipped already."""
-    return [
-        (raw_rows[:, column] + bound) * n_bins // (2 * bound + 1)
-        for column, bound in enumerate(bounds)
-    ]
-
-
-def _cell_of(places: list[IntArray], shape: tuple[int, ...]) -> IntArray:
-    """Return the cell of each row, last column fastest; any number of columns."""
-    cell = np.zeros(len(places[0]), dtype=np.int64)
-    for place, size in zip(places, shape, strict=True):
-        cell = cell * size + place
-    return cell
+def _places(columns: list[Intervals]) -> IntArray:
+    """Return what each bin adds to the number of a row's cell, last column fastest."""
+    places = []
+    stride = 1
+    for column in reversed(columns):
+        places.append(column.interval_of_bin * stride)
+        stride *= len(column.points)
+    return np.array(places[::-1], dtype=np.int64)
 
 
 def _product(values: list[FloatArray]) -> FloatArray:
-    """Return all combinations of one value per column, in `_cell_of` order, shape (cells, d)."""
+    """Return all combinations of one value a column, as `_places` orders them; (cells, d)."""
     shape = [len(column) for column in values]
     cells = np.arange(math.prod(shape))
     columns = []

@@ -7,6 +7,7 @@ import numpy as np
 
 from splitmeans import _validate
 from splitmeans._types import IntArray
+from splitmeans.engine.walk import RawRows
 from splitmeans.grid.weighted_kmeans import weighted_kmeans
 from splitmeans.local.lsh_tree import (
     LOW_NOISE_FACTOR,
@@ -90,7 +91,7 @@ class GaussianTree:
         return ComposedEvent(parts=(*(level,) * (self.depth + 1), sums))
 
     def release(
-        self, raw_rows: IntArray, *, noise: NoiseSource, rng: np.random.Generator
+        self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
     ) -> IntArray:
         """Return the centres, shape (k', d); see `LocalClustering`."""
         rows = clip_rows(raw_rows, self.bounds)

@@ -8,12 +8,15 @@ public; here it is private, so a small share of the budget releases a noisy one 
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from splitmeans import _validate
-from splitmeans._types import FloatArray, IntArray, LabelArray
-from splitmeans.kernels.assign import nearest
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.engine.memory import as_rows
+from splitmeans.engine.walk import RawRows
+from splitmeans.kernels.assign import nearest_sums
 from splitmeans.local.mechanism import (
     COUNT_DENOMINATOR,
     USABLE,
@@ -106,19 +109,18 @@ class DpLloyd:
         )
 
     def release(
-        self, raw_rows: IntArray, *, noise: NoiseSource, rng: np.random.Generator
+        self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
     ) -> IntArray:
         """Return the centres, shape (k', d); see `LocalClustering`."""
-        rows = clip_rows(raw_rows, self.bounds)
+        rows = as_rows(raw_rows)
         noisy_size = len(rows) + int(noise.laplace(self.size_scale, 1)[0])
         iterations = self.iterations(noisy_size)
         count_scale, sum_scales = self.iteration_scales(iterations)
         centres = to_grid(pack_spheres(self.n_clusters, self.bounds, rng=rng), self.bounds)
         for _ in range(iterations):
-            labels = nearest(rows, centres)
-            raw_counts = np.bincount(labels, minlength=self.n_clusters)
-            noisy_counts = raw_counts + noise.laplace(count_scale, self.n_clusters)
-            noisy_sums = _sums(rows, labels, n_clusters=self.n_clusters)
+            raw = rows.total(partial(_clipped_nearest_sums, bounds=self.bounds, centres=centres))
+            noisy_counts = raw[:, -1] + noise.laplace(count_scale, self.n_clusters)
+            noisy_sums = raw[:, :-1].copy()
             for column, scale in enumerate(sum_scales):
                 noisy_sums[:, column] += noise.laplace(scale, self.n_clusters)
             # A count within one standard deviation of zero says nothing about where the centre is.
@@ -133,9 +135,10 @@ def _count_weight(d: int) -> float:
     return math.cbrt(4 * d * RHO**2)
 
 
-def _sums(raw_rows: IntArray, labels: LabelArray, *, n_clusters: int) -> IntArray:
-    """Return exact sums of the rows of each cluster, shape (k', d)."""
-    return np.array([raw_rows[labels == cluster].sum(axis=0) for cluster in range(n_clusters)])
+def _clipped_nearest_sums(
+    raw_rows: IntArray, *, bounds: tuple[int, ...], centres: IntArray
+) -> IntArray:
+    return nearest_sums(clip_rows(raw_rows, bounds), centres)
 
 
 def pack_spheres(

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
+from splitmeans.engine.walk import RawRows
 from splitmeans.errors import ParameterError
 from splitmeans.grid.weighted_kmeans import weighted_kmeans
 from splitmeans.local.mechanism import (
@@ -137,7 +138,7 @@ class LshTree:
         return ComposedEvent(parts=(*levels, laplace))
 
     def release(
-        self, raw_rows: IntArray, *, noise: NoiseSource, rng: np.random.Generator
+        self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
     ) -> IntArray:
         """Return the centres, shape (k', d); see `LocalClustering`."""
         rows = clip_rows(raw_rows, self.bounds)

@@ -16,6 +16,8 @@ import numpy as np
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
+from splitmeans.engine.memory import as_rows
+from splitmeans.engine.walk import RawRows
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.events import Event, GaussianEvent
 from splitmeans.privacy.noise import NoiseSource
@@ -45,12 +47,13 @@ class LocalClustering(Protocol):
         ...
 
     def release(
-        self, raw_rows: IntArray, *, noise: NoiseSource, rng: np.random.Generator
+        self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
     ) -> IntArray:
         """Return the local centres, shape (k', d), on the grid and inside the bounds.
 
         Args:
-            raw_rows: The party's rows, shape (n, d), int64 on the grid.
+            raw_rows: The party's rows, n of them with d columns on the grid; in an array, shape
+                (n, d), int64, or in a table that is walked.
             noise: Hides the users.
             rng: Starts the algorithm; independent of the rows.
         """
@@ -66,19 +69,19 @@ def check_public(*, n_clusters: int, bounds: tuple[int, ...]) -> None:
         _validate.at_least(1, bounds=bound)
 
 
-def clip_rows(raw_rows: IntArray, bounds: tuple[int, ...]) -> IntArray:
-    """Return the rows with every coordinate inside its bounds.
+def clip_rows(raw_rows: IntArray | RawRows, bounds: tuple[int, ...]) -> IntArray:
+    """Return all rows in one array with every coordinate inside its bounds.
 
     A party's table is clipped already; doing it again makes each algorithm's sensitivity its own
     doing, without an error that would depend on the data.
     """
-    if raw_rows.ndim != 2 or raw_rows.shape[1] != len(bounds) or raw_rows.dtype != np.int64:
+    rows = as_rows(raw_rows).gather()
+    if rows.shape[1] != len(bounds):
         raise ParameterError(
-            f"rows must be int64 of shape (n, {len(bounds)}), got {raw_rows.dtype} "
-            f"of shape {raw_rows.shape}"
+            f"rows must be int64 of shape (n, {len(bounds)}), got shape {rows.shape}"
         )
     limits = np.array(bounds, dtype=np.int64)
-    return np.clip(raw_rows, -limits, limits)
+    return np.clip(rows, -limits, limits)
 
 
 def to_grid(centres: FloatArray, bounds: tuple[int, ...]) -> IntArray:

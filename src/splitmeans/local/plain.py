@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from splitmeans._types import IntArray
+from splitmeans.engine.walk import RawRows
 from splitmeans.grid.weighted_kmeans import weighted_kmeans
 from splitmeans.local.mechanism import check_public, clip_rows, to_grid
 from splitmeans.privacy.events import NonPrivateEvent
@@ -30,7 +31,7 @@ class PlainKMeans:
         return NonPrivateEvent(reason="local centres are computed without noise")
 
     def release(
-        self, raw_rows: IntArray, *, noise: NoiseSource, rng: np.random.Generator
+        self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
     ) -> IntArray:
         """Return the centres, shape (k', d); `noise` is not used."""
         rows = clip_rows(raw_rows, self.bounds).astype(np.float64)

@@ -8,17 +8,19 @@ rows are clipped rather than centres, and successive steps are averaged by how p
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.kernels.assign import as_columns, clipped_sums
+from splitmeans.engine.memory import as_rows
+from splitmeans.engine.walk import RawRows
+from splitmeans.kernels.assign import clipped_sums
 from splitmeans.local.mechanism import (
     USABLE,
     check_public,
-    clip_rows,
     gaussian_event,
     l2_sensitivity,
     mu_scale,
@@ -102,7 +104,12 @@ class RadiusLloyd:
         return ComposedEvent(parts=(step,) * self.steps)
 
     def release(
-        self, raw_rows: IntArray, *, centres: FloatArray, spreads: FloatArray, noise: NoiseSource
+        self,
+        raw_rows: IntArray | RawRows,
+        *,
+        centres: FloatArray,
+        spreads: FloatArray,
+        noise: NoiseSource,
     ) -> IntArray:
         """Return the improved centres, shape (k', d).
 
@@ -112,13 +119,13 @@ class RadiusLloyd:
             spreads: Mean squared distance of rows from each centre, roughly; likewise.
             noise: Hides the users.
         """
-        columns = as_columns(clip_rows(raw_rows, self.bounds))
+        rows = as_rows(raw_rows)
         current = to_grid(centres, self.bounds)
         # Of each centre, the variance of its place, per column; as good as infinite at the start.
         uncertainty = np.full(len(current), _UNKNOWN)
         for _ in range(self.steps):
             radii = self._radii(spreads)
-            step = self._noisy_step(columns, current, radii, noise=noise)
+            step = self._noisy_step(rows, current, radii, noise=noise)
             # The average of two estimates, each weighted by the other one's variance.
             gain = np.where(step.useful, uncertainty / (uncertainty + step.variance), 0.0)
             current = to_grid(current + gain[:, np.newaxis] * step.offsets, self.bounds)
@@ -133,11 +140,12 @@ class RadiusLloyd:
         return np.asarray(np.rint(clipped), dtype=np.int64)
 
     def _noisy_step(
-        self, raw_columns: FloatArray, centres: IntArray, radii: IntArray, *, noise: NoiseSource
+        self, raw_rows: RawRows, centres: IntArray, radii: IntArray, *, noise: NoiseSource
     ) -> "_Step":
-        raw_sums, raw_counts, raw_squares = clipped_sums(raw_columns, centres, radii=radii)
+        limits = np.array(self.bounds, dtype=np.int64)
+        raw = raw_rows.total(partial(clipped_sums, limits=limits, centres=centres, radii=radii))
         count_weights = _count_weight(radii)
-        raw = np.column_stack([raw_sums, raw_counts * count_weights, raw_squares])
+        raw[:, -2] *= count_weights
         scales = [self.scale(int(radius)) for radius in radii]
         errors = np.stack([noise.gaussian(scale, raw.shape[1]) for scale in scales])
         noisy = (raw * FINE_UNITS + errors) / FINE_UNITS

@@ -13,6 +13,7 @@ import numpy as np
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
+from splitmeans.engine.walk import RawRows
 from splitmeans.grid.weighted_kmeans import weighted_kmeans
 from splitmeans.local.cells import CellHistogram, Cells
 from splitmeans.local.mechanism import check_public
@@ -72,7 +73,7 @@ class TreeLloyd:
         return ComposedEvent(parts=(*self.start.event.parts, *self.lloyd.event.parts))
 
     def release(
-        self, raw_rows: IntArray, *, noise: NoiseSource, rng: np.random.Generator
+        self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
     ) -> IntArray:
         """Return the centres, shape (k', d); see `LocalClustering`."""
         cells = self.start.release(raw_rows, noise=noise)

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from splitmeans.engine.walk import Table
 from splitmeans.errors import ProtocolError
 from splitmeans.party.release import (
     confirmation,
@@ -20,7 +21,6 @@ from splitmeans.party.release import (
     release_party,
     user_set_digest,
 )
-from splitmeans.party.table import PartyTable
 from splitmeans.plan import counting_party, make_plan, needs_count
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study import Study
@@ -42,7 +42,7 @@ class Joined:
     """Waits for the other parties' key contributions; confirmations may arrive early."""
 
     study: Study
-    table: PartyTable
+    table: Table
     contributions: Mapping[str, bytes]
     confirmations: Mapping[str, Confirmation]
 
@@ -52,7 +52,7 @@ class Keyed:
     """Holds the run key; waits for the other parties' confirmations."""
 
     study: Study
-    table: PartyTable
+    table: Table
     run_key: bytes
     users: bytes
     confirmations: Mapping[str, Confirmation]
@@ -63,7 +63,7 @@ class Prepared:
     """All parties hold the same key and the same users; waits for the server."""
 
     study: Study
-    table: PartyTable
+    table: Table
     run_key: bytes
     released_count: int | None
 
@@ -88,9 +88,7 @@ class Finished:
 PartyState: TypeAlias = Joined | Keyed | Prepared | Released | Finished
 
 
-def join(
-    study: Study, table: PartyTable, *, noise: NoiseSource
-) -> tuple[PartyState, list[Envelope]]:
+def join(study: Study, table: Table, *, noise: NoiseSource) -> tuple[PartyState, list[Envelope]]:
     """Enter a run: draw a fresh contribution to the run key and send it to every other party."""
     study.party(table.party)
     secret = noise.spawn("contribution").words(keys.CONTRIBUTION_BYTES // 8).tobytes()

@@ -4,10 +4,12 @@ Everything in this module sees raw rows; everything it returns is a release with
 (`splitmeans.releases` lists them).
 """
 
-import numpy as np
-import pyarrow as pa
+from functools import partial
 
-from splitmeans._types import IntArray, LabelArray
+import numpy as np
+
+from splitmeans._types import LabelArray
+from splitmeans.engine.walk import Records, Table, UserBlock, Users
 from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.cell_sketch.encode import encode as encode_cell_sketch
@@ -22,7 +24,6 @@ from splitmeans.membership.ldp.encode import encode as encode_ldp
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.sketch.encode import encode as encode_sketch
 from splitmeans.membership.sketch.law import PublishedSketch
-from splitmeans.party.table import PartyTable
 from splitmeans.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study import Study
@@ -30,7 +31,7 @@ from splitmeans.wire import keys
 from splitmeans.wire.messages import Confirmation, CountRelease, MembershipMessage, PartyRelease
 
 
-def user_set_digest(study: Study, table: PartyTable, *, run_key: bytes) -> bytes:
+def user_set_digest(study: Study, table: Table, *, run_key: bytes) -> bytes:
     """Return a keyed digest of the party's set of users, whatever order its rows are in.
 
     Where user sets may differ it is empty: the other parties hold the key, so a digest of the ids
@@ -38,9 +39,9 @@ def user_set_digest(study: Study, table: PartyTable, *, run_key: bytes) -> bytes
     """
     if study.user_sets != "equal":
         return b""
-    tags = hash_ids(keys.subkey(run_key, keys.USER_ORDER), table.ids)
-    ordered = tags[np.lexsort((tags[:, 1], tags[:, 0]))]
-    return keys.keyed_digest(keys.subkey(run_key, keys.USER_SET), ordered.tobytes())
+    records_of = partial(_order_records, key=keys.subkey(run_key, keys.USER_ORDER))
+    pieces = table.users.in_tag_order(records_of, finish=_tag_bytes)
+    return keys.keyed_digest(keys.subkey(run_key, keys.USER_SET), pieces)
 
 
 def confirmation(study: Study, party: str, users: bytes, *, run_key: bytes) -> Confirmation:
@@ -52,24 +53,24 @@ def confirmation(study: Study, party: str, users: bytes, *, run_key: bytes) -> C
     key = keys.subkey(run_key, keys.CONFIRM)
     text = f"{study.hash}\n{party}\n".encode()
     return Confirmation(
-        key_check=keys.keyed_digest(key, b"key\n" + text),
-        user_check=keys.keyed_digest(key, b"users\n" + text + users),
+        key_check=keys.keyed_digest(key, [b"key\n", text]),
+        user_check=keys.keyed_digest(key, [b"users\n", text, users]),
     )
 
 
-def release_count(plan: Plan, table: PartyTable, *, noise: NoiseSource) -> CountRelease:
+def release_count(plan: Plan, table: Table, *, noise: NoiseSource) -> CountRelease:
     """Release the number of users.
 
     Guarantee: the plan's count event: sensitivity 1, discrete Laplace noise.
     """
     assert plan.count_scale is not None
-    noisy_count = len(table.raw_rows) + int(noise.laplace(plan.count_scale, 1)[0])
+    noisy_count = len(table) + int(noise.laplace(plan.count_scale, 1)[0])
     return CountRelease(noisy_count=noisy_count)
 
 
 def release_party(
     plan: Plan,
-    table: PartyTable,
+    table: Table,
     *,
     run_key: bytes,
     noise: NoiseSource,
@@ -82,10 +83,10 @@ def release_party(
     centres, and a row's label depends on that row and those centres alone.
     """
     position = plan.study.party_names.index(table.party)
-    centres = plan.local[position].release(table.raw_rows, noise=noise.spawn("local"), rng=rng)
-    labels = nearest(table.raw_rows, centres)
+    centres = plan.local[position].release(table.rows, noise=noise.spawn("local"), rng=rng)
+    users = table.labelled(partial(nearest, centres=centres))
     membership = _encode_membership(
-        plan, position, table.ids, labels, run_key=run_key, noise=noise.spawn("membership")
+        plan, position, users, run_key=run_key, noise=noise.spawn("membership")
     )
     return PartyRelease(centres=centres, membership=membership)
 
@@ -93,8 +94,7 @@ def release_party(
 def _encode_membership(
     plan: Plan,
     position: int,
-    ids: pa.Array,
-    labels: LabelArray,
+    users: Users,
     *,
     run_key: bytes,
     noise: NoiseSource,
@@ -103,8 +103,7 @@ def _encode_membership(
         case DecoyLaw() as law:
             return encode_decoy(
                 law,
-                ids=ids,
-                labels=labels,
+                users=users,
                 position=position,
                 groups=plan.groups,
                 n_local_clusters=plan.n_local_clusters,
@@ -117,8 +116,7 @@ def _encode_membership(
         case CellSketch() as law:
             return encode_cell_sketch(
                 law,
-                ids=ids,
-                labels=labels,
+                users=users,
                 position=position,
                 groups=plan.groups,
                 n_local_clusters=plan.n_local_clusters,
@@ -127,21 +125,38 @@ def _encode_membership(
         case PublishedSketch() as law:
             return encode_sketch(
                 law,
-                id_words=hash_ids(keys.subkey(run_key, keys.USER_REGISTERS), ids),
-                labels=labels,
+                users=users,
+                key=keys.subkey(run_key, keys.USER_REGISTERS),
                 n_local_clusters=plan.n_local_clusters[position],
                 noise=noise,
             )
         case NoisyHistogram() as law:
             k = plan.n_local_clusters[position]
+            labels = np.concatenate(list(users.each(_labels_of)))
             return encode_independent(law, labels=labels, n_local_clusters=k, noise=noise)
         case RandomisedLabels() as law:
-            return encode_ldp(law, labels=labels[_secret_order(ids, run_key)], noise=noise)
+            return encode_ldp(law, labels=_in_secret_order(users, run_key), noise=noise)
         case PlainLabels() as law:
-            return encode_exact(law, labels=labels[_secret_order(ids, run_key)])
+            return encode_exact(law, labels=_in_secret_order(users, run_key))
 
 
-def _secret_order(ids: pa.Array, run_key: bytes) -> IntArray:
-    """Row numbers in the order that all parties share and that says nothing about the ids."""
-    tags = hash_ids(keys.subkey(run_key, keys.USER_ORDER), ids)
-    return np.asarray(np.lexsort((tags[:, 1], tags[:, 0])), dtype=np.int64)
+def _in_secret_order(users: Users, run_key: bytes) -> LabelArray:
+    """Return labels in the order that all parties share and that says nothing about the ids."""
+    records_of = partial(_order_records, key=keys.subkey(run_key, keys.USER_ORDER))
+    return np.concatenate(list(users.in_tag_order(records_of, finish=_labels_in_order)))
+
+
+def _order_records(block: UserBlock, *, key: bytes) -> Records:
+    return hash_ids(key, block.ids), block.labels
+
+
+def _tag_bytes(records: Records) -> bytes:
+    return records[0].tobytes()
+
+
+def _labels_in_order(records: Records) -> LabelArray:
+    return records[1]
+
+
+def _labels_of(block: UserBlock) -> LabelArray:
+    return block.labels

@@ -7,7 +7,7 @@ study alone: each operation works element by element, and nothing is fitted to t
 Errors name the party, the column, the rule and row numbers, never a value.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splitmeans._types import FloatArray, IntArray
+from splitmeans._types import FloatArray, IntArray, LabelArray
+from splitmeans.engine.memory import MemoryRows, MemoryUsers
 from splitmeans.errors import DataError
 from splitmeans.features import Feature, features_of
 from splitmeans.party.ids import canonical_ids, is_text, name_rows, normalised_text, read_array
@@ -27,7 +28,7 @@ _Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class PartyTable:
-    """What a party holds during a run.
+    """A party's table in memory; see `engine.walk.Table` for what a run does with it.
 
     Attributes:
         party: The party's name.
@@ -45,6 +46,20 @@ class PartyTable:
     def __repr__(self) -> str:
         rows, columns = self.raw_rows.shape
         return f"<PartyTable party={self.party!r} rows={rows} columns={columns}>"
+
+    @property
+    def rows(self) -> MemoryRows:
+        """The rows on the grid."""
+        return MemoryRows(self.raw_rows)
+
+    @property
+    def users(self) -> MemoryUsers:
+        """The users, all with label 0."""
+        return MemoryUsers(ids=self.ids, labels=np.zeros(len(self), dtype=np.int32))
+
+    def labelled(self, label: Callable[[IntArray], LabelArray]) -> MemoryUsers:
+        """Return the users with the labels of their rows."""
+        return MemoryUsers(ids=self.ids, labels=self.rows.label(label))
 
 
 def prepare_table(party: PartySpec, data: Any, *, ids: Any = None) -> PartyTable:

@@ -5,7 +5,7 @@ subkey by label (rule R1), so that no two uses of randomness can ever be the sam
 """
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -67,9 +67,15 @@ def subkey(key: bytes, label: str, *, group: tuple[int, ...] = ()) -> bytes:
     return _hkdf(key, salt=b"", info=info, length=HASH_KEY_BYTES)
 
 
-def keyed_digest(key: bytes, data: bytes) -> bytes:
-    """Return HMAC-SHA256, for values that parties compare without showing them to the server."""
-    return hmac.new(key, data, sha256).digest()
+def keyed_digest(key: bytes, pieces: Iterable[bytes]) -> bytes:
+    """Return HMAC-SHA256 of all pieces in a row.
+
+    For values that parties compare without showing them to the server.
+    """
+    code = hmac.new(key, digestmod=sha256)
+    for piece in pieces:
+        code.update(piece)
+    return code.digest()
 
 
 def _hkdf(material: bytes, *, salt: bytes, info: bytes, length: int) -> bytes:

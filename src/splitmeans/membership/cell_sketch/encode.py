@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from splitmeans import _validate
 from splitmeans._types import LabelArray, RegisterArray
+from splitmeans.engine.walk import Users
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.phantoms import raise_to_phantoms
-from splitmeans.kernels.registers import user_registers
-from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.estimator import check_parties
+from splitmeans.membership.user_sketch.encode import sketch_users
 from splitmeans.wire.keys import PHANTOM_REGISTERS, USER_REGISTERS, subkey
 from splitmeans.wire.messages import CellSketchMessage
 
@@ -23,8 +22,7 @@ _MOST_CELLS = 2**32
 def encode(
     law: CellSketch,
     *,
-    ids: "pa.StringArray | pa.LargeStringArray",
-    labels: LabelArray,
+    users: Users,
     position: int,
     groups: Sequence[tuple[int, ...]],
     n_local_clusters: Sequence[int],
@@ -42,8 +40,7 @@ def encode(
 
     Args:
         law: The public parameters.
-        ids: The users' ids, strings without nulls or repetitions (already checked), n of them.
-        labels: Each user's cluster, shape (n,), int32.
+        users: The party's users, no id twice (already checked), with each one's cluster.
         position: The party's position in the study.
         groups: Positions of the parties that share a sketch, the same list at every party.
         n_local_clusters: The number of clusters (k') of every party of the study.
@@ -54,12 +51,10 @@ def encode(
     """
     own_groups = [group for group in groups if position in group]
     _check_groups(own_groups, position=position, n_local_clusters=n_local_clusters)
-    _check_labels(labels, n_users=len(ids), n_clusters=n_local_clusters[position])
     blocks = [
         _block(
             law,
-            ids=ids,
-            labels=labels,
+            users=users,
             own=group.index(position),
             widths=[n_local_clusters[member] for member in group],
             user_key=subkey(run_key, USER_REGISTERS, group=group),
@@ -92,8 +87,7 @@ def own_labels(law: CellSketch, widths: Sequence[int], *, own: int) -> LabelArra
 def _block(
     law: CellSketch,
     *,
-    ids: "pa.StringArray | pa.LargeStringArray",
-    labels: LabelArray,
+    users: Users,
     own: int,
     widths: Sequence[int],
     user_key: bytes,
@@ -105,14 +99,13 @@ def _block(
         raise ParameterError(
             f"a group must have at most {_MOST_CELLS} cells, got {n_cells}; use smaller groups"
         )
-    registers = user_registers(
-        hash_ids(user_key, ids),
-        labels,
+    registers = sketch_users(
+        law.registers,
+        users,
+        key=user_key,
         n_clusters=widths[own],
         repetitions=law.repetitions,
         floor=law.floor,
-        count_table=law.registers.count_table(repetitions=law.repetitions, floor=law.floor),
-        excess_table=law.registers.value_table,
     )
     raise_to_phantoms(
         registers,
@@ -132,14 +125,3 @@ def _check_groups(
         raise ParameterError(f"groups must name position {position} at least once")
     for group in own_groups:
         check_parties(group, n_parties=len(n_local_clusters))
-
-
-def _check_labels(labels: LabelArray, *, n_users: int, n_clusters: int) -> None:
-    if labels.dtype != np.int32 or labels.shape != (n_users,):
-        raise ParameterError(
-            f"labels must be 32-bit integers of shape ({n_users},), one for each user, "
-            f"got {labels.dtype} {labels.shape}"
-        )
-    # The kernel writes where a label points, so this check also keeps it inside its memory.
-    if labels.size and not (labels.min() >= 0 and labels.max() < n_clusters):
-        raise ParameterError(f"labels must be between 0 and {n_clusters - 1}")

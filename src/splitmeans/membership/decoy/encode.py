@@ -5,14 +5,16 @@ have it, cannot tell a decoy from a user.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from splitmeans import _validate
 from splitmeans._types import LabelArray, WordArray
+from splitmeans.engine.walk import Records, UserBlock, Users
 from splitmeans.errors import ParameterError
-from splitmeans.kernels.counts import ascending, decoy_records, sort_records
+from splitmeans.kernels.counts import ascending, decoy_records
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.decoy.layout import (
@@ -33,8 +35,7 @@ from splitmeans.wire.messages import DecoyMessage
 def encode(
     law: DecoyLaw,
     *,
-    ids: pa.Array,
-    labels: LabelArray,
+    users: Users,
     position: int,
     groups: Sequence[Group],
     n_local_clusters: tuple[int, ...],
@@ -61,8 +62,7 @@ def encode(
 
     Args:
         law: The law of the decoy counts.
-        ids: The users' ids, an Arrow string array without repetitions (already validated).
-        labels: Each user's cluster, shape (n,).
+        users: The party's users, no id twice (already validated), with each one's cluster.
         position: Which party this is.
         groups: The parties that share records, as positions.
         n_local_clusters: k' of every party.
@@ -77,13 +77,12 @@ def encode(
     if position >= len(n_local_clusters):
         raise ParameterError(f"position must be below {len(n_local_clusters)}, got {position}")
     width = n_local_clusters[position]
-    _check_users(ids, labels, width=width)
+    sample_threshold(sample_rate)
     if collusion is not None and (collusion.uses_hashing or collusion.n_local_clusters != width):
         raise ParameterError(f"collusion must be a direct randomised response on {width} labels")
-    raw_ids, raw_labels = _sample(ids, labels, run_key=run_key, sample_rate=sample_rate)
-    own_labels = raw_labels.astype(np.uint8)
     if collusion is not None:
-        own_labels = randomise(collusion, labels=raw_labels, noise=noise).reports
+        users = users.relabelled(partial(_randomised, collusion, noise=noise))
+    packing = partial(_finish, with_tags=not equal_sets)
 
     lengths: list[int] = []
     tags = [np.empty((0, 2), dtype=np.uint64)]
@@ -92,30 +91,61 @@ def encode(
         if position not in group:
             continue
         shape = cell_shape(group, n_local_clusters=n_local_clusters, equal_sets=equal_sets)
-        group_tags, group_labels = sort_records(
-            [
-                (hash_ids(keys.subkey(run_key, keys.USER_TAG, group=group), raw_ids), own_labels),
-                _decoys(
-                    law,
-                    group,
-                    shape=shape,
-                    axis=group.index(position),
-                    run_key=run_key,
-                    equal_sets=equal_sets,
-                ),
-            ]
+        records_of = partial(
+            _user_records,
+            tag_key=keys.subkey(run_key, keys.USER_TAG, group=group),
+            sample_key=keys.subkey(run_key, keys.SAMPLE),
+            sample_rate=sample_rate,
+            width=width,
         )
-        if not ascending(group_tags):
-            raise ParameterError("ids must be different; two users have the same tag")
-        lengths.append(len(group_labels))
-        if not equal_sets:
-            tags.append(group_tags)
-        packed.append(pack(group_labels, n_clusters=width))
+        decoys = _decoys(
+            law,
+            group,
+            shape=shape,
+            axis=group.index(position),
+            run_key=run_key,
+            equal_sets=equal_sets,
+        )
+        pieces = list(users.in_tag_order(records_of, finish=packing, extra=decoys))
+        labels = np.concatenate([own for _, own in pieces])
+        lengths.append(len(labels))
+        tags += [own for own, _ in pieces]
+        packed.append(pack(labels, n_clusters=width))
     return DecoyMessage(
         lengths=np.array(lengths, dtype=np.int64),
         tags=np.concatenate(tags),
         labels=np.concatenate(packed),
     )
+
+
+def _user_records(
+    block: UserBlock, *, tag_key: bytes, sample_key: bytes, sample_rate: float, width: int
+) -> Records:
+    """Return tags and labels of the users who take part.
+
+    The choice has its own key, the same for all groups: were it made by the tag, users' tags would
+    lie in one part of the range and decoys' tags everywhere (rule R4).
+    """
+    labels = block.labels
+    if labels.size and not 0 <= labels.min() <= labels.max() < width:
+        raise ParameterError(f"labels must be between 0 and {width - 1}")
+    ids, own_labels = block.ids, labels.astype(np.uint8)
+    threshold = sample_threshold(sample_rate)
+    if sample_rate < 1:
+        kept = hash_ids(sample_key, ids)[:, 0] < np.uint64(threshold)
+        ids, own_labels = ids.filter(pa.array(kept)), own_labels[kept]
+    return hash_ids(tag_key, ids), own_labels
+
+
+def _finish(records: Records, *, with_tags: bool) -> Records:
+    tags, labels = records
+    if not ascending(tags):
+        raise ParameterError("ids must be different; two users have the same tag")
+    return (tags if with_tags else tags[:0]), labels
+
+
+def _randomised(law: RandomisedLabels, labels: LabelArray, *, noise: NoiseSource) -> LabelArray:
+    return randomise(law, labels=labels, noise=noise).reports.astype(np.int32)
 
 
 def _decoys(
@@ -141,29 +171,3 @@ def _decoys(
         axis=axis,
         absent=-1 if equal_sets else shape[axis] - 1,
     )
-
-
-def _sample(
-    ids: pa.Array, labels: LabelArray, *, run_key: bytes, sample_rate: float
-) -> tuple[pa.Array, LabelArray]:
-    """Return the users who take part.
-
-    The choice has its own key, the same for all groups: were it made by the tag, users' tags would
-    lie in one part of the range and decoys' tags everywhere (rule R4).
-    """
-    threshold = sample_threshold(sample_rate)
-    if sample_rate == 1:
-        return ids, labels
-    words = hash_ids(keys.subkey(run_key, keys.SAMPLE), ids)[:, 0]
-    kept = words < np.uint64(threshold)
-    return ids.filter(pa.array(kept)), labels[kept]
-
-
-def _check_users(ids: pa.Array, labels: LabelArray, *, width: int) -> None:
-    if labels.dtype != np.int32 or labels.shape != (len(ids),):
-        raise ParameterError(
-            f"labels must be 32-bit integers of shape ({len(ids)},), one for each user, "
-            f"got {labels.dtype} {labels.shape}"
-        )
-    if labels.size and not 0 <= labels.min() <= labels.max() < width:
-        raise ParameterError(f"labels must be between 0 and {width - 1}")

@@ -1,0 +1,1 @@
+"""Registers of users alone, which both sketch methods begin with."""
