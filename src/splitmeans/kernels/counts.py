@@ -25,7 +25,8 @@ _DIGIT_BITS = 11
 # Moves per record in the finishing pass; random tags need about 0.1.
 _MOVES = 16
 
-Records = tuple[WordArray, npt.NDArray[np.uint8]]
+# Tags, and what goes with each: labels, or row numbers.
+Records = tuple[WordArray, npt.NDArray[Any]]
 
 
 def decoy_records(
@@ -64,15 +65,19 @@ def decoy_records(
     return tags, labels
 
 
-def sort_records(parts: Sequence[Records]) -> Records:
-    """Return the records of all parts as one list in the order of their tags."""
+def sort_records(parts: Sequence[Records], *, skip_bits: int = 0) -> Records:
+    """Return the records of all parts as one list in the order of their tags.
+
+    Records with equal tags stay in the order given. `skip_bits` leading bits are the same in all
+    tags, as within a bucket of a larger list.
+    """
     tags = np.concatenate([tags for tags, _ in parts])
     labels = np.concatenate([labels for _, labels in parts])
     digits = max(1, -(-len(tags).bit_length() // _DIGIT_BITS))
     for digit in range(digits, 0, -1):
         out = np.empty_like(tags), np.empty_like(labels)
         starts = np.zeros(2**_DIGIT_BITS + 1, dtype=np.int64)
-        _scatter(tags, labels, _Word(64 - digit * _DIGIT_BITS), starts, *out)
+        _scatter(tags, labels, _Word(64 - skip_bits - digit * _DIGIT_BITS), starts, *out)
         tags, labels = out
     if not _finish(tags, labels, _MOVES * len(tags)):
         order = np.lexsort((tags[:, 1], tags[:, 0]))

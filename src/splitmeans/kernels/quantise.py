@@ -11,7 +11,7 @@ from splitmeans.kernels.compiled import kernel
 
 def to_grid_column(
     values: FloatArray, *, low: float, high: float, bound: int, stand_in: float, out: IntArray
-) -> int:
+) -> None:
     """Clip values to [low, high], scale them to [-bound, bound] and round; fill `out` (OUT).
 
     Args:
@@ -21,16 +21,12 @@ def to_grid_column(
         bound: Grid integer of `high`.
         stand_in: What a missing value becomes; NaN gives the middle, grid integer 0.
         out: Shape (n,), int64, any stride.
-
-    Returns:
-        How many values are infinite: they are no numbers, so the caller refuses the column.
     """
-    return int(_to_grid_column(values, low, high, bound, stand_in, out))
+    _to_grid_column(values, low, high, bound, stand_in, out)
 
 
 @kernel
 def _to_grid_column(values, low, high, bound, stand_in, out):  # type: ignore[no-untyped-def]
-    infinite = 0
     for i in range(values.size):
         value = values[i]
         # The missing rule comes before everything else: clipping keeps NaN.
@@ -39,8 +35,5 @@ def _to_grid_column(values, low, high, bound, stand_in, out):  # type: ignore[no
             if np.isnan(value):
                 out[i] = 0
                 continue
-        if np.isinf(value):
-            infinite += 1
         scaled = (min(max(value, low), high) - low) / (high - low) * 2 - 1
         out[i] = np.int64(min(max(np.rint(scaled * bound), -bound), bound))
-    return infinite

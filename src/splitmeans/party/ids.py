@@ -7,14 +7,19 @@ and spaces are kept as they are, because silent folding could merge two users in
 Errors name row numbers, never values: an id is personal data and error texts end in log files.
 """
 
+import os
+from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from splitmeans._types import IntArray
+from splitmeans.engine.memory import MemoryUsers
+from splitmeans.engine.walk import Records, UserBlock, Users
 from splitmeans.errors import DataError
+from splitmeans.kernels.siphash import hash_ids
 
 # Enough offenders to find the cause in the table, few enough for one line.
 _SHOWN_ROWS = 5
@@ -31,17 +36,53 @@ def canonical_ids(values: Any) -> pa.LargeStringArray:
         DataError: If there is no id, or an id is missing, empty, repeated (after normalisation)
             or neither text nor a whole number.
     """
-    column = read_array(values, what="ids")
-    if len(column) == 0:
+    text = canonical_text(values)
+    if len(text) == 0:
         raise DataError("ids must have at least one row, got none")
-    if pa.types.is_null(column.type) or column.null_count:
-        raise DataError(f"ids must not be missing; see {name_rows(pc.is_null(column))}")
+    check_unique(MemoryUsers(ids=text, labels=np.zeros(len(text), dtype=np.int32)))
+    return text
+
+
+def canonical_text(values: Any, *, first_row: int = 0) -> pa.LargeStringArray:
+    """Return ids in canonical form without comparing them; see `canonical_ids`.
+
+    `first_row` is the row number of the first one, for errors.
+    """
+    column = read_array(values, what="ids")
+    missing = pc.is_null(column)
+    if column.null_count:
+        raise DataError(f"ids must not be missing; see {name_rows(missing, first_row=first_row)}")
     text = _as_text(column)
     empty = pc.equal(text, "")
     if pc.any(empty).as_py():
-        raise DataError(f"ids must not be empty text; see {name_rows(empty)}")
-    _check_unique(text)
+        raise DataError(f"ids must not be empty text; see {name_rows(empty, first_row=first_row)}")
     return text
+
+
+def check_unique(users: Users) -> None:
+    """Refuse users of whom two have the same id.
+
+    Ids are compared by a 128-bit hash under a key drawn for this check alone, so the ids of a
+    table that memory cannot hold are compared as well.
+    """
+    records_of = partial(_numbered, key=os.urandom(16))
+    repeated = np.concatenate(list(users.in_tag_order(records_of, finish=_repeated_rows)))
+    if len(repeated):
+        raise DataError(
+            "ids must be different (text is compared in Unicode normal form C); an earlier row "
+            f"has the same id as {name_row_numbers(np.sort(repeated))}; keep one row for each user"
+        )
+
+
+def _numbered(block: UserBlock, *, key: bytes) -> Records:
+    numbers = np.arange(block.start, block.start + len(block.ids), dtype=np.int64)
+    return hash_ids(key, block.ids), numbers
+
+
+def _repeated_rows(records: Records) -> IntArray:
+    """Return the row numbers of all records but the first of each tag."""
+    tags, numbers = records
+    return np.asarray(numbers[1:][(tags[1:] == tags[:-1]).all(axis=1)])
 
 
 def read_array(values: Any, *, what: str) -> pa.Array:
@@ -66,13 +107,18 @@ def read_array(values: Any, *, what: str) -> pa.Array:
         ) from None
 
 
-def name_rows(flags: Any) -> str:
+def name_rows(flags: Any, *, first_row: int = 0) -> str:
     """Return "row numbers 3, 8 (counting from 0)" for the rows whose flag is set.
 
     Args:
         flags: Booleans, one a row; a NumPy or an Arrow array.
+        first_row: Row number of the first flag.
     """
-    rows = np.flatnonzero(np.asarray(flags))
+    return name_row_numbers(np.flatnonzero(np.asarray(flags)) + first_row)
+
+
+def name_row_numbers(rows: IntArray) -> str:
+    """Return the same for ascending row numbers."""
     shown = ", ".join(str(row) for row in rows[:_SHOWN_ROWS])
     more = f" and {len(rows) - _SHOWN_ROWS} more" if len(rows) > _SHOWN_ROWS else ""
     noun = "row number" if len(rows) == 1 else "row numbers"
@@ -88,7 +134,10 @@ def is_text(kind: pa.DataType) -> bool:
 
 def normalised_text(column: pa.Array) -> pa.LargeStringArray:
     """Return text, or whole numbers in decimal, in Unicode normal form C."""
-    return pc.utf8_normalize(column.cast(pa.large_string()), form="NFC")
+    text = column.cast(pa.large_string())
+    if pc.all(pc.string_is_ascii(text)).as_py() is not False:
+        return text  # ASCII is in normal form already, and most ids are ASCII
+    return pc.utf8_normalize(text, form="NFC")
 
 
 def _to_arrow(values: Any) -> Any:
@@ -102,6 +151,8 @@ def _to_arrow(values: Any) -> Any:
 
 
 def _as_text(column: pa.Array) -> pa.LargeStringArray:
+    if pa.types.is_null(column.type):
+        return pa.array([], pa.large_string())  # without rows: a missing id was refused before
     if not is_text(column.type) and not pa.types.is_integer(column.type):
         raise DataError(
             f"ids must be text or whole numbers, got {column.type}; "
@@ -111,15 +162,3 @@ def _as_text(column: pa.Array) -> pa.LargeStringArray:
         return normalised_text(column)
     except pa.ArrowException:
         raise DataError("ids must be valid UTF-8 text") from None
-
-
-def _check_unique(text: pa.LargeStringArray) -> None:
-    codes = text.dictionary_encode()
-    if len(codes.dictionary) == len(text):
-        return
-    repeated: npt.NDArray[np.bool_] = np.ones(len(text), dtype=np.bool_)
-    repeated[np.unique(codes.indices.to_numpy(), return_index=True)[1]] = False
-    raise DataError(
-        "ids must be different (text is compared in Unicode normal form C); an earlier row has "
-        f"the same id as {name_rows(repeated)}; keep one row for each user"
-    )

@@ -7,6 +7,7 @@ study alone: each operation works element by element, and nothing is fitted to t
 Errors name the party, the column, the rule and row numbers, never a value.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +21,13 @@ from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.engine.memory import MemoryRows, MemoryUsers
 from splitmeans.errors import DataError
 from splitmeans.features import Feature, features_of
+from splitmeans.kernels.quantise import to_grid_column
 from splitmeans.party.ids import canonical_ids, is_text, name_rows, normalised_text, read_array
 from splitmeans.study import Column, PartySpec
 
 _Flags = npt.NDArray[np.bool_]
+
+_ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -77,26 +81,54 @@ def prepare_table(party: PartySpec, data: Any, *, ids: Any = None) -> PartyTable
         DataError: If the table breaks a rule of the study.
     """
     where = f"party {party.name!r}"
+    rows, id_values = grid_rows(party, data)
+    if len(rows) == 0:
+        raise DataError(f"{where}: the table must have at least one row, got none")
+    canonical = _find_ids(len(rows), id_values if ids is None else ids, where=where)
+    return PartyTable(party=party.name, ids=canonical, raw_rows=rows)
+
+
+def grid_rows(party: PartySpec, data: Any, *, first_row: int = 0) -> tuple[IntArray, Any]:
+    """Check rows against the study; return them on the grid, shape (n, d), and the ids' column.
+
+    Args:
+        party: The party's columns, bounds and rules for missing values.
+        data: See `prepare_table`.
+        first_row: Row number of the first one in the whole table, for errors.
+    """
+    where = f"party {party.name!r}"
     columns, id_values = _find_columns(party, data, where=where)
     features = features_of(party)
-    pieces: list[IntArray] = []
+    checked: list[tuple[Column, int, npt.NDArray[Any]]] = []
     place = 0
     for column, values in zip(party.columns, columns, strict=True):
-        to_grid = _grid_categories if column.categories else _grid_numbers
+        read = _grid_categories if column.categories else _checked_numbers
         here = f"{where}, column {column.name!r}"
-        pieces.append(to_grid(column, values, features[place], where=here))
+        own = read(column, values, features[place], where=here, first_row=first_row)
+        checked.append((column, place, own))
         place += max(1, len(column.categories))
-    n = len(pieces[0])
-    for column, piece in zip(party.columns, pieces, strict=True):
-        if len(piece) != n:
+    n = _common_length(checked, where=where)
+    rows = np.empty((n, len(features)), dtype=np.int64)
+    # A few rows of all columns at a time: the part of the result being written stays in cache.
+    for start in range(0, n, _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        for column, place, own in checked:
+            if column.categories:
+                rows[part, place : place + len(column.categories)] = own[part]
+            else:
+                _fill_numbers(column, own[part], features[place], out=rows[part, place])
+    return rows, id_values
+
+
+def _common_length(checked: list[tuple[Column, int, npt.NDArray[Any]]], *, where: str) -> int:
+    first, _, own = checked[0]
+    for column, _, other in checked:
+        if len(other) != len(own):
             raise DataError(
                 f"{where}, column {column.name!r} must have as many rows as column "
-                f"{party.columns[0].name!r}, got {len(piece)} and {n}"
+                f"{first.name!r}, got {len(other)} and {len(own)}"
             )
-    if n == 0:
-        raise DataError(f"{where}: the table must have at least one row, got none")
-    canonical = _find_ids(n, id_values if ids is None else ids, where=where)
-    return PartyTable(party=party.name, ids=canonical, raw_rows=np.hstack(pieces))
+    return len(own)
 
 
 def _find_ids(n: int, values: Any, *, where: str) -> pa.LargeStringArray:
@@ -173,47 +205,52 @@ def _two_dimensional(data: Any, names: list[str], *, where: str) -> Any:
     return rows
 
 
-def _grid_numbers(column: Column, values: Any, feature: Feature, *, where: str) -> IntArray:
-    """Return the column on the grid, shape (n, 1)."""
-    numbers, missing = _read_numbers(values, where=where)
-    _check_missing(column, missing, where=where)
-    # The missing rule comes before everything else: clipping keeps NaN (R7).
-    stand_in = feature.low if isinstance(column.missing, str) else float(column.missing)
-    numbers = np.where(missing, stand_in, numbers)
+def _checked_numbers(
+    column: Column, values: Any, feature: Feature, *, where: str, first_row: int
+) -> FloatArray:
+    """Return the column's numbers, NaN where the study allows them to be missing."""
+    numbers = _read_numbers(values, where=where)
+    if column.missing == "error":
+        _refuse_missing(np.isnan(numbers), where=where, first_row=first_row)
     infinite = np.isinf(numbers)
     if infinite.any():
         raise DataError(
-            f"{where} must hold finite numbers; see {name_rows(infinite)}; write a number or leave "
-            "the value out and set the column's missing rule in the study"
+            f"{where} must hold finite numbers; see {name_rows(infinite, first_row=first_row)}; "
+            "write a number or leave the value out and set the column's missing rule in the study"
         )
+    return numbers
+
+
+def _fill_numbers(
+    column: Column, numbers: npt.NDArray[Any], feature: Feature, *, out: IntArray
+) -> None:
+    # Only the rules "midpoint" (NaN, the middle) and a number leave anything missing here.
+    stand_in = math.nan if isinstance(column.missing, str) else float(column.missing)
     low, high, bound = feature.low, feature.high, feature.bound
-    scaled = (np.clip(numbers, low, high) - low) / (high - low) * 2 - 1
-    grid = np.clip(np.rint(scaled * bound), -bound, bound).astype(np.int64)
-    if column.missing == "midpoint":
-        grid[missing] = 0
-    return np.asarray(grid)[:, np.newaxis]
+    to_grid_column(numbers, low=low, high=high, bound=bound, stand_in=stand_in, out=out)
 
 
-def _read_numbers(values: Any, *, where: str) -> tuple[FloatArray, _Flags]:
-    """Return numbers as float64 with NaN where missing, and which ones are missing."""
+def _read_numbers(values: Any, *, where: str) -> FloatArray:
+    """Return numbers as float64 with NaN where missing."""
     if _is_plain_numbers(values):
-        numbers = values.astype(np.float64)
-    else:
-        array = read_array(values, what=where)
-        kind = array.type
-        if pa.types.is_boolean(kind) or pa.types.is_null(kind):
-            array = array.cast(pa.int8())
-        elif pa.types.is_decimal(kind):
-            array = array.cast(pa.float64())
-        elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-            raise DataError(
-                f"{where} must hold numbers, got {kind}; convert it, or give the column categories "
-                "in the study"
-            )
-        # Integers beyond 2^53 are rounded to the nearest float, which Arrow's own cast refuses.
-        numbers = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
-        numbers[np.asarray(array.is_null())] = np.nan
-    return numbers, np.isnan(numbers)
+        return np.ascontiguousarray(values, dtype=np.float64)
+    array = read_array(values, what=where)
+    kind = array.type
+    if pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        array = array.cast(pa.int8())
+    elif pa.types.is_decimal(kind):
+        array = array.cast(pa.float64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise DataError(
+            f"{where} must hold numbers, got {kind}; convert it, or give the column categories "
+            "in the study"
+        )
+    if array.null_count == 0:
+        return np.ascontiguousarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+    # Integers beyond 2^53 are rounded to the nearest float, which Arrow's own cast refuses.
+    numbers = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
+    numbers[np.asarray(array.is_null())] = np.nan
+    return np.asarray(numbers)
 
 
 def _is_plain_numbers(values: Any) -> bool:
@@ -221,18 +258,21 @@ def _is_plain_numbers(values: Any) -> bool:
     return is_array and values.ndim == 1 and values.dtype.kind in "fiub"
 
 
-def _grid_categories(column: Column, values: Any, feature: Feature, *, where: str) -> IntArray:
+def _grid_categories(
+    column: Column, values: Any, feature: Feature, *, where: str, first_row: int
+) -> IntArray:
     """Return one feature for each category, shape (n, categories); all have the same bound."""
-    text = _read_categories(values, where=where)
+    text = _read_categories(values, where=where, first_row=first_row)
     missing = np.asarray(text.is_null())
-    _check_missing(column, missing, where=where)
+    if column.missing == "error":
+        _refuse_missing(missing, where=where, first_row=first_row)
     listed = normalised_text(pa.array(column.categories, pa.large_string()))
     position = pc.index_in(text, value_set=listed)
     unknown = np.asarray(position.is_null()) & ~missing
     if unknown.any():
         raise DataError(
             f"{where} must hold only categories that the study lists (case and spaces count); see "
-            f"{name_rows(unknown)}; correct the rows or agree on a longer list"
+            f"{name_rows(unknown, first_row=first_row)}; correct the rows or agree on a longer list"
         )
     chosen = position.fill_null(-1).to_numpy(zero_copy_only=False)
     is_chosen = chosen[:, np.newaxis] == np.arange(len(column.categories))
@@ -241,25 +281,26 @@ def _grid_categories(column: Column, values: Any, feature: Feature, *, where: st
     return grid
 
 
-def _read_categories(values: Any, *, where: str) -> pa.LargeStringArray:
+def _read_categories(values: Any, *, where: str, first_row: int) -> pa.LargeStringArray:
     array = read_array(values, what=where)
     if pa.types.is_floating(array.type):
         # Whole numbers with gaps arrive as floats from pandas; 2.0 means the category "2".
-        numbers, missing = _read_numbers(values, where=where)
+        numbers = _read_numbers(values, where=where)
+        missing = np.isnan(numbers)
         whole = np.isfinite(numbers) & (np.rint(numbers) == numbers) & (np.abs(numbers) < 2**53)
         if (~whole & ~missing).any():
-            raise DataError(
-                f"{where} must hold text or whole numbers; see {name_rows(~whole & ~missing)}"
-            )
+            rows = name_rows(~whole & ~missing, first_row=first_row)
+            raise DataError(f"{where} must hold text or whole numbers; see {rows}")
         array = pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
     if not (is_text(array.type) or pa.types.is_integer(array.type) or pa.types.is_null(array.type)):
         raise DataError(f"{where} must hold text or whole numbers, got {array.type}")
     return normalised_text(array)
 
 
-def _check_missing(column: Column, missing: _Flags, *, where: str) -> None:
-    if column.missing == "error" and missing.any():
+def _refuse_missing(missing: _Flags, *, where: str, first_row: int) -> None:
+    if missing.any():
         raise DataError(
-            f"{where} must not have missing values; see {name_rows(missing)}; fill them in, or set "
-            "missing = 'midpoint' for this column in the study"
+            f"{where} must not have missing values; see "
+            f"{name_rows(missing, first_row=first_row)}; fill them in, or set missing = 'midpoint' "
+            "for this column in the study"
         )

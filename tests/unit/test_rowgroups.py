@@ -1,0 +1,233 @@
+"""The table on disk against the table in memory: the same bits for the same noise."""
+
+import functools
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from splitmeans.engine import rowgroups, runs
+from splitmeans.engine.rowgroups import open_parquet
+from splitmeans.engine.workers import Workers
+from splitmeans.errors import DataError, ParameterError, SplitmeansError
+from splitmeans.kernels.assign import nearest
+from splitmeans.party.table import prepare_table
+from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.protocol import run
+from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study
+from splitmeans.wire.codec import encode
+
+N = 3000
+COLUMNS = (
+    Column(name="x", low=-2, high=2, missing="midpoint"),
+    Column(name="y", low=0, high=1),
+    Column(name="kind", categories=["a", "b", "c"]),
+)
+
+
+def spec(name: str) -> PartySpec:
+    return PartySpec(name=name, columns=COLUMNS, id_column="customer")
+
+
+def rows_of(seed: int, n: int = N) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    x[rng.random(n) < 0.05] = np.nan
+    ids = np.random.default_rng(9).permutation(n) if n == N else np.arange(n)
+    return pa.table(
+        {
+            "customer": pa.array([f"customer {i}" for i in ids]),
+            "unused": pa.array(["text"] * n),
+            "y": rng.random(n),
+            "x": x,
+            "kind": rng.choice(["a", "b", "c"], n),
+        }
+    )
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks and buckets small enough that 3,000 rows are many of both."""
+    monkeypatch.setattr(rowgroups, "BLOCK_ROWS", 256)
+    monkeypatch.setattr(runs, "BUCKET_RECORDS", 300)
+
+
+def written(table: pa.Table, folder, *, row_group_size: int = 100):
+    path = folder / "table.parquet"
+    pq.write_table(table, path, row_group_size=row_group_size)
+    return path
+
+
+METHODS = {
+    "decoy": {},
+    "decoy with tags": {"user_sets": "partial"},
+    "decoy sampled": {"decoy": DecoyOptions(max_users=1000)},
+    "decoy against collusion": {"decoy": DecoyOptions(collusion_epsilon=2.0)},
+    "decoy, dplloyd": {"local": "dplloyd"},
+    "decoy, dplsf": {"local": "dplsf"},
+    "sketch": {"membership": "sketch"},
+    "sketch-paper": {"membership": "sketch-paper", "accounting": "paper"},
+    "ldp": {"membership": "ldp"},
+    "independent": {"membership": "independent"},
+    "exact": {"membership": "exact"},
+}
+
+
+@pytest.mark.parametrize("options", METHODS.values(), ids=METHODS)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_messages_equal_those_of_the_table_in_memory(options, tmp_path, small_blocks):
+    study = Study(
+        name="test",
+        parties=(spec("bank"), spec("shop")),
+        n_clusters=3,
+        budget=Budget(epsilon=2.0, delta=1e-4),
+        n_local_clusters=4,
+        expected_users=N,
+        **options,
+    )
+    bank, shop = rows_of(1), rows_of(2)
+    in_memory = [prepare_table(spec("bank"), bank), prepare_table(spec("shop"), shop)]
+
+    def releases(tables):
+        rng = np.random.default_rng(5)
+        done = run(study, tables, noise=InsecureSeededNoise(3), rng=rng).server
+        return [encode(done.releases[name]) for name in study.party_names]
+
+    path = written(bank, tmp_path)
+    with open_parquet(spec("bank"), path, workers=1, spool=tmp_path) as on_disk:
+        assert len(on_disk) == N
+        assert releases([on_disk, in_memory[1]]) == releases(in_memory)
+
+
+def test_worker_processes_give_the_same(tmp_path, small_blocks):
+    path = written(rows_of(1), tmp_path)
+    centres = np.zeros((2, 5), dtype=np.int64)
+    centres[1] = 2**19
+    label = functools.partial(nearest, centres=centres)
+    whole = prepare_table(spec("bank"), rows_of(1))
+    with open_parquet(spec("bank"), path, workers=2) as table:
+        assert table.rows.total(_column_sums).tolist() == whole.raw_rows.sum(axis=0).tolist()
+        pieces = list(table.labelled(label).each(_labels))
+    assert np.concatenate(pieces).tolist() == label(whole.raw_rows).tolist()
+    assert len(pieces) > 5
+
+
+def _column_sums(rows):
+    return rows.sum(axis=0)
+
+
+def _labels(block):
+    return block.labels
+
+
+@pytest.mark.parametrize("row_group_size", [7, 256, 1000, 5000])
+def test_row_groups_of_any_size_become_blocks_of_bounded_size(
+    row_group_size, tmp_path, small_blocks
+):
+    path = written(rows_of(1), tmp_path, row_group_size=row_group_size)
+    with open_parquet(spec("bank"), path, workers=1) as table:
+        sizes = [block.n_rows for block in table._blocks]
+        gathered = table.rows.gather()
+    assert sum(sizes) == N
+    assert max(sizes) <= 256
+    # Even row groups of 7 rows are joined to blocks, not one file each.
+    assert len(sizes) <= 2 * N // 128
+    assert (gathered == prepare_table(spec("bank"), rows_of(1)).raw_rows).all()
+
+
+def test_spooled_rows_are_private_and_go_with_the_table(tmp_path):
+    path = written(rows_of(1), tmp_path)
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    with open_parquet(spec("bank"), path, workers=1, spool=spool):
+        (folder,) = spool.iterdir()
+        assert folder.stat().st_mode & 0o077 == 0
+    assert list(spool.iterdir()) == []
+
+
+def test_progress_counts_every_row_of_every_stage(tmp_path, small_blocks):
+    seen: dict[str, int] = {}
+
+    def note(stage, *, rows, of):
+        assert of == N
+        seen[stage] = seen.get(stage, 0) + rows
+
+    path = written(rows_of(1), tmp_path)
+    with open_parquet(spec("bank"), path, workers=1, progress=note) as table:
+        table.rows.total(_column_sums)
+    assert seen == {"read": N, "sort": N, "cluster": N}
+
+
+def test_a_repeated_id_is_found_across_blocks_and_named_by_row(tmp_path, small_blocks):
+    table = rows_of(1)
+    ids = table["customer"].to_pylist()
+    ids[2900] = ids[17]
+    ids[2999] = ids[17]
+    path = written(table.set_column(0, "customer", pa.array(ids)), tmp_path)
+    with pytest.raises(DataError, match=r"same id as row numbers 2900, 2999 \(counting") as caught:
+        open_parquet(spec("bank"), path, workers=1, spool=tmp_path)
+    assert "customer" not in str(caught.value).split("table.parquet")[1]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["table.parquet"]
+
+
+def with_column(name: str, values) -> pa.Table:
+    table = rows_of(1)
+    return table.set_column(table.schema.get_field_index(name), name, pa.array(values))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (rows_of(1).drop_columns(["y"]), "must have the column 'y' of the study once"),
+        (rows_of(1).drop_columns(["customer"]), "the column 'customer' of the study once"),
+        (with_column("y", [0.5] * 1500 + [None] + [0.5] * 1499), "row number 1500 "),
+        (with_column("kind", ["a"] * 2999 + ["z"]), "row number 2999 "),
+        (
+            with_column("customer", ["id"] * 2999 + [None]),
+            "ids must not be missing; see row .* 2999",
+        ),
+        (with_column("customer", [0.5] * N), "ids must be text or whole numbers"),
+        (rows_of(1).slice(0, 0), "at least one row"),
+    ],
+    ids=["column", "id column", "missing", "category", "missing id", "float id", "empty"],
+)
+def test_errors_name_file_rule_and_row(table, message, tmp_path, small_blocks):
+    path = written(table, tmp_path)
+    with pytest.raises(DataError, match=message) as caught:
+        open_parquet(spec("bank"), path, workers=1, spool=tmp_path)
+    assert str(caught.value).startswith(str(path))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["table.parquet"]
+
+
+def test_what_is_no_parquet_file_is_refused(tmp_path):
+    path = tmp_path / "table.parquet"
+    with pytest.raises(DataError, match="cannot be read as a parquet file"):
+        open_parquet(spec("bank"), path)
+    path.write_text("x,y\n1,2\n")
+    with pytest.raises(DataError, match="cannot be read as a parquet file"):
+        open_parquet(spec("bank"), path)
+
+
+def test_a_missing_spool_folder_is_named(tmp_path):
+    path = written(rows_of(1), tmp_path)
+    with pytest.raises(DataError, match=r"spool folder .*nowhere: cannot be used"):
+        open_parquet(spec("bank"), path, spool=tmp_path / "nowhere")
+
+
+def test_workers_keep_order_and_are_counted():
+    with pytest.raises(ParameterError, match="workers must be >= 1"):
+        Workers(0)
+    workers = Workers(2)
+    try:
+        assert list(workers.map(abs, range(-20, 0))) == list(range(20, 0, -1))
+        with pytest.raises(SplitmeansError, match="a worker process ended early"):
+            list(workers.map(_end, [1]))
+    finally:
+        workers.close()
+
+
+def _end(code):
+    import os
+
+    os._exit(code)
