@@ -11,15 +11,14 @@ The same steps (`party.node.step`, `server.node.step`) run between organisations
 differs. Messages are bytes on the way here too, so nothing passes that the wire would not carry.
 """
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from splitmeans.engine.walk import Table
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.party import node as party_node
-from splitmeans.party.table import PartyTable
 from splitmeans.plan import Plan
 from splitmeans.privacy.noise import NoiseSource, SecureNoise
 from splitmeans.privacy.statement import PrivacyReport
@@ -55,7 +54,7 @@ class RunResult:
 
 def run(
     study: Study,
-    tables: Sequence[PartyTable],
+    tables: Sequence[Table],
     *,
     noise: NoiseSource | None = None,
     rng: np.random.Generator | None = None,
@@ -80,14 +79,14 @@ def run(
 
     server = server_node.start(study)
     parties: dict[str, party_node.PartyState] = {}
-    mail: deque[Envelope] = deque()
+    mail: list[Envelope] = []
     traffic: dict[tuple[str, str], int] = {}
     for name in study.party_names:
         parties[name], sent = party_node.join(study, by_name[name], noise=party_noise[name])
         mail.extend(sent)
 
-    while mail:
-        envelope = mail.popleft()
+    while (envelope := _next_expected(mail, server, parties)) is not None:
+        mail.remove(envelope)
         data = encode(envelope.message)
         record = (envelope.sender, type(envelope.message).__name__)
         traffic[record] = traffic.get(record, 0) + len(data)
@@ -109,7 +108,21 @@ def run(
     return RunResult(server=server, privacy=report, traffic=traffic)
 
 
-def _tables_by_party(study: Study, tables: Sequence[PartyTable]) -> dict[str, PartyTable]:
+def _next_expected(
+    mail: Sequence[Envelope],
+    server: server_node.ServerState,
+    parties: Mapping[str, party_node.PartyState],
+) -> Envelope | None:
+    """Return the first message that its receiver can take now; others wait, as in a mailbox."""
+    expected = {name: party_node.expects(state) for name, state in parties.items()}
+    expected[SERVER] = server_node.expects(server)
+    for envelope in mail:
+        if (envelope.sender, type(envelope.message)) in expected[envelope.receiver]:
+            return envelope
+    return None
+
+
+def _tables_by_party(study: Study, tables: Sequence[Table]) -> dict[str, Table]:
     by_name = {table.party: table for table in tables}
     if len(by_name) != len(tables) or set(by_name) != set(study.party_names):
         raise ParameterError(

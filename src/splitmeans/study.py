@@ -16,7 +16,7 @@ from typing import Any
 import tomli_w
 
 from splitmeans import _plain, _validate
-from splitmeans.errors import StudyError
+from splitmeans.errors import ParameterError, StudyError
 
 MEMBERSHIP_METHODS = ("decoy", "sketch", "sketch-paper", "ldp", "independent", "exact")
 LOCAL_METHODS = ("auto", "tree-lloyd", "dplsf", "dplloyd", "plain")
@@ -113,11 +113,20 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class PartySpec:
-    """One organisation: its name, its columns, and the column that identifies users."""
+    """One organisation: its name, its columns, and the column that identifies users.
+
+    Attributes:
+        name: What messages and results call the party.
+        columns: Its columns.
+        id_column: The column that identifies users.
+        public_key: Its public identity (`splitmeans keys show`); runs between organisations need
+            it, a simulation does not.
+    """
 
     name: str
     columns: tuple[Column, ...]
     id_column: str = "id"
+    public_key: str | None = None
 
     def __post_init__(self) -> None:
         _check_name("party name", self.name)
@@ -132,6 +141,7 @@ class PartySpec:
             raise StudyError(f"party {self.name!r} lists a column twice")
         if self.id_column in names:
             raise StudyError(f"party {self.name!r} must not list its id column among its columns")
+        _check_key(f"public_key of party {self.name!r}", self.public_key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,6 +227,7 @@ class Study:
             influence on privacy; a wrong value costs accuracy.
         sketch: Parameters of the sketch methods.
         decoy: Parameters of the decoy join.
+        server_key: Public identity of the server, for runs between organisations.
     """
 
     name: str
@@ -232,6 +243,7 @@ class Study:
     expected_users: int = 10_000
     sketch: SketchOptions = field(default_factory=SketchOptions)
     decoy: DecoyOptions = field(default_factory=DecoyOptions)
+    server_key: str | None = None
 
     def __post_init__(self) -> None:
         _check_name("study name", self.name)
@@ -253,6 +265,7 @@ class Study:
         _validate.at_least(1, error=StudyError, expected_users=self.expected_users)
         _to_builtin(self, n_clusters=int, expected_users=int)
         self._check_combination()
+        self._check_keys()
 
     def _check_combination(self) -> None:
         """Refuse methods that have no proof, or no meaning, together."""
@@ -272,6 +285,21 @@ class Study:
             )
         if len(self.parties) > 2:
             self._check_many_parties()
+
+    def _check_keys(self) -> None:
+        """Every participant has a key of its own, or none has one."""
+        _check_key("server_key", self.server_key)
+        held = [self.server_key, *(party.public_key for party in self.parties)]
+        if any(held) and not all(held):
+            raise StudyError(
+                "either every party has a public_key and the study a server_key, or none of them "
+                "(then the study can only be simulated)"
+            )
+        if any(held) and len(set(held)) != len(held):
+            raise StudyError(
+                "the parties and the server must have different keys: who holds two of them would "
+                "be two participants"
+            )
 
     def _check_many_parties(self) -> None:
         if self.membership == "sketch" and self.grid in ("joint", "pairs-paper"):
@@ -298,6 +326,14 @@ class Study:
         if self.sketch.gamma is not None:
             return self.sketch.gamma
         return 0.1 if self.membership == "sketch" else 1.0
+
+    @property
+    def public_keys(self) -> dict[str, str]:
+        """The public identity of every participant, as text; empty for a simulation."""
+        if self.server_key is None:
+            return {}
+        keys = {party.name: party.public_key or "" for party in self.parties}
+        return {**keys, SERVER_NAME: self.server_key}
 
     def party(self, name: str) -> PartySpec:
         """Return the party of this name."""
@@ -355,6 +391,20 @@ def _to_builtin(value: Any, **kinds: Callable[[Any], Any]) -> None:
     """Store checked numbers as Python's own, so that NumPy scalars hash and print alike."""
     for name, kind in kinds.items():
         object.__setattr__(value, name, kind(getattr(value, name)))
+
+
+def _check_key(what: str, text: Any) -> None:
+    if text is None:
+        return
+    # Imported where it is used: simulations have no keys, and cryptography takes time to load.
+    from splitmeans.wire.identity import PublicIdentity
+
+    if not isinstance(text, str):
+        raise StudyError(f"{what} must be text as `splitmeans keys show` prints it")
+    try:
+        PublicIdentity.from_text(text)
+    except ParameterError as problem:
+        raise StudyError(f"{what}: {problem}") from problem
 
 
 def _check_name(what: str, name: Any) -> None:

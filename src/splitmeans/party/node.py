@@ -1,9 +1,11 @@
 """A party's side of the protocol as a state machine without input or output.
 
     Joined ──all contributions──> Keyed ──all confirmed──> Prepared ──plan──> Released ──> Finished
+                                    └──> Counting ──count──> Planned ──all confirmed──┘
+                                         (methods that need the number of users)
 
-`step` takes a state and an envelope and returns the next state and what to send. A message that
-does not fit the state is refused. Everything that could fail because of the party's data has been
+`expects` says which messages a state can take; `step` takes one and returns the next state and what
+to send, and refuses every other. Everything that could fail because of the party's data has been
 checked before `join` (R12), so nothing the server sees depends on the data except the releases.
 """
 
@@ -13,24 +15,23 @@ from typing import TypeAlias
 
 import numpy as np
 
+from splitmeans._types import IntArray
 from splitmeans.engine.walk import Table
 from splitmeans.errors import ProtocolError
-from splitmeans.party.release import (
-    confirmation,
-    release_count,
-    release_party,
-    user_set_digest,
-)
-from splitmeans.plan import counting_party, make_plan, needs_count
+from splitmeans.party.check_result import check_result
+from splitmeans.party.confirm import confirmation, plan_confirmation, user_set_digest
+from splitmeans.party.release import release_count, release_party
+from splitmeans.plan import Plan, counting_party, make_plan, needs_count
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study import Study
 from splitmeans.wire import keys
-from splitmeans.wire.envelope import SERVER, Envelope
+from splitmeans.wire.envelope import SERVER, Envelope, Session
 from splitmeans.wire.messages import (
     Confirmation,
-    CountRequest,
+    CountRelease,
     KeyContribution,
     Message,
+    PlanConfirmation,
     PublishedResult,
     Ready,
     RunPlan,
@@ -39,167 +40,237 @@ from splitmeans.wire.messages import (
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Joined:
-    """Waits for the other parties' key contributions; confirmations may arrive early."""
+    """Waits for the other parties' key contributions."""
 
-    study: Study
+    session: Session
     table: Table
     contributions: Mapping[str, bytes]
-    confirmations: Mapping[str, Confirmation]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Keyed:
     """Holds the run key; waits for the other parties' confirmations."""
 
-    study: Study
+    session: Session
     table: Table
     run_key: bytes
     users: bytes
-    confirmations: Mapping[str, Confirmation]
+    confirmed: frozenset[str]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Counting:
+    """All parties hold the same key and users; waits for the counting party's number of users."""
+
+    session: Session
+    table: Table
+    run_key: bytes
+    users: bytes
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Planned:
+    """Knows the number of users; waits until all parties have confirmed the plan that follows."""
+
+    session: Session
+    table: Table
+    run_key: bytes
+    users: bytes
+    noisy_count: int
+    confirmed: frozenset[str]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Prepared:
-    """All parties hold the same key and the same users; waits for the server."""
+    """All parties agree on everything; waits for the server's plan, which must be the same."""
 
-    study: Study
+    session: Session
     table: Table
     run_key: bytes
-    released_count: int | None
+    users: bytes
+    noisy_count: int | None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Released:
     """Has sent its one message; rows and key are gone from the state."""
 
-    study: Study
-    party: str
+    session: Session
+    fingerprint: str
+    centres: IntArray
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Finished:
     """Holds the published result."""
 
-    study: Study
-    party: str
+    session: Session
     result: PublishedResult
 
 
-PartyState: TypeAlias = Joined | Keyed | Prepared | Released | Finished
+WithTable: TypeAlias = Joined | Keyed | Counting | Planned | Prepared
+PartyState: TypeAlias = WithTable | Released | Finished
 
 
-def join(study: Study, table: Table, *, noise: NoiseSource) -> tuple[PartyState, list[Envelope]]:
+def join(
+    study: Study, table: Table, *, run: str = "1", noise: NoiseSource
+) -> tuple[PartyState, list[Envelope]]:
     """Enter a run: draw a fresh contribution to the run key and send it to every other party."""
     study.party(table.party)
+    session = Session(study=study, run=run, party=table.party)
     secret = noise.spawn("contribution").words(keys.CONTRIBUTION_BYTES // 8).tobytes()
-    state = Joined(study=study, table=table, contributions={table.party: secret}, confirmations={})
-    return state, _to_others(study, table.party, KeyContribution(secret=secret))
+    state = Joined(session=session, table=table, contributions={table.party: secret})
+    return state, _to_others(session, KeyContribution(secret=secret))
+
+
+def expects(state: PartyState) -> frozenset[tuple[str, type[Message]]]:
+    """Return the messages that the state can take, as senders and kinds."""
+    others = set(state.session.others)
+    match state:
+        case Joined(contributions=known):
+            return frozenset((party, KeyContribution) for party in others - set(known))
+        case Keyed(confirmed=confirmed):
+            return frozenset((party, Confirmation) for party in others - confirmed)
+        case Counting(session=session):
+            return frozenset({(counting_party(session.study), CountRelease)})
+        case Planned(confirmed=confirmed):
+            return frozenset((party, PlanConfirmation) for party in others - confirmed)
+        case Prepared():
+            return frozenset({(SERVER, RunPlan)})
+        case Released():
+            return frozenset({(SERVER, PublishedResult)})
+        case Finished():
+            return frozenset()
 
 
 def step(
     state: PartyState, envelope: Envelope, *, noise: NoiseSource, rng: np.random.Generator
 ) -> tuple[PartyState, list[Envelope]]:
     """Take one message and return the next state and the messages to send."""
-    _check_sender(state, envelope)
+    sender = envelope.sender
+    if (sender, type(envelope.message)) not in expects(state):
+        raise ProtocolError(
+            f"party {state.session.party!r} in state {type(state).__name__} cannot take "
+            f"{type(envelope.message).__name__} from {sender!r}"
+        )
     match state, envelope.message:
         case Joined(), KeyContribution(secret=secret):
-            return _take_contribution(state, envelope.sender, secret)
-        case Joined() | Keyed(), Confirmation() as word:
-            return _take_confirmation(state, envelope.sender, word)
-        case Prepared(released_count=None), CountRequest():
-            return _answer_count(state, noise=noise)
+            return _take_contribution(state, sender, secret, noise=noise)
+        case Keyed(), Confirmation() as word:
+            return _take_confirmation(state, sender, word, noise=noise)
+        case Counting(), CountRelease(noisy_count=noisy_count):
+            return _take_count(state, noisy_count)
+        case Planned(), PlanConfirmation() as word:
+            return _take_plan_confirmation(state, sender, word)
         case Prepared(), RunPlan() as proposal:
             return _answer_plan(state, proposal, noise=noise, rng=rng)
-        case Released(study=study, party=party), PublishedResult() as result:
-            return Finished(study=study, party=party, result=result), []
-    raise ProtocolError(
-        f"party {_name(state)!r} in state {type(state).__name__} cannot take "
-        f"{type(envelope.message).__name__} from {envelope.sender!r}"
-    )
+        case Released(session=session), PublishedResult() as result:
+            check_result(session, result, fingerprint=state.fingerprint, centres=state.centres)
+            return Finished(session=session, result=result), []
+    raise AssertionError("every expected message has a case")
 
 
 def _take_contribution(
-    state: Joined, sender: str, secret: bytes
+    state: Joined, sender: str, secret: bytes, *, noise: NoiseSource
 ) -> tuple[PartyState, list[Envelope]]:
-    if sender in state.contributions:
-        raise ProtocolError(f"party {sender!r} sent a second key contribution")
     contributions = {**state.contributions, sender: secret}
-    study, table = state.study, state.table
-    if len(contributions) < len(study.parties):
+    if len(contributions) < len(state.session.study.parties):
         return replace(state, contributions=contributions), []
-    run_key = keys.run_key(contributions, study_hash=study.hash)
-    users = user_set_digest(study, table, run_key=run_key)
-    own = confirmation(study, table.party, users, run_key=run_key)
-    keyed = Keyed(
-        study=study,
-        table=table,
-        run_key=run_key,
-        users=users,
-        confirmations={**state.confirmations, table.party: own},
-    )
-    next_state, ready = _compare_confirmations(keyed)
-    return next_state, _to_others(study, table.party, own) + ready
+    session, table = state.session, state.table
+    run_key = keys.run_key(contributions, transcript=session.transcript(_first_plan(session)))
+    users = user_set_digest(session.study, table, run_key=run_key)
+    keyed = Keyed(session=session, table=table, run_key=run_key, users=users, confirmed=frozenset())
+    own = confirmation(session, session.party, users, run_key=run_key, plan=_first_plan(session))
+    return keyed, _to_others(session, own)
 
 
 def _take_confirmation(
-    state: Joined | Keyed, sender: str, word: Confirmation
+    state: Keyed, sender: str, word: Confirmation, *, noise: NoiseSource
 ) -> tuple[PartyState, list[Envelope]]:
-    if sender in state.confirmations:
-        raise ProtocolError(f"party {sender!r} sent a second confirmation")
-    confirmations = {**state.confirmations, sender: word}
-    if isinstance(state, Joined):
-        return replace(state, confirmations=confirmations), []
-    return _compare_confirmations(replace(state, confirmations=confirmations))
-
-
-def _compare_confirmations(state: Keyed) -> tuple[PartyState, list[Envelope]]:
     """Go on only if all parties hold the same key (R10) and users (R6); nothing is released yet."""
-    study, table = state.study, state.table
-    for party, word in state.confirmations.items():
-        expected = confirmation(study, party, state.users, run_key=state.run_key)
-        if word.key_check != expected.key_check:
-            raise ProtocolError(
-                f"parties {table.party!r} and {party!r} hold different run keys or studies; "
-                "someone changed messages on their way"
-            )
-        if word.user_check != expected.user_check:
-            raise ProtocolError(
-                f"parties {table.party!r} and {party!r} hold different users; "
-                f"membership={study.membership!r} needs the same users at every party: keep "
-                "the ids that all parties have, written the same way, and run again"
-            )
-    if len(state.confirmations) < len(study.parties):
-        return state, []
-    prepared = Prepared(study=study, table=table, run_key=state.run_key, released_count=None)
-    return prepared, [_to_server(table.party, Ready(study_hash=study.hash))]
+    session = state.session
+    expected = confirmation(
+        session, sender, state.users, run_key=state.run_key, plan=_first_plan(session)
+    )
+    if word.key_check != expected.key_check:
+        raise ProtocolError(
+            f"parties {session.party!r} and {sender!r} hold different run keys, studies or "
+            "versions of splitmeans; someone may have changed messages on their way"
+        )
+    if word.user_check != expected.user_check:
+        raise ProtocolError(
+            f"parties {session.party!r} and {sender!r} hold different users; "
+            f"membership={session.study.membership!r} needs the same users at every party: keep "
+            "the ids that all parties have, written the same way, and run again"
+        )
+    confirmed = state.confirmed | {sender}
+    if confirmed < set(session.others):
+        return replace(state, confirmed=confirmed), []
+    if not needs_count(session.study):
+        return _prepared(state, noisy_count=None)
+    counting = Counting(
+        session=session, table=state.table, run_key=state.run_key, users=state.users
+    )
+    if session.party != counting_party(session.study):
+        return counting, []
+    # The one party that the study names tells everyone: a server that carried the number could
+    # tell each party another one.
+    release = release_count(_first_plan(session), state.table, noise=noise.spawn("count"))
+    planned, sent = _take_count(counting, release.noisy_count)
+    return planned, [_to_server(session, release), *_to_others(session, release), *sent]
 
 
-def _answer_count(state: Prepared, *, noise: NoiseSource) -> tuple[PartyState, list[Envelope]]:
-    party = state.table.party
-    if not needs_count(state.study) or party != counting_party(state.study):
-        raise ProtocolError(f"party {party!r} was asked for a user count that the study excludes")
-    plan = make_plan(state.study)
-    release = release_count(plan, state.table, noise=noise.spawn("count"))
-    counted = Prepared(
-        study=state.study,
+def _take_count(state: Counting, noisy_count: int) -> tuple[PartyState, list[Envelope]]:
+    """The number decides k', so the plan that follows is confirmed like the first (R10)."""
+    session = state.session
+    planned = Planned(
+        session=session,
         table=state.table,
         run_key=state.run_key,
-        released_count=release.noisy_count,
+        users=state.users,
+        noisy_count=noisy_count,
+        confirmed=frozenset(),
     )
-    return counted, [_to_server(party, release)]
+    plan = make_plan(session.study, noisy_count=noisy_count)
+    own = plan_confirmation(session, session.party, run_key=state.run_key, plan=plan)
+    return planned, _to_others(session, own)
+
+
+def _take_plan_confirmation(
+    state: Planned, sender: str, word: PlanConfirmation
+) -> tuple[PartyState, list[Envelope]]:
+    session = state.session
+    plan = make_plan(session.study, noisy_count=state.noisy_count)
+    if word != plan_confirmation(session, sender, run_key=state.run_key, plan=plan):
+        raise ProtocolError(
+            f"parties {session.party!r} and {sender!r} have different plans for this run"
+        )
+    confirmed = state.confirmed | {sender}
+    if confirmed < set(session.others):
+        return replace(state, confirmed=confirmed), []
+    return _prepared(state, noisy_count=state.noisy_count)
+
+
+def _prepared(
+    state: Keyed | Planned, *, noisy_count: int | None
+) -> tuple[PartyState, list[Envelope]]:
+    prepared = Prepared(
+        session=state.session,
+        table=state.table,
+        run_key=state.run_key,
+        users=state.users,
+        noisy_count=noisy_count,
+    )
+    return prepared, [_to_server(state.session, Ready(study_hash=state.session.study.hash))]
 
 
 def _answer_plan(
     state: Prepared, proposal: RunPlan, *, noise: NoiseSource, rng: np.random.Generator
 ) -> tuple[PartyState, list[Envelope]]:
-    party = state.table.party
-    plan = make_plan(state.study, noisy_count=proposal.noisy_count)
-    if needs_count(state.study) != (proposal.noisy_count is not None):
-        raise ProtocolError(
-            "the server's plan has a user count where the study has none, or lacks it"
-        )
-    if state.released_count is not None and proposal.noisy_count != state.released_count:
+    session = state.session
+    if proposal.noisy_count != state.noisy_count:
         raise ProtocolError("the server's plan has another user count than was released")
+    plan = make_plan(session.study, noisy_count=state.noisy_count)
     proposed = tuple(proposal.n_local_clusters.tolist())
     if plan.n_local_clusters != proposed:
         raise ProtocolError(
@@ -214,32 +285,20 @@ def _answer_plan(
     release = release_party(
         plan, state.table, run_key=state.run_key, noise=noise.spawn("release"), rng=rng
     )
-    return Released(study=state.study, party=party), [_to_server(party, release)]
+    released = Released(session=session, fingerprint=plan.fingerprint, centres=release.centres)
+    return released, [_to_server(session, release)]
 
 
-def _check_sender(state: PartyState, envelope: Envelope) -> None:
-    """A message for parties comes from another party of the study, a server's from the server."""
-    between_parties = isinstance(envelope.message, KeyContribution | Confirmation)
-    others = set(state.study.party_names) - {_name(state)}
-    expected = others if between_parties else {SERVER}
-    if envelope.sender not in expected:
-        raise ProtocolError(
-            f"party {_name(state)!r} got {type(envelope.message).__name__} from "
-            f"{envelope.sender!r}, who may not send it"
-        )
+def _first_plan(session: Session) -> Plan:
+    """What is settled before the first release; all of it but for methods that need a count."""
+    return make_plan(session.study)
 
 
-def _name(state: PartyState) -> str:
-    return state.party if isinstance(state, Released | Finished) else state.table.party
-
-
-def _to_others(study: Study, party: str, message: Message) -> list[Envelope]:
+def _to_others(session: Session, message: Message) -> list[Envelope]:
     return [
-        Envelope(sender=party, receiver=other, message=message)
-        for other in study.party_names
-        if other != party
+        Envelope(sender=session.party, receiver=other, message=message) for other in session.others
     ]
 
 
-def _to_server(party: str, message: Message) -> Envelope:
-    return Envelope(sender=party, receiver=SERVER, message=message)
+def _to_server(session: Session, message: Message) -> Envelope:
+    return Envelope(sender=session.party, receiver=SERVER, message=message)

@@ -26,36 +26,8 @@ from splitmeans.membership.sketch.encode import encode as encode_sketch
 from splitmeans.membership.sketch.law import PublishedSketch
 from splitmeans.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.study import Study
 from splitmeans.wire import keys
-from splitmeans.wire.messages import Confirmation, CountRelease, MembershipMessage, PartyRelease
-
-
-def user_set_digest(study: Study, table: Table, *, run_key: bytes) -> bytes:
-    """Return a keyed digest of the party's set of users, whatever order its rows are in.
-
-    Where user sets may differ it is empty: the other parties hold the key, so a digest of the ids
-    would tell them whether a guess at this party's users is right.
-    """
-    if study.user_sets != "equal":
-        return b""
-    records_of = partial(_order_records, key=keys.subkey(run_key, keys.USER_ORDER))
-    pieces = table.users.in_tag_order(records_of, finish=_tag_bytes)
-    return keys.keyed_digest(keys.subkey(run_key, keys.USER_SET), pieces)
-
-
-def confirmation(study: Study, party: str, users: bytes, *, run_key: bytes) -> Confirmation:
-    """Return what `party` says to the others if it has this key, this study and these users.
-
-    The name is part of it, so that a party's own words sent back to it are not taken for
-    another's.
-    """
-    key = keys.subkey(run_key, keys.CONFIRM)
-    text = f"{study.hash}\n{party}\n".encode()
-    return Confirmation(
-        key_check=keys.keyed_digest(key, [b"key\n", text]),
-        user_check=keys.keyed_digest(key, [b"users\n", text, users]),
-    )
+from splitmeans.wire.messages import CountRelease, MembershipMessage, PartyRelease
 
 
 def release_count(plan: Plan, table: Table, *, noise: NoiseSource) -> CountRelease:
@@ -148,10 +120,6 @@ def _in_secret_order(users: Users, run_key: bytes) -> LabelArray:
 
 def _order_records(block: UserBlock, *, key: bytes) -> Records:
     return hash_ids(key, block.ids), block.labels
-
-
-def _tag_bytes(records: Records) -> bytes:
-    return records[0].tobytes()
 
 
 def _labels_in_order(records: Records) -> LabelArray:

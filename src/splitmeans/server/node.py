@@ -1,11 +1,10 @@
 """The server's side of the protocol as a state machine without input or output.
 
-Gathering ──all ready──> Counting ──count──> Collecting ──all releases──> Done
-                └── no count needed ──────────┘
+Gathering ──all ready, and the user count if it is needed──> Collecting ──all releases──> Done
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -21,7 +20,6 @@ from splitmeans.study import Study
 from splitmeans.wire.envelope import SERVER, Envelope
 from splitmeans.wire.messages import (
     CountRelease,
-    CountRequest,
     Message,
     PartyRelease,
     PublishedResult,
@@ -32,17 +30,11 @@ from splitmeans.wire.messages import (
 
 @dataclass(frozen=True, kw_only=True)
 class Gathering:
-    """Waits until every party is ready."""
+    """Waits until every party is ready and, where the method needs it, for the user count."""
 
     study: Study
     ready: frozenset[str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Counting:
-    """Waits for the noisy user count."""
-
-    study: Study
+    noisy_count: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +60,29 @@ class Done:
     clustering: Clustering
 
 
-ServerState: TypeAlias = Gathering | Counting | Collecting | Done
+ServerState: TypeAlias = Gathering | Collecting | Done
 
 
 def start(study: Study) -> ServerState:
     """Begin a run."""
-    return Gathering(study=study, ready=frozenset())
+    return Gathering(study=study, ready=frozenset(), noisy_count=None)
+
+
+def expects(state: ServerState) -> frozenset[tuple[str, type[Message]]]:
+    """Return the messages that the state can take, as senders and kinds."""
+    match state:
+        case Gathering(study=study, ready=ready, noisy_count=noisy_count):
+            waiting: set[tuple[str, type[Message]]] = {
+                (party, Ready) for party in study.party_names if party not in ready
+            }
+            if needs_count(study) and noisy_count is None:
+                waiting.add((counting_party(study), CountRelease))
+            return frozenset(waiting)
+        case Collecting(plan=plan, releases=releases):
+            names = plan.study.party_names
+            return frozenset((party, PartyRelease) for party in names if party not in releases)
+        case Done():
+            return frozenset()
 
 
 def step(
@@ -81,31 +90,27 @@ def step(
 ) -> tuple[ServerState, list[Envelope]]:
     """Take one message and return the next state and the messages to send."""
     sender = envelope.sender
+    if (sender, type(envelope.message)) not in expects(state):
+        raise ProtocolError(
+            f"server in state {type(state).__name__} cannot take {type(envelope.message).__name__} "
+            f"from {sender!r}"
+        )
     match state, envelope.message:
-        case Gathering(study=study, ready=ready), Ready(study_hash=study_hash):
-            _check_party(study, sender)
+        case Gathering(study=study), Ready(study_hash=study_hash):
             if study_hash != study.hash:
                 raise ProtocolError(f"party {sender!r} runs another study (hash {study_hash:.12})")
-            return _take_ready(study, ready | {sender})
-        case Counting(study=study), CountRelease(noisy_count=noisy_count) if (
-            sender == counting_party(study)
-        ):
-            return _collect(make_plan(study, noisy_count=noisy_count))
+            return _gathered(replace(state, ready=state.ready | {sender}))
+        case Gathering(), CountRelease(noisy_count=noisy_count):
+            return _gathered(replace(state, noisy_count=noisy_count))
         case Collecting(), PartyRelease() as release:
-            _check_party(state.plan.study, sender)
             return _take_release(state, sender, release, noise=noise, rng=rng)
-    raise ProtocolError(
-        f"server in state {type(state).__name__} cannot take {type(envelope.message).__name__} "
-        f"from {sender!r}"
-    )
+    raise AssertionError("every expected message has a case")
 
 
-def _take_ready(study: Study, ready: frozenset[str]) -> tuple[ServerState, list[Envelope]]:
-    if len(ready) < len(study.parties):
-        return Gathering(study=study, ready=ready), []
-    if needs_count(study):
-        return Counting(study=study), [_to(counting_party(study), CountRequest())]
-    return _collect(make_plan(study, noisy_count=None))
+def _gathered(state: Gathering) -> tuple[ServerState, list[Envelope]]:
+    if expects(state):
+        return state, []
+    return _collect(make_plan(state.study, noisy_count=state.noisy_count))
 
 
 def _collect(plan: Plan) -> tuple[ServerState, list[Envelope]]:
@@ -126,8 +131,6 @@ def _take_release(
     noise: NoiseSource,
     rng: np.random.Generator,
 ) -> tuple[ServerState, list[Envelope]]:
-    if sender in state.releases:
-        raise ProtocolError(f"party {sender!r} sent a second release")
     check_release(state.plan, sender, release)
     releases = {**state.releases, sender: release}
     plan = state.plan
@@ -140,16 +143,12 @@ def _take_release(
         plan=plan, releases=releases, weights=weights, synopsis=synopsis, clustering=clustering
     )
     result = PublishedResult(
+        fingerprint=plan.fingerprint,
         nodes=np.rint(synopsis.scaled_nodes * GRID_UNITS).astype(np.int64),
         weights=synopsis.weights,
         centres=clustering.scaled_centres,
     )
     return done, [_to(party, result) for party in plan.study.party_names]
-
-
-def _check_party(study: Study, sender: str) -> None:
-    if sender not in study.party_names:
-        raise ProtocolError(f"{sender!r} is not a party of study {study.name!r}")
 
 
 def _to(party: str, message: Message) -> Envelope:

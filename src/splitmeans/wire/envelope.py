@@ -1,9 +1,12 @@
-"""An envelope: one message from one participant to another."""
+"""An envelope is one message from one to another; a session is one party's part in a run."""
 
+import hashlib
 from dataclasses import dataclass
+from typing import Protocol
 
-from splitmeans.study import SERVER_NAME
+from splitmeans.study import SERVER_NAME, Study
 from splitmeans.wire.messages import Message
+from splitmeans.wire.slot import check_run
 
 SERVER = SERVER_NAME
 
@@ -15,3 +18,30 @@ class Envelope:
     sender: str
     receiver: str
     message: Message
+
+
+class _Plan(Protocol):
+    @property
+    def fingerprint(self) -> str: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What a party takes part in: the study, the name of the run, and which party it is."""
+
+    study: Study
+    run: str
+    party: str
+
+    def __post_init__(self) -> None:
+        check_run(self.run)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The other parties."""
+        return tuple(name for name in self.study.party_names if name != self.party)
+
+    def transcript(self, plan: _Plan) -> bytes:
+        """Return the hash of study, run and plan, to which the run key is bound."""
+        text = f"splitmeans transcript 1\n{self.study.hash}\n{self.run}\n{plan.fingerprint}\n"
+        return hashlib.sha256(text.encode()).digest()

@@ -1,7 +1,8 @@
 """Keys of one run: every party adds a fresh contribution, the server learns nothing.
 
-The run key is HKDF over all contributions, salted with the study's hash; each purpose gets its own
-subkey by label (rule R1), so that no two uses of randomness can ever be the same stream.
+The run key is HKDF over all contributions, salted with the hash of study, run and plan; each
+purpose gets its own subkey by label (rule R1), so that no two uses of randomness can ever be the
+same stream.
 """
 
 import hmac
@@ -39,8 +40,12 @@ _LABELS = (
 )
 
 
-def run_key(contributions: Mapping[str, bytes], *, study_hash: str) -> bytes:
-    """Combine the contributions of all parties, by party name, into the key of this run."""
+def run_key(contributions: Mapping[str, bytes], *, transcript: bytes) -> bytes:
+    """Combine the contributions of all parties, by party name, into the key of this run.
+
+    `transcript` is the hash of study, run and plan: parties who differ in any of them get
+    different keys.
+    """
     for party, secret in contributions.items():
         if len(secret) != CONTRIBUTION_BYTES:
             raise ProtocolError(
@@ -51,7 +56,7 @@ def run_key(contributions: Mapping[str, bytes], *, study_hash: str) -> bytes:
     material = b"".join(
         sha256(party.encode()).digest() + contributions[party] for party in sorted(contributions)
     )
-    return _hkdf(material, salt=bytes.fromhex(study_hash), info=b"splitmeans run key 1", length=32)
+    return _hkdf(material, salt=transcript, info=b"splitmeans run key 1", length=32)
 
 
 def subkey(key: bytes, label: str, *, group: tuple[int, ...] = ()) -> bytes:

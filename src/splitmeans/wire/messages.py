@@ -124,6 +124,13 @@ class Confirmation(_Quiet):
     user_check: bytes
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PlanConfirmation(_Quiet):
+    """Keyed digest of a plan that became known only during the run; names its sender."""
+
+    plan_check: bytes
+
+
 # ---- party to server ----
 
 
@@ -136,7 +143,7 @@ class Ready(_Quiet):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CountRelease(_Quiet):
-    """The noisy number of users."""
+    """The noisy number of users; it goes to the other parties as well."""
 
     noisy_count: int
 
@@ -150,11 +157,6 @@ class PartyRelease(_Quiet):
 
 
 # ---- server to party ----
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class CountRequest(_Quiet):
-    """The server asks this party for the noisy user count."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -175,8 +177,12 @@ class RunPlan(_Quiet):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class PublishedResult(_Quiet):
-    """The weighted grid (cells, all features) in grid integers, its weights, and the centres."""
+    """The weighted grid (cells, all features) in grid integers, its weights, and the centres.
 
+    `fingerprint` is that of the plan that was run.
+    """
+
+    fingerprint: str
     nodes: IntArray = _array("<i8")
     weights: npt.NDArray[np.float64] = _array("<f8")
     centres: npt.NDArray[np.float64] = _array("<f8")
@@ -185,10 +191,10 @@ class PublishedResult(_Quiet):
 Message: TypeAlias = (
     KeyContribution
     | Confirmation
+    | PlanConfirmation
     | Ready
     | CountRelease
     | PartyRelease
-    | CountRequest
     | RunPlan
     | PublishedResult
 )

@@ -1,0 +1,311 @@
+"""The ledger: what every release has cost each data source, over all studies and runs.
+
+Entries are only ever appended, each bound to the one before it by a hash. Before anything is
+written the whole ledger is checked, and any doubt refuses the charge. The ledger lives in the
+database of `run.journal`, so a charge and the release that it pays for are stored together or not
+at all. docs/reference/ledger.md says what a check can and cannot find; the rules are in
+`privacy.book`.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from splitmeans.errors import BudgetError, ParameterError
+from splitmeans.privacy.book import Book, Entry, Limit, Spent, check_cost
+from splitmeans.privacy.events import Relation
+
+# What the first entry follows.
+GENESIS = hashlib.sha256(b"splitmeans ledger 1\n").hexdigest()
+HEAD_FILE = "ledger.head"
+
+_COLUMNS = tuple(item.name for item in dataclasses.fields(Entry))
+_REFUSE = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+_SCHEMA = (
+    """CREATE TABLE ledger (
+        number INTEGER PRIMARY KEY, kind TEXT NOT NULL, time TEXT NOT NULL, source TEXT NOT NULL,
+        study_hash TEXT, run TEXT, party TEXT, what TEXT, relation TEXT,
+        epsilon TEXT NOT NULL, delta TEXT NOT NULL,
+        covered_by INTEGER REFERENCES ledger (number), release_sha256 TEXT,
+        previous TEXT NOT NULL, hash TEXT NOT NULL)""",
+    f"CREATE TRIGGER ledger_update BEFORE UPDATE ON ledger {_REFUSE}",
+    f"CREATE TRIGGER ledger_delete BEFORE DELETE ON ledger {_REFUSE}",
+    # INSERT OR REPLACE takes a row away without the trigger above.
+    f"""CREATE TRIGGER ledger_insert BEFORE INSERT ON ledger
+        WHEN NEW.number <> (SELECT coalesce(max(number), 0) + 1 FROM ledger) {_REFUSE}""",
+    "CREATE TABLE ledger_head (id INTEGER PRIMARY KEY CHECK (id = 1), number INTEGER, hash TEXT)",
+    f"INSERT INTO ledger_head VALUES (1, 0, '{GENESIS}')",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifiedLedger:
+    """A ledger that was found sound: its length, its last hash, and what each source spent."""
+
+    n_entries: int
+    head: str
+    spent: Mapping[str, Spent]
+
+
+class Ledger:
+    """The ledger in an open database.
+
+    Args:
+        connection: Database with the tables of `create_tables`; the journal's connection.
+        default_limit: Holds for sources that have no limit of their own; None charges them
+            without limit.
+        now: The clock.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        default_limit: Limit | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._connection = connection
+        self._default_limit = default_limit
+        self._now = now
+
+    def set_limit(self, source: str, *, epsilon: float, delta: float) -> Entry:
+        """Set the limit of a source from now on; also one below what is already spent."""
+        limit = Limit(epsilon=float(epsilon), delta=float(delta))
+        return self._append(kind="limit", source=source, epsilon=limit.epsilon, delta=limit.delta)
+
+    def charge(
+        self,
+        source: str,
+        *,
+        study_hash: str,
+        run: str,
+        party: str,
+        what: str,
+        relation: Relation,
+        epsilon: float,
+        delta: float,
+        release_sha256: str,
+    ) -> Entry:
+        """Charge a source with the whole budget of a run, at the run's first release.
+
+        Must be called inside the transaction that stores the release. An infinite epsilon stands
+        for a release without protection.
+
+        Raises:
+            BudgetError: The limit would be passed, the run has been charged before, the source's
+                earlier charges are about another relation, or the ledger is not sound.
+        """
+        check_cost(epsilon, delta)
+        return self._append(
+            kind="charge",
+            source=source,
+            study_hash=study_hash,
+            run=run,
+            party=party,
+            what=what,
+            relation=relation.name,
+            epsilon=float(epsilon),
+            delta=float(delta),
+            release_sha256=release_sha256,
+        )
+
+    def cover(
+        self, source: str, *, study_hash: str, run: str, party: str, what: str, release_sha256: str
+    ) -> Entry:
+        """Record a later release of a run, which the run's charge covers; see `charge`."""
+        return self._append(
+            kind="cover",
+            source=source,
+            study_hash=study_hash,
+            run=run,
+            party=party,
+            what=what,
+            epsilon=0.0,
+            delta=0.0,
+            release_sha256=release_sha256,
+        )
+
+    def charge_of(self, *, study_hash: str, run: str, party: str) -> Entry | None:
+        """Return the charge of a run, or None if nothing of it has been released."""
+        return self._replay()[0].charges.get((study_hash, run, party))
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Return all entries as they stand in the database; `verify` says if they are sound."""
+        with _fail_closed(), _snapshot(self._connection):
+            return tuple(_read_entry(row)[0] for row in self._rows())
+
+    def sources(self) -> tuple[str, ...]:
+        """Return the names of all sources that have a charge or a limit."""
+        return self._replay()[0].sources
+
+    def spent(self, source: str) -> Spent:
+        """Return what a source has spent, and its limit."""
+        return self._replay()[0].spent(source, default=self._default_limit)
+
+    def verify(self) -> VerifiedLedger:
+        """Check everything; an error names the first entry that is wrong, and what is wrong."""
+        book, number, head = self._replay()
+        spent = {name: book.spent(name, default=self._default_limit) for name in book.sources}
+        return VerifiedLedger(n_entries=number, head=head, spent=spent)
+
+    def _append(self, **values: Any) -> Entry:
+        """Add an entry that keeps every rule; raise before anything is written otherwise."""
+        for name, value in values.items():
+            if not isinstance(value, float):
+                _check_text(name, value)
+        if not self._connection.in_transaction:
+            raise BudgetError(
+                "the ledger must be written inside a transaction, together with what is paid for: "
+                "use `with journal.transaction():`"
+            )
+        book, number, head = self._replay()
+        time = self._now().astimezone(UTC).isoformat(timespec="seconds")
+        entry = Entry(number=number + 1, time=time, **values)
+        if entry.kind == "cover" and (first := book.charges.get(entry.run_key)) is not None:
+            entry = replace(entry, covered_by=first.number, relation=first.relation)
+        book.add(entry, default=self._default_limit)
+        digest = entry.hash_after(head)
+        row = entry.plain | {"previous": head, "hash": digest}
+        marks = ", ".join(f":{name}" for name in row)
+        with _fail_closed():
+            self._connection.execute(f"INSERT INTO ledger ({', '.join(row)}) VALUES ({marks})", row)
+            self._connection.execute(
+                "UPDATE ledger_head SET number = ?, hash = ?", (entry.number, digest)
+            )
+        return entry
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        names = ", ".join((*_COLUMNS, "previous", "hash"))
+        return self._connection.execute(f"SELECT {names} FROM ledger ORDER BY number").fetchall()
+
+    def _replay(self) -> tuple[Book, int, str]:
+        """Check all entries in order; return the sums, the number of entries and the last hash."""
+        with _fail_closed():
+            # Read before the entries, because it is written after them and may lag behind.
+            path = head_path(self._connection)
+            seen = (0, GENESIS) if path is None else read_head(path)
+            with _snapshot(self._connection):
+                rows = self._rows()
+                heads = self._connection.execute("SELECT number, hash FROM ledger_head").fetchall()
+        book, hashes = Book(), [GENESIS]
+        for number, row in enumerate(rows, start=1):
+            hashes.append(_check_row(row, number=number, follows=hashes[-1], book=book))
+        if heads != [(len(rows), hashes[-1])]:
+            raise BudgetError(
+                f"ledger entry {len(rows) + 1} is missing: table ledger_head does not name entry "
+                f"{len(rows)} as the last one"
+            )
+        if seen[0] > len(rows) or hashes[seen[0]] != seen[1]:
+            raise BudgetError(
+                f"{path} is from a ledger of {seen[0]} entries or more that is not this one of "
+                f"{len(rows)}: the end of the ledger was cut off, or the database was replaced by "
+                "an older one"
+            )
+        return book, len(rows), hashes[-1]
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables of an empty ledger, inside the caller's transaction."""
+    for statement in _SCHEMA:
+        connection.execute(statement)
+
+
+def head_path(connection: sqlite3.Connection) -> Path | None:
+    """Return the file beside the database that keeps the head; None for a database in memory."""
+    files = {name: file for _, name, file in connection.execute("PRAGMA database_list")}
+    return Path(files["main"]).with_name(HEAD_FILE) if files["main"] else None
+
+
+def next_head(connection: sqlite3.Connection, *, seen: tuple[int, str]) -> str | None:
+    """Return what that file should say now; None if it says so, or is not about this ledger."""
+    with _fail_closed():
+        number, digest = connection.execute("SELECT number, hash FROM ledger_head").fetchone()
+        known = connection.execute("SELECT hash FROM ledger WHERE number = ?", seen[:1]).fetchall()
+    is_behind = seen == (0, GENESIS) or known == [seen[1:]]
+    return f"{number} {digest}\n" if is_behind and number > seen[0] else None
+
+
+def read_head(path: Path) -> tuple[int, str]:
+    """Return number and hash of the last entry that the file has seen."""
+    try:
+        number, digest = path.read_text(encoding="ascii").split()
+        if number.isdigit() and _is_hash(digest):
+            return int(number), digest
+    except (OSError, ValueError):
+        pass
+    raise BudgetError(
+        f"{path} is missing or damaged, so a ledger that was cut short cannot be told from a "
+        "whole one: restore the file, or compare the ledger with a copy and write number and hash "
+        "of the last entry into the file"
+    )
+
+
+def _check_row(row: tuple[Any, ...], *, number: int, follows: str, book: Book) -> str:
+    """Check one entry against the chain and the rules; return its hash."""
+    if row[0] != number:
+        raise BudgetError(f"ledger entry {number} is missing")
+    entry, previous, digest = _read_entry(row)
+    if not _is_hash(previous) or entry.hash_after(previous) != digest:
+        raise BudgetError(f"ledger entry {number} was changed after it was written")
+    if previous != follows:
+        raise BudgetError(
+            f"ledger entry {number} does not follow entry {number - 1}, which was replaced"
+        )
+    try:
+        # What the default limit was when the entry was written is not recorded.
+        book.add(entry, default=None)
+    except (BudgetError, ParameterError) as problem:
+        raise BudgetError(f"ledger entry {number} breaks a rule: {problem}") from problem
+    return str(digest)
+
+
+def _read_entry(row: tuple[Any, ...]) -> tuple[Entry, Any, Any]:
+    *values, previous, digest = row
+    plain = dict(zip(_COLUMNS, values, strict=True))
+    try:
+        amounts = {name: float(plain[name]) for name in ("epsilon", "delta")}
+        entry = Entry(**(plain | amounts))
+        # Every value has one form only, so that nothing can be rewritten without a trace.
+        if entry.plain == plain and not any(isinstance(value, bytes) for value in values):
+            return entry, previous, digest
+    except (TypeError, ValueError):
+        pass
+    raise BudgetError(f"ledger entry {row[0]} was changed after it was written")
+
+
+@contextlib.contextmanager
+def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """All reads inside see the same state, also while another process writes."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+
+
+@contextlib.contextmanager
+def _fail_closed() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as problem:
+        raise BudgetError(f"the ledger cannot be read or written: {problem}") from problem
+
+
+def _check_text(name: str, value: Any) -> None:
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise ParameterError(f"{name} of a ledger entry must be printable text")
+    if name in ("study_hash", "release_sha256") and not _is_hash(value):
+        raise ParameterError(f"{name} must be 64 hexadecimal digits, lower case")
+
+
+def _is_hash(text: Any) -> bool:
+    return isinstance(text, str) and len(text) == 64 and set(text) <= set("0123456789abcdef")

@@ -1,0 +1,265 @@
+"""A mailbox that is a relay, reached over HTTPS.
+
+The client only sends requests, so no port is open at a participant. It believes nothing that the
+relay says: sizes are bounded while reading, redirects are not followed, and the messages
+themselves are sealed and signed by their senders.
+"""
+
+import hashlib
+import json
+import random
+import ssl
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from splitmeans import _validate
+from splitmeans._version import __version__
+from splitmeans.errors import MailboxError, MessageRefused, ParameterError
+from splitmeans.run.mailbox import MessagePath, public_url
+from splitmeans.run.request_signature import EMPTY_HASH, Signer, sign_request
+
+try:
+    import httpx
+except ImportError:
+    raise MailboxError(
+        'a relay needs a further package; install it with: pip install "splitmeans[https]"'
+    ) from None
+
+_ATTEMPTS = 6
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts, doubled each time
+_TRANSFER_SECONDS = 900.0  # for one download; a relay must not keep a reader for ever
+_TRY_AGAIN = (408, 429, 502, 503, 504)
+_REASON_BYTES = 4096
+
+# Answers that a proxy in front of the relay gives.
+_WITHOUT_REASON = {
+    413: "the message is too large for a proxy in front of the relay",
+    429: "too many requests",
+    502: "a proxy cannot reach the relay",
+    503: "the relay is overloaded",
+    504: "a proxy cannot reach the relay",
+}
+
+
+class HttpMailbox:
+    """Messages at a relay.
+
+    Args:
+        url: `https://host:port`, with a path if the relay is behind a proxy.
+        participant: Name of the participant who asks.
+        signer: The participant's private key.
+        ca: File with the authority's certificates, PEM, that are trusted instead of the system's.
+        timeout: Seconds to wait for a connection and for each answer.
+        trust_env: Take proxies from the environment.
+        insecure: Allow `http://` to another machine.
+        transport: How requests travel; for tests.
+        sleep: Waits between attempts; for tests.
+        clock: Unix time in seconds; for tests.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        participant: str,
+        signer: Signer,
+        ca: Path | None = None,
+        timeout: float = 30.0,
+        trust_env: bool = False,
+        insecure: bool = False,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        _validate.positive(timeout=timeout)
+        _check_url(url, insecure=insecure)
+        self._url = url.rstrip("/")
+        self._shown_url = public_url(self._url)
+        self._participant = participant
+        self._signer = signer
+        self._sleep = sleep
+        self._clock = clock
+        self._client = httpx.Client(
+            verify=_trusted(ca),
+            timeout=timeout,
+            trust_env=trust_env,
+            follow_redirects=False,
+            transport=transport,
+            headers={
+                "user-agent": f"splitmeans/{__version__}",
+                "accept-encoding": "identity",  # sealed bytes do not shrink
+            },
+        )
+
+    def __repr__(self) -> str:
+        return f"HttpMailbox({self._shown_url!r}, participant={self._participant!r})"
+
+    def put(self, path: str, data: bytes) -> None:
+        """Store a message; the relay keeps the first bytes of a slot and refuses others."""
+        MessagePath.parse(path)
+        self._ask("PUT", path, data=data, max_bytes=0)
+
+    def get(self, path: str, *, max_bytes: int) -> bytes | None:
+        """Return a message, or None if it is not there yet."""
+        _validate.at_least(0, max_bytes=max_bytes)
+        MessagePath.parse(path)
+        return self._ask("GET", path, data=None, max_bytes=max_bytes)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _ask(self, method: str, path: str, *, data: bytes | None, max_bytes: int) -> bytes | None:
+        """Send one request, several times if need be; each time it is signed anew."""
+        body_hash = EMPTY_HASH if data is None else hashlib.sha256(data).hexdigest()
+        last_problem: Exception | None = None
+        for attempt in range(_ATTEMPTS):
+            headers = sign_request(
+                method,
+                path,
+                body_hash=body_hash,
+                participant=self._participant,
+                signer=self._signer,
+                time=int(self._clock()),
+            )
+            wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt) * random.uniform(0.5, 1.0)
+            request = self._client.build_request(
+                method, f"{self._url}/v1/messages/{path}", content=data, headers=headers
+            )
+            try:
+                response = self._client.send(request, stream=True)
+                try:
+                    if response.status_code not in _TRY_AGAIN:
+                        return self._read(response, method, max_bytes=max_bytes)
+                    last_problem = self._refusal(response)
+                    wait = max(wait, _retry_after(response))
+                finally:
+                    response.close()
+            except httpx.TransportError as problem:
+                if _certificate_problem(problem) is not None:
+                    raise self._unreachable(problem) from problem
+                last_problem = problem
+            if attempt + 1 < _ATTEMPTS:
+                self._sleep(wait)
+        if isinstance(last_problem, MailboxError):
+            raise last_problem
+        assert last_problem is not None
+        raise self._unreachable(last_problem) from last_problem
+
+    def _read(self, response: httpx.Response, method: str, *, max_bytes: int) -> bytes | None:
+        if method == "PUT" and response.status_code in (201, 204):
+            return None
+        if method == "GET" and response.status_code == 404:
+            code, _ = _reason(response)
+            if code != "absent":
+                raise MailboxError(f"{self._shown_url} is not a splitmeans relay; check the URL")
+            return None
+        if method == "GET" and response.status_code == 200:
+            return _download(response, max_bytes=max_bytes, shown_url=self._shown_url)
+        raise self._refusal(response)
+
+    def _refusal(self, response: httpx.Response) -> MailboxError:
+        code, text = _reason(response)
+        hints = {
+            "stranger": "this participant's key is not in the study that the relay serves; compare "
+            "the study files and keys",
+            "clock": f"{text}; set this machine's clock",
+            "conflict": "the relay holds other bytes for this message; was the journal of this run "
+            "lost? Start a new run",
+            "too-large": f"{text}; ask the relay's operator to allow more",
+            "study-full": f"{text}; ask the relay's operator to remove old runs or to allow more",
+        }
+        if response.is_redirect:
+            said = "it redirects to another place; give the URL of the relay itself"
+        else:
+            said = (
+                hints.get(code)
+                or text
+                or _WITHOUT_REASON.get(
+                    response.status_code, "it gives no reason; check that the URL is a relay's"
+                )
+            )
+        return MailboxError(f"relay {self._shown_url} answered {response.status_code}: {said}")
+
+    def _unreachable(self, problem: Exception) -> MailboxError:
+        certificate = _certificate_problem(problem)
+        if certificate is not None:
+            said = (
+                f"its certificate is not trusted ({certificate.verify_message}); give the "
+                "certificate of its authority with --ca"
+            )
+        elif isinstance(problem, httpx.ConnectTimeout):
+            said = "no connection in time; check address, port and firewall"
+        elif isinstance(problem, httpx.ConnectError):
+            said = f"no connection ({problem}); check address and port, and that it runs"
+        elif isinstance(problem, httpx.TimeoutException):
+            said = "no answer in time"
+        else:
+            said = f"the connection broke ({type(problem).__name__})"
+        return MailboxError(f"relay {self._shown_url}: {said}")
+
+
+def _check_url(url: str, *, insecure: bool) -> None:
+    parts = urlsplit(url)
+    if not parts.hostname or parts.username or parts.password or parts.query or parts.fragment:
+        raise ParameterError(
+            f"{public_url(url)}: the URL of a relay has the form https://host:port, without user "
+            "name, password and query"
+        )
+    is_here = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if parts.scheme != "https" and not (is_here or insecure):
+        raise ParameterError(f"{public_url(url)}: a relay on another machine needs https://")
+
+
+def _trusted(ca: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except (OSError, ssl.SSLError) as problem:
+        raise ParameterError(f"{ca}: no certificates in PEM form ({problem})") from problem
+
+
+def _download(response: httpx.Response, *, max_bytes: int, shown_url: str) -> bytes:
+    """Read the body, and stop as soon as it is longer than allowed."""
+    too_large = MessageRefused(f"relay {shown_url} sends more than {max_bytes} bytes")
+    length = response.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > max_bytes:
+        raise too_large
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise MailboxError(f"relay {shown_url}: a proxy changes messages on their way")
+    deadline = time.monotonic() + _TRANSFER_SECONDS
+    data = bytearray()
+    for piece in response.iter_raw():
+        data += piece
+        if len(data) > max_bytes:
+            raise too_large
+        if time.monotonic() > deadline:
+            raise MailboxError(f"relay {shown_url}: a download took too long")
+    return bytes(data)
+
+
+def _reason(response: httpx.Response) -> tuple[str, str]:
+    """Read code and text of a refusal; what is not of the relay's form is not shown."""
+    try:
+        fields = json.loads(_download(response, max_bytes=_REASON_BYTES, shown_url=""))
+        code, text = fields["code"], fields["error"]
+    except (MessageRefused, MailboxError, ValueError, KeyError, TypeError):
+        return "", ""
+    if not isinstance(code, str) or not isinstance(text, str):
+        return "", ""
+    return code, "".join(c for c in text if c.isprintable())[:300]
+
+
+def _retry_after(response: httpx.Response) -> float:
+    value = response.headers.get("retry-after", "")
+    return min(60.0, float(value)) if value.isdecimal() else 0.0
+
+
+def _certificate_problem(problem: BaseException) -> ssl.SSLCertVerificationError | None:
+    cause: BaseException | None = problem
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return None

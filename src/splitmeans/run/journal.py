@@ -1,0 +1,360 @@
+"""What a participant must not lose: the state of its runs, what it took, and what it sends.
+
+One SQLite database in the participant's home folder, which one process at a time may drive. A step
+of a run is one transaction: take a message, charge the ledger, store what will be sent, save the
+new state. Nothing is sent before that transaction is on disk, and what is sent, or sent again, is
+read back from disk (rule R11).
+
+Large sealed messages are files in `outbox/`, named by their SHA-256 and on disk before the row that
+names them is committed. A crash in between leaves a file without a row; the next `open` removes it.
+"""
+
+import contextlib
+import hashlib
+import json
+import logging
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from splitmeans.errors import BudgetError, JournalError, ParameterError, ProtocolError
+from splitmeans.privacy import ledger
+from splitmeans.run import home
+from splitmeans.wire.slot import check_run
+
+_log = logging.getLogger(__name__)
+_HASH = re.compile(r"[0-9a-f]{64}")
+_THIS_RUN = "(SELECT id FROM runs WHERE study_hash = ? AND run = ? AND participant = ?)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunKey:
+    """One participant's side of one run."""
+
+    study_hash: str
+    run: str
+    participant: str
+
+    def __post_init__(self) -> None:
+        check_run(self.run)
+        if not _HASH.fullmatch(self.study_hash):
+            raise ParameterError("study_hash must be 64 hexadecimal digits, lower case")
+
+    @property
+    def values(self) -> tuple[str, str, str]:
+        """The key as values of a query."""
+        return self.study_hash, self.run, self.participant
+
+    def __str__(self) -> str:
+        return f"run {self.run!r} of {self.participant!r} in study {self.study_hash[:16]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approval:
+    """A study that the participant's owner agreed to."""
+
+    study_hash: str
+    study_text: str
+    time: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedRun:
+    """A run as it was last saved; a finished one has an outcome and no state."""
+
+    details: Mapping[str, str]
+    stage: str
+    state: bytes | None = field(repr=False)
+    outcome: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outgoing:
+    """A message that is stored for sending; `Journal.read` returns its bytes."""
+
+    slot_path: str
+    sha256: str
+    size: int
+    sent: bool
+
+
+class Journal:
+    """An open journal; see the module text. Make one with `Journal.open`.
+
+    Every method that writes works inside `transaction`, or makes one of its own.
+
+    Attributes:
+        folder: The participant's home.
+        connection: The database; the ledger writes through it.
+    """
+
+    def __init__(self, folder: Path, *, connection: sqlite3.Connection, lock: int) -> None:
+        self.folder = folder
+        self.connection = connection
+        self._lock = lock
+        self._inside = False
+
+    @classmethod
+    def open(cls, folder: Path) -> "Journal":
+        """Open the journal of a home folder, creating what is missing.
+
+        Raises:
+            JournalError: Another process uses the folder, others may read it, or what is in it
+                cannot be used.
+        """
+        folder = Path(folder).resolve()
+        with contextlib.ExitStack() as undo:
+            try:
+                home.make_folders(folder)
+                lock = home.take_lock(folder)
+                undo.callback(home.release_lock, lock)
+                connection = home.connect(folder)
+                undo.callback(connection.close)
+                journal = cls(folder, connection=connection, lock=lock)
+                journal._sweep()
+            except OSError as problem:
+                raise JournalError(f"{folder} cannot be used: {problem.strerror}") from problem
+            except sqlite3.Error as problem:
+                raise JournalError(
+                    f"{folder / home.DATABASE} cannot be used: {problem}"
+                ) from problem
+            journal._keep_head()
+            undo.pop_all()
+            return journal
+
+    def close(self) -> None:
+        """Close the database and let go of the folder."""
+        self.connection.close()
+        home.release_lock(self._lock)
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All that is written inside is on disk when the block ends, or none of it is."""
+        if self._inside:
+            raise JournalError("a transaction is open already; transactions do not nest")
+        self._inside = True
+        try:
+            self.connection.execute("BEGIN IMMEDIATE")
+            yield
+            self.connection.execute("COMMIT")
+        except BaseException as problem:
+            with contextlib.suppress(sqlite3.Error):
+                self.connection.execute("ROLLBACK")
+            if isinstance(problem, sqlite3.Error):
+                raise JournalError(f"{self.folder / home.DATABASE}: {problem}") from problem
+            raise
+        finally:
+            self._inside = False
+        self._keep_head()
+
+    def approve(self, study_hash: str, study_text: str) -> None:
+        """Remember that the owner agreed to a study; doing so again changes nothing."""
+        with self._writing():
+            self._execute(
+                "INSERT OR IGNORE INTO approvals VALUES (?, ?, ?)",
+                (study_hash, study_text, datetime.now(UTC).isoformat(timespec="seconds")),
+            )
+
+    def approved(self, study_hash: str) -> bool:
+        """Return whether the owner agreed to a study."""
+        return bool(self._execute("SELECT 1 FROM approvals WHERE study_hash = ?", (study_hash,)))
+
+    def approvals(self) -> tuple[Approval, ...]:
+        """Return all studies that the owner agreed to, oldest first."""
+        rows = self._execute("SELECT study_hash, study_text, time FROM approvals ORDER BY rowid")
+        return tuple(Approval(study_hash=row[0], study_text=row[1], time=row[2]) for row in rows)
+
+    def begin(
+        self, run_key: RunKey, *, details: Mapping[str, str], state: bytes, stage: str = "begun"
+    ) -> None:
+        """Store a new run; a run begins once."""
+        with self._writing():
+            if self._execute(f"SELECT {_THIS_RUN}", run_key.values) != [(None,)]:
+                raise JournalError(f"{run_key} has begun already: go on from its saved state")
+            self._execute(
+                "INSERT INTO runs (study_hash, run, participant, details, stage, state, "
+                "state_sha256) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*run_key.values, json.dumps(dict(details)), stage, state, _digest(state)),
+            )
+
+    def load(self, run_key: RunKey) -> SavedRun | None:
+        """Return the run as it was last saved, or None if it never began."""
+        rows = self._execute(
+            "SELECT details, stage, state, outcome, reason, state_sha256 FROM runs "
+            f"WHERE id = {_THIS_RUN}",
+            run_key.values,
+        )
+        if not rows:
+            return None
+        details, stage, state, outcome, reason, digest = rows[0]
+        if state is not None and _digest(state) != digest:
+            raise JournalError(f"the saved state of {run_key} is damaged; the run is lost")
+        return SavedRun(
+            details=json.loads(details), stage=stage, state=state, outcome=outcome, reason=reason
+        )
+
+    def save(self, run_key: RunKey, *, stage: str, state: bytes) -> None:
+        """Replace the state of a run that goes on."""
+        with self._writing():
+            self._execute(
+                "UPDATE runs SET stage = ?, state = ?, state_sha256 = ? WHERE id = ?",
+                (stage, state, _digest(state), self._running(run_key)),
+            )
+
+    def finish(self, run_key: RunKey, *, outcome: str, reason: str) -> None:
+        """End a run for good and erase its state; messages not yet sent can still be sent."""
+        with self._writing():
+            self._execute(
+                "UPDATE runs SET outcome = ?, reason = ?, state = NULL, state_sha256 = NULL "
+                "WHERE id = ?",
+                (outcome, reason, self._running(run_key)),
+            )
+
+    def accept(self, run_key: RunKey, slot_path: str, *, sha256: str) -> bool:
+        """Remember which message was taken from a slot; False if this very one was before.
+
+        Raises:
+            ProtocolError: Another message was taken from this slot.
+        """
+        with self._writing():
+            run_id = self._running(run_key)
+            rows = self._execute(
+                "SELECT sha256 FROM accepted WHERE run_id = ? AND slot = ?", (run_id, slot_path)
+            )
+            if not rows:
+                self._execute("INSERT INTO accepted VALUES (?, ?, ?)", (run_id, slot_path, sha256))
+            elif rows[0][0] != sha256:
+                raise ProtocolError(f"slot {slot_path} holds another message than the one taken")
+            return not rows
+
+    def queue(self, run_key: RunKey, slot_path: str, *, data: bytes) -> Outgoing:
+        """Store a sealed message for sending; a slot gets one message, ever."""
+        with self._writing():
+            run_id = self._running(run_key)
+            if any(item.slot_path == slot_path for item in self.outgoing(run_key)):
+                raise JournalError(f"slot {slot_path} has a stored message: resend that one")
+            item = Outgoing(slot_path=slot_path, sha256=_digest(data), size=len(data), sent=False)
+            path = self.folder / home.OUTBOX / item.sha256
+            try:
+                home.write_file(path, data)
+            except OSError as problem:
+                raise JournalError(f"{path} cannot be written: {problem.strerror}") from problem
+            self._execute(
+                "INSERT INTO outbox (run_id, slot, sha256, size) VALUES (?, ?, ?, ?)",
+                (run_id, slot_path, item.sha256, item.size),
+            )
+        return item
+
+    def outgoing(self, run_key: RunKey) -> tuple[Outgoing, ...]:
+        """Return all messages of a run that were stored for sending, in order."""
+        rows = self._execute(
+            "SELECT slot, sha256, size, sent FROM outbox "
+            f"WHERE run_id = {_THIS_RUN} ORDER BY number",
+            run_key.values,
+        )
+        return tuple(
+            Outgoing(slot_path=slot, sha256=sha256, size=size, sent=bool(sent))
+            for slot, sha256, size, sent in rows
+        )
+
+    def pending(self, run_key: RunKey) -> tuple[Outgoing, ...]:
+        """Return the messages of a run that were not marked as sent, in order."""
+        return tuple(item for item in self.outgoing(run_key) if not item.sent)
+
+    def read(self, item: Outgoing) -> bytes:
+        """Return the bytes of a stored message, after checking that they are the same."""
+        path = self.folder / home.OUTBOX / item.sha256
+        try:
+            data = path.read_bytes()
+        except OSError as problem:
+            raise JournalError(f"{path} cannot be read: {problem.strerror}") from problem
+        if _digest(data) != item.sha256:
+            raise JournalError(f"{path} is damaged; it must not be sent or made anew")
+        return data
+
+    def mark_sent(self, run_key: RunKey, slot_path: str) -> None:
+        """Remember that a mailbox has taken a message."""
+        if all(item.slot_path != slot_path for item in self.outgoing(run_key)):
+            raise JournalError(f"slot {slot_path} has no stored message")
+        with self._writing():
+            self._execute(
+                f"UPDATE outbox SET sent = 1 WHERE slot = ? AND run_id = {_THIS_RUN}",
+                (slot_path, *run_key.values),
+            )
+
+    def forget_files(self, run_key: RunKey) -> None:
+        """Drop the stored bytes of a finished run that has sent everything; hashes remain.
+
+        Inside a transaction the files stay until the journal is opened again.
+        """
+        saved = self.load(run_key)
+        if saved is None or saved.outcome is None or self.pending(run_key):
+            raise JournalError(f"{run_key} is not finished, or has messages to send")
+        with self._writing():
+            self._execute(f"UPDATE outbox SET kept = 0 WHERE run_id = {_THIS_RUN}", run_key.values)
+        if not self._inside:
+            self._sweep()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Join the open transaction, or make one."""
+        if not self._inside:
+            with self.transaction():
+                yield
+        elif self.connection.in_transaction:
+            yield
+        else:
+            raise JournalError("an earlier error has ended this transaction")
+
+    def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self.connection.execute(statement, values).fetchall()
+        except sqlite3.Error as problem:
+            raise JournalError(f"{self.folder / home.DATABASE}: {problem}") from problem
+
+    def _running(self, run_key: RunKey) -> int:
+        rows = self._execute(f"SELECT id, outcome FROM runs WHERE id = {_THIS_RUN}", run_key.values)
+        if not rows:
+            raise JournalError(f"{run_key} has not begun")
+        if rows[0][1] is not None:
+            raise JournalError(f"{run_key} is finished and cannot be changed")
+        return int(rows[0][0])
+
+    def _sweep(self) -> None:
+        rows = self._execute("SELECT sha256 FROM outbox WHERE kept = 1")
+        home.sweep(self.folder, keep={sha256 for (sha256,) in rows})
+
+    def _keep_head(self) -> None:
+        """Let the file beside the database follow the ledger; it may lag, never lead."""
+        path = self.folder / ledger.HEAD_FILE
+        try:
+            text = ledger.next_head(self.connection, seen=ledger.read_head(path))
+            if text is not None:
+                home.write_file(path, text.encode())
+        except BudgetError as problem:
+            # Left as it is for `Ledger.verify`, which every charge begins with.
+            _log.warning("%s", problem)
+        except OSError as problem:
+            # What was committed stands; the file catches up at the next commit.
+            _log.warning("%s cannot be written: %s", path, problem.strerror)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

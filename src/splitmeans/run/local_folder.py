@@ -1,0 +1,127 @@
+"""Messages as files in a folder of this machine, safe against crashes and strange files."""
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from splitmeans.errors import MailboxError, MessageRefused
+from splitmeans.run.mailbox import MessagePath
+
+# Flags that some systems lack; without them the checks on the opened file remain.
+_READ = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)  # a symlink could point to a file outside the mailbox
+    | getattr(os, "O_NONBLOCK", 0)  # a named pipe would block the reader
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_CREATE = (
+    os.O_WRONLY
+    | os.O_CREAT
+    | os.O_EXCL
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+class LocalFolder:
+    """Files below one folder. The folder itself must exist: an unmounted share must not be hidden.
+
+    Args:
+        root: The folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+        if not self._root.is_dir():
+            raise MailboxError(
+                f"mailbox {root}: there is no such folder; make it first, or check that the share "
+                "is mounted"
+            )
+
+    def read(self, path: MessagePath, *, max_bytes: int) -> bytes | None:
+        """Return the bytes of a file, or None if it is absent."""
+        target = self._target(path)
+        try:
+            descriptor = open_plain_file(target)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            data = file.read(max_bytes + 1)
+        if len(data) > max_bytes:
+            raise MessageRefused(f"{target} holds more than {max_bytes} bytes")
+        return data
+
+    def write(self, path: MessagePath, data: bytes) -> None:
+        """Write a file so that a reader, or a restart after a crash, finds all of it or nothing."""
+        target = self._target(path)
+        make_folders(target.parent, below=self._root, mode=0o777)
+        scratch = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+        try:
+            # Other organisations read the file through the share; the umask has the last word.
+            with os.fdopen(os.open(scratch, _CREATE, 0o666), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(scratch, target)  # replaces a symlink itself, not what it points to
+        except BaseException:
+            with contextlib.suppress(OSError):
+                scratch.unlink(missing_ok=True)
+            raise
+        sync_folder(target.parent)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _target(self, path: MessagePath) -> Path:
+        study, run, name = path.parts
+        folder = self._root / study / run
+        for place in (folder.parent, folder):
+            if place.is_symlink():
+                raise MailboxError(f"mailbox: {place} is a symbolic link; remove it")
+        return folder / name
+
+
+def open_plain_file(path: Path) -> int:
+    """Open a file for reading; a link, pipe, device or folder is refused.
+
+    Raises:
+        FileNotFoundError: There is none.
+        MessageRefused: It is no plain file.
+    """
+    if not stat.S_ISREG(os.lstat(path).st_mode):  # opening a device can already do something
+        raise MessageRefused(f"{path} is no plain file")
+    descriptor = os.open(path, _READ)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise MessageRefused(f"{path} is no plain file")
+    return descriptor
+
+
+def make_folders(folder: Path, *, below: Path, mode: int) -> None:
+    """Make a folder and its missing parents up to `below`, each on disk before the next."""
+    missing = []
+    while folder != below and not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for place in reversed(missing):
+        place.mkdir(mode=mode, exist_ok=True)
+        sync_folder(place.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the entries of a folder on disk, where the system can."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as problem:
+        if problem.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network shares cannot
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,144 @@
+"""A mailbox: the place through which participants pass sealed messages to each other.
+
+A mailbox knows nothing of the protocol. It holds bytes under the name of their slot
+(`wire/slot.py`); the bytes are sealed and signed, so whoever runs a mailbox can delay or lose
+messages and nothing else. A receiver asks for the names that it expects and ignores all others.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, Self
+from urllib.parse import urlsplit
+
+from splitmeans.errors import ParameterError
+from splitmeans.run.request_signature import Signer
+
+_PATH = re.compile(
+    r"(?P<study>[0-9a-f]{32})/(?P<run>[a-z0-9][a-z0-9-]{0,39})/"
+    r"(?P<kind>[a-z0-9_]{1,64})\.(?P<sender>[0-9a-f]{16})\.(?P<receiver>[0-9a-f]{16})"
+)
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+class Mailbox(Protocol):
+    """Holds at most one message under each name."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Store a message; a reader sees nothing or all of it. The same bytes again are fine.
+
+        Args:
+            path: Name of the message, a `Slot.path`.
+            data: The sealed message.
+
+        Raises:
+            MailboxError: The mailbox cannot be reached, or refuses.
+        """
+        ...
+
+    def get(self, path: str, *, max_bytes: int) -> bytes | None:
+        """Return a message, or None if it is not there yet.
+
+        Raises:
+            MessageRefused: What is stored is larger than `max_bytes` or is no plain file; it was
+                not read.
+            MailboxError: The mailbox cannot be reached, or refuses.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back connections; the mailbox cannot be used afterwards."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessagePath:
+    """The parts of a `Slot.path`; names of participants are short names."""
+
+    study: str
+    run: str
+    kind: str
+    sender: str
+    receiver: str
+
+    @classmethod
+    def parse(cls, path: str) -> Self:
+        """Take a path apart; anything that no slot can have is refused.
+
+        This is the only way from a received name to a file name: what passes has no "..", no
+        leading "/", no empty part and only ASCII characters.
+        """
+        found = _PATH.fullmatch(path)
+        if found is None:
+            raise ParameterError(
+                "path must have the form <32 hex digits>/<run>/<kind>.<16 hex>.<16 hex> of a slot, "
+                f"got {path[:120]!r}"
+            )
+        return cls(**found.groupdict())
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """Folder of the study, folder of the run, file name."""
+        return self.study, self.run, f"{self.kind}.{self.sender}.{self.receiver}"
+
+
+def open_mailbox(
+    url: str,
+    *,
+    participant: str | None = None,
+    signer: Signer | None = None,
+    ca: Path | None = None,
+    timeout: float = 30.0,
+    trust_env: bool = False,
+    insecure: bool = False,
+    options: Mapping[str, object] | None = None,
+) -> Mailbox:
+    """Open the mailbox that a URL names.
+
+    Args:
+        url: A folder, `file://`, `memory://`, `sftp://user@host/folder`, `s3://bucket/folder` or
+            another object store, or `https://host:port` of a relay.
+        participant: Name of the participant who asks; needed for a relay.
+        signer: Key that signs requests to a relay.
+        ca: File with the certificates of the authority that a relay's certificate must come from;
+            the system's authorities if not given.
+        timeout: Seconds to wait for an answer of a network mailbox.
+        trust_env: Take proxies for a relay from the environment.
+        insecure: Allow `http://` to a relay that is not on this machine.
+        options: Settings of the storage driver, such as `{"key_filename": ...}` for SFTP.
+    """
+    scheme = scheme_of(url)
+    if scheme in ("http", "https"):
+        from splitmeans.run.http_mailbox import HttpMailbox
+
+        if participant is None or signer is None:
+            raise ParameterError(
+                f"{public_url(url)} is a relay: participant and signer are needed to sign requests"
+            )
+        return HttpMailbox(
+            url,
+            participant=participant,
+            signer=signer,
+            ca=ca,
+            timeout=timeout,
+            trust_env=trust_env,
+            insecure=insecure,
+        )
+    from splitmeans.run.file_mailbox import FileMailbox
+
+    return FileMailbox(url, timeout=timeout, options=options)
+
+
+def scheme_of(url: str) -> str:
+    """Return the scheme of a URL in lower case; a plain folder name has the scheme "file"."""
+    found = _SCHEME.match(url)
+    return found.group(1).lower() if found else "file"
+
+
+def public_url(url: str) -> str:
+    """Return a URL without user name, password, query and fragment, for messages and logs."""
+    if not _SCHEME.match(url):
+        return url
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,0 +1,228 @@
+"""The relay: a mailbox over HTTPS, for participants who share no folder.
+
+Two requests exist, PUT and GET of one message, each signed (`request_signature.py`) by a
+participant of the study. The relay sees sealed bytes, sizes and times; it can hold messages back
+and nothing else. It runs as one process: what it remembers of requests is in memory.
+"""
+
+import asyncio
+import errno
+import html
+import logging
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from splitmeans._version import __version__
+from splitmeans.run.relay_access import Access, Caller, Refused
+from splitmeans.run.relay_limits import RelayLimits
+from splitmeans.run.relay_replies import Download, Refusal
+from splitmeans.run.relay_store import (
+    MessageTooLarge,
+    RelayStore,
+    SlotTaken,
+    StudyFull,
+    Upload,
+)
+from splitmeans.run.request_signature import Verifier
+
+_log = logging.getLogger("splitmeans.relay")
+
+# Bytes are handed to the disk in pieces of this size: large enough that a thread is worth it.
+_PIECE = 256 << 10
+
+
+def make_app(
+    rosters: Mapping[str, Mapping[str, Verifier]],
+    folder: Path,
+    limits: RelayLimits | None = None,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> FastAPI:
+    """Return the relay as an ASGI application; `relay_serve.serve` runs it.
+
+    Args:
+        rosters: For each study, by its hash of 64 digits: public key of each participant by name,
+            the server included.
+        folder: Where messages are kept. They are still there after a restart.
+        limits: Limits of sizes and rates.
+        clock: Unix time in seconds.
+    """
+    limits = limits or RelayLimits()
+    access = Access(rosters, limits, clock=clock)
+    store = RelayStore(folder, limits)
+    started = time.monotonic()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        store.close()
+
+    app = FastAPI(
+        title="splitmeans relay",
+        lifespan=lifespan,
+        openapi_url=None,  # no description, no interactive pages: two requests, one client
+        redirect_slashes=False,
+    )
+    app.state.store = store
+
+    @app.put("/v1/messages/{path:path}")
+    async def put_message(path: str, request: Request) -> Response:
+        try:
+            caller = access.admit("PUT", path, request.headers)
+            _check_length(request, limits)
+            with access.transfer(caller):
+                return await _receive(request, caller, store=store, limits=limits)
+        except Refused as refused:
+            return Refusal(refused)
+
+    @app.get("/v1/messages/{path:path}")
+    async def get_message(path: str, request: Request) -> Response:
+        try:
+            caller = access.admit("GET", path, request.headers)
+        except Refused as refused:
+            return Refusal(refused)
+        return Download(
+            lambda: _open(store, caller), slot=lambda: access.transfer(caller), limits=limits
+        )
+
+    @app.get("/health")
+    async def health() -> JSONResponse:
+        return JSONResponse(_state(store, access, started))
+
+    @app.get("/")
+    async def front_page() -> HTMLResponse:
+        policy = "default-src 'none'; style-src 'unsafe-inline'"
+        page = _page(_state(store, access, started))
+        return HTMLResponse(page, headers={"content-security-policy": policy})
+
+    @app.exception_handler(HTTPException)
+    async def elsewhere(_: Request, problem: HTTPException) -> Response:
+        return Refusal(
+            Refused("no such page", status=problem.status_code, code="no-page", is_stranger=True)
+        )
+
+    return app
+
+
+def _check_length(request: Request, limits: RelayLimits) -> None:
+    """Refuse early what says itself that it is too long; who says nothing is counted."""
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > limits.message_bytes:
+        raise _too_large(limits)
+
+
+def _too_large(limits: RelayLimits) -> Refused:
+    text = f"a message may have {limits.message_bytes} bytes"
+    return Refused(text, status=413, code="too-large")
+
+
+async def _receive(
+    request: Request, caller: Caller, *, store: RelayStore, limits: RelayLimits
+) -> Response:
+    upload: Upload | None = None
+    try:
+        async with asyncio.timeout(limits.transfer_seconds):
+            upload = await asyncio.to_thread(store.begin, caller.path)
+            async for piece in _pieces(request, limits):
+                await asyncio.to_thread(upload.write, piece)
+            stored = await asyncio.to_thread(upload.commit, body_hash=caller.body_hash)
+    except TimeoutError:
+        raise Refused("the upload was too slow", status=408, code="too-slow") from None
+    except ClientDisconnect:
+        return Response(status_code=400)  # nobody reads it
+    except MessageTooLarge:
+        raise _too_large(limits) from None
+    except StudyFull as problem:
+        raise Refused(str(problem), status=507, code="study-full") from None
+    except SlotTaken as problem:
+        raise Refused(str(problem), status=409, code="conflict") from None
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _log.error("the disk of %s is full", store.folder)
+        raise Refused("the relay's disk is full", status=507, code="disk-full") from None
+    finally:
+        if upload is not None:
+            upload.discard()
+    if stored is None:
+        raise Refused("the body is not the one that was signed", status=400, code="body")
+    if stored:
+        _log.info("stored %s", "/".join(caller.path.parts))
+    return Response(status_code=201 if stored else 204)
+
+
+async def _pieces(request: Request, limits: RelayLimits) -> AsyncIterator[bytearray]:
+    """Pass on the body in larger pieces; a body that stands still ends with TimeoutError."""
+    stream = request.stream()
+    piece = bytearray()
+    n_received = 0
+    while True:
+        try:
+            async with asyncio.timeout(limits.idle_seconds):
+                chunk = await anext(stream)
+        except StopAsyncIteration:
+            break
+        n_received += len(chunk)
+        if n_received > limits.message_bytes:
+            raise MessageTooLarge
+        piece += chunk
+        if len(piece) >= _PIECE:
+            yield piece
+            piece = bytearray()
+    yield piece
+
+
+def _open(store: RelayStore, caller: Caller) -> BinaryIO:
+    file = store.open(caller.path)
+    if file is None:
+        raise Refused("there is no such message yet", status=404, code="absent")
+    return file
+
+
+def _state(store: RelayStore, access: Access, started: float) -> dict[str, str | int]:
+    has_room = shutil.disk_usage(store.folder).free > store.limits.message_bytes
+    return {
+        "status": "ok" if has_room else "disk nearly full",
+        "version": __version__,
+        "uptime_seconds": int(time.monotonic() - started),
+        "studies": access.n_studies,
+    }
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>splitmeans relay</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 36rem; margin: 3rem auto }}
+dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.5rem }}
+dt {{ color: #555 }} dd {{ margin: 0 }}
+</style>
+<h1>splitmeans relay</h1>
+<dl>{rows}</dl>
+<p>This relay passes sealed messages between the participants of a study. It cannot read them.</p>
+</html>
+"""
+
+
+def _page(state: Mapping[str, str | int]) -> str:
+    seconds = int(state["uptime_seconds"])
+    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
+    shown = {
+        "Status": state["status"],
+        "Version": state["version"],
+        "Running for": f"{days} d {hours} h {minutes} min",
+        "Studies": state["studies"],
+    }
+    rows = "".join(f"<dt>{name}<dd>{html.escape(str(value))}" for name, value in shown.items())
+    return _PAGE.format(rows=rows)

@@ -1,0 +1,45 @@
+"""What a relay allows its users, so that none of them can use up what belongs to all."""
+
+from dataclasses import dataclass
+
+from splitmeans import _validate
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelayLimits:
+    """Limits of a relay. The defaults suit studies of up to fifty parties.
+
+    Attributes:
+        message_bytes: Bytes of one message.
+        study_bytes: Bytes of all messages of one study.
+        study_messages: Number of messages of one study, all its runs together.
+        requests_per_minute: Requests of one participant in one study; a minute's worth at once.
+        transfers: Uploads and downloads at the same time.
+        transfers_per_participant: Those of one participant in one study.
+        clock_seconds: How far a participant's clock may be from the relay's.
+        idle_seconds: How long an upload may stand still.
+        transfer_seconds: How long one upload or download may take.
+    """
+
+    message_bytes: int = 256 << 20
+    study_bytes: int = 16 << 30
+    study_messages: int = 20_000
+    requests_per_minute: int = 1200
+    transfers: int = 128
+    transfers_per_participant: int = 8
+    clock_seconds: int = 300
+    idle_seconds: float = 30.0
+    transfer_seconds: float = 900.0
+
+    def __post_init__(self) -> None:
+        _validate.at_least(
+            1,
+            message_bytes=self.message_bytes,
+            study_bytes=self.study_bytes,
+            study_messages=self.study_messages,
+            requests_per_minute=self.requests_per_minute,
+            transfers=self.transfers,
+            transfers_per_participant=self.transfers_per_participant,
+            clock_seconds=self.clock_seconds,
+        )
+        _validate.positive(idle_seconds=self.idle_seconds, transfer_seconds=self.transfer_seconds)

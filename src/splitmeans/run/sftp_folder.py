@@ -1,0 +1,144 @@
+"""Messages as files in a folder of an SFTP server.
+
+Written on paramiko, not on fsspec's SFTP driver: that one accepts any host key unless told
+otherwise, reads one block at a time and cannot tell a link from a file.
+"""
+
+import contextlib
+import secrets
+import stat
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+import paramiko
+
+from splitmeans.errors import MailboxError, MessageRefused, ParameterError
+from splitmeans.run.mailbox import MessagePath, public_url
+
+_OPTIONS = ("known_hosts", "key_filename", "passphrase", "password")
+_PARALLEL_READS = 64  # blocks of 32 kB on their way at once; hides the line's delay
+
+
+class SftpFolder:
+    """Files below one folder of an SFTP server whose host key is already known.
+
+    Args:
+        url: `sftp://user@host:port/folder`.
+        timeout: Seconds to wait for any single answer.
+        options: `key_filename`, `passphrase`, `password`, and `known_hosts` (a file; the user's
+            own if not given). Keys of an SSH agent are tried, too.
+    """
+
+    def __init__(self, url: str, *, timeout: float, options: Mapping[str, object]) -> None:
+        parts = urlsplit(url)
+        if not parts.hostname or not parts.path.strip("/"):
+            raise ParameterError(
+                f"{public_url(url)}: an SFTP mailbox has the form sftp://user@host/folder"
+            )
+        unknown = set(options) - set(_OPTIONS)
+        if unknown:
+            raise ParameterError(
+                f"options of an SFTP mailbox are {', '.join(_OPTIONS)}, got {sorted(unknown)}"
+            )
+        self._root = unquote(parts.path).rstrip("/")
+        settings = dict(options)
+        known_hosts = settings.pop("known_hosts", None)
+        if parts.password is not None:
+            settings.setdefault("password", unquote(parts.password))
+        self._client = paramiko.SSHClient()
+        try:
+            if known_hosts is None:
+                self._client.load_system_host_keys()
+            else:
+                self._client.load_system_host_keys(str(known_hosts))
+            # An impostor could not read messages, but could take a password and hold messages back.
+            self._client.set_missing_host_key_policy(paramiko.RejectPolicy())
+            self._client.connect(
+                parts.hostname,
+                port=parts.port or 22,
+                username=unquote(parts.username) if parts.username else None,
+                timeout=timeout,
+                banner_timeout=timeout,
+                auth_timeout=timeout,
+                channel_timeout=timeout,
+                **settings,
+            )
+            self._sftp = self._client.open_sftp()
+            self._sftp.get_channel().settimeout(timeout)
+            self._check_root(public_url(url))
+        except BaseException:
+            self._client.close()
+            raise
+
+    def read(self, path: MessagePath, *, max_bytes: int) -> bytes | None:
+        """Return the bytes of a file, or None if it is absent."""
+        target = self._target(path)
+        try:
+            found = self._sftp.lstat(target)
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISREG(found.st_mode):
+            raise MessageRefused(f"{target} is no plain file")
+        if found.st_size > max_bytes:
+            raise MessageRefused(f"{target} holds more than {max_bytes} bytes")
+        with self._sftp.open(target, "rb") as file:
+            file.prefetch(found.st_size, _PARALLEL_READS)
+            data: bytes = file.read(max_bytes + 1)
+        if len(data) > max_bytes:
+            raise MessageRefused(f"{target} holds more than {max_bytes} bytes")
+        return data
+
+    def write(self, path: MessagePath, data: bytes) -> None:
+        """Write under a temporary name, check the size, then rename."""
+        target = self._target(path)
+        study, run, name = path.parts
+        for folder in (f"{self._root}/{study}", f"{self._root}/{study}/{run}"):
+            self._make_folder(folder)
+        scratch = f"{self._root}/{study}/{run}/.{name}.{secrets.token_hex(8)}.part"
+        try:
+            with self._sftp.open(scratch, "wbx") as file:
+                file.set_pipelined(True)
+                file.write(data)
+            if self._sftp.stat(scratch).st_size != len(data):
+                raise OSError("the server did not store the whole file")
+            self._rename(scratch, target)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._sftp.remove(scratch)
+            raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def _check_root(self, shown_url: str) -> None:
+        try:
+            is_folder = stat.S_ISDIR(self._sftp.stat(self._root).st_mode)
+        except FileNotFoundError:
+            is_folder = False
+        if not is_folder:
+            raise MailboxError(
+                f"mailbox {shown_url}: there is no such folder on the server; make it first"
+            )
+
+    def _target(self, path: MessagePath) -> str:
+        return "/".join((self._root, *path.parts))
+
+    def _make_folder(self, folder: str) -> None:
+        try:
+            self._sftp.stat(folder)
+        except FileNotFoundError:
+            try:
+                self._sftp.mkdir(folder)
+            except OSError:
+                self._sftp.stat(folder)  # another participant was faster; if not, this fails
+
+    def _rename(self, scratch: str, target: str) -> None:
+        try:
+            self._sftp.posix_rename(scratch, target)
+        except OSError:
+            # Servers without OpenSSH's extension do not replace: a reader may see nothing for a
+            # moment, but never a part.
+            with contextlib.suppress(FileNotFoundError):
+                self._sftp.remove(target)
+            self._sftp.rename(scratch, target)

@@ -1,0 +1,292 @@
+import asyncio
+import builtins
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import fsspec.asyn
+import pytest
+
+from splitmeans.errors import MailboxError, MessageRefused, ParameterError
+from splitmeans.run.file_mailbox import FileMailbox
+from splitmeans.run.mailbox import open_mailbox, public_url
+from splitmeans.wire.slot import Slot
+
+SLOT = Slot(study_hash="ab" * 32, run="run-1", sender="alice", receiver="bob", kind="Letter")
+PATH = SLOT.path
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> FileMailbox:
+    return FileMailbox(str(tmp_path))
+
+
+def place(tmp_path: Path) -> Path:
+    """Where the message's file belongs; its folder is made."""
+    target = tmp_path / PATH
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return target
+
+
+def test_a_message_is_one_plain_file(box: FileMailbox, tmp_path: Path) -> None:
+    box.put(PATH, b"sealed")
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert files == [tmp_path / PATH]
+    assert files[0].read_bytes() == b"sealed"
+
+
+def test_other_bytes_are_replaced_and_equal_bytes_left(box: FileMailbox, tmp_path: Path) -> None:
+    place(tmp_path).write_bytes(b"poison, longer than the message")
+    box.put(PATH, b"sealed")
+    assert box.get(PATH, max_bytes=6) == b"sealed"
+    before = place(tmp_path).stat()
+    box.put(PATH, b"sealed")
+    after = place(tmp_path).stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+def test_links_are_not_followed(box: FileMailbox, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"of no concern")
+    place(tmp_path).symlink_to(outside)
+    with pytest.raises(MessageRefused, match="no plain file"):
+        box.get(PATH, max_bytes=100)
+    box.put(PATH, b"sealed")
+    assert outside.read_bytes() == b"of no concern"
+    assert not place(tmp_path).is_symlink()
+    assert box.get(PATH, max_bytes=100) == b"sealed"
+
+
+def test_a_linked_folder_is_refused(box: FileMailbox, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / SLOT.study_hash[:32]).symlink_to(tmp_path / "elsewhere")
+    for action in (lambda: box.put(PATH, b"x"), lambda: box.get(PATH, max_bytes=1)):
+        with pytest.raises(MailboxError, match="is a symbolic link; remove it"):
+            action()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+def test_special_files_are_refused_and_replaced(
+    box: FileMailbox, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = place(tmp_path)
+    if kind == "pipe":
+        os.mkfifo(target)
+    else:
+        monkeypatch.chdir(target.parent)  # the name of a socket must be short
+        with socket.socket(socket.AF_UNIX) as special:
+            special.bind(target.name)
+    with pytest.raises(MessageRefused, match="no plain file"):
+        box.get(PATH, max_bytes=100)
+    box.put(PATH, b"sealed")
+    assert box.get(PATH, max_bytes=100) == b"sealed"
+
+
+def test_a_folder_in_the_slot(box: FileMailbox, tmp_path: Path) -> None:
+    place(tmp_path).mkdir()
+    with pytest.raises(MessageRefused, match="no plain file"):
+        box.get(PATH, max_bytes=100)
+    with pytest.raises(MailboxError, match="Is a directory"):
+        box.put(PATH, b"sealed")
+    assert [file.name for file in place(tmp_path).parent.iterdir()] == [place(tmp_path).name]
+
+
+def test_on_disk_before_it_has_its_name(
+    box: FileMailbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def watched_fsync(descriptor: int) -> None:
+        steps.append("folder" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "file")
+        fsync(descriptor)
+
+    def watched_replace(old: Path, new: Path) -> None:
+        steps.append("rename")
+        replace(old, new)
+
+    place(tmp_path)
+    monkeypatch.setattr(os, "fsync", watched_fsync)
+    monkeypatch.setattr(os, "replace", watched_replace)
+    box.put(PATH, b"sealed")
+    assert steps == ["file", "rename", "folder"]
+
+
+def test_a_failed_write_leaves_nothing(
+    box: FileMailbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(MailboxError, match="No space left on device"):
+        box.put(PATH, b"sealed")
+    monkeypatch.undo()
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
+    assert box.get(PATH, max_bytes=100) is None
+
+
+def test_remains_of_a_crash_are_ignored(box: FileMailbox, tmp_path: Path) -> None:
+    target = place(tmp_path)
+    target.with_name(f".{target.name}.0123.part").write_bytes(b"seal")
+    assert box.get(PATH, max_bytes=100) is None
+    box.put(PATH, b"sealed")
+    assert box.get(PATH, max_bytes=100) == b"sealed"
+
+
+def test_the_folder_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(MailboxError, match="there is no such folder; make it first"):
+        FileMailbox(str(tmp_path / "unmounted"))
+    with pytest.raises(ParameterError, match="has the form file:///folder"):
+        FileMailbox("file://share/folder")
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://host/x", "zip://x.zip", "simplecache::s3://bucket/x", "smb://me:pw@host/x"]
+)
+def test_places_without_whole_writes_are_refused(url: str) -> None:
+    with pytest.raises(ParameterError, match="a mailbox is a folder, an https:// relay") as found:
+        open_mailbox(url)
+    assert "pw" not in str(found.value)
+
+
+def test_a_relay_needs_a_signer() -> None:
+    with pytest.raises(ParameterError, match="participant and signer are needed"):
+        open_mailbox("https://relay.example")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sftp://me:pw@host:2222/box", "sftp://host:2222/box"),
+        ("sftp://me:p@ss@host/box", "sftp://host/box"),
+        ("s3://bucket/box?token=pw#pw", "s3://bucket/box"),
+        ("messages/of@us", "messages/of@us"),
+    ],
+)
+def test_public_url(url: str, shown: str) -> None:
+    assert public_url(url) == shown
+
+
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    real_import = builtins.__import__
+
+    def without(name: str, *args: Any, **keywords: Any) -> Any:
+        if name in ("paramiko", "splitmeans.run.sftp_folder"):
+            raise ImportError(name)
+        return real_import(name, *args, **keywords)
+
+    def no_driver(_: str) -> None:
+        raise ImportError("Install s3fs to access S3")
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MailboxError, match=r'pip install "splitmeans\[sftp\]"'):
+        FileMailbox("sftp://me:pw@host/box").get(PATH, max_bytes=1)
+    monkeypatch.setattr(fsspec, "get_filesystem_class", no_driver)
+    with pytest.raises(MailboxError, match=r"driver is not installed .Install s3fs"):
+        FileMailbox("s3://bucket/box").get(PATH, max_bytes=1)
+
+
+class FakeStore(fsspec.asyn.AsyncFileSystem):
+    """An object store that shows its secrets in errors, or never answers."""
+
+    protocol = "s3"
+    behaviour = "fail"
+
+    def __init__(self, secret: str = "", **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.secret = secret
+
+    async def _info(self, path: str, **_: Any) -> dict[str, Any]:
+        if self.behaviour == "hang":
+            await asyncio.sleep(60)
+        raise RuntimeError(f"denied: key {self.secret} at s3://user:word@bucket/{path}")
+
+
+@pytest.fixture
+def fake_store(monkeypatch: pytest.MonkeyPatch) -> type[FakeStore]:
+    monkeypatch.setattr(fsspec, "get_filesystem_class", lambda _: FakeStore)
+    return FakeStore
+
+
+def test_errors_of_drivers_show_no_secret(fake_store: type[FakeStore]) -> None:
+    box = FileMailbox("s3://user:word@bucket/box", options={"secret": "hunter2"})
+    with pytest.raises(MailboxError, match=r"mailbox s3://bucket/box: RuntimeError: denied") as e:
+        box.get(PATH, max_bytes=1)
+    assert "hunter2" not in str(e.value)
+    assert "word" not in str(e.value)
+    assert e.value.__cause__ is None
+    assert e.value.__suppress_context__
+    assert "hunter2" not in repr(box)
+
+
+def test_a_silent_store_does_not_hold_us(
+    fake_store: type[FakeStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fake_store, "behaviour", "hang")
+    with pytest.raises(MailboxError, match="no answer in time"):
+        FileMailbox("s3://bucket/box", timeout=0.05).get(PATH, max_bytes=1)
+
+
+def test_memory_boxes_share_their_store() -> None:
+    FileMailbox("memory://shared-by-test/box").put(PATH, b"sealed")
+    other = FileMailbox("memory://shared-by-test/box")
+    assert other.get(PATH, max_bytes=6) == b"sealed"
+    other.put(PATH, b"replaced")
+    assert other.get(PATH, max_bytes=8) == b"replaced"
+
+
+def test_sftp_host_key_must_be_known(sftp_server: Any, tmp_path: Path) -> None:
+    (tmp_path / "known_hosts").write_text("")
+    options = {**sftp_server.options, "known_hosts": str(tmp_path / "known_hosts")}
+    with pytest.raises(MailboxError, match="host key is not known; check it and add it"):
+        FileMailbox(sftp_server.url, options=options).get(PATH, max_bytes=1)
+
+
+def test_sftp_connects_again_after_a_loss(sftp_server: Any) -> None:
+    box = FileMailbox(sftp_server.url, options=sftp_server.options)
+    box.put(PATH, b"sealed")
+    box._files._client.close()  # type: ignore[union-attr]
+    assert box.get(PATH, max_bytes=6) == b"sealed"
+    box._files._client.close()  # type: ignore[union-attr]
+    box.put(PATH, b"again")
+    assert box.get(PATH, max_bytes=6) == b"again"
+    box.close()
+    assert [file.name for file in (sftp_server.folder / PATH).parent.iterdir()] == [
+        PATH.rpartition("/")[2]
+    ]
+
+
+def test_sftp_links_are_refused(sftp_server: Any) -> None:
+    target = sftp_server.folder / PATH.replace("run-1", "linked")
+    box = FileMailbox(sftp_server.url, options=sftp_server.options)
+    path = PATH.replace("run-1", "linked")
+    box.put(path, b"sealed")
+    target.unlink()
+    target.symlink_to("/etc/hostname")
+    with pytest.raises(MessageRefused, match="no plain file"):
+        box.get(path, max_bytes=1000)
+    box.close()
+
+
+def test_sftp_problems_are_told_without_the_password(sftp_server: Any) -> None:
+    with_password = sftp_server.url.replace("@", ":hunter2@")
+    known_hosts = {"known_hosts": sftp_server.options["known_hosts"]}
+    cases = {
+        "log-in refused": FileMailbox(with_password, options=known_hosts),
+        "no such folder on the server": FileMailbox(
+            with_password + "/absent", options=sftp_server.options
+        ),
+        "Unable to connect": FileMailbox("sftp://me:hunter2@127.0.0.1:1/box"),
+    }
+    for words, box in cases.items():
+        with pytest.raises(MailboxError, match=words) as found:
+            box.get(PATH, max_bytes=1)
+        assert "hunter2" not in str(found.value)
+    with pytest.raises(ParameterError, match="options of an SFTP mailbox are"):
+        FileMailbox(sftp_server.url, options={"pkey": 1}).get(PATH, max_bytes=1)
+    with pytest.raises(ParameterError, match="has the form sftp://user@host/folder"):
+        FileMailbox("sftp://host").get(PATH, max_bytes=1)

@@ -1,0 +1,219 @@
+"""The relay's client against answers that are made up."""
+
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from splitmeans.errors import MailboxError, MessageRefused, ParameterError
+from splitmeans.run.http_mailbox import HttpMailbox
+from splitmeans.wire.identity import Identity
+from splitmeans.wire.slot import Slot
+
+PATH = Slot(study_hash="ab" * 32, run="run-1", sender="alice", receiver="bob", kind="Letter").path
+ABSENT = {"code": "absent", "error": "there is no such message yet"}
+KEY = Identity.new()
+
+
+class Scene:
+    """A mailbox whose requests are answered in turn, and the times that it waited."""
+
+    def __init__(self, *answers: httpx.Response | Exception) -> None:
+        self.answers = list(answers)
+        self.requests: list[httpx.Request] = []
+        self.waits: list[float] = []
+        self.box = HttpMailbox(
+            "https://relay.example:8443/box",
+            participant="bob",
+            signer=KEY,
+            transport=httpx.MockTransport(self.answer),
+            sleep=self.waits.append,
+            clock=lambda: 1_800_000_000.9,
+        )
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        if not answer.is_stream_consumed:
+            return answer
+        # A body that was given whole counts as read; a new answer lets the client read it.
+        body = httpx.ByteStream(answer.content)
+        return httpx.Response(answer.status_code, headers=answer.headers, stream=body)
+
+
+def refusal(status: int, code: str, text: str = "why", **headers: str) -> httpx.Response:
+    return httpx.Response(status, json={"code": code, "error": text}, headers=headers)
+
+
+def test_a_request_is_signed_and_plain() -> None:
+    scene = Scene(httpx.Response(404, json=ABSENT))
+    assert scene.box.get(PATH, max_bytes=10) is None
+    (request,) = scene.requests
+    assert str(request.url) == f"https://relay.example:8443/box/v1/messages/{PATH}"
+    assert request.headers["splitmeans-time"] == "1800000000"
+    assert request.headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        httpx.ConnectError("refused"),
+        httpx.ReadTimeout("slow"),
+        httpx.RemoteProtocolError("closed"),
+        refusal(429, "too-many-requests"),
+        refusal(503, "busy"),
+        httpx.Response(502, text="<html>"),
+    ],
+)
+def test_passing_problems_are_tried_again_and_signed_anew(
+    problem: httpx.Response | Exception,
+) -> None:
+    scene = Scene(problem, problem, httpx.Response(201))
+    scene.box.put(PATH, b"sealed")
+    assert len(scene.requests) == 3
+    assert len({request.headers["splitmeans-nonce"] for request in scene.requests}) == 3
+    assert all(request.content == b"sealed" for request in scene.requests)
+    assert 0.25 <= scene.waits[0] <= 0.5 <= scene.waits[1] <= 1.0
+
+
+def test_retry_after_is_kept_within_bounds() -> None:
+    scene = Scene(
+        refusal(429, "too-many-requests", **{"retry-after": "20"}),
+        refusal(429, "too-many-requests", **{"retry-after": "9999999"}),
+        refusal(429, "too-many-requests", **{"retry-after": "tomorrow"}),
+        httpx.Response(204),
+    )
+    scene.box.put(PATH, b"sealed")
+    assert scene.waits[:2] == [20.0, 60.0]
+    assert scene.waits[2] <= 2.0
+
+
+ENDS: dict[str, tuple[httpx.Response | Exception, str, int]] = {
+    "never there": (httpx.ConnectError("refused"), "no connection .refused.; check address", 6),
+    "no route": (httpx.ConnectTimeout("x"), "no connection in time; check address, port", 6),
+    "silent": (httpx.ReadTimeout("x"), "no answer in time", 6),
+    "breaks": (httpx.ReadError("x"), "the connection broke", 6),
+    "always busy": (refusal(503, "busy", "too many transfers"), "503: too many transfers", 6),
+    "proxy": (httpx.Response(502, text="<html>"), "502: a proxy cannot reach the relay", 6),
+    "stranger": (refusal(403, "stranger"), "403: this participant's key is not in the study", 1),
+    "clock": (refusal(400, "clock", "it is 8 here, 9 there"), "it is 8 here, 9 there; set", 1),
+    "conflict": (refusal(409, "conflict"), "other bytes for this message", 1),
+    "too large": (refusal(413, "too-large", "1 byte"), "1 byte; ask the relay's operator", 1),
+    "proxy's limit": (httpx.Response(413, text="<html>"), "too large for a proxy", 1),
+    "full": (refusal(507, "study-full"), "remove old runs", 1),
+    "moved": (httpx.Response(308, headers={"location": "https://x/"}), "redirects to another", 1),
+    "other site": (httpx.Response(200, text="hello"), "gives no reason; check that the URL", 1),
+}
+
+
+@pytest.mark.parametrize(("answer", "words", "n_requests"), ENDS.values(), ids=ENDS.keys())
+def test_problems_in_plain_words(
+    answer: httpx.Response | Exception, words: str, n_requests: int
+) -> None:
+    scene = Scene(answer)
+    with pytest.raises(MailboxError, match=words) as found:
+        scene.box.put(PATH, b"sealed")
+    assert "https://relay.example:8443" in str(found.value)
+    assert len(scene.requests) == n_requests
+    assert len(scene.waits) == n_requests - 1
+
+
+def test_an_untrusted_certificate_is_not_tried_again() -> None:
+    problem = httpx.ConnectError("certificate verify failed")
+    problem.__cause__ = ssl.SSLCertVerificationError()
+    problem.__cause__.verify_message = "self-signed certificate"
+    scene = Scene(problem)
+    with pytest.raises(MailboxError, match=r"not trusted .self-signed certificate.; give .* --ca"):
+        scene.box.get(PATH, max_bytes=1)
+    assert scene.waits == []
+
+
+def test_404_of_another_site_is_no_absent_message() -> None:
+    for answer in (httpx.Response(404, text="<html>"), httpx.Response(404, json=["absent"])):
+        with pytest.raises(MailboxError, match="is not a splitmeans relay; check the URL"):
+            Scene(answer).box.get(PATH, max_bytes=10)
+
+
+class Endless(httpx.SyncByteStream):
+    """A body without end that counts what was taken."""
+
+    n_taken = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            self.n_taken += 1000
+            yield b"x" * 1000
+
+
+def test_a_body_without_end_is_cut() -> None:
+    body = Endless()
+    with pytest.raises(MessageRefused, match="sends more than 5000 bytes"):
+        Scene(httpx.Response(200, stream=body)).box.get(PATH, max_bytes=5000)
+    assert body.n_taken == 6000
+
+
+def test_a_long_body_is_refused_by_its_length() -> None:
+    body = Endless()
+    answer = httpx.Response(200, stream=body, headers={"content-length": "5001"})
+    with pytest.raises(MessageRefused, match="sends more than 5000 bytes"):
+        Scene(answer).box.get(PATH, max_bytes=5000)
+    assert body.n_taken == 0
+
+
+def test_a_download_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("splitmeans.run.http_mailbox._TRANSFER_SECONDS", -1.0)
+    with pytest.raises(MailboxError, match="a download took too long"):
+        Scene(httpx.Response(200, stream=Endless())).box.get(PATH, max_bytes=10**6)
+
+
+def test_an_endless_refusal_is_cut() -> None:
+    body = Endless()
+    with pytest.raises(MailboxError, match="answered 403"):
+        Scene(httpx.Response(403, stream=body)).box.get(PATH, max_bytes=10**6)
+    assert body.n_taken < 10_000
+
+
+def test_a_refusals_text_cannot_write_to_the_terminal() -> None:
+    scene = Scene(refusal(400, "odd", "a\x1b[2Jb\nc" + "d" * 1000))
+    with pytest.raises(MailboxError, match=r"400: a\[2Jbcd{200,300}$"):
+        scene.box.put(PATH, b"x")
+
+
+def test_a_compressing_proxy_is_named() -> None:
+    answer = httpx.Response(200, stream=Endless(), headers={"content-encoding": "gzip"})
+    with pytest.raises(MailboxError, match="a proxy changes messages"):
+        Scene(answer).box.get(PATH, max_bytes=10)
+
+
+def box_at(url: str, **settings: object) -> HttpMailbox:
+    return HttpMailbox(url, participant="bob", signer=KEY, **settings)  # type: ignore[arg-type]
+
+
+BAD_URLS: dict[str, Callable[[], HttpMailbox]] = {
+    "has the form https://host:port": lambda: box_at("https://me:hunter2@relay.example"),
+    "without user name": lambda: box_at("https://relay.example?key=hunter2"),
+    "needs https://": lambda: box_at("http://relay.example"),
+}
+
+
+@pytest.mark.parametrize(("words", "make"), BAD_URLS.items(), ids=BAD_URLS.keys())
+def test_urls_that_are_refused(words: str, make: Callable[[], HttpMailbox]) -> None:
+    with pytest.raises(ParameterError, match=words) as found:
+        make()
+    assert "hunter2" not in str(found.value)
+
+
+def test_plain_http_only_here_or_when_asked() -> None:
+    box_at("http://127.0.0.1:1").close()
+    box_at("http://relay.example", insecure=True).close()
+
+
+def test_a_bad_ca_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("nothing")
+    for file in (tmp_path / "ca.pem", tmp_path / "absent.pem"):
+        with pytest.raises(ParameterError, match=rf"{file.name}: no certificates in PEM form"):
+            box_at("https://relay.example", ca=file)

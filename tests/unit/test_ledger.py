@@ -1,0 +1,483 @@
+import hashlib
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from splitmeans.errors import BudgetError, ParameterError
+from splitmeans.privacy.book import Entry, Limit
+from splitmeans.privacy.events import Relation
+from splitmeans.privacy.ledger import GENESIS, Ledger, create_tables
+
+STUDY = "ab" * 32
+RELEASE = "cd" * 32
+NOON = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def connection() -> sqlite3.Connection:
+    return new_database()
+
+
+def new_database() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    create_tables(connection)
+    return connection
+
+
+def ledger_of(connection: sqlite3.Connection, **options: Any) -> Ledger:
+    return Ledger(connection, now=lambda: NOON, **options)
+
+
+def committed(connection: sqlite3.Connection, write: Callable[[], Entry]) -> Entry:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        entry = write()
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+    return entry
+
+
+def charge(connection: sqlite3.Connection, **values: Any) -> Entry:
+    options = {"default_limit": values.pop("default_limit", None)}
+    plain = {
+        "source": "customers",
+        "study_hash": STUDY,
+        "run": "first",
+        "party": "bank",
+        "what": "CountRelease",
+        "relation": Relation.ADD_OR_REMOVE,
+        "epsilon": 1.0,
+        "delta": 1e-5,
+        "release_sha256": RELEASE,
+    } | values
+    ledger = ledger_of(connection, **options)
+    return committed(connection, lambda: ledger.charge(plain.pop("source"), **plain))
+
+
+def cover(connection: sqlite3.Connection, **values: Any) -> Entry:
+    plain = {
+        "source": "customers",
+        "study_hash": STUDY,
+        "run": "first",
+        "party": "bank",
+        "what": "PartyRelease",
+        "release_sha256": "ef" * 32,
+    } | values
+    ledger = ledger_of(connection)
+    return committed(connection, lambda: ledger.cover(plain.pop("source"), **plain))
+
+
+def set_limit(
+    connection: sqlite3.Connection,
+    epsilon: float,
+    *,
+    delta: float = 1e-3,
+    source: str = "customers",
+) -> Entry:
+    ledger = ledger_of(connection)
+    return committed(connection, lambda: ledger.set_limit(source, epsilon=epsilon, delta=delta))
+
+
+def four_entries(connection: sqlite3.Connection) -> None:
+    set_limit(connection, 10.0)
+    charge(connection)
+    cover(connection)
+    charge(connection, run="second", epsilon=2.0)
+
+
+def test_chain_of_two_entries_by_hand(connection: sqlite3.Connection) -> None:
+    charge(connection)
+    cover(connection)
+    first = (
+        '{"covered_by":null,"delta":"1e-05","epsilon":"1.0","kind":"charge","number":1,'
+        f'"party":"bank","relation":"ADD_OR_REMOVE","release_sha256":"{"cd" * 32}",'
+        f'"run":"first","source":"customers","study_hash":"{"ab" * 32}",'
+        '"time":"2026-11-15T12:00:00+00:00","what":"CountRelease"}'
+    )
+    second = (
+        '{"covered_by":1,"delta":"0.0","epsilon":"0.0","kind":"cover","number":2,'
+        f'"party":"bank","relation":"ADD_OR_REMOVE","release_sha256":"{"ef" * 32}",'
+        f'"run":"first","source":"customers","study_hash":"{"ab" * 32}",'
+        '"time":"2026-11-15T12:00:00+00:00","what":"PartyRelease"}'
+    )
+    genesis = hashlib.sha256(b"splitmeans ledger 1\n").digest()
+    one = hashlib.sha256(genesis + first.encode()).digest()
+    two = hashlib.sha256(one + second.encode()).digest()
+    stored = connection.execute("SELECT previous, hash FROM ledger ORDER BY number").fetchall()
+    assert stored == [(genesis.hex(), one.hex()), (one.hex(), two.hex())]
+    # A vector that must never change: written ledgers depend on it.
+    assert one.hex() == "be1595108fbb7aa156848fc835a7d9507bf18b73f46355a1ec4b60960226d66f"
+    assert two.hex() == "ad46c7abe1a05f9d538bd043d266dbca2e20070a860dfe1027f537d4011a1bfe"
+    assert ledger_of(connection).verify().head == two.hex()
+
+
+def test_an_empty_ledger_is_sound(connection: sqlite3.Connection) -> None:
+    ledger = ledger_of(connection, default_limit=Limit(epsilon=3.0, delta=0.01))
+    verified = ledger.verify()
+    assert (verified.n_entries, verified.head, dict(verified.spent)) == (0, GENESIS, {})
+    assert ledger.entries() == ledger.sources() == ()
+    assert ledger.spent("customers") == (0.0, 0.0, Limit(epsilon=3.0, delta=0.01))
+
+
+def test_entries_and_sums(connection: sqlite3.Connection) -> None:
+    four_entries(connection)
+    charge(connection, source="patients", run="third", epsilon=0.5, delta=0.0)
+    ledger = ledger_of(connection)
+    assert [entry.kind for entry in ledger.entries()] == [
+        "limit",
+        "charge",
+        "cover",
+        "charge",
+        "charge",
+    ]
+    assert ledger.entries()[2].covered_by == 2
+    assert ledger.sources() == ("customers", "patients")
+    assert ledger.spent("customers") == (3.0, 2e-5, Limit(epsilon=10.0, delta=1e-3))
+    assert ledger.spent("patients") == (0.5, 0.0, None)
+    found = ledger.charge_of(study_hash=STUDY, run="second", party="bank")
+    assert found is not None
+    assert found.number == 4
+    assert ledger.charge_of(study_hash=STUDY, run="other", party="bank") is None
+
+
+def test_sums_are_of_the_numbers_as_written(connection: sqlite3.Connection) -> None:
+    set_limit(connection, 1.0)
+    for number in range(10):
+        charge(connection, run=f"r{number}", epsilon=0.1, delta=0.0)
+    # Ten tenths are one; in floats their sum in order is 0.9999999999999999.
+    assert ledger_of(connection).spent("customers").epsilon == 1.0
+    with pytest.raises(BudgetError, match=r"would have spent epsilon 1\.0000000000000002, delta"):
+        charge(connection, run="r10", epsilon=1e-300, delta=0.0)
+
+
+def test_spent_rounds_up(connection: sqlite3.Connection) -> None:
+    charge(connection, epsilon=1.0, delta=0.0)
+    charge(connection, run="second", epsilon=1e-17, delta=0.0)
+    assert ledger_of(connection).spent("customers").epsilon == 1.0000000000000002
+
+
+def test_limit_stops_epsilon_and_delta(connection: sqlite3.Connection) -> None:
+    set_limit(connection, 2.5, delta=2e-5)
+    charge(connection)
+    with pytest.raises(BudgetError, match=r"'customers' would have spent epsilon 3\.0, delta"):
+        charge(connection, run="second", epsilon=2.0)
+    with pytest.raises(BudgetError, match=r"delta 3e-05; its limit is epsilon 2\.5, delta 2e-05"):
+        charge(connection, run="second", delta=2e-5)
+    assert len(ledger_of(connection).entries()) == 2
+    charge(connection, run="second", epsilon=1.5)  # to the last bit of delta, not beyond
+
+
+def test_latest_limit_holds_also_below_what_is_spent(connection: sqlite3.Connection) -> None:
+    charge(connection)
+    set_limit(connection, 0.5)
+    assert ledger_of(connection).spent("customers").limit == Limit(epsilon=0.5, delta=1e-3)
+    with pytest.raises(BudgetError, match=r"its limit is epsilon 0\.5"):
+        charge(connection, run="second", epsilon=0.1)
+    cover(connection)  # paid for before
+    set_limit(connection, 2.0)
+    charge(connection, run="second")
+    assert ledger_of(connection).verify().n_entries == 5
+
+
+def test_default_limit_holds_until_one_is_set(connection: sqlite3.Connection) -> None:
+    small = Limit(epsilon=0.5, delta=1e-3)
+    with pytest.raises(BudgetError, match=r"its limit is epsilon 0\.5"):
+        charge(connection, default_limit=small)
+    set_limit(connection, 1.0)
+    charge(connection, default_limit=small)
+
+
+def test_release_without_protection_uses_up_every_limit(connection: sqlite3.Connection) -> None:
+    charge(connection, epsilon=float("inf"), delta=0.0)
+    assert ledger_of(connection).verify().spent["customers"].epsilon == float("inf")
+    set_limit(connection, 1e300)
+    with pytest.raises(BudgetError, match="would have spent epsilon inf"):
+        charge(connection, run="second")
+
+
+def test_a_run_is_charged_once_and_releases_each_thing_once(
+    connection: sqlite3.Connection,
+) -> None:
+    with pytest.raises(BudgetError, match="'first' of party 'bank' has no charge on source"):
+        cover(connection)
+    charge(connection)
+    with pytest.raises(BudgetError, match="has been charged already, by entry 1"):
+        charge(connection, what="PartyRelease")
+    with pytest.raises(BudgetError, match="has released 'CountRelease' already: resend"):
+        charge(connection)
+    with pytest.raises(BudgetError, match="has no charge on source 'patients' that covers"):
+        cover(connection, source="patients")
+    cover(connection)
+    with pytest.raises(BudgetError, match="has released 'PartyRelease' already: resend"):
+        cover(connection)
+    charge(connection, party="shop")
+    charge(connection, study_hash="12" * 32)
+    assert ledger_of(connection).verify().n_entries == 4
+
+
+def test_relations_do_not_mix_in_a_source(connection: sqlite3.Connection) -> None:
+    charge(connection)
+    with pytest.raises(BudgetError, match="ADD_OR_REMOVE; costs for REPLACE cannot be added"):
+        charge(connection, run="second", relation=Relation.REPLACE)
+    charge(connection, run="second", source="patients", relation=Relation.REPLACE)
+
+
+def test_bad_values_are_refused(connection: sqlite3.Connection) -> None:
+    for wrong in (0.0, -1.0, float("nan"), "1"):
+        with pytest.raises(ParameterError, match="epsilon must be"):
+            charge(connection, epsilon=wrong)
+    for wrong in (1.0, -0.1, float("nan")):
+        with pytest.raises(ParameterError, match="delta must be"):
+            charge(connection, delta=wrong)
+    with pytest.raises(ParameterError, match="source of a ledger entry must be printable text"):
+        charge(connection, source="")
+    with pytest.raises(ParameterError, match="release_sha256 must be 64 hexadecimal digits"):
+        charge(connection, release_sha256="CD" * 32)
+    with pytest.raises(ParameterError, match="epsilon must be a finite number"):
+        set_limit(connection, float("inf"))
+    assert ledger_of(connection).entries() == ()
+
+
+def test_writing_needs_a_transaction(connection: sqlite3.Connection) -> None:
+    ledger = ledger_of(connection)
+    with pytest.raises(BudgetError, match="must be written inside a transaction"):
+        ledger.set_limit("customers", epsilon=1.0, delta=0.0)
+
+
+def test_a_rolled_back_charge_leaves_nothing(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    ledger_of(connection).set_limit("customers", epsilon=1.0, delta=0.0)
+    connection.execute("ROLLBACK")
+    assert ledger_of(connection).verify().n_entries == 0
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE ledger SET epsilon = '0.1' WHERE number = 2",
+        "DELETE FROM ledger WHERE number = 4",
+        "INSERT OR REPLACE INTO ledger SELECT * FROM ledger WHERE number = 2",
+        "INSERT INTO ledger SELECT number + 5, kind, time, source, study_hash, run, party, what, "
+        "relation, epsilon, delta, covered_by, release_sha256, previous, hash FROM ledger",
+        "UPDATE OR REPLACE ledger SET number = 1 WHERE number = 2",
+    ],
+)
+def test_sql_cannot_change_entries(connection: sqlite3.Connection, statement: str) -> None:
+    four_entries(connection)
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        connection.execute(statement)
+    assert ledger_of(connection).verify().n_entries == 4
+
+
+def without_triggers(connection: sqlite3.Connection) -> None:
+    for name in ("ledger_update", "ledger_delete", "ledger_insert"):
+        connection.execute(f"DROP TRIGGER {name}")
+
+
+CHANGES = {
+    "kind": "gift",
+    "time": "2026-11-15T12:00:01+00:00",
+    "source": "other",
+    "study_hash": "ac" * 32,
+    "run": "zeroth",
+    "party": "shop",
+    "what": "PartyRelease2",
+    "relation": "REPLACE",
+    "epsilon": "0.5",
+    "delta": "0.5",
+    "covered_by": 1,
+    "release_sha256": "cc" * 32,
+    "previous": "00" * 32,
+    "hash": "00" * 32,
+}
+
+
+def test_every_column_is_tried() -> None:
+    columns = [row[1] for row in new_database().execute("PRAGMA table_info(ledger)")]
+    assert columns == ["number", *CHANGES]
+
+
+@pytest.mark.parametrize("column", CHANGES)
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_a_changed_value_is_found(connection: sqlite3.Connection, column: str, number: int) -> None:
+    four_entries(connection)
+    without_triggers(connection)
+    done = connection.execute(
+        f"UPDATE ledger SET {column} = ? WHERE number = ? AND {column} IS NOT ?",
+        (CHANGES[column], number, CHANGES[column]),
+    )
+    assert done.rowcount == 1
+    for use in (
+        ledger_of(connection).verify,
+        ledger_of(connection).sources,
+        lambda: charge(connection, run="third"),
+    ):
+        with pytest.raises(BudgetError, match=f"ledger entry {number} was changed after"):
+            use()
+
+
+@pytest.mark.parametrize(
+    "value", [b"1.0", "1.00", "1", "nan", "1_0.0", " 1.0", "one", "1e0", "inf"], ids=repr
+)
+def test_a_number_has_one_form(connection: sqlite3.Connection, value: str | bytes) -> None:
+    charge(connection)
+    without_triggers(connection)
+    connection.execute("UPDATE ledger SET epsilon = ?", (value,))
+    with pytest.raises(BudgetError, match="ledger entry 1 was changed after"):
+        ledger_of(connection).verify()
+    connection.execute("UPDATE ledger SET epsilon = '1.0', source = ?", (b"customers",))
+    with pytest.raises(BudgetError, match="ledger entry 1 was changed after"):
+        ledger_of(connection).verify()
+
+
+@pytest.mark.parametrize(
+    ("statements", "match"),
+    [
+        (["DELETE FROM ledger WHERE number = 1"], "ledger entry 1 is missing"),
+        (["DELETE FROM ledger WHERE number = 3"], "ledger entry 3 is missing"),
+        (["DELETE FROM ledger WHERE number = 4"], "ledger entry 4 is missing: table ledger_head"),
+        (["DELETE FROM ledger"], "ledger entry 1 is missing"),
+        (["DELETE FROM ledger_head"], "ledger entry 5 is missing: table ledger_head"),
+        (["UPDATE ledger_head SET number = 3"], "ledger_head does not name entry 4"),
+        (["UPDATE ledger_head SET hash = 'x'"], "ledger_head does not name entry 4"),
+        (["DROP TABLE ledger"], "cannot be read or written: no such table"),
+        (["DROP TABLE ledger_head"], "cannot be read or written: no such table"),
+        (
+            [
+                "DELETE FROM ledger WHERE number = 1",
+                "UPDATE ledger SET number = number - 1",
+            ],
+            "ledger entry 1 was changed",
+        ),
+        (
+            [
+                "UPDATE ledger SET number = 9 WHERE number = 2",
+                "UPDATE ledger SET number = 2 WHERE number = 4",
+                "UPDATE ledger SET number = 4 WHERE number = 9",
+            ],
+            "ledger entry 2 was changed",
+        ),
+    ],
+)
+def test_missing_and_reordered_entries_are_found(
+    connection: sqlite3.Connection, statements: list[str], match: str
+) -> None:
+    four_entries(connection)
+    without_triggers(connection)
+    for statement in statements:
+        connection.execute(statement)
+    with pytest.raises(BudgetError, match=match):
+        ledger_of(connection).verify()
+    with pytest.raises(BudgetError, match=match):
+        charge(connection, run="third")
+
+
+def test_an_entry_with_a_new_hash_breaks_the_next_one(connection: sqlite3.Connection) -> None:
+    four_entries(connection)
+    without_triggers(connection)
+    entries = ledger_of(connection).entries()
+    before = connection.execute("SELECT previous FROM ledger WHERE number = 2").fetchone()[0]
+    changed = Entry(**({**entries[1].__dict__} | {"epsilon": 0.25}))
+    connection.execute(
+        "UPDATE ledger SET epsilon = '0.25', hash = ? WHERE number = 2",
+        (changed.hash_after(before),),
+    )
+    with pytest.raises(BudgetError, match="entry 3 does not follow entry 2, which was replaced"):
+        ledger_of(connection).verify()
+
+
+def test_rules_are_checked_also_under_a_good_chain(connection: sqlite3.Connection) -> None:
+    """Someone who can compute hashes still cannot add a charge that no rule allows."""
+    set_limit(connection, 1.5)
+    charge(connection)
+    head = ledger_of(connection).verify().head
+    first = ledger_of(connection).entries()[1]
+    for change, match in (
+        ({"run": "second"}, "would have spent"),
+        ({"what": "more"}, "charged already"),
+        ({"run": "second", "epsilon": 0.1, "relation": "REPLACE"}, "cannot be added"),
+        ({"run": "second", "epsilon": -0.5}, "epsilon must be > 0"),
+        ({"kind": "limit", "epsilon": -1.0}, "epsilon must be > 0"),
+        ({"kind": "cover", "what": "more", "covered_by": 2}, "that covers 'more'"),
+        ({"kind": "gift", "what": "more"}, "that covers 'more'"),
+    ):
+        entry = Entry(**({**first.__dict__} | {"number": 3} | change))
+        digest = entry.hash_after(head)
+        row = entry.plain | {"previous": head, "hash": digest}
+        connection.execute("BEGIN")
+        connection.execute(
+            f"INSERT INTO ledger ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
+            tuple(row.values()),
+        )
+        connection.execute("UPDATE ledger_head SET number = 3, hash = ?", (digest,))
+        with pytest.raises(BudgetError, match=f"ledger entry 3 breaks a rule: .*{match}"):
+            ledger_of(connection).verify()
+        connection.execute("ROLLBACK")
+
+
+AMOUNTS = st.sampled_from([0.1, 0.25, 0.3, 1.0, 1e-9, 7.5])
+STEPS = st.one_of(
+    st.tuples(st.just("limit"), st.sampled_from("ab"), st.just(""), AMOUNTS),
+    st.tuples(st.just("charge"), st.sampled_from("ab"), st.sampled_from("xyz"), AMOUNTS),
+    st.tuples(st.just("cover"), st.sampled_from("ab"), st.sampled_from("xyz"), st.just(0.0)),
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(steps=st.lists(STEPS, max_size=15), default=st.none() | AMOUNTS)
+def test_against_a_naive_model(
+    steps: list[tuple[str, str, str, float]], default: float | None
+) -> None:
+    connection = new_database()
+    policy = None if default is None else Limit(epsilon=default, delta=0.5)
+    limits: dict[str, Fraction | None] = dict.fromkeys(
+        "ab", None if default is None else Fraction(str(default))
+    )
+    spent = {"a": Fraction(0), "b": Fraction(0)}
+    owner: dict[str, str] = {}
+    covered: set[str] = set()
+    written = 0
+    for kind, source, run, amount in steps:
+        if kind == "limit":
+            allowed = True
+            limits[source] = Fraction(str(amount))
+        elif kind == "charge":
+            limit, total = limits[source], spent[source] + Fraction(str(amount))
+            allowed = run not in owner and (limit is None or total <= limit)
+            if allowed:
+                owner[run], spent[source] = source, total
+        else:
+            allowed = owner.get(run) == source and run not in covered
+            covered |= {run} if allowed else set()
+        written += allowed
+        try:
+            if kind == "limit":
+                set_limit(connection, amount, delta=0.5, source=source)
+            elif kind == "charge":
+                charge(
+                    connection,
+                    source=source,
+                    run=run,
+                    epsilon=amount,
+                    delta=0.0,
+                    default_limit=policy,
+                )
+            else:
+                cover(connection, source=source, run=run)
+            assert allowed
+        except BudgetError:
+            assert not allowed
+    ledger = ledger_of(connection, default_limit=policy)
+    assert ledger.verify().n_entries == written
+    for source, total in spent.items():
+        seen = ledger.spent(source)
+        assert total <= Fraction(str(seen.epsilon)) <= total * (1 + Fraction(1, 2**52))
+        assert (seen.limit and Fraction(str(seen.limit.epsilon))) == limits[source]
