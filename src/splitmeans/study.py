@@ -5,10 +5,8 @@ wanted, which methods run, and what they may cost. Its canonical hash is what pe
 what every message of a run is bound to, so two parties with equal hashes run the same protocol.
 """
 
-import math
 import tomllib
-import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,25 @@ from typing import Any
 import tomli_w
 
 from splitmeans import _plain, _validate
-from splitmeans.errors import ParameterError, StudyError
+from splitmeans.errors import StudyError
+from splitmeans.parties import (
+    SERVER_NAME,
+    Column,
+    PartySpec,
+    check_key,
+    check_name,
+    to_builtin,
+)
+
+__all__ = [
+    "SERVER_NAME",
+    "Budget",
+    "Column",
+    "DecoyOptions",
+    "PartySpec",
+    "SketchOptions",
+    "Study",
+]
 
 MEMBERSHIP_METHODS = ("decoy", "sketch", "sketch-paper", "ldp", "independent", "exact")
 LOCAL_METHODS = ("auto", "tree-lloyd", "dplsf", "dplloyd", "plain")
@@ -30,118 +46,7 @@ _TIGHT_ONLY = ("decoy", "sketch")
 # Methods that can tell users who are at some parties only.
 _PARTIAL_OVERLAP = ("decoy", "sketch")
 
-# Within these limits a weight is far above a grid step and squared distances fit 63 bits.
-MIN_WEIGHT, MAX_WEIGHT = 0.001, 100
-
-# Messages call the server by this name.
-SERVER_NAME = "server"
-
 _HASH_PREFIX = b"splitmeans study 1\n"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """One column of a party: a number between public bounds, or a choice from a public list.
-
-    Attributes:
-        name: The column's name in the party's table.
-        low: Smallest value of interest; smaller ones are clipped to it.
-        high: Largest value of interest; larger ones are clipped to it.
-        weight: How much the column counts in distances; its values fill [-weight, weight].
-        categories: For a categorical column the public list of its values; no bounds then.
-        missing: What a missing value becomes: "error" refuses the table, "midpoint" takes the
-            middle of the bounds, a number takes that number. A categorical column allows "error"
-            and "midpoint" (half-way to each category).
-    """
-
-    name: str
-    low: float | None = None
-    high: float | None = None
-    weight: float = 1.0
-    categories: Sequence[str] = ()
-    missing: str | float = "error"
-
-    def __post_init__(self) -> None:
-        where = f"column {self.name!r}"
-        _check_name("column name", self.name)
-        _validate.positive(error=StudyError, **{f"weight of {where}": self.weight})
-        if not MIN_WEIGHT <= self.weight <= MAX_WEIGHT:
-            raise StudyError(
-                f"weight of {where} must be between {MIN_WEIGHT} and {MAX_WEIGHT}, "
-                f"got {self.weight!r}"
-            )
-        _to_builtin(self, weight=float)
-        if self.categories:
-            self._check_categories(where)
-        else:
-            object.__setattr__(self, "categories", ())
-            self._check_bounds(where)
-
-    def _check_categories(self, where: str) -> None:
-        if self.low is not None or self.high is not None:
-            raise StudyError(f"{where} has categories, so it must not have low or high")
-        if not isinstance(self.categories, list | tuple):
-            raise StudyError(f"categories of {where} must be a list of names")
-        if not all(isinstance(category, str) for category in self.categories):
-            raise StudyError(f"categories of {where} must be text; write numbers in quotes")
-        object.__setattr__(self, "categories", tuple(self.categories))
-        # Values are compared in this form, so two names that share it could not be told apart.
-        different = {unicodedata.normalize("NFC", category) for category in self.categories}
-        if len(different) < 2 or len(different) != len(self.categories):
-            raise StudyError(f"categories of {where} must be two or more different names")
-        if self.missing not in ("error", "midpoint"):
-            raise StudyError(f"missing of {where} must be 'error' or 'midpoint'")
-
-    def _check_bounds(self, where: str) -> None:
-        if self.low is None or self.high is None:
-            raise StudyError(f"{where} needs low and high (public bounds), or categories")
-        _validate.finite(
-            error=StudyError, **{f"low of {where}": self.low, f"high of {where}": self.high}
-        )
-        if not self.low < self.high:
-            raise StudyError(f"{where} must have low < high, got {self.low!r} and {self.high!r}")
-        if not math.isfinite(float(self.high) - float(self.low)):
-            raise StudyError(f"{where} must have bounds whose difference is a finite number")
-        _to_builtin(self, low=float, high=float)
-        if isinstance(self.missing, str):
-            if self.missing not in ("error", "midpoint"):
-                raise StudyError(f"missing of {where} must be 'error', 'midpoint' or a number")
-        else:
-            _validate.finite(error=StudyError, **{f"missing of {where}": self.missing})
-            _to_builtin(self, missing=float)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartySpec:
-    """One organisation: its name, its columns, and the column that identifies users.
-
-    Attributes:
-        name: What messages and results call the party.
-        columns: Its columns.
-        id_column: The column that identifies users.
-        public_key: Its public identity (`splitmeans keys show`); runs between organisations need
-            it, a simulation does not.
-    """
-
-    name: str
-    columns: tuple[Column, ...]
-    id_column: str = "id"
-    public_key: str | None = None
-
-    def __post_init__(self) -> None:
-        _check_name("party name", self.name)
-        _check_name("id column", self.id_column)
-        object.__setattr__(self, "columns", tuple(self.columns))
-        names = [column.name for column in self.columns]
-        if not names:
-            raise StudyError(f"party {self.name!r} must have at least one column")
-        if self.name == SERVER_NAME:
-            raise StudyError(f"a party must not be named {SERVER_NAME!r}; choose another name")
-        if len(set(names)) != len(names):
-            raise StudyError(f"party {self.name!r} lists a column twice")
-        if self.id_column in names:
-            raise StudyError(f"party {self.name!r} must not list its id column among its columns")
-        _check_key(f"public_key of party {self.name!r}", self.public_key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +59,7 @@ class Budget:
     def __post_init__(self) -> None:
         _validate.positive(error=StudyError, epsilon=self.epsilon)
         _validate.open_unit(error=StudyError, delta=self.delta)
-        _to_builtin(self, epsilon=float, delta=float)
+        to_builtin(self, epsilon=float, delta=float)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,12 +83,12 @@ class SketchOptions:
         if self.repetitions > 65_536:
             raise StudyError(f"repetitions must be <= 65536, got {self.repetitions}")
         _validate.one_of(SKETCH_ESTIMATORS, error=StudyError, estimator=self.estimator)
-        _to_builtin(self, repetitions=int)
+        to_builtin(self, repetitions=int)
         if self.gamma is not None:
             _validate.finite(error=StudyError, gamma=self.gamma)
             if not 0.01 <= self.gamma <= 3:
                 raise StudyError(f"gamma must be between 0.01 and 3, got {self.gamma!r}")
-            _to_builtin(self, gamma=float)
+            to_builtin(self, gamma=float)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,10 +106,10 @@ class DecoyOptions:
 
     def __post_init__(self) -> None:
         _validate.at_least(1000, error=StudyError, max_users=self.max_users)
-        _to_builtin(self, max_users=int)
+        to_builtin(self, max_users=int)
         if self.collusion_epsilon is not None:
             _validate.positive(error=StudyError, collusion_epsilon=self.collusion_epsilon)
-            _to_builtin(self, collusion_epsilon=float)
+            to_builtin(self, collusion_epsilon=float)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,7 +151,7 @@ class Study:
     server_key: str | None = None
 
     def __post_init__(self) -> None:
-        _check_name("study name", self.name)
+        check_name("study name", self.name)
         object.__setattr__(self, "parties", tuple(self.parties))
         if len(self.parties) < 2:
             raise StudyError(f"a study needs at least 2 parties, got {len(self.parties)}")
@@ -260,10 +165,10 @@ class Study:
         _validate.one_of(ACCOUNTING_METHODS, error=StudyError, accounting=self.accounting)
         if self.n_local_clusters != "auto":
             _validate.at_least(2, error=StudyError, n_local_clusters=self.n_local_clusters)
-            _to_builtin(self, n_local_clusters=int)
+            to_builtin(self, n_local_clusters=int)
         _validate.one_of(USER_SETS, error=StudyError, user_sets=self.user_sets)
         _validate.at_least(1, error=StudyError, expected_users=self.expected_users)
-        _to_builtin(self, n_clusters=int, expected_users=int)
+        to_builtin(self, n_clusters=int, expected_users=int)
         self._check_combination()
         self._check_keys()
 
@@ -288,7 +193,7 @@ class Study:
 
     def _check_keys(self) -> None:
         """Every participant has a key of its own, or none has one."""
-        _check_key("server_key", self.server_key)
+        check_key("server_key", self.server_key)
         held = [self.server_key, *(party.public_key for party in self.parties)]
         if any(held) and not all(held):
             raise StudyError(
@@ -385,30 +290,3 @@ class Study:
 # The nested tables of study.toml.
 _TABLES: dict[str, type] = {"budget": Budget, "sketch": SketchOptions, "decoy": DecoyOptions}
 _LISTS: dict[str, type] = {"parties": PartySpec, "columns": Column}
-
-
-def _to_builtin(value: Any, **kinds: Callable[[Any], Any]) -> None:
-    """Store checked numbers as Python's own, so that NumPy scalars hash and print alike."""
-    for name, kind in kinds.items():
-        object.__setattr__(value, name, kind(getattr(value, name)))
-
-
-def _check_key(what: str, text: Any) -> None:
-    if text is None:
-        return
-    # Imported where it is used: simulations have no keys, and cryptography takes time to load.
-    from splitmeans.wire.identity import PublicIdentity
-
-    if not isinstance(text, str):
-        raise StudyError(f"{what} must be text as `splitmeans keys show` prints it")
-    try:
-        PublicIdentity.from_text(text)
-    except ParameterError as problem:
-        raise StudyError(f"{what}: {problem}") from problem
-
-
-def _check_name(what: str, name: Any) -> None:
-    if not isinstance(name, str) or not name.strip() or name != name.strip():
-        raise StudyError(f"{what} must be text without spaces around it, got {name!r}")
-    if len(name) > 200 or not name.isprintable():
-        raise StudyError(f"{what} must be at most 200 printable characters")

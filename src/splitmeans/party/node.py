@@ -96,7 +96,7 @@ class Released:
     """Has sent its one message; rows and key are gone from the state."""
 
     session: Session
-    fingerprint: str
+    noisy_count: int | None
     centres: IntArray
 
 
@@ -105,6 +105,7 @@ class Finished:
     """Holds the published result."""
 
     session: Session
+    noisy_count: int | None
     result: PublishedResult
 
 
@@ -165,8 +166,12 @@ def step(
         case Prepared(), RunPlan() as proposal:
             return _answer_plan(state, proposal, noise=noise, rng=rng)
         case Released(session=session), PublishedResult() as result:
-            check_result(session, result, fingerprint=state.fingerprint, centres=state.centres)
-            return Finished(session=session, result=result), []
+            plan = make_plan(session.study, noisy_count=state.noisy_count)
+            check_result(plan, session.party, result, released_centres=state.centres)
+            return (
+                Finished(session=session, noisy_count=state.noisy_count, result=result),
+                [],
+            )
     raise AssertionError("every expected message has a case")
 
 
@@ -285,7 +290,7 @@ def _answer_plan(
     release = release_party(
         plan, state.table, run_key=state.run_key, noise=noise.spawn("release"), rng=rng
     )
-    released = Released(session=session, fingerprint=plan.fingerprint, centres=release.centres)
+    released = Released(session=session, noisy_count=state.noisy_count, centres=release.centres)
     return released, [_to_server(session, release)]
 
 

@@ -131,7 +131,7 @@ async def _receive(
     upload: Upload | None = None
     try:
         async with asyncio.timeout(limits.transfer_seconds):
-            upload = await asyncio.to_thread(store.begin, caller.path)
+            upload = store.begin(caller.path)  # not in a thread: its result must not get lost
             async for piece in _pieces(request, limits):
                 await asyncio.to_thread(upload.write, piece)
             stored = await asyncio.to_thread(upload.commit, body_hash=caller.body_hash)

@@ -11,10 +11,10 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import ProtocolError
-from splitmeans.features import GRID_UNITS
 from splitmeans.grid.synopsis import Clustering, Synopsis
 from splitmeans.plan import Plan, counting_party, make_plan, needs_count
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.published import publish
 from splitmeans.server.combine import check_release, combine
 from splitmeans.study import Study
 from splitmeans.wire.envelope import SERVER, Envelope
@@ -22,7 +22,6 @@ from splitmeans.wire.messages import (
     CountRelease,
     Message,
     PartyRelease,
-    PublishedResult,
     Ready,
     RunPlan,
 )
@@ -142,12 +141,8 @@ def _take_release(
     done = Done(
         plan=plan, releases=releases, weights=weights, synopsis=synopsis, clustering=clustering
     )
-    result = PublishedResult(
-        fingerprint=plan.fingerprint,
-        nodes=np.rint(synopsis.scaled_nodes * GRID_UNITS).astype(np.int64),
-        weights=synopsis.weights,
-        centres=clustering.scaled_centres,
-    )
+    centres = [release.centres for release in in_order]
+    result = publish(plan, synopsis, clustering, centres)
     return done, [_to(party, result) for party in plan.study.party_names]
 
 

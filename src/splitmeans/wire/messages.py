@@ -177,13 +177,19 @@ class RunPlan(_Quiet):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class PublishedResult(_Quiet):
-    """The weighted grid (cells, all features) in grid integers, its weights, and the centres.
+    """The weighted grid of combined local centres, and the segments found on it.
 
-    `fingerprint` is that of the plan that was run.
+    Attributes:
+        fingerprint: Of the plan that was run.
+        local_centres: The parties' released centres one after another, in grid integers, flat.
+        labels: The local cluster of each cell at each party, shape (cells, S).
+        weights: Estimated users of each cell, shape (cells,).
+        centres: The segments in distance units, shape (k, all features).
     """
 
     fingerprint: str
-    nodes: IntArray = _array("<i8")
+    local_centres: IntArray = _array("<i8")
+    labels: npt.NDArray[np.uint8] = _array("|u1")
     weights: npt.NDArray[np.float64] = _array("<f8")
     centres: npt.NDArray[np.float64] = _array("<f8")
 

@@ -1,0 +1,82 @@
+"""The published result: from a synopsis to its message, and from the message to a synopsis.
+
+The message has the local centres once and, for every cell, which of them it combines. Whoever has
+the plan can rebuild the synopsis exactly; nothing in the message was not derived from releases.
+"""
+
+import itertools
+
+import numpy as np
+
+from splitmeans._types import IntArray
+from splitmeans.errors import ProtocolError
+from splitmeans.features import bounds_of, features_of
+from splitmeans.grid.synopsis import Clustering, Synopsis, build_synopsis_from_points
+from splitmeans.plan import Plan
+from splitmeans.wire.messages import PublishedResult
+
+
+def publish(
+    plan: Plan, synopsis: Synopsis, clustering: Clustering, local_centres: list[IntArray]
+) -> PublishedResult:
+    """Return the message that tells everyone the result."""
+    assert synopsis.labels is not None
+    return PublishedResult(
+        fingerprint=plan.fingerprint,
+        local_centres=np.concatenate([centres.ravel() for centres in local_centres]),
+        labels=synopsis.labels.astype(np.uint8),
+        weights=synopsis.weights,
+        centres=clustering.scaled_centres,
+    )
+
+
+def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
+    """Check that a result fits the plan and return its synopsis.
+
+    Raises:
+        ProtocolError: If it is not a result of a run with this plan.
+    """
+    study = plan.study
+    if result.fingerprint != plan.fingerprint:
+        raise ProtocolError("the published result belongs to another plan than was run")
+    n_columns = sum(len(features_of(party)) for party in study.parties)
+    shapes = (result.labels.shape, result.weights.shape, result.centres.shape)
+    points = len(result.labels)
+    fitting = ((points, len(study.parties)), (points,), (study.n_clusters, n_columns))
+    if shapes != fitting or points == 0:
+        raise ProtocolError(
+            f"the published result has labels, weights and centres of shapes {shapes}, "
+            f"expected {fitting}"
+        )
+    weights = result.weights
+    if not np.isfinite(weights).all() or weights.min() < 0:
+        raise ProtocolError("the published result has weights that are no counts of users")
+    if not np.isfinite(result.centres).all():
+        raise ProtocolError("the published result has centres that are no numbers")
+    if np.any(result.labels >= np.array(plan.n_local_clusters)):
+        raise ProtocolError("the published result has labels beyond the parties' local clusters")
+    centres = local_centres_of(plan, result)
+    for party, own in zip(study.parties, centres, strict=True):
+        if np.any(np.abs(own) > bounds_of(features_of(party))):
+            raise ProtocolError("the published result has points outside the study's bounds")
+    return build_synopsis_from_points(
+        result.labels.astype(np.int32), weights, centres, study.parties
+    )
+
+
+def local_centres_of(plan: Plan, result: PublishedResult) -> list[IntArray]:
+    """Return the local centres of each party in grid integers, each of shape (k'_l, d_l)."""
+    shapes = [
+        (clusters, len(features_of(party)))
+        for clusters, party in zip(plan.n_local_clusters, plan.study.parties, strict=True)
+    ]
+    edges = list(itertools.accumulate((rows * columns for rows, columns in shapes), initial=0))
+    if result.local_centres.shape != (edges[-1],):
+        raise ProtocolError(
+            f"the published result has {result.local_centres.size} coordinates of local centres, "
+            f"expected {edges[-1]}"
+        )
+    return [
+        result.local_centres[start:end].reshape(shape)
+        for (start, end), shape in zip(itertools.pairwise(edges), shapes, strict=True)
+    ]
