@@ -9,10 +9,12 @@ SplitmeansError
 ├── ProtocolError      a message is malformed, unexpected, or from the wrong sender
 │   └── MessageRefused a message's signature, seal, slot or size is wrong; it was not looked at
 ├── JournalError       the stored state of a run cannot be used
-└── MailboxError       a mailbox cannot be reached, or refuses
+├── MailboxError       a mailbox cannot be reached, or refuses
+└── WaitingError       nothing arrived for too long; the run can be taken up again
 
-The command line maps `ParameterError` and `DataError` to exit code 2 (the user can mend it) and the
-others to 1. No message ever contains a value from a party's table: row numbers and names only.
+The command line maps `ParameterError` and `DataError` to exit code 2 (the user can mend it),
+`WaitingError` to 3 and the others to 1. No message ever contains a value from a party's table: row
+numbers and names only.
 """
 
 
@@ -54,3 +56,7 @@ class JournalError(SplitmeansError):
 
 class MailboxError(SplitmeansError):
     """A mailbox cannot be reached, or refuses a request."""
+
+
+class WaitingError(SplitmeansError):
+    """Others did not send in time; nothing is lost and the same command goes on later."""

@@ -2,6 +2,7 @@ import asyncio
 import builtins
 import os
 import socket
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,7 @@ def test_on_disk_before_it_has_its_name(
     fsync, replace = os.fsync, os.replace
 
     def watched_fsync(descriptor: int) -> None:
-        steps.append("folder" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "file")
+        steps.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
         fsync(descriptor)
 
     def watched_replace(old: Path, new: Path) -> None:
@@ -191,7 +192,7 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class FakeStore(fsspec.asyn.AsyncFileSystem):
-    """An object store that shows its secrets in errors, or never answers."""
+    """An object store that works, or shows its secrets in errors, or never answers."""
 
     protocol = "s3"
     behaviour = "fail"
@@ -199,11 +200,25 @@ class FakeStore(fsspec.asyn.AsyncFileSystem):
     def __init__(self, secret: str = "", **keywords: Any) -> None:
         super().__init__(**keywords)
         self.secret = secret
+        self.objects: dict[str, bytes] = {}
 
     async def _info(self, path: str, **_: Any) -> dict[str, Any]:
         if self.behaviour == "hang":
             await asyncio.sleep(60)
-        raise RuntimeError(f"denied: key {self.secret} at s3://user:word@bucket/{path}")
+        if self.behaviour == "fail":
+            raise RuntimeError(f"denied: key {self.secret} at s3://user:word@bucket/{path}")
+        if path not in self.objects:
+            raise FileNotFoundError(path)
+        # The object grows between the look at its size and the reading.
+        size = 1 if self.behaviour == "lie" else len(self.objects[path])
+        return {"name": path, "size": size, "type": "file"}
+
+    async def _cat_file(self, path: str, start: int, end: int, **_: Any) -> bytes:
+        assert self.objects[path], "real stores refuse a range of nothing"
+        return self.objects[path][start:end]
+
+    async def _pipe_file(self, path: str, value: bytes, **_: Any) -> None:
+        self.objects[path] = value
 
 
 @pytest.fixture
@@ -229,6 +244,23 @@ def test_a_silent_store_does_not_hold_us(
     monkeypatch.setattr(fake_store, "behaviour", "hang")
     with pytest.raises(MailboxError, match="no answer in time"):
         FileMailbox("s3://bucket/box", timeout=0.05).get(PATH, max_bytes=1)
+
+
+def test_an_object_store_works(
+    fake_store: type[FakeStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fake_store, "behaviour", "work")
+    box = FileMailbox("s3://bucket/box")
+    assert box.get(PATH, max_bytes=10) is None
+    for data in (b"poison", b"", b"sealed", b"sealed"):
+        box.put(PATH, data)
+        assert box.get(PATH, max_bytes=6) == data
+    with pytest.raises(MessageRefused, match="more than 5 bytes"):
+        box.get(PATH, max_bytes=5)
+    monkeypatch.setattr(fake_store, "behaviour", "lie")
+    with pytest.raises(MessageRefused, match="more than 5 bytes"):
+        box.get(PATH, max_bytes=5)
+    assert list(box._files._driver.objects) == [f"bucket/box/{PATH}"]  # type: ignore[union-attr]
 
 
 def test_memory_boxes_share_their_store() -> None:

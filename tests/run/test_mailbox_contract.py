@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from splitmeans.bench.local_relay import LocalRelay
 from splitmeans.errors import MessageRefused, ParameterError
-from splitmeans.run.mailbox import Mailbox, open_mailbox
+from splitmeans.run.mailbox import Mailbox, MessagePath, open_mailbox
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.slot import Slot
+from splitmeans.wire.slot import Slot, short_name
 
 STUDY = "c0ffee" + "0" * 58
 KINDS = ("folder", "file-url", "memory", "sftp", "relay")
@@ -58,6 +60,19 @@ def pair(
     yield Pair(sender=boxes[0], receiver=boxes[1], path=slot_path(next(RUNS)))
     for box in boxes:
         box.close()
+
+
+names = st.text(min_size=1, max_size=20)
+
+
+@settings(max_examples=50, deadline=None)
+@given(run=st.from_regex(r"[a-z0-9][a-z0-9-]{0,39}", fullmatch=True), sender=names, receiver=names)
+def test_every_slot_has_a_path_that_passes(run: str, sender: str, receiver: str) -> None:
+    slot = Slot(study_hash=STUDY, run=run, sender=sender, receiver=receiver, kind="KeyContribution")
+    found = MessagePath.parse(slot.path)
+    assert "/".join(found.parts) == slot.path
+    assert (found.study, found.run) == (STUDY[:32], run)
+    assert (found.sender, found.receiver) == (short_name(sender), short_name(receiver))
 
 
 def test_absent_is_none(pair: Pair) -> None:

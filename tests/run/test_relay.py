@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -459,6 +460,33 @@ def test_what_a_study_may_store(make_relay: Callable[..., Relay]) -> None:
     again = make_relay(study_bytes=1000, study_messages=3)  # counts what it finds
     assert again.ask("PUT", slot_path(run="d"), body=b"").code == "study-full"
     assert make_relay(study_messages=4).ask("PUT", slot_path(run="d"), body=b"x").status == 201
+
+
+def test_an_upload_that_fails_takes_no_room(make_relay: Callable[..., Relay]) -> None:
+    relay = make_relay(study_bytes=1000, study_messages=1)
+    for _ in range(3):
+        headers = relay.headers("PUT", slot_path(), body=b"signed")
+        assert relay.ask("PUT", slot_path(), headers=headers, body=b"x" * 900).code == "body"
+    assert relay.ask("PUT", slot_path(), body=b"x" * 1000).status == 201
+
+
+def test_on_disk_before_it_has_its_name(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    fsync, rename = os.fsync, os.rename
+
+    def watched_fsync(descriptor: int) -> None:
+        steps.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        fsync(descriptor)
+
+    def watched_rename(old: Path, new: Path) -> None:
+        steps.append("rename")
+        rename(old, new)
+
+    relay.ask("PUT", slot_path(), body=b"x")  # makes the folders
+    monkeypatch.setattr(os, "fsync", watched_fsync)
+    monkeypatch.setattr(os, "rename", watched_rename)
+    relay.ask("PUT", slot_path("alice", "server"), body=b"x")
+    assert steps == ["file", "rename", "folder"]
 
 
 def test_a_restart_keeps_messages_and_clears_remains(make_relay: Callable[..., Relay]) -> None:

@@ -1,13 +1,13 @@
-"""The `splitmeans` command: data to stdout, progress and messages to stderr, exit 0, 1 or 2."""
+"""The `splitmeans` command: data to stdout, progress and messages to stderr, exit 0 to 3."""
 
 import sys
 
 import typer
 
 from splitmeans._version import __version__
-from splitmeans.cli import audit, bench, demo
+from splitmeans.cli import audit, bench, demo, keys, ledger, party, relay, study
 from splitmeans.cli.console import err
-from splitmeans.errors import DataError, ParameterError, SplitmeansError
+from splitmeans.errors import DataError, ParameterError, SplitmeansError, WaitingError
 
 app = typer.Typer(
     name="splitmeans",
@@ -18,6 +18,12 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("audit")(audit.audit)
+app.add_typer(keys.app, name="keys")
+app.add_typer(study.app, name="study")
+app.add_typer(party.party_app, name="party")
+app.add_typer(party.server_app, name="server")
+app.add_typer(relay.app, name="relay")
+app.add_typer(ledger.app, name="ledger")
 app.add_typer(bench.app, name="bench")
 
 
@@ -44,6 +50,9 @@ def main() -> None:
         err.print(f"error: {problem}", style="bold red", markup=False, soft_wrap=True)
         err.print("hint: try the command with --help", markup=False, soft_wrap=True)
         sys.exit(2)
+    except WaitingError as problem:
+        err.print(f"stopped waiting: {problem}", style="bold yellow", markup=False, soft_wrap=True)
+        sys.exit(3)
     except SplitmeansError as problem:
         err.print(f"error: {problem}", style="bold red", markup=False, soft_wrap=True)
         sys.exit(1)

@@ -168,10 +168,8 @@ def step(
         case Released(session=session), PublishedResult() as result:
             plan = make_plan(session.study, noisy_count=state.noisy_count)
             check_result(plan, session.party, result, released_centres=state.centres)
-            return (
-                Finished(session=session, noisy_count=state.noisy_count, result=result),
-                [],
-            )
+            count = state.noisy_count
+            return Finished(session=session, noisy_count=count, result=result), []
     raise AssertionError("every expected message has a case")
 
 

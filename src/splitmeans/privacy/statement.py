@@ -89,6 +89,11 @@ class PrivacyReport:
         """Total delta."""
         return self.total.delta
 
+    @property
+    def proved(self) -> bool:
+        """Whether the total bounds what a server can learn about a user added or removed."""
+        return not self._unproved and math.isfinite(self.epsilon)
+
     def cost(self, release: Release) -> Cost:
         """What one release costs on its own; tight costs do not add up to the total."""
         return self._cost((release.event,))

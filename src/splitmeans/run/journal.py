@@ -244,6 +244,14 @@ class Journal:
                 raise ProtocolError(f"slot {slot_path} holds another message than the one taken")
             return not rows
 
+    def accepted(self, run_key: RunKey) -> tuple[tuple[str, str], ...]:
+        """Return slot and SHA-256 of all messages that were taken."""
+        rows = self._execute(
+            f"SELECT slot, sha256 FROM accepted WHERE run_id = {_THIS_RUN} ORDER BY slot",
+            run_key.values,
+        )
+        return tuple((slot, sha256) for slot, sha256 in rows)
+
     def queue(self, run_key: RunKey, slot_path: str, *, data: bytes) -> Outgoing:
         """Store a sealed message for sending; a slot gets one message, ever."""
         with self._writing():

@@ -222,6 +222,11 @@ class Identity:
             raise ParameterError(f"key file {path} is damaged: its two halves do not fit")
         return identity
 
+    @staticmethod
+    def is_protected(path: str | Path) -> bool:
+        """Return whether a key file asks for a passphrase."""
+        return _parse_file(_read_private(Path(path)), Path(path))[1] is not None
+
 
 def _refuse_weak_points(signing: bytes, sealing: bytes) -> None:
     """Refuse public keys of small order: anyone can sign for the one, and read for the other."""

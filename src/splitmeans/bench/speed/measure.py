@@ -7,6 +7,7 @@ loaded by a run on a small table before; that run does not count.
 
 import contextlib
 import gc
+import itertools
 import math
 import multiprocessing
 import os
@@ -100,9 +101,10 @@ def in_child(function: Callable[..., T], /, *arguments: Any, cores: int) -> T:
         ChildError: If the process was killed, which for a large table means out of memory.
     """
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context, initializer=limit_cores, initargs=(cores,)) as p:
+    pool = ProcessPoolExecutor(1, mp_context=context, initializer=limit_cores, initargs=(cores,))
+    with pool:
         try:
-            return p.submit(function, *arguments).result()
+            return pool.submit(function, *arguments).result()
         except BrokenProcessPool:
             raise ChildError("the process was killed; probably out of memory") from None
 
@@ -128,10 +130,7 @@ def growth_exponent(small: tuple[int, float], large: tuple[int, float]) -> float
 def growth_by_size(times: Sequence[tuple[int, float]]) -> dict[int, float]:
     """Return for each n but the smallest the exponent since the next smaller one."""
     ordered = sorted(times)
-    return {
-        large[0]: growth_exponent(small, large)
-        for small, large in zip(ordered[:-1], ordered[1:], strict=True)
-    }
+    return {large[0]: growth_exponent(small, large) for small, large in itertools.pairwise(ordered)}
 
 
 def reset_peak() -> bool:

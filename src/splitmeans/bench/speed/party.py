@@ -17,7 +17,7 @@ from splitmeans.features import GRID_UNITS, bounds_of, features_of
 from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.local import make_local
-from splitmeans.party.ids import canonical_ids
+from splitmeans.party.ids import canonical_text, check_unique
 from splitmeans.party.release import _encode_membership
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import Plan, make_plan
@@ -78,7 +78,16 @@ def _canonical(inputs: Inputs) -> Task:
     ids = inputs.ids(0)
 
     def task() -> None:
-        canonical_ids(ids)
+        canonical_text(ids)
+
+    return task
+
+
+def _duplicates(inputs: Inputs) -> Task:
+    users = inputs.users(0, k=LOCAL_CLUSTERS)
+
+    def task() -> None:
+        check_unique(users)
 
     return task
 
@@ -139,7 +148,8 @@ def _encode(inputs: Inputs, *, method: str) -> Task:
 PARTY_STAGES = (
     Stage(name="read parquet and check", group="read", prepare=_read),
     Stage(name="check and quantise", group="read", prepare=_check),
-    Stage(name="canonical ids, duplicates", group="ids", prepare=_canonical),
+    Stage(name="canonical ids", group="ids", prepare=_canonical),
+    Stage(name="duplicate check", group="ids", prepare=_duplicates),
     Stage(name="hash ids", group="ids", prepare=_hash),
     *(
         Stage(name=f"local {method}", group="local", prepare=partial(_local, method=method))

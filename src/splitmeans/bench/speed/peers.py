@@ -17,19 +17,15 @@ import pyarrow as pa
 
 from splitmeans.bench.speed.inputs import N_CLUSTERS, Inputs, fresh_key
 from splitmeans.bench.speed.measure import Task
-from splitmeans.bench.speed.party import LOCAL_CLUSTERS, plan_of
-from splitmeans.bench.speed.published import published_sketch
-from splitmeans.bench.speed.stage import Peer, Prepared
+from splitmeans.bench.speed.party import LOCAL_CLUSTERS
+from splitmeans.bench.speed.sketch_peers import (
+    apache_peer,
+    hyperloglog_peer,
+    minhash_peer,
+    published_peer,
+)
+from splitmeans.bench.speed.stage import Peer
 from splitmeans.kernels.siphash import hash_ids
-from splitmeans.membership.sketch.law import PublishedSketch
-
-_REPETITIONS = 4096
-_LOG2_REGISTERS = 12
-# How much of the work is done where all of it would take minutes: rows times users of the
-# published sketch, ids of sketches in pure Python, ids of 4096-row MinHash.
-_PUBLISHED_WORK = 2**26
-_PYTHON_IDS = 200_000
-_MINHASH_IDS = 10_000
 
 _JOIN = "SELECT a.label, b.label, count(*) FROM a JOIN b USING ({on}) GROUP BY ALL"
 
@@ -43,89 +39,6 @@ def _kmeans(inputs: Inputs, *, n_init: int) -> Task:
         KMeans(N_CLUSTERS, n_init=n_init, random_state=0).fit(rows)
 
     return task
-
-
-def _published(inputs: Inputs, *, gamma: float, tuned: bool = False) -> Prepared:
-    given = plan_of(inputs, "sketch-paper").membership
-    assert isinstance(given, PublishedSketch)
-    law = PublishedSketch(
-        epsilon=given.epsilon, delta=given.delta, gamma=gamma, repetitions=given.repetitions
-    )
-    ids, labels = inputs.ids(0), inputs.labels(0, k=LOCAL_CLUSTERS)
-    key, rng = fresh_key()[:16], np.random.default_rng()
-    rows = min(_REPETITIONS, max(16, _PUBLISHED_WORK // inputs.n))
-    row_keys = rng.integers(2**64, size=rows, dtype=np.uint64)
-
-    def task() -> None:
-        published_sketch(
-            hash_ids(key, ids)[:, 0],
-            labels,
-            law=law,
-            n_clusters=LOCAL_CLUSTERS,
-            row_keys=row_keys,
-            rng=rng,
-            tuned=tuned,
-        )
-
-    return _part(task, done=rows, of=_REPETITIONS, what="rows")
-
-
-def _part(task: Task, *, done: int, of: int, what: str) -> Prepared:
-    if done >= of:
-        return Prepared(task=task)
-    return Prepared(task=task, factor=of / done, scaled=f"from {done:,} of {of:,} {what}")
-
-
-def _ids_by_cluster(inputs: Inputs, most: int) -> tuple[list[list[str]], int]:
-    """Return the ids of each cluster as Python text, of the first users only if there are many."""
-    n = min(inputs.n, most)
-    text = np.array(inputs.ids(0).slice(0, n).to_pylist(), dtype=object)
-    labels = inputs.labels(0, k=LOCAL_CLUSTERS)[:n]
-    return [list(text[labels == label]) for label in range(LOCAL_CLUSTERS)], n
-
-
-def _apache(inputs: Inputs, *, kind: str) -> Prepared:
-    library = importlib.import_module("datasketches")
-    clusters, n = _ids_by_cluster(inputs, 1_000_000)
-
-    def empty() -> Any:
-        if kind == "hll":
-            return library.hll_sketch(_LOG2_REGISTERS, library.HLL_8)
-        return library.update_theta_sketch(_LOG2_REGISTERS)
-
-    def task() -> None:
-        for ids in clusters:
-            sketch = empty()
-            for text in ids:
-                sketch.update(text)
-
-    return _part(task, done=n, of=inputs.n, what="users")
-
-
-def _hyperloglog(inputs: Inputs) -> Prepared:
-    library = importlib.import_module("datasketch")
-    clusters, n = _ids_by_cluster(inputs, _PYTHON_IDS)
-    encoded = [[text.encode() for text in ids] for ids in clusters]
-
-    def task() -> None:
-        for ids in encoded:
-            sketch = library.HyperLogLog(p=_LOG2_REGISTERS)
-            for text in ids:
-                sketch.update(text)
-
-    return _part(task, done=n, of=inputs.n, what="users")
-
-
-def _minhash(inputs: Inputs) -> Prepared:
-    library = importlib.import_module("datasketch")
-    clusters, n = _ids_by_cluster(inputs, _MINHASH_IDS)
-    encoded = [[text.encode() for text in ids] for ids in clusters]
-
-    def task() -> None:
-        for ids in encoded:
-            library.MinHash(num_perm=_REPETITIONS).update_batch(ids)
-
-    return _part(task, done=n, of=inputs.n, what="users")
 
 
 def _pandas(inputs: Inputs) -> Task:
@@ -219,51 +132,51 @@ _PEERS = (
     Peer(
         name="published sketch",
         group="encode",
-        does="Algorithms 2 and 3 as written, in NumPy: every user hashed 4096 times; gamma 1",
+        does="Algorithms 2 and 3 as written, in NumPy: each user hashed 4096 times; gamma 1",
         against=_SKETCHES,
-        prepare=partial(_published, gamma=1.0),
+        prepare=partial(published_peer, gamma=1.0),
     ),
     Peer(
         name="published sketch, gamma 0.1",
         group="encode",
         does="the same with finer registers",
         against=_SKETCHES,
-        prepare=partial(_published, gamma=0.1),
+        prepare=partial(published_peer, gamma=0.1),
     ),
     Peer(
         name="published sketch, tuned",
         group="encode",
         does="the same registers, logarithms taken of the maxima only; gamma 1",
         against=_SKETCHES,
-        prepare=partial(_published, gamma=1.0, tuned=True),
+        prepare=partial(published_peer, gamma=1.0, tuned=True),
     ),
     Peer(
         name="Apache datasketches HLL",
         group="encode",
         does=f"one sketch of 4096 registers per cluster, one register a user; {_NO_PRIVACY}",
         against=_SKETCHES,
-        prepare=partial(_apache, kind="hll"),
+        prepare=partial(apache_peer, kind="hll"),
     ),
     Peer(
         name="Apache datasketches theta",
         group="encode",
         does=f"one sketch of 4096 hashes per cluster, which can intersect; {_NO_PRIVACY}",
         against=_SKETCHES,
-        prepare=partial(_apache, kind="theta"),
+        prepare=partial(apache_peer, kind="theta"),
     ),
     Peer(
         name="datasketch HyperLogLog",
         group="encode",
         does=f"one sketch of 4096 registers per cluster, in Python; {_NO_PRIVACY}",
         against=_SKETCHES,
-        prepare=_hyperloglog,
+        prepare=hyperloglog_peer,
     ),
     Peer(
         name="datasketch MinHash",
         group="encode",
         does=f"4096 rows per cluster, every user in every row, in NumPy; {_NO_PRIVACY}",
         against=_SKETCHES,
-        prepare=_minhash,
+        prepare=minhash_peer,
     ),
     Peer(
         name="pandas merge",

@@ -43,9 +43,7 @@ def _received(inputs: Inputs, plan: Plan) -> list[bytes]:
     return releases
 
 
-def _combine(
-    inputs: Inputs, *, method: str, k: int = LOCAL_CLUSTERS, n_parties: int = 2
-) -> Task:
+def _combine(inputs: Inputs, *, method: str, k: int = LOCAL_CLUSTERS, n_parties: int = 2) -> Task:
     plan = plan_of(inputs, method, k=k, n_parties=n_parties)
     received = _received(inputs, plan)
 

@@ -59,7 +59,10 @@ def _fit(inputs: Inputs, *, method: str) -> Task:
 _WHOLE_STAGES = (
     *(
         Stage(
-            name=f"plan {method}", group="plan", prepare=partial(_plan, method=method), by_users=False
+            name=f"plan {method}",
+            group="plan",
+            prepare=partial(_plan, method=method),
+            by_users=False,
         )
         for method in ("decoy", "sketch")
     ),

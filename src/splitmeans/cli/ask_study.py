@@ -1,0 +1,71 @@
+"""Ask a person for a study, question by question."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from splitmeans.cli.console import err
+from splitmeans.errors import ParameterError
+from splitmeans.study import Study
+
+
+def ask_for_study() -> Study:
+    """Return a study from answers on the terminal; questions go to stderr."""
+    mapping: dict[str, Any] = {
+        "name": _ask("Name of the study"),
+        "n_clusters": _ask("Number of segments", kind=int, default=5),
+        "budget": {
+            "epsilon": _ask("Epsilon: what the run may cost a user", kind=float, default=1.0),
+            "delta": _ask("Delta", kind=float, default=1e-6),
+        },
+        "expected_users": _ask("Roughly how many users", kind=int, default=10_000),
+        "parties": [],
+    }
+    same = typer.confirm("Does every party have the same users?", default=True, err=True)
+    mapping["user_sets"] = "equal" if same else "partial"
+    with_keys = typer.confirm("Will it run between organisations (keys)?", default=True, err=True)
+    while True:
+        party: dict[str, Any] = {"name": _ask("Name of a party"), "columns": []}
+        party["id_column"] = _ask("  its column that identifies users", default="id")
+        if with_keys:
+            party["public_key"] = _ask_key("  file with its public key")
+        while True:
+            party["columns"].append(_ask_column())
+            if not typer.confirm("  another column?", default=True, err=True):
+                break
+        mapping["parties"].append(party)
+        more = len(mapping["parties"]) < 2
+        if not more and not typer.confirm("Another party?", default=False, err=True):
+            break
+    if with_keys:
+        mapping["server_key"] = _ask_key("File with the server's public key")
+    return Study.from_mapping(mapping)
+
+
+def _ask_column() -> dict[str, Any]:
+    name = _ask("  name of a column")
+    categories = _ask("    its categories as a|b|c, or empty for numbers", default="")
+    if categories:
+        return {"name": name, "categories": categories.split("|")}
+    low = _ask("    smallest value of interest", kind=float)
+    high = _ask("    largest value of interest", kind=float)
+    return {"name": name, "low": low, "high": high}
+
+
+def _ask_key(question: str) -> str:
+    while True:
+        path = Path(_ask(question))
+        try:
+            return path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as problem:
+            err.print(f"{path}: cannot be read ({problem})", markup=False)
+
+
+def _ask(question: str, *, kind: type = str, default: Any = None) -> Any:
+    try:
+        return typer.prompt(question, type=kind, default=default, err=True, show_default=True)
+    except typer.Abort:
+        raise ParameterError(
+            "no answer; give the study by options instead (splitmeans study new --help)"
+        ) from None

@@ -1,0 +1,53 @@
+"""What the commands that act as a participant share: home folder, key file, passphrase."""
+
+import os
+import sys
+from pathlib import Path
+
+import typer
+
+from splitmeans.errors import ParameterError
+from splitmeans.wire.identity import Identity
+
+KEY_FILE = "key.json"
+PASSPHRASE = "SPLITMEANS_PASSPHRASE"
+
+HOME_OPTION = typer.Option(
+    Path("~/.splitmeans"),
+    "--home",
+    envvar="SPLITMEANS_HOME",
+    help="Your own folder: key, ledger, and what must survive a crash.",
+)
+KEY_OPTION = typer.Option(None, "--key", help="Key file; key.json in the home folder by default.")
+
+
+def load_identity(home: Path, key: Path | None) -> Identity:
+    """Read the participant's key file."""
+    path = key or home.expanduser() / KEY_FILE
+    if not path.exists():
+        raise ParameterError(f"{path}: there is no key file; make one with `splitmeans keys new`")
+    return Identity.load(path, passphrase=given_passphrase(path))
+
+
+def given_passphrase(path: Path) -> str | None:
+    """Return the passphrase of a key file that has one, from the environment or from a person."""
+    if not Identity.is_protected(path):
+        return None
+    text = os.environ.get(PASSPHRASE)
+    if text is not None:
+        return text
+    if not sys.stdin.isatty():
+        raise ParameterError(f"{path} has a passphrase; set the variable {PASSPHRASE}")
+    asked: str = typer.prompt(f"Passphrase of {path}", hide_input=True, err=True)
+    return asked
+
+
+def new_passphrase() -> str:
+    """Return a passphrase for a new key file."""
+    text = os.environ.get(PASSPHRASE)
+    if text is not None:
+        return text
+    if not sys.stdin.isatty():
+        raise ParameterError(f"--passphrase needs a terminal or the variable {PASSPHRASE}")
+    asked: str = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True)
+    return asked

@@ -1,0 +1,58 @@
+"""`splitmeans keys`: make and show a participant's identity."""
+
+from pathlib import Path
+
+import typer
+
+from splitmeans.cli.console import err
+from splitmeans.cli.home import (
+    HOME_OPTION,
+    KEY_FILE,
+    KEY_OPTION,
+    PASSPHRASE,
+    load_identity,
+    new_passphrase,
+)
+from splitmeans.errors import ParameterError
+from splitmeans.wire.identity import Identity
+
+app = typer.Typer(no_args_is_help=True, help="Make and show your identity.")
+
+
+@app.command()
+def new(
+    home: Path = HOME_OPTION,
+    key: Path | None = KEY_OPTION,
+    passphrase: bool = typer.Option(
+        False, "--passphrase", help=f"Protect the file; asks, or takes the variable {PASSPHRASE}."
+    ),
+) -> None:
+    """Make a key pair; prints the public key that goes into the study.
+
+    Example: splitmeans keys new --home bank > bank.pub
+    """
+    path = key or home.expanduser() / KEY_FILE
+    text = new_passphrase() if passphrase else None
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ParameterError(f"{path.parent}: cannot be made ({problem.strerror})") from problem
+    identity = Identity.new()
+    identity.save(path, passphrase=text)
+    err.print(f"key file     {path}  (keep it to yourself)", markup=False, soft_wrap=True)
+    err.print(f"fingerprint  {identity.public.fingerprint}", markup=False, soft_wrap=True)
+    typer.echo(identity.public.to_text())
+
+
+@app.command()
+def show(
+    home: Path = HOME_OPTION,
+    key: Path | None = KEY_OPTION,
+) -> None:
+    """Print your public key; the fingerprint, for the phone, goes to stderr.
+
+    Example: splitmeans keys show --home bank
+    """
+    identity = load_identity(home, key)
+    err.print(f"fingerprint  {identity.public.fingerprint}", markup=False, soft_wrap=True)
+    typer.echo(identity.public.to_text())

@@ -1,0 +1,54 @@
+"""Progress of walks over a large table: rows done, rows a second, time left."""
+
+import contextlib
+from collections.abc import Iterator
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from splitmeans.cli.console import err
+from splitmeans.engine.rowgroups import Progress as RowProgress
+
+
+class _Rows:
+    """Shows one bar at a time; a stage that begins again starts anew."""
+
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
+        self._task: TaskID | None = None
+        self._stage = ""
+        self._done = 0
+
+    def __call__(self, stage: str, *, rows: int, of: int) -> None:
+        if self._task is None or stage != self._stage or self._done >= of:
+            if self._task is not None:
+                self._bars.remove_task(self._task)
+            self._task, self._stage, self._done = (
+                self._bars.add_task(stage, total=of, rate=""),
+                stage,
+                0,
+            )
+        self._done += rows
+        speed = self._bars.tasks[0].speed if self._bars.tasks else None
+        rate = f"{speed / 1e6:.2f}M rows/s" if speed else ""
+        self._bars.update(self._task, advance=rows, rate=rate)
+
+
+@contextlib.contextmanager
+def rows_progress() -> Iterator[RowProgress]:
+    """Yield a function that shows progress on stderr; nothing shows if that is no terminal."""
+    columns = (
+        TextColumn("{task.description:<8}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
+        yield _Rows(bars)

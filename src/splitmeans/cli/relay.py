@@ -1,0 +1,59 @@
+"""`splitmeans relay serve`: the mailbox over HTTPS."""
+
+import logging
+from pathlib import Path
+
+import typer
+
+from splitmeans.cli.console import err
+from splitmeans.errors import ParameterError
+from splitmeans.run.post import pinned_keys
+from splitmeans.study import Study
+
+app = typer.Typer(no_args_is_help=True, help="Pass messages between participants over HTTPS.")
+
+
+@app.callback()
+def _group() -> None:
+    """Keep `serve` a subcommand."""
+
+
+@app.command()
+def serve(
+    study: list[Path] = typer.Option(..., "--study", help="Study whose participants may use it."),
+    folder: Path = typer.Option(..., "--folder", help="Where messages are kept."),
+    host: str = typer.Option("127.0.0.1", "--host", help="Address to listen on."),
+    port: int = typer.Option(8443, "--port", help="Port to listen on; 0 takes a free one."),
+    tls_cert: Path | None = typer.Option(None, "--tls-cert", help="Certificate chain, PEM."),
+    tls_key: Path | None = typer.Option(None, "--tls-key", help="Its private key, PEM."),
+    insecure: bool = typer.Option(False, "--insecure", help="Without TLS, behind a TLS proxy."),
+) -> None:
+    """Serve a mailbox over HTTPS; nobody has to trust it, messages are sealed and signed.
+
+    Example: splitmeans relay serve --study study.toml --folder messages --tls-cert cert.pem
+    --tls-key key.pem
+    """
+    try:
+        from splitmeans.run.relay import make_app
+        from splitmeans.run.relay_serve import serve as serve_app
+    except ImportError as problem:
+        raise ParameterError(
+            f'the relay needs {problem.name}; install it with: pip install "splitmeans[relay]"'
+        ) from problem
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    agreed = [Study.read(path) for path in study]
+    rosters = {one.hash: pinned_keys(one) for one in agreed}
+    serve_app(
+        make_app(rosters, folder),
+        host=host,
+        port=port,
+        cert=tls_cert,
+        key=tls_key,
+        insecure=insecure,
+        on_ready=_say_ready,
+    )
+
+
+def _say_ready(url: str) -> None:
+    err.print(f"relay at {url}", markup=False, soft_wrap=True)

@@ -1,0 +1,187 @@
+"""`splitmeans study`: write, check, show and approve the file that all participants agree on."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.table import Table
+
+from splitmeans.cli.ask_study import ask_for_study
+from splitmeans.cli.console import check_file, err, out
+from splitmeans.cli.home import HOME_OPTION
+from splitmeans.errors import ParameterError
+from splitmeans.plan import make_plan
+from splitmeans.privacy.statement import PrivacyReport
+from splitmeans.run.journal import Journal
+from splitmeans.study import Study
+from splitmeans.wire.identity import PublicIdentity, spoken
+
+app = typer.Typer(no_args_is_help=True, help="Write, check, show and approve a study.")
+
+_FILE = typer.Argument(help="The study file.")
+
+
+@app.command()
+def new(
+    output: Path = typer.Option(Path("study.toml"), "--output", "-o", help="File to write."),
+    name: str | None = typer.Option(None, help="What people call the study."),
+    clusters: int = typer.Option(5, help="Number of segments wanted."),
+    epsilon: float = typer.Option(1.0, help="What the run may cost a user."),
+    delta: float = typer.Option(1e-6, help="Probability that goes with epsilon."),
+    users: int = typer.Option(10_000, help="Roughly how many users; public."),
+    partial: bool = typer.Option(
+        False, "--partial", help="Some users are at some parties only; by default all are at all."
+    ),
+    party: list[str] = typer.Option(
+        [], help="NAME=FILE with the party's public key (`keys new`); once for each party."
+    ),
+    column: list[str] = typer.Option(
+        [], help="PARTY:COLUMN:LOW:HIGH for numbers, PARTY:COLUMN:a|b|c for categories."
+    ),
+    id_column: list[str] = typer.Option([], help="PARTY:COLUMN that identifies users; default id."),
+    server_key: Path | None = typer.Option(None, help="File with the server's public key."),
+) -> None:
+    """Write a study file, from options or, without any, by asking.
+
+    Example: splitmeans study new --name customers --party bank=bank.pub --party shop=shop.pub
+    --column bank:income:0:9000 --column shop:visits:0:30 --server-key server.pub
+    """
+    if output.exists():
+        raise ParameterError(f"{output} exists; give another name with -o, or remove it")
+    check_file(output)
+    if not party:
+        study = ask_for_study()
+    else:
+        study = _from_options(
+            name=name or output.stem,
+            n_clusters=clusters,
+            budget={"epsilon": epsilon, "delta": delta},
+            expected_users=users,
+            user_sets="partial" if partial else "equal",
+            parties=party,
+            columns=column,
+            id_columns=id_column,
+            server_key=server_key,
+        )
+    make_plan(study)
+    output.write_text(study.to_toml(), encoding="utf-8")
+    err.print(f"wrote {output}; all participants now compare these digits:", markup=False)
+    typer.echo(spoken(study.hash))
+
+
+@app.command()
+def check(study: Path = _FILE) -> None:
+    """Check a study file and what its run would cost, before any data is touched.
+
+    Example: splitmeans study check study.toml
+    """
+    agreed = Study.read(study)
+    report = PrivacyReport.for_study(agreed)
+    out.print(report.statement(), markup=False, soft_wrap=True)
+    if not agreed.public_keys:
+        err.print("note: the study has no keys, so it can only be simulated", markup=False)
+
+
+@app.command()
+def show(study: Path = _FILE) -> None:
+    """Show who takes part with what, and the digits to compare over the phone.
+
+    Example: splitmeans study show study.toml
+    """
+    agreed = Study.read(study)
+    table = Table(box=None, pad_edge=False, title=f"study {agreed.name}", title_justify="left")
+    for heading in ("participant", "columns", "fingerprint of its key"):
+        table.add_column(heading, overflow="fold")
+    keys = {
+        who: PublicIdentity.from_text(text).fingerprint for who, text in agreed.public_keys.items()
+    }
+    for party in agreed.parties:
+        columns = ", ".join(column.name for column in party.columns)
+        table.add_row(party.name, columns, keys.get(party.name, "none"))
+    table.add_row("server", "", keys.get("server", "none"))
+    out.print(table)
+    out.print(f"segments  {agreed.n_clusters}", markup=False)
+    out.print(
+        f"budget    epsilon {agreed.budget.epsilon:g}, delta {agreed.budget.delta:g} "
+        f"({agreed.membership}, {agreed.user_sets} user sets)",
+        markup=False,
+    )
+    out.print(f"hash      {agreed.hash}", markup=False)
+    out.print(f"digits    {spoken(agreed.hash)}", markup=False)
+
+
+@app.command()
+def approve(
+    study: Path = _FILE,
+    home: Path = HOME_OPTION,
+    digits: str | None = typer.Option(
+        None, "--digits", help="The digits that the other participants read to you."
+    ),
+) -> None:
+    """Agree to a study: your party then runs exactly this one and refuses every other.
+
+    Example: splitmeans study approve study.toml --home bank
+    """
+    agreed = Study.read(study)
+    own = spoken(agreed.hash)
+    if digits is None:
+        err.print(f"{agreed.name}: {own}", markup=False)
+        if not typer.confirm("Do all participants have the same digits?", err=True):
+            raise ParameterError("not approved; find out who has another file")
+    elif digits.split() != own.split():
+        raise ParameterError(f"{study} has the digits {own}, which are not those you gave")
+    with Journal.open(home.expanduser()) as journal:
+        journal.approve(agreed.hash, agreed.to_toml())
+    err.print(f"approved {agreed.name} at {home}", markup=False, soft_wrap=True)
+
+
+def _from_options(
+    *,
+    parties: list[str],
+    columns: list[str],
+    id_columns: list[str],
+    server_key: Path | None,
+    **facts: Any,
+) -> Study:
+    described: dict[str, dict[str, Any]] = {}
+    for text in parties:
+        who, _, file = text.partition("=")
+        described[who] = {"name": who, "columns": []}
+        if file:
+            described[who]["public_key"] = read_key(Path(file))
+    for text in columns:
+        who, column = parse_column(text)
+        if who not in described:
+            raise ParameterError(f"--column {text!r} names a party that --party does not")
+        described[who]["columns"].append(column)
+    for text in id_columns:
+        who, _, column_name = text.partition(":")
+        if who not in described:
+            raise ParameterError(f"--id-column {text!r} names a party that --party does not")
+        described[who]["id_column"] = column_name
+    mapping = {**facts, "parties": list(described.values())}
+    if server_key is not None:
+        mapping["server_key"] = read_key(server_key)
+    return Study.from_mapping(mapping)
+
+
+def parse_column(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the party and the column that "PARTY:COLUMN:..." describes."""
+    parts = text.split(":")
+    if len(parts) == 3:
+        return parts[0], {"name": parts[1], "categories": parts[2].split("|")}
+    try:
+        who, name, low, high = parts
+        return who, {"name": name, "low": float(low), "high": float(high)}
+    except ValueError:
+        raise ParameterError(
+            f"--column must be PARTY:COLUMN:LOW:HIGH or PARTY:COLUMN:a|b|c, got {text!r}"
+        ) from None
+
+
+def read_key(path: Path) -> str:
+    """Read a public key from a file that `keys new` printed."""
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ParameterError(f"{path}: no public key can be read ({problem})") from problem

@@ -1,0 +1,98 @@
+"""What driving a party and driving the server have in common: one step is one transaction.
+
+A message is taken, the node makes its step, and everything that follows from it (the charge, the
+sealed messages to send, the new state) is on disk before anything is sent. After a crash at any
+instant the journal has either all of a step or nothing of it.
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from splitmeans.errors import JournalError, ProtocolError
+from splitmeans.run.journal import Journal, RunKey, SavedRun
+from splitmeans.run.post import Post, Received
+from splitmeans.run.result_folder import TranscriptLine
+from splitmeans.run.waiting import Patience
+from splitmeans.wire.envelope import Envelope
+from splitmeans.wire.messages import Message
+
+DONE, FAILED = "done", "failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sealed:
+    """An envelope and the bytes under which it travels."""
+
+    envelope: Envelope
+    path: str
+    data: bytes
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the sealed bytes, which the ledger and the transcript name."""
+        return hashlib.sha256(self.data).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    """A participant's journal, post and patience, for one run."""
+
+    key: RunKey
+    journal: Journal
+    post: Post
+    patience: Patience
+
+    def seal(self, envelopes: Sequence[Envelope]) -> list[Sealed]:
+        """Seal messages; done once, because sealing is random and a message is stored as it is."""
+        sealed = []
+        for envelope in envelopes:
+            path, data = self.post.sealed(envelope)
+            sealed.append(Sealed(envelope=envelope, path=path, data=data))
+        return sealed
+
+    def queue(self, messages: Sequence[Sealed]) -> None:
+        """Store sealed messages for sending; inside the transaction of a step."""
+        for message in messages:
+            self.journal.queue(self.key, message.path, data=message.data)
+
+    def send_pending(self) -> None:
+        """Send what is stored and was not sent; again if a crash came in between."""
+        for item in self.journal.pending(self.key):
+            self.post.send(item.slot_path, self.journal.read(item))
+            self.journal.mark_sent(self.key, item.slot_path)
+
+    def next_message(self, expected: frozenset[tuple[str, type[Message]]]) -> Received:
+        """Wait until one of the expected messages is there, and return it."""
+        while True:
+            for sender, kind in sorted(expected, key=lambda pair: (pair[0], pair[1].__name__)):
+                received = self.post.fetch(sender, kind)
+                if received is not None:
+                    self.patience.news()
+                    return received
+            self.patience.wait({sender for sender, _ in expected})
+
+    def transcript(self) -> list[TranscriptLine]:
+        """Return all messages that were sent and taken."""
+        sent = [("sent", item.slot_path, item.sha256) for item in self.journal.outgoing(self.key)]
+        taken = [("taken", *pair) for pair in self.journal.accepted(self.key)]
+        return sent + taken
+
+    @contextlib.contextmanager
+    def ending_on_protocol_errors(self) -> Iterator[None]:
+        """End the run for good if another participant broke the protocol."""
+        try:
+            yield
+        except ProtocolError as problem:
+            self.journal.finish(self.key, outcome=FAILED, reason=str(problem))
+            raise
+
+
+def refuse_failed(saved: SavedRun | None, key: RunKey) -> None:
+    """Refuse to go on with a run that has failed."""
+    if saved is not None and saved.outcome == FAILED:
+        raise JournalError(
+            f"{key} has failed ({saved.reason}); begin another run: all participants give the same "
+            "new name with --run"
+        )

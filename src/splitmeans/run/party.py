@@ -1,0 +1,223 @@
+"""Drive a party through a run over a mailbox: it may stop at any instant and be started again."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from splitmeans.engine.walk import Table
+from splitmeans.errors import PrivacyError, StudyError
+from splitmeans.party import node
+from splitmeans.party.saved_state import dump_state, load_state
+from splitmeans.plan import make_plan
+from splitmeans.privacy.events import Relation
+from splitmeans.privacy.ledger import Ledger
+from splitmeans.privacy.noise import SecureNoise
+from splitmeans.privacy.statement import PrivacyReport
+from splitmeans.run.drive import DONE, Desk, Sealed, refuse_failed
+from splitmeans.run.journal import Journal, RunKey
+from splitmeans.run.mailbox import Mailbox
+from splitmeans.run.post import MAX_LARGE_BYTES, Post, Received, check_own_key
+from splitmeans.run.result_folder import write_result
+from splitmeans.run.waiting import Patience
+from splitmeans.study import Study
+from splitmeans.wire.envelope import Session
+from splitmeans.wire.identity import Identity, spoken
+from splitmeans.wire.messages import CountRelease, PartyRelease
+
+# What costs privacy; everything else that a party sends depends on no row.
+_RELEASES = (CountRelease, PartyRelease)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartyRun:
+    """A party's part in a run.
+
+    Attributes:
+        study: The agreed study, with everyone's keys.
+        party: The party's name.
+        run: Name of the run, the same at all participants.
+        source: What the ledger calls the data, so that runs on the same data add up.
+        open_table: Checks and opens the data (rule R12); called only when it is needed.
+        identity: The party's keys.
+        mailbox: Where messages are left and found.
+        result_folder: Where the result is written.
+        say: Told what happens, for people.
+        max_bytes: Largest message that is looked at.
+    """
+
+    study: Study
+    party: str
+    run: str
+    source: str
+    open_table: Callable[[], contextlib.AbstractContextManager[Table]]
+    identity: Identity
+    mailbox: Mailbox
+    result_folder: Path
+    say: Callable[[str], None]
+    max_bytes: int = MAX_LARGE_BYTES
+
+
+def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Path:
+    """Take part in a run until the result is there; return the folder with it.
+
+    Args:
+        what: The run.
+        home: The party's own folder, with its ledger and everything that must survive a crash.
+        timeout: Seconds without news from others after which to stop waiting; the same call then
+            goes on later.
+    """
+    check_own_key(what.study, what.party, what.identity)
+    key = RunKey(study_hash=what.study.hash, run=what.run, participant=what.party)
+    with Journal.open(home) as journal, contextlib.ExitStack() as opened:
+        if not journal.approved(what.study.hash):
+            raise StudyError(
+                f"study {what.study.name!r} with hash {spoken(what.study.hash)} is not approved at "
+                f"{home}; compare the digits with the other parties, then `splitmeans study "
+                "approve`"
+            )
+        post = Post(
+            what.study,
+            run=what.run,
+            participant=what.party,
+            identity=what.identity,
+            mailbox=what.mailbox,
+            max_bytes=what.max_bytes,
+        )
+        patience = Patience(timeout=timeout, say=what.say)
+        desk = Desk(key=key, journal=journal, post=post, patience=patience)
+        return _Driver(what=what, desk=desk, opened=opened).drive()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Driver:
+    what: PartyRun
+    desk: Desk
+    opened: contextlib.ExitStack
+
+    def drive(self) -> Path:
+        saved = self.desk.journal.load(self.desk.key)
+        refuse_failed(saved, self.desk.key)
+        if saved is not None and saved.outcome == DONE:
+            self.what.say(f"run {self.what.run!r} is finished; see {self.what.result_folder}")
+            return self.what.result_folder
+        self._check_provable()
+        if saved is None:
+            state = self._join()
+        else:
+            assert saved.state is not None
+            self.what.say(f"taking run {self.what.run!r} up again ({saved.stage})")
+            state = load_state(
+                saved.stage, saved.state, session=self._session, open_table=self._open
+            )
+        self.desk.send_pending()
+        while not isinstance(state, node.Finished):
+            with self.desk.ending_on_protocol_errors():
+                state = self._step(state, self.desk.next_message(node.expects(state)))
+            self.desk.send_pending()
+        return self._finish(state)
+
+    @property
+    def _session(self) -> Session:
+        return Session(study=self.what.study, run=self.what.run, party=self.what.party)
+
+    def _check_provable(self) -> None:
+        if not PrivacyReport.for_study(self.what.study).proved:
+            raise PrivacyError(
+                f"membership={self.what.study.membership!r} and local={self.what.study.local!r} "
+                "have no proved bound towards the server; they are for simulations on one machine, "
+                "and a party does not run them with others"
+            )
+
+    def _open(self) -> Table:
+        self.what.say("reading and checking the data")
+        return self.opened.enter_context(self.what.open_table())
+
+    def _join(self) -> node.PartyState:
+        ledger = Ledger(self.desk.journal.connection)
+        ledger.verify()
+        table = self._open()
+        state, envelopes = node.join(self.what.study, table, run=self.what.run, noise=SecureNoise())
+        messages = self.desk.seal(envelopes)
+        with self.desk.journal.transaction():
+            self.desk.journal.begin(
+                self.desk.key,
+                details={"source": self.what.source, "study": self.what.study.name},
+                stage=type(state).__name__,
+                state=dump_state(state),
+            )
+            self.desk.queue(messages)
+        self.what.say(f"joined run {self.what.run!r} of study {self.what.study.name!r}")
+        return state
+
+    def _step(self, state: node.PartyState, received: Received) -> node.PartyState:
+        envelope = received.envelope
+        next_state, envelopes = node.step(
+            state, envelope, noise=SecureNoise(), rng=np.random.default_rng()
+        )
+        messages = self.desk.seal(envelopes)
+        with self.desk.journal.transaction():
+            self.desk.journal.accept(self.desk.key, received.slot.path, sha256=received.sha256)
+            self._charge(messages)
+            self.desk.queue(messages)
+            self.desk.journal.save(
+                self.desk.key, stage=type(next_state).__name__, state=dump_state(next_state)
+            )
+        self.what.say(f"took {type(envelope.message).__name__} from {envelope.sender}")
+        return next_state
+
+    def _charge(self, messages: list[Sealed]) -> None:
+        """Charge the whole run at its first release; what follows in the run is covered by it."""
+        ledger = Ledger(self.desk.journal.connection)
+        key, study = self.desk.key, self.what.study
+        saved = self.desk.journal.load(key)
+        assert saved is not None
+        source = saved.details["source"]
+        done: set[str] = set()
+        for message in messages:
+            kind = type(message.envelope.message).__name__
+            # The same value goes to several participants; it is one release.
+            if not isinstance(message.envelope.message, _RELEASES) or kind in done:
+                continue
+            done.add(kind)
+            if ledger.charge_of(study_hash=study.hash, run=key.run, party=self.what.party) is None:
+                ledger.charge(
+                    source,
+                    study_hash=study.hash,
+                    run=key.run,
+                    party=self.what.party,
+                    what=kind,
+                    relation=Relation.ADD_OR_REMOVE,
+                    epsilon=study.budget.epsilon,
+                    delta=study.budget.delta,
+                    release_sha256=message.sha256,
+                )
+                self.what.say(
+                    f"charged epsilon {study.budget.epsilon:g}, delta {study.budget.delta:g} to "
+                    f"source {source!r}"
+                )
+            else:
+                ledger.cover(
+                    source,
+                    study_hash=study.hash,
+                    run=key.run,
+                    party=self.what.party,
+                    what=kind,
+                    release_sha256=message.sha256,
+                )
+
+    def _finish(self, state: node.Finished) -> Path:
+        write_result(
+            self.what.result_folder,
+            make_plan(self.what.study, noisy_count=state.noisy_count),
+            state.result,
+            run=self.what.run,
+            participant=self.what.party,
+            transcript=self.desk.transcript(),
+        )
+        self.desk.journal.finish(self.desk.key, outcome=DONE, reason="")
+        self.desk.journal.forget_files(self.desk.key)
+        self.what.say(f"the result is in {self.what.result_folder}")
+        return self.what.result_folder

@@ -1,0 +1,143 @@
+"""Between envelopes and a mailbox: seal and sign what goes out, open and check what comes in."""
+
+import hashlib
+import logging
+from dataclasses import dataclass
+
+from splitmeans.errors import MessageRefused, ParameterError, ProtocolError
+from splitmeans.run.mailbox import Mailbox
+from splitmeans.study import Study
+from splitmeans.wire.codec import decode, encode
+from splitmeans.wire.envelope import Envelope
+from splitmeans.wire.identity import Identity, PublicIdentity
+from splitmeans.wire.messages import Message, PartyRelease, PublishedResult
+from splitmeans.wire.sealed import OVERHEAD_BYTES, open_sealed, seal
+from splitmeans.wire.slot import Slot
+
+_log = logging.getLogger(__name__)
+
+# Messages that grow with users or cells, and all others.
+_LARGE = (PartyRelease, PublishedResult)
+MAX_LARGE_BYTES = 2**30
+_MAX_SMALL_BYTES = 2**16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Received:
+    """A message that came from who it says, for the slot it was in."""
+
+    envelope: Envelope
+    slot: Slot
+    sha256: str
+
+
+class Post:
+    """One participant's way to and from the others in one run.
+
+    Args:
+        study: The agreed study, with everyone's keys.
+        run: Name of the run.
+        participant: Who this is: a party's name, or the server.
+        identity: The participant's own keys.
+        mailbox: Where messages are left and found.
+        max_bytes: Largest message that is looked at.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        *,
+        run: str,
+        participant: str,
+        identity: Identity,
+        mailbox: Mailbox,
+        max_bytes: int = MAX_LARGE_BYTES,
+    ) -> None:
+        self._keys = pinned_keys(study)
+        check_own_key(study, participant, identity)
+        self._study, self._run, self._participant = study, run, participant
+        self._identity, self._mailbox, self._max_bytes = identity, mailbox, max_bytes
+        self._warned: set[str] = set()
+
+    def sealed(self, envelope: Envelope) -> tuple[str, bytes]:
+        """Return the path and the bytes under which an envelope travels."""
+        slot = self._slot(
+            sender=self._participant, receiver=envelope.receiver, kind=type(envelope.message)
+        )
+        data = seal(
+            encode(envelope.message),
+            slot=slot,
+            sender=self._identity,
+            receiver=self._keys[envelope.receiver],
+        )
+        return slot.path, data
+
+    def send(self, path: str, data: bytes) -> None:
+        """Leave sealed bytes in the mailbox."""
+        self._mailbox.put(path, data)
+
+    def fetch(self, sender: str, kind: type[Message]) -> Received | None:
+        """Return the message in a slot, or None if there is none yet.
+
+        What is not from this sender for this slot is reported once and left alone: somebody put it
+        there, and the right one may still come.
+
+        Raises:
+            ProtocolError: The sender itself sent something that is no message of this kind.
+        """
+        slot = self._slot(sender=sender, receiver=self._participant, kind=kind)
+        limit = OVERHEAD_BYTES + (self._max_bytes if kind in _LARGE else _MAX_SMALL_BYTES)
+        try:
+            data = self._mailbox.get(slot.path, max_bytes=limit)
+            if data is None:
+                return None
+            payload = open_sealed(
+                data, slot=slot, sender=self._keys[sender], receiver=self._identity, max_bytes=limit
+            )
+        except MessageRefused as problem:
+            self._warn(f"ignored what is in the place of {sender}'s {kind.__name__}: {problem}")
+            return None
+        message = decode(payload)
+        if not isinstance(message, kind):
+            raise ProtocolError(
+                f"{sender!r} sent a {type(message).__name__} in the place of a {kind.__name__}"
+            )
+        envelope = Envelope(sender=sender, receiver=self._participant, message=message)
+        return Received(envelope=envelope, slot=slot, sha256=hashlib.sha256(data).hexdigest())
+
+    def _slot(self, *, sender: str, receiver: str, kind: type[Message]) -> Slot:
+        return Slot(
+            study_hash=self._study.hash,
+            run=self._run,
+            sender=sender,
+            receiver=receiver,
+            kind=kind.__name__,
+        )
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            _log.warning("%s", text)
+
+
+def pinned_keys(study: Study) -> dict[str, PublicIdentity]:
+    """Return everyone's public identity, as the study pins it (R9)."""
+    if not study.public_keys:
+        raise ParameterError(
+            f"study {study.name!r} has no keys, so it can only be simulated; give every party a "
+            "public_key and the study a server_key (`splitmeans keys show` prints them)"
+        )
+    return {name: PublicIdentity.from_text(text) for name, text in study.public_keys.items()}
+
+
+def check_own_key(study: Study, participant: str, identity: Identity) -> None:
+    """Refuse to act as a participant whose key this is not."""
+    pinned = pinned_keys(study)
+    if participant not in pinned:
+        raise ParameterError(f"study {study.name!r} has no participant {participant!r}")
+    if pinned[participant] != identity.public:
+        raise ParameterError(
+            f"the key file is not the one that study {study.name!r} has for {participant!r}; its "
+            f"fingerprint is {identity.public.fingerprint}, the study's "
+            f"{pinned[participant].fingerprint}"
+        )

@@ -1,0 +1,138 @@
+"""The result of a run as a folder of files that people and programs can read.
+
+result.json       the run, the segments in the columns' own units, sizes, file hashes
+centres.csv       the segments, one row each
+synopsis.parquet  the weighted grid: any number of segments can be found on it again
+statement.txt     what the run cost and who could see what, in plain words
+study.toml        what was agreed
+transcript.json   hashes of all messages that this participant sent and took
+"""
+
+import csv
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from splitmeans._version import __version__
+from splitmeans.errors import ParameterError
+from splitmeans.features import to_own_units
+from splitmeans.grid.distances import squared_distances
+from splitmeans.grid.synopsis import Synopsis
+from splitmeans.plan import Plan
+from splitmeans.privacy.statement import PrivacyReport
+from splitmeans.published import read_published
+from splitmeans.wire.messages import PublishedResult
+
+# One line of the transcript: "sent" or "taken", path of the slot, SHA-256 of the sealed bytes.
+TranscriptLine = tuple[str, str, str]
+
+
+def write_result(
+    folder: Path,
+    plan: Plan,
+    result: PublishedResult,
+    *,
+    run: str,
+    participant: str,
+    transcript: Sequence[TranscriptLine],
+) -> None:
+    """Write the folder; it appears with all its files or not at all, and replaces an older one."""
+    synopsis = read_published(plan, result)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            _write_files(
+                draft, plan, result, synopsis, run=run, participant=participant, lines=transcript
+            )
+            if folder.exists():
+                shutil.rmtree(folder)
+            draft.rename(folder)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    except OSError as problem:
+        raise ParameterError(
+            f"{folder}: the result cannot be written ({problem.strerror}); the run itself is safe: "
+            "give another folder and run the command again"
+        ) from problem
+
+
+def result_digest(result: PublishedResult, plan: Plan) -> str:
+    """Return a hash by which participants can tell that they got the same result."""
+    parts = (result.local_centres, result.labels, result.weights, result.centres)
+    digest = hashlib.sha256(plan.fingerprint.encode())
+    for part in parts:
+        digest.update(repr(part.shape).encode() + np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
+
+
+def _write_files(
+    folder: Path,
+    plan: Plan,
+    result: PublishedResult,
+    synopsis: Synopsis,
+    *,
+    run: str,
+    participant: str,
+    lines: Sequence[TranscriptLine],
+) -> None:
+    study = plan.study
+    synopsis.to_parquet(folder / "synopsis.parquet")
+    (folder / "study.toml").write_text(study.to_toml(), encoding="utf-8")
+    report = PrivacyReport(plan=plan, secure_noise=True)
+    (folder / "statement.txt").write_text(report.statement() + "\n", encoding="utf-8")
+    entries = [{"direction": d, "slot": path, "sha256": digest} for d, path, digest in lines]
+    _write_json(folder / "transcript.json", {"messages": entries})
+
+    centres, sizes = _segments(synopsis, result)
+    with (folder / "centres.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["segment", "size", *synopsis.feature_names])
+        for number, (centre, size) in enumerate(zip(centres, sizes, strict=True)):
+            writer.writerow([number, round(size, 1), *(f"{value:.10g}" for value in centre)])
+    _write_json(
+        folder / "result.json",
+        {
+            "format": 1,
+            "splitmeans": __version__,
+            "study": study.name,
+            "study_hash": study.hash,
+            "run": run,
+            "participant": participant,
+            "result_hash": result_digest(result, plan),
+            "plan": plan.fingerprint,
+            "columns": list(synopsis.feature_names),
+            "centres": centres.tolist(),
+            "scaled_centres": result.centres.tolist(),
+            "sizes": sizes.tolist(),
+            "users": synopsis.total,
+            "privacy": report.to_mapping(),
+            "files": {
+                item.name: hashlib.sha256(item.read_bytes()).hexdigest()
+                for item in sorted(folder.iterdir())
+            },
+        },
+    )
+
+
+def _segments(synopsis: Synopsis, result: PublishedResult) -> tuple[Any, Any]:
+    """Return the segments in own units, shape (k, D), and their sizes, shape (k,)."""
+    features = tuple(feature for group in synopsis.features for feature in group)
+    nearest = squared_distances(synopsis.scaled_nodes, result.centres).argmin(axis=1)
+    sizes = np.bincount(nearest, weights=synopsis.weights, minlength=len(result.centres))
+    return to_own_units(features, result.centres), sizes
+
+
+def _write_json(path: Path, value: Any) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1, allow_nan=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())

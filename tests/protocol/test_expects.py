@@ -1,0 +1,245 @@
+"""What every state of every participant can take; everything else is refused untouched."""
+
+import functools
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from splitmeans.errors import ProtocolError
+from splitmeans.party import node as party_node
+from splitmeans.server import node as server_node
+from splitmeans.wire.envelope import SERVER, Envelope
+from splitmeans.wire.messages import (
+    Confirmation,
+    CountRelease,
+    KeyContribution,
+    Message,
+    PartyRelease,
+    PlanConfirmation,
+    PublishedResult,
+    Ready,
+    RunPlan,
+)
+
+KINDS = get_args(Message)
+SENDERS = ("org0", "org1", "org2", SERVER, "stranger", "")
+
+# Each line: state, what it expects as senders of kinds, and the message that is taken next.
+# With a count, seen by a party that does not count.
+MEMBER = [
+    ("Joined", {"org0": KeyContribution, "org2": KeyContribution}, ("org0", KeyContribution)),
+    ("Joined", {"org2": KeyContribution}, ("org2", KeyContribution)),
+    ("Keyed", {"org0": Confirmation, "org2": Confirmation}, ("org2", Confirmation)),
+    ("Keyed", {"org0": Confirmation}, ("org0", Confirmation)),
+    ("Counting", {"org0": CountRelease}, ("org0", CountRelease)),
+    ("Planned", {"org0": PlanConfirmation, "org2": PlanConfirmation}, ("org0", PlanConfirmation)),
+    ("Planned", {"org2": PlanConfirmation}, ("org2", PlanConfirmation)),
+    ("Prepared", {SERVER: RunPlan}, (SERVER, RunPlan)),
+    ("Released", {SERVER: PublishedResult}, (SERVER, PublishedResult)),
+    ("Finished", {}, None),
+]
+# The party that counts has the number already.
+COUNTER = [
+    ("Joined", {"org1": KeyContribution, "org2": KeyContribution}, ("org2", KeyContribution)),
+    ("Joined", {"org1": KeyContribution}, ("org1", KeyContribution)),
+    ("Keyed", {"org1": Confirmation, "org2": Confirmation}, ("org1", Confirmation)),
+    ("Keyed", {"org2": Confirmation}, ("org2", Confirmation)),
+    ("Planned", {"org1": PlanConfirmation, "org2": PlanConfirmation}, ("org2", PlanConfirmation)),
+    ("Planned", {"org1": PlanConfirmation}, ("org1", PlanConfirmation)),
+    ("Prepared", {SERVER: RunPlan}, (SERVER, RunPlan)),
+    ("Released", {SERVER: PublishedResult}, (SERVER, PublishedResult)),
+    ("Finished", {}, None),
+]
+# Without a count, nothing lies between the confirmations and the server's plan.
+UNCOUNTED = [
+    ("Joined", {"org0": KeyContribution, "org1": KeyContribution}, ("org1", KeyContribution)),
+    ("Joined", {"org0": KeyContribution}, ("org0", KeyContribution)),
+    ("Keyed", {"org0": Confirmation, "org1": Confirmation}, ("org0", Confirmation)),
+    ("Keyed", {"org1": Confirmation}, ("org1", Confirmation)),
+    ("Prepared", {SERVER: RunPlan}, (SERVER, RunPlan)),
+    ("Released", {SERVER: PublishedResult}, (SERVER, PublishedResult)),
+    ("Finished", {}, None),
+]
+PARTY_WALKS = {
+    "member": ("independent", "org1", MEMBER),
+    "counter": ("independent", "org0", COUNTER),
+    "uncounted": ("decoy", "org2", UNCOUNTED),
+}
+
+# The server takes readiness and the count in any order. A sender may have two kinds to send.
+SERVER_COUNTED = [
+    (
+        "Gathering",
+        {("org0", Ready), ("org1", Ready), ("org2", Ready), ("org0", CountRelease)},
+        ("org1", Ready),
+    ),
+    (
+        "Gathering",
+        {("org0", Ready), ("org2", Ready), ("org0", CountRelease)},
+        ("org0", CountRelease),
+    ),
+    ("Gathering", {("org0", Ready), ("org2", Ready)}, ("org0", Ready)),
+    ("Gathering", {("org2", Ready)}, ("org2", Ready)),
+    (
+        "Collecting",
+        {("org0", PartyRelease), ("org1", PartyRelease), ("org2", PartyRelease)},
+        ("org2", PartyRelease),
+    ),
+    ("Collecting", {("org0", PartyRelease), ("org1", PartyRelease)}, ("org0", PartyRelease)),
+    ("Collecting", {("org1", PartyRelease)}, ("org1", PartyRelease)),
+    ("Done", set(), None),
+]
+SERVER_COUNT_LAST = [
+    (*SERVER_COUNTED[0][:2], ("org0", Ready)),
+    (
+        "Gathering",
+        {("org1", Ready), ("org2", Ready), ("org0", CountRelease)},
+        ("org1", Ready),
+    ),
+    ("Gathering", {("org2", Ready), ("org0", CountRelease)}, ("org2", Ready)),
+    ("Gathering", {("org0", CountRelease)}, ("org0", CountRelease)),
+    *SERVER_COUNTED[4:],
+]
+SERVER_UNCOUNTED = [
+    ("Gathering", {("org0", Ready), ("org1", Ready), ("org2", Ready)}, ("org2", Ready)),
+    ("Gathering", {("org0", Ready), ("org1", Ready)}, ("org0", Ready)),
+    ("Gathering", {("org1", Ready)}, ("org1", Ready)),
+    *SERVER_COUNTED[4:],
+]
+SERVER_WALKS = {
+    "counted": ("independent", SERVER_COUNTED),
+    "count last": ("independent", SERVER_COUNT_LAST),
+    "uncounted": ("decoy", SERVER_UNCOUNTED),
+}
+
+
+class Untouchable:
+    """Noise and randomness that nobody may draw from."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"{name} was used for a message that had to be refused")
+
+
+@pytest.fixture(scope="module")
+def whole_run(small_study: Any, stage: Any) -> Any:
+    """A finished run of three parties; its messages are the honest ones."""
+
+    @functools.cache
+    def of(membership: str) -> Any:
+        played = stage(small_study(membership, 3)).play()
+        assert played.errors == {}
+        assert isinstance(played.server, server_node.Done)
+        assert all(type(state) is party_node.Finished for state in played.states.values())
+        return played
+
+    return of
+
+
+def an_example(played: Any, kind: type) -> Any:
+    """Some honest message of this kind, or one that looks like it if the run has none."""
+    for envelope in played.sent:
+        if type(envelope.message) is kind:
+            return envelope.message
+    return {
+        CountRelease: CountRelease(noisy_count=200),
+        PlanConfirmation: PlanConfirmation(plan_check=bytes(32)),
+    }[kind]
+
+
+def step(node: Any, state: Any, sender: str, receiver: str, message: Any, **options: Any) -> Any:
+    envelope = Envelope(sender=sender, receiver=receiver, message=message)
+    return node.step(state, envelope, **options)
+
+
+def walk(node: Any, state: Any, receiver: str, lines: list[Any], played: Any) -> list[Any]:
+    """The states along a walk, each reached with the honest messages of the run."""
+    states = [state]
+    for _, _, (sender, kind) in lines[:-1]:
+        state, _ = step(
+            node,
+            state,
+            sender,
+            receiver,
+            played.message(sender, receiver, kind),
+            noise=played.noise_of(receiver),
+            rng=np.random.default_rng(1),
+        )
+        states.append(state)
+    return states
+
+
+def check_refusals(
+    node: Any, state: Any, receiver: str, allowed: set[Any], played: Any, says: str
+) -> None:
+    refused = 0
+    for kind in KINDS:
+        message = an_example(played, kind)
+        for sender in SENDERS:
+            if (sender, kind) in allowed:
+                continue
+            expected = f"^{says} cannot take {kind.__name__} from '{sender}'$"
+            with pytest.raises(ProtocolError, match=expected):
+                step(
+                    node,
+                    state,
+                    sender,
+                    receiver,
+                    message,
+                    noise=Untouchable(),
+                    rng=Untouchable(),
+                )
+            refused += 1
+    assert refused == len(KINDS) * len(SENDERS) - len(allowed)
+
+
+PARTY_LINES = [(name, at) for name, (_, _, lines) in PARTY_WALKS.items() for at in range(len(lines))]
+SERVER_LINES = [(name, at) for name, (_, lines) in SERVER_WALKS.items() for at in range(len(lines))]
+
+
+@pytest.mark.parametrize(("name", "at"), PARTY_LINES)
+def test_a_party_takes_what_its_state_expects_and_nothing_else(name, at, whole_run, small_tables):
+    membership, party, lines = PARTY_WALKS[name]
+    played = whole_run(membership)
+    table = small_tables(played.study)[played.study.party_names.index(party)]
+    start, _ = party_node.join(played.study, table, noise=played.noise_of(party))
+    state = walk(party_node, start, party, lines[: at + 1], played)[-1]
+    kind, expected, _ = lines[at]
+    assert type(state).__name__ == kind
+    allowed = set(expected.items())
+    assert party_node.expects(state) == allowed
+    says = f"party '{party}' in state {kind}"
+    check_refusals(party_node, state, party, allowed, played, says)
+
+
+@pytest.mark.parametrize(("name", "at"), SERVER_LINES)
+def test_the_server_takes_what_its_state_expects_and_nothing_else(name, at, whole_run):
+    membership, lines = SERVER_WALKS[name]
+    played = whole_run(membership)
+    start = server_node.start(played.study)
+    state = walk(server_node, start, SERVER, lines[: at + 1], played)[-1]
+    kind, allowed, _ = lines[at]
+    assert type(state).__name__ == kind
+    assert server_node.expects(state) == allowed
+    check_refusals(server_node, state, SERVER, allowed, played, f"server in state {kind}")
+
+
+def test_the_walks_pass_through_every_state_and_take_every_kind():
+    party_states = {kind for _, _, lines in PARTY_WALKS.values() for kind, _, _ in lines}
+    assert party_states == {
+        state.__name__ for state in get_args(party_node.WithTable | party_node.PartyState)
+    }
+    server_states = {kind for _, lines in SERVER_WALKS.values() for kind, _, _ in lines}
+    assert server_states == {state.__name__ for state in get_args(server_node.ServerState)}
+    taken = {
+        line[2][1]
+        for lines in (MEMBER, COUNTER, UNCOUNTED, SERVER_COUNTED)
+        for line in lines
+        if line[2] is not None
+    }
+    assert taken == set(KINDS)
+
+
+def test_no_participant_is_left_with_mail_it_never_takes(whole_run):
+    for membership in ("independent", "decoy"):
+        assert whole_run(membership).mail == []
