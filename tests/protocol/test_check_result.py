@@ -1,7 +1,6 @@
-"""A party takes an honest result, whatever the methods, and refuses one that cannot be of its run."""
+"""A party takes an honest result of any method and refuses one that cannot be of its run."""
 
 import dataclasses
-import functools
 from typing import Any
 
 import numpy as np
@@ -70,18 +69,13 @@ class Honest:
 
 @pytest.fixture(scope="module")
 def honest(small_study: Any, stage: Any) -> Honest:
-    @functools.cache
-    def played() -> Any:
-        return stage(small_study("decoy", 2)).play()
-
-    before = stage(small_study("decoy", 2))
-    before.alter = lambda envelope: envelope
-    before.play(until=party_node.Released)
+    study = small_study("decoy", 2)
+    played = stage(study).play()
     return Honest(
-        plan=played().server.plan,
-        released=before.states["org1"],
-        result=played().message(SERVER, "org1", PublishedResult),
-        own=played().message("org1", SERVER, PartyRelease).centres,
+        plan=played.server.plan,
+        released=stage(study).play(until=party_node.Released).states["org1"],
+        result=played.message(SERVER, "org1", PublishedResult),
+        own=played.message("org1", SERVER, PartyRelease).centres,
     )
 
 

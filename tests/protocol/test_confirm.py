@@ -67,9 +67,7 @@ def test_a_confirmation_changes_with_everything_it_is_bound_to(session):
         confirmation(session, "org0", USERS, run_key=KEY, plan=plan),
         confirmation(session, "org1", USERS, run_key=bytes(32), plan=plan),
         confirmation(session, "org1", USERS, run_key=KEY, plan=other_plan),
-        confirmation(
-            dataclasses.replace(session, run="2"), "org1", USERS, run_key=KEY, plan=plan
-        ),
+        confirmation(dataclasses.replace(session, run="2"), "org1", USERS, run_key=KEY, plan=plan),
         confirmation(
             dataclasses.replace(session, study=other_study), "org1", USERS, run_key=KEY, plan=plan
         ),

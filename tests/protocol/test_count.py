@@ -75,9 +75,7 @@ def test_one_count_goes_to_the_server_and_to_all_others(
     monkeypatch.setattr(party_node, "release_count", counting)
     played = stage(small_study(membership, 3)).play()
     assert played.errors == {}
-    counts = [
-        envelope for envelope in played.sent if isinstance(envelope.message, CountRelease)
-    ]
+    counts = [envelope for envelope in played.sent if isinstance(envelope.message, CountRelease)]
     assert calls == ["org0"]
     assert [(envelope.sender, envelope.receiver) for envelope in counts] == [
         ("org0", SERVER),

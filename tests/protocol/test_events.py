@@ -34,9 +34,16 @@ from splitmeans.wire.envelope import SERVER, Envelope
 pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 
 # Party to party: random, or a keyed digest; the server carries them and has no key.
-BETWEEN_PARTIES = {messages.KeyContribution, messages.Confirmation}
+BETWEEN_PARTIES = {
+    messages.KeyContribution: {"secret"},
+    messages.Confirmation: {"key_check", "user_check"},
+    messages.PlanConfirmation: {"plan_check"},
+}
 # Server to party: nothing of a party's data but what was released before.
-FROM_SERVER = {messages.CountRequest, messages.RunPlan, messages.PublishedResult}
+FROM_SERVER = {
+    messages.RunPlan: {"n_local_clusters", "noisy_count", "fingerprint"},
+    messages.PublishedResult: {"fingerprint", "local_centres", "labels", "weights", "centres"},
+}
 # Party to server, the same whatever the data is.
 WITHOUT_DATA = {messages.Ready}
 # Party to server, made from data: every field, and the release that pays for it.
@@ -44,6 +51,8 @@ FROM_DATA = {
     messages.CountRelease: {"noisy_count": "number of users"},
     messages.PartyRelease: {"centres": "local centres", "membership": "memberships"},
 }
+# A release that goes to the other parties too: the same one, paid for once.
+ALSO_TO_PARTIES = {messages.CountRelease}
 # What a membership law's event was proved for.
 MEMBERSHIP_FIELDS = {
     messages.SketchMessage: {"registers"},
@@ -114,8 +123,10 @@ def fields_of(kind: type) -> set[str]:
 
 
 def test_every_message_type_has_a_direction():
-    known = BETWEEN_PARTIES | FROM_SERVER | WITHOUT_DATA | set(FROM_DATA)
-    assert set(get_args(messages.Message)) == known
+    groups = [set(BETWEEN_PARTIES), set(FROM_SERVER), WITHOUT_DATA, set(FROM_DATA)]
+    assert set(get_args(messages.Message)) == set().union(*groups)
+    assert sum(len(group) for group in groups) == len(get_args(messages.Message))
+    assert set(FROM_DATA) >= ALSO_TO_PARTIES
 
 
 def test_every_message_type_of_the_module_can_be_sent():
@@ -131,6 +142,15 @@ def test_every_message_type_of_the_module_can_be_sent():
 @pytest.mark.parametrize("kind", FROM_DATA, ids=lambda kind: kind.__name__)
 def test_every_field_that_is_made_from_data_names_its_release(kind):
     assert fields_of(kind) == set(FROM_DATA[kind])
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    (BETWEEN_PARTIES | FROM_SERVER).items(),
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_messages_that_no_event_pays_for_have_the_reviewed_fields(kind, fields):
+    assert fields_of(kind) == fields
 
 
 def test_messages_without_data_have_only_public_fields():
@@ -215,7 +235,43 @@ def test_directions_are_as_listed(membership, n_parties):
         elif envelope.receiver == SERVER:
             assert kind in WITHOUT_DATA | set(FROM_DATA)
         else:
-            assert kind in BETWEEN_PARTIES
+            assert kind in set(BETWEEN_PARTIES) | ALSO_TO_PARTIES
+
+
+@pytest.mark.parametrize(("membership", "n_parties"), CASES)
+def test_what_parties_get_of_a_release_is_what_the_server_got(membership, n_parties):
+    """Two counts with noise of their own would cost twice what the event says."""
+    at_server = to_server(membership, n_parties, 1)
+    for envelope in sent_in_run(membership, n_parties, 1)[1]:
+        kind = type(envelope.message)
+        if kind in ALSO_TO_PARTIES:
+            assert encode(envelope.message) == encode(at_server[envelope.sender, kind])
+
+
+@pytest.mark.parametrize(("membership", "n_parties"), CASES)
+def test_what_changes_between_parties_with_the_data_is_keyed_or_has_an_event(membership, n_parties):
+    """Same noise, other users: contributions stay, and so does what needs neither users nor count.
+
+    The digests of the users change, and those of the plan may, as far as the released count does.
+    """
+    runs = []
+    for seed in (1, 2):
+        _, sent = sent_in_run(membership, n_parties, seed)
+        runs.append(
+            {
+                (envelope.sender, envelope.receiver, type(envelope.message)): envelope.message
+                for envelope in sent
+                if SERVER not in (envelope.sender, envelope.receiver)
+            }
+        )
+    first, second = runs
+    assert first.keys() == second.keys()
+    for place, message in first.items():
+        if place[2] is messages.Confirmation:
+            assert message.key_check == second[place].key_check
+            assert message.user_check != second[place].user_check
+        elif place[2] not in {messages.CountRelease, messages.PlanConfirmation}:
+            assert encode(message) == encode(second[place])
 
 
 @pytest.mark.parametrize(("membership", "n_parties"), CASES)

@@ -193,7 +193,9 @@ def check_refusals(
     assert refused == len(KINDS) * len(SENDERS) - len(allowed)
 
 
-PARTY_LINES = [(name, at) for name, (_, _, lines) in PARTY_WALKS.items() for at in range(len(lines))]
+PARTY_LINES = [
+    (name, at) for name, (_, _, lines) in PARTY_WALKS.items() for at in range(len(lines))
+]
 SERVER_LINES = [(name, at) for name, (_, lines) in SERVER_WALKS.items() for at in range(len(lines))]
 
 

@@ -1,30 +1,56 @@
-"""The `splitmeans` command: data to stdout, progress and messages to stderr, exit 0 to 3."""
+"""The `splitmeans` command: data to stdout, progress and messages to stderr, exit 0 to 3.
 
+A command's module is loaded when the command is used: much of what they need takes long to load.
+"""
+
+import importlib
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from splitmeans._version import __version__
-from splitmeans.cli import audit, bench, demo, keys, ledger, party, relay, study
 from splitmeans.cli.console import err
 from splitmeans.errors import DataError, ParameterError, SplitmeansError, WaitingError
 
+# The modules that have the commands, as an `app` each, in the order of the help.
+_COMMANDS = {
+    "demo": "demo",
+    "study": "study",
+    "keys": "keys",
+    "party": "party",
+    "server": "server",
+    "relay": "relay",
+    "ledger": "ledger",
+    "audit": "audit",
+    "bench": "bench",
+}
+
+
+class _Commands(TyperGroup):
+    """Finds commands by name in their modules."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"splitmeans.cli.{_COMMANDS[cmd_name]}")
+        command = typer.main.get_command(module.app)
+        command.name = cmd_name
+        return command
+
+
 app = typer.Typer(
     name="splitmeans",
+    cls=_Commands,
     help="Find common customer segments across organisations without pooling data.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-app.command("demo")(demo.demo)
-app.command("audit")(audit.audit)
-app.add_typer(keys.app, name="keys")
-app.add_typer(study.app, name="study")
-app.add_typer(party.party_app, name="party")
-app.add_typer(party.server_app, name="server")
-app.add_typer(relay.app, name="relay")
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(bench.app, name="bench")
 
 
 def _show_version(value: bool) -> None:

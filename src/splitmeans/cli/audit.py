@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from splitmeans.audit.case import Outcome
 
 
+app = typer.Typer()
+
+
+@app.command()
 def audit(
     long: Annotated[
         bool, typer.Option("--long", help="More trials and the system's noise; takes minutes.")

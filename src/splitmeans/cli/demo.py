@@ -28,6 +28,10 @@ _STEPS = {
 }
 
 
+app = typer.Typer()
+
+
+@app.command()
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for the result.")] = Path("splitmeans-demo"),
     users: Annotated[int, typer.Option(help="Number of customers.", min=1000)] = 20_000,

@@ -6,6 +6,7 @@ loaded by a run on a small table before; that run does not count.
 """
 
 import contextlib
+import ctypes
 import gc
 import itertools
 import math
@@ -68,8 +69,7 @@ def measure(task: Task, *, repeat: int, most_seconds: float = 60.0) -> Measured:
         repeat: Number of runs.
         most_seconds: No further run is started after this much time.
     """
-    gc.collect()
-    pa.default_memory_pool().release_unused()
+    release_unused()
     fresh = reset_peak()
     before = resident_bytes()
     runs: list[tuple[float, float]] = []
@@ -131,6 +131,14 @@ def growth_by_size(times: Sequence[tuple[int, float]]) -> dict[int, float]:
     """Return for each n but the smallest the exponent since the next smaller one."""
     ordered = sorted(times)
     return {large[0]: growth_exponent(small, large) for small, large in itertools.pairwise(ordered)}
+
+
+def release_unused() -> None:
+    """Give memory that was freed but kept back to the system, or a stage would use it unseen."""
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    with contextlib.suppress(OSError, AttributeError):  # only the GNU library has this function
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def reset_peak() -> bool:

@@ -26,6 +26,7 @@ class Row:
         group: Which part of a run it belongs to.
         peer: Whether it is a peer.
         n: Number of users.
+        by_users: Whether the time depends on it.
         status: "measured", "not installed", "skipped" or "failed".
         reason: Why it was not measured.
         seconds: The shortest run, scaled up where only a part of the work was done.
@@ -43,6 +44,7 @@ class Row:
     peer: bool
     n: int
     status: str
+    by_users: bool = True
     reason: str = ""
     seconds: float | None = None
     runs: tuple[float, ...] = ()
@@ -55,8 +57,8 @@ class Row:
 
     @property
     def ns_per_user(self) -> float | None:
-        """The shortest run over the number of users, in nanoseconds."""
-        return None if self.seconds is None else self.seconds / self.n * 1e9
+        """The shortest run over the number of users, in nanoseconds, where it depends on them."""
+        return self.seconds / self.n * 1e9 if self.seconds and self.by_users else None
 
 
 @dataclass(frozen=True, kw_only=True)

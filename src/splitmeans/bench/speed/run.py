@@ -1,5 +1,6 @@
 """Measure stages and peers at several numbers of users, each in a process of its own."""
 
+import dataclasses
 import os
 import platform
 import tempfile
@@ -19,7 +20,7 @@ from splitmeans.errors import SplitmeansError
 
 SIZES = (20_000, 100_000, 1_000_000)
 # What `quick` runs instead.
-QUICK_SIZES = (2_000, 20_000)
+QUICK_SIZES = (20_000,)
 
 # Users of the table that loads and compiles everything before a measurement.
 _WARM_USERS = 1_000
@@ -45,6 +46,7 @@ def run_speed(
     repeat: int = 3,
     peers: bool = True,
     cores: int = 2,
+    isolated: bool = True,
     folder: Path | None = None,
 ) -> Iterator[Row]:
     """Measure everything that is asked for and yield rows as they are found.
@@ -55,6 +57,8 @@ def run_speed(
         repeat: Runs of each task, of which the shortest counts.
         peers: Whether to measure peers too.
         cores: Processor cores that every measuring process may use.
+        isolated: Whether every measurement has a process of its own. One process for all starts
+            once, which saves minutes, and cannot tell how much memory a stage needs.
         folder: Where tables are kept meanwhile, about 280 bytes a user; None takes the system's.
     """
     for n in sizes:
@@ -68,8 +72,13 @@ def run_speed(
         for n in sorted(sizes):
             inputs = Inputs(folder=Path(name) / str(n), n=n)
             in_child(_write, inputs, cores=cores)
-            for part in jobs(n, sizes=sizes, groups=groups, peers=peers):
-                yield measure_part(part, inputs, warm=warm, repeat=repeat, cores=cores)
+            parts = jobs(n, sizes=sizes, groups=groups, peers=peers)
+            if isolated:
+                for part in parts:
+                    yield measure_part(part, inputs, warm=warm, repeat=repeat, cores=cores)
+            else:
+                names = [part.name for part in parts]
+                yield from in_child(measure_all_here, names, inputs, warm, repeat, cores=cores)
             for file in inputs.folder.iterdir():
                 file.unlink()
 
@@ -88,18 +97,28 @@ def measure_part(
     part: Stage | Peer, inputs: Inputs, *, warm: Inputs, repeat: int, cores: int
 ) -> Row:
     """Measure one stage or peer in a fresh process; what goes wrong becomes part of the row."""
-    if isinstance(part, Peer) and inputs.n > part.most_users:
-        reason = f"would take minutes above {part.most_users:,} users"
-        return _row(part, inputs.n, status=SKIPPED, reason=reason)
     try:
         return in_child(measure_here, part.name, inputs, warm, repeat, cores=cores)
     except ChildError as problem:
         return _row(part, inputs.n, status=FAILED, reason=str(problem))
 
 
+def measure_all_here(names: Sequence[str], inputs: Inputs, warm: Inputs, repeat: int) -> list[Row]:
+    """Measure several stages and peers in this process; nothing is said about memory."""
+    return [
+        dataclasses.replace(
+            measure_here(name, inputs, warm, repeat), peak_bytes=None, working_bytes=None
+        )
+        for name in names
+    ]
+
+
 def measure_here(name: str, inputs: Inputs, warm: Inputs, repeat: int) -> Row:
     """Measure one stage or peer in this process."""
     part = STAGES.get(name) or PEERS[name]
+    if isinstance(part, Peer) and inputs.n > part.most_users:
+        reason = f"would take minutes above {part.most_users:,} users"
+        return _row(part, inputs.n, status=SKIPPED, reason=reason)
     try:
         as_prepared(part.prepare(warm)).task()
         prepared = as_prepared(part.prepare(inputs))
@@ -163,6 +182,7 @@ def _row(part: Stage | Peer, n: int, *, status: str, **values: Any) -> Row:
         group=part.group,
         peer=isinstance(part, Peer),
         n=n,
+        by_users=not isinstance(part, Stage) or part.by_users,
         status=status,
         **values,
     )
