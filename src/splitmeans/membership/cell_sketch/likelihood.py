@@ -17,10 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray, RegisterArray
+from splitmeans.kernels.tallies import tally_columns
 from splitmeans.privacy.register_law import log_cdf, log_cdf_step
 
-# Halvings of an interval: what is left of it is below the rounding of doubles.
+# Halvings of an interval. For sizes what is left of it is below the rounding of doubles; for an
+# overlap it is 1e-11 of the smaller set.
 _HALVINGS = 50
+_PAIR_HALVINGS = 32
 # No set is taken to be smaller, nor an overlap closer to its limit: there slopes are infinite.
 _LEAST = 1e-9
 # Overlaps that are tried first, so that the search starts at the highest of several peaks.
@@ -72,16 +75,8 @@ class PairTally(NamedTuple):
 
 def tally_pairs(one: RegisterArray, other: RegisterArray, scale: RegisterScale) -> PairTally:
     """Count the rows of every pair of columns by which register is larger, and its value."""
-    size = scale.size
-    # Where the first is larger, equal, or the second: 0, 1, 2; then the value; then the column.
-    column = 3 * size * np.arange(other.shape[1])
-    counts = []
-    for x in one.T[:, :, None]:  # (M, 1)
-        kind = (x <= other).astype(np.int64) + (x < other)
-        places = column + kind * size + (np.maximum(x, other) - scale.floor)
-        counts.append(np.bincount(places.ravel(), minlength=3 * size * other.shape[1]))
-    table = np.stack(counts).reshape(one.shape[1], other.shape[1], 3, size)
-    return PairTally(first=table[:, :, 0], equal=table[:, :, 1], second=table[:, :, 2])
+    first, second, equal = tally_columns(one, other, floor=scale.floor, size=scale.size)
+    return PairTally(first=first, second=second, equal=equal)
 
 
 def set_sizes(counts: IntArray, scale: RegisterScale) -> FloatArray:
@@ -126,7 +121,7 @@ def shared_sizes(
     best = starts.argmax(axis=0)
     padded = np.concatenate([[0.0], _STARTS, [1.0]])
     low, high = padded[best] * most, padded[best + 2] * most
-    for _ in range(_HALVINGS):
+    for _ in range(_PAIR_HALVINGS):
         middle = (low + high) / 2
         rising = pair_score(middle, first, second, tallies, scale) > 0
         low, high = np.where(rising, middle, low), np.where(rising, high, middle)

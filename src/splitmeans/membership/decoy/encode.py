@@ -15,10 +15,10 @@ from splitmeans._types import LabelArray, WordArray
 from splitmeans.engine.walk import Records, UserBlock, Users
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.counts import ascending, decoy_records
+from splitmeans.kernels.packing import ByteArray
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.decoy.layout import (
-    ByteArray,
     Group,
     cell_count,
     cell_shape,

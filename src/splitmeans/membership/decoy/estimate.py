@@ -16,9 +16,9 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray, WordArray
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.kernels.counts import ascending, count_in_order, count_joined
+from splitmeans.kernels.packing import ByteArray
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.decoy.layout import (
-    ByteArray,
     Group,
     cell_count,
     cell_shape,

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError, ProtocolError
+from splitmeans.kernels.packing import ByteArray, pack_bits, unpack_bits
 from splitmeans.membership.ldp.law import MAX_LOCAL_CLUSTERS
 
 Group: TypeAlias = tuple[int, ...]
-ByteArray: TypeAlias = npt.NDArray[np.uint8]
 
 # One table of 64-bit counts then takes 1 GiB; every cell also costs each party t decoys.
 MAX_CELLS = 2**27
@@ -69,8 +68,9 @@ def packed_size(n_labels: int, *, n_clusters: int) -> int:
 
 def pack(labels: ByteArray, *, n_clusters: int) -> ByteArray:
     """Pack labels 0..k'-1, shape (n,), into ceil(log2 k') bits each."""
-    bits = np.unpackbits(labels[:, np.newaxis], axis=1, count=_bits(n_clusters), bitorder="little")
-    return np.packbits(bits, bitorder="little")
+    if n_clusters == 1:
+        return np.zeros(0, dtype=np.uint8)
+    return pack_bits(labels, width=_bits(n_clusters))
 
 
 def unpack(packed: ByteArray, n_labels: int, *, n_clusters: int) -> ByteArray:
@@ -83,12 +83,9 @@ def unpack(packed: ByteArray, n_labels: int, *, n_clusters: int) -> ByteArray:
         raise ProtocolError(f"packed labels have a wrong size for {n_labels} records")
     if n_clusters == 1:
         return np.zeros(n_labels, dtype=np.uint8)
-    width = _bits(n_clusters)
-    bits = np.unpackbits(packed, bitorder="little")
-    if bits[n_labels * width :].any():
+    labels, clean = unpack_bits(packed, n_labels, width=_bits(n_clusters))
+    if not clean:
         raise ProtocolError("packed labels have bits set after the last record")
-    rows = bits[: n_labels * width].reshape(n_labels, width)
-    labels = np.packbits(rows, axis=1, bitorder="little")[:, 0] if n_labels else bits[:0]
     if n_labels and labels.max() >= n_clusters:
         raise ProtocolError(f"labels must be below {n_clusters}")
     return labels
