@@ -25,6 +25,7 @@ from splitmeans.engine.spool import StoredBlock
 from splitmeans.engine.walk import Records, UserBlock
 from splitmeans.engine.workers import Workers
 from splitmeans.errors import DataError
+from splitmeans.kernels.warm_up import warm_up
 from splitmeans.party.ids import canonical_text, check_unique
 from splitmeans.party.table import grid_rows
 from splitmeans.study import PartySpec
@@ -209,6 +210,8 @@ def open_parquet(
         folder = Path(tempfile.mkdtemp(prefix="splitmeans-", dir=spool))
     except OSError as problem:
         raise DataError(f"spool folder {spool}: cannot be used ({problem.strerror})") from problem
+    # Here and once: each worker would compile the kernels for itself.
+    warm_up()
     pool = Workers(workers)
     try:
         total = sum(span.n_rows for span in spans)

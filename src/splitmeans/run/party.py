@@ -9,6 +9,7 @@ import numpy as np
 
 from splitmeans.engine.walk import Table
 from splitmeans.errors import PrivacyError, StudyError
+from splitmeans.kernels.warm_up import warm_up
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.plan import make_plan
@@ -104,6 +105,7 @@ class _Driver:
             self.what.say(f"run {self.what.run!r} is finished; see {self.what.result_folder}")
             return self.what.result_folder
         self._check_provable()
+        warm_up(self.what.say)
         if saved is None:
             state = self._join()
         else:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from splitmeans.kernels.warm_up import warm_up
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.run.drive import DONE, Desk, refuse_failed
@@ -73,6 +74,7 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
     if saved is not None and saved.outcome == DONE:
         what.say(f"run {what.run!r} is finished; see {what.result_folder}")
         return what.result_folder
+    warm_up(what.say)
     if saved is None:
         desk.journal.begin(
             desk.key, details={"study": what.study.name}, stage=_RUNNING, state=b"{}"

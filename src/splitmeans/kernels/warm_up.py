@@ -1,0 +1,87 @@
+"""Compile every kernel now rather than in the middle of the work.
+
+The first use of a kernel on a machine compiles it, about ten seconds for all of them; after that
+the compiled code is read from disk. Commands call this at their start and say so; a library user
+who never calls it only waits at another moment.
+"""
+
+import contextlib
+import logging
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from splitmeans.kernels.assign import clipped_sums, nearest, nearest_sums
+from splitmeans.kernels.compiled import cache_folder
+from splitmeans.kernels.counts import (
+    ascending,
+    count_in_order,
+    count_joined,
+    decoy_records,
+    sort_records,
+)
+from splitmeans.kernels.histograms import cell_histogram, column_histograms
+from splitmeans.kernels.packing import pack_bits, unpack_bits
+from splitmeans.kernels.phantoms import raise_to_phantoms
+from splitmeans.kernels.quantise import to_grid_column
+from splitmeans.kernels.registers import user_registers
+from splitmeans.kernels.siphash import hash_ids
+from splitmeans.kernels.tallies import tally_columns
+
+_log = logging.getLogger(__name__)
+_MARK = "all-compiled"
+_KEY = b"sixteen bytes..."
+
+
+def is_warm() -> bool:
+    """Return whether all kernels of this version have been compiled on this machine."""
+    return (cache_folder() / _MARK).exists()
+
+
+def warm_up(say: Callable[[str], None] | None = None) -> None:
+    """Compile all kernels, unless that was done before; `say` is told if it takes time."""
+    if is_warm():
+        return
+    text = "compiling kernels, once for this version on this machine (about 10 seconds)"
+    if say is None:
+        _log.info("%s", text)
+    else:
+        say(text)
+    _call_all()
+    # Without a place to keep them the kernels are compiled again next time.
+    with contextlib.suppress(OSError):
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        (cache_folder() / _MARK).touch()
+
+
+def _call_all() -> None:
+    """Call every kernel once, on inputs of the types that it gets in earnest."""
+    rows, limits = np.array([[1, -2], [3, 4]]), np.array([8, 8])
+    centres, labels = np.array([[0, 0], [2, 2]]), np.array([0, 1], dtype=np.int32)
+    nearest(rows, centres)
+    nearest_sums(rows, centres)
+    clipped_sums(rows, limits=limits, centres=centres, radii=np.array([2, 2]))
+    column_histograms(rows, limits=limits, n_bins=4)
+    places = np.zeros((2, 4), dtype=np.int64)
+    cell_histogram(rows, limits=limits, places=places, n_cells=1)
+    grid = np.empty((2, 2), dtype=np.int64)
+    to_grid_column(np.zeros(2), low=0.0, high=1.0, bound=8, stand_in=0.0, out=grid[:, 0])
+    to_grid_column(np.zeros(2), low=0.0, high=1.0, bound=8, stand_in=0.0, out=grid[:, :1][:, 0])
+
+    tags = hash_ids(_KEY, pa.array(["a", "b"], pa.large_string()))
+    table = np.array([2**62, 2**63], dtype=np.uint64)
+    registers = user_registers(
+        tags, labels, n_clusters=2, repetitions=4, floor=1, count_table=table, excess_table=table
+    )
+    raise_to_phantoms(registers, key=_KEY, own_labels=labels, maximum_table=table)
+    tally_columns(registers, registers, floor=int(registers.min()), size=8)
+
+    small = labels.astype(np.uint8)
+    decoy_records(_KEY, _KEY, cdf_table=table, shape=(2, 2), n_cells=4, axis=0, absent=-1)
+    for values in (small, labels, labels.astype(np.int64)):
+        ordered, _ = sort_records([(tags, values)])
+    ascending(ordered)
+    count_joined([ordered, ordered], [small, small], shape=(3, 3))
+    count_in_order([small, small], shape=(2, 2))
+    unpack_bits(pack_bits(small, width=1), 2, width=1)

@@ -1,0 +1,56 @@
+"""Compiling ahead: every kernel is called, with the types that real work has."""
+
+import logging
+
+import numba
+import numpy as np
+import pytest
+
+from splitmeans import VerticalKMeans
+from splitmeans.kernels import warm_up as module
+from splitmeans.kernels.warm_up import is_warm, warm_up
+
+
+def kernels():
+    """All compiled functions of the package's kernels by name."""
+    import importlib
+    import pkgutil
+
+    import splitmeans.kernels as package
+
+    found = {}
+    for info in pkgutil.iter_modules(package.__path__):
+        loaded = importlib.import_module(f"splitmeans.kernels.{info.name}")
+        for name, value in vars(loaded).items():
+            if isinstance(value, numba.core.dispatcher.Dispatcher):
+                found[f"{value.py_func.__module__}.{name}"] = value
+    return found
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_all_kernels_are_compiled_and_a_fit_compiles_no_more():
+    module._call_all()
+    before = {name: len(kernel.signatures) for name, kernel in kernels().items()}
+    assert all(before.values()), [name for name, count in before.items() if not count]
+    rng = np.random.default_rng(0)
+    for options in ({}, {"membership": "sketch"}):
+        X = [rng.normal(scale=0.2, size=(500, 2)) for _ in range(2)]
+        VerticalKMeans(2, random_state=0, **options).fit(X)
+    after = {name: len(kernel.signatures) for name, kernel in kernels().items()}
+    assert after == before
+
+
+def test_it_says_so_once(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(module, "cache_folder", lambda: tmp_path / "new")
+    assert not is_warm()
+    said = []
+    warm_up(said.append)
+    assert len(said) == 1
+    assert "compiling kernels" in said[0]
+    assert is_warm()
+    warm_up(said.append)
+    assert len(said) == 1
+    (tmp_path / "new" / "all-compiled").unlink()
+    with caplog.at_level(logging.INFO):
+        warm_up()
+    assert "compiling kernels" in caplog.text
