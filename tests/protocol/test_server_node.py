@@ -145,7 +145,6 @@ def test_a_release_that_does_not_fit_the_plan_is_refused(decoy, release):
         step_server(state, "org0", wrong_kind)
 
 
-@pytest.mark.xfail(reason="the absolute value of -2^63 is negative in 64 bits")
 def test_a_centre_whose_absolute_value_overflows_is_refused(decoy, release):
     centres = release.centres.copy()
     centres[0, 0] = -(2**63)

@@ -14,7 +14,7 @@ EXAMPLES = [
     m.KeyContribution(secret=bytes(range(32))),
     m.Confirmation(key_check=b"\x02" * 32, user_check=b"\x01" * 32),
     m.Ready(study_hash="ab" * 32),
-    m.CountRequest(),
+    m.PlanConfirmation(plan_check=b"\x03" * 32),
     m.CountRelease(noisy_count=-3),
     m.RunPlan(n_local_clusters=np.array([5, 5]), noisy_count=None, fingerprint="ab"),
     m.RunPlan(n_local_clusters=np.array([5, 5]), noisy_count=20_017, fingerprint="ab"),
@@ -36,7 +36,11 @@ EXAMPLES = [
         membership=m.PlainLabelsMessage(labels=np.array([1, 0], dtype=np.uint8)),
     ),
     m.PublishedResult(
-        nodes=np.array([[1, 2]]), weights=np.array([2.5]), centres=np.array([[0.5, -0.25]])
+        fingerprint="cd" * 32,
+        local_centres=np.array([1, -2, 3]),
+        labels=np.array([[0, 250], [1, 0]], dtype=np.uint8),
+        weights=np.array([2.5, 0]),
+        centres=np.array([[0.5, -0.25]]),
     ),
 ]
 
@@ -111,11 +115,11 @@ def framed(header: object, body: bytes = b"") -> bytes:
                     "type": "PartyRelease",
                     "fields": {
                         "centres": [0, 1],
-                        "membership": {"type": "CountRequest", "fields": {}},
+                        "membership": {"type": "CountRelease", "fields": {"noisy_count": 7}},
                     },
                 }
             ),
-            "must not be a CountRequest",
+            "must not be a CountRelease",
         ),
     ],
 )

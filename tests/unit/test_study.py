@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import hashlib
 import json
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from splitmeans.errors import ParameterError, StudyError
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
+from splitmeans.wire.identity import Identity
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "study.json"
 
@@ -32,6 +34,13 @@ MAPPING = {
         },
     ],
 }
+
+
+@functools.cache
+def public_key(number):
+    """The public identity, as text, of one of several participants."""
+    seed = bytes([number]) * 32
+    return Identity(signing=seed, sealing=seed).public.to_text()
 
 
 def number(**changes):
@@ -304,6 +313,8 @@ def other_value(item, value):
         "repetitions": 1024,
         "gamma": 0.5,
         "estimator": "printed",
+        "public_key": public_key(9),
+        "server_key": public_key(9),
     }
     return others[item]
 
@@ -337,6 +348,107 @@ def test_any_changed_field_changes_the_hash():
     assert original.hash not in hashes
     assert len(hashes) == len(set(variants))
     assert len(variants) >= 25
+
+
+def with_keys(bank=1, shop=2, server=3):
+    """The mapping with these public keys; None leaves one out, other text stands as it is."""
+    mapping = copy.deepcopy(MAPPING)
+    for place, key, chosen in (
+        (mapping["parties"][0], "public_key", bank),
+        (mapping["parties"][1], "public_key", shop),
+        (mapping, "server_key", server),
+    ):
+        if chosen is not None:
+            place[key] = public_key(chosen) if isinstance(chosen, int) else chosen
+    return mapping
+
+
+def test_a_study_has_the_keys_of_all_participants_or_none():
+    held = Study.from_mapping(with_keys())
+    assert held.public_keys == {
+        "bank": public_key(1),
+        "shop": public_key(2),
+        "server": public_key(3),
+    }
+    assert Study.from_mapping(MAPPING).public_keys == {}
+    assert Study.from_toml(held.to_toml()) == held
+
+
+@pytest.mark.parametrize(
+    "present",
+    [
+        {"bank"},
+        {"shop"},
+        {"server"},
+        {"bank", "shop"},
+        {"bank", "server"},
+        {"shop", "server"},
+    ],
+    ids=lambda present: "+".join(sorted(present)),
+)
+def test_some_keys_only_are_refused(present):
+    left_out = {name: None for name in {"bank", "shop", "server"} - present}
+    with pytest.raises(StudyError, match="either every party has a public_key and the study a"):
+        Study.from_mapping(with_keys(**left_out))
+
+
+@pytest.mark.parametrize("same", [{"shop": 1}, {"server": 1}, {"server": 2}], ids=str)
+def test_one_key_for_two_participants_is_refused(same):
+    with pytest.raises(StudyError, match="the parties and the server must have different keys"):
+        Study.from_mapping(with_keys(**same))
+
+
+def test_one_key_written_in_two_ways_is_refused():
+    with pytest.raises(StudyError, match="key"):
+        Study.from_mapping(with_keys(shop=f"{public_key(1)} "))
+
+
+@pytest.mark.parametrize(
+    ("who", "where"),
+    [
+        ("bank", "public_key of party 'bank'"),
+        ("shop", "public_key of party 'shop'"),
+        ("server", "server_key"),
+    ],
+)
+def test_text_that_is_no_key_is_refused_and_its_owner_named(who, where):
+    good = public_key(1)
+    wrong = "A" if good[-1] != "A" else "B"
+    for text, message in (
+        ("", "identity text must start with 'smid1-'"),
+        ("red", "identity text must start with 'smid1-'"),
+        (good[:-1], "was it cut"),
+        (good[:-1] + wrong, "typing error"),
+        (good.replace("smid1-", "smid2-"), "has version 2"),
+    ):
+        with pytest.raises(StudyError, match=f"^{where}: .*{message}"):
+            Study.from_mapping(with_keys(**{who: text}))
+    for value in (7.5, b"smid1-", ["smid1-"]):
+        with pytest.raises(StudyError, match=f"^{where} must be text as `splitmeans keys show`"):
+            Study.from_mapping(with_keys(**{who: value}))
+
+
+def test_keys_are_part_of_the_hash():
+    without = Study.from_mapping(MAPPING)
+    held = Study.from_mapping(with_keys())
+    variants = [
+        without,
+        held,
+        Study.from_mapping(with_keys(bank=9)),
+        Study.from_mapping(with_keys(shop=9)),
+        Study.from_mapping(with_keys(server=9)),
+        Study.from_mapping(with_keys(bank=2, shop=1)),
+    ]
+    assert len({variant.hash for variant in variants}) == len(variants)
+    hashes = {variant.hash for variant in every_change(held)}
+    assert held.hash not in hashes
+    assert len(hashes) == len(set(every_change(held)))
+
+
+def test_a_study_without_keys_has_the_form_it_had_before_there_were_keys():
+    mapping = Study.from_mapping(MAPPING).to_mapping()
+    assert "server_key" not in mapping
+    assert all("public_key" not in party for party in mapping["parties"])
 
 
 def test_committed_vector():

@@ -11,10 +11,12 @@ from rich.progress import Progress
 from rich.table import Table
 
 from splitmeans._version import __version__
+from splitmeans.cli import bench_speed
 from splitmeans.cli.console import check_file, err, out
 from splitmeans.errors import ParameterError
 
 app = typer.Typer(help="Compare methods.", no_args_is_help=True)
+app.command()(bench_speed.speed)
 
 _METHODS = (
     "central,vertical-plain,central-dplsf,central-dplsf-tight,decoy,sketch,sketch-paper,"

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from splitmeans.bench.speed.stream import Streamed
 
 _STAGES = "read,ids,local,encode,combine,grid,k-means,plan,fit"
+# Above this load, other work takes a good part of a core.
+_BUSY = 0.5
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 def speed(
     sizes: Annotated[
-        str, typer.Option(help="Numbers of users, separated by commas; 10M takes 12 GB.")
+        str, typer.Option(help="Numbers of users, separated by commas; 10M needs about 8 GB.")
     ] = "20k,100k,1M",
     stages: Annotated[
         str, typer.Option(help=f"Parts of a run, separated by commas, from {_STAGES},stream.")
@@ -64,6 +66,13 @@ def speed(
     lengths = parse_sizes("stream-rows", stream_rows)
     repeat = 1 if quick else repeat
     where = run.environment(cores=cores)
+    if where["load_before"] > _BUSY:
+        err.print(
+            f"warning: the machine is busy (load {where['load_before']:.1f}); times will be too "
+            "long and ratios uneven",
+            style="yellow",
+            markup=False,
+        )
     measured = [group for group in groups if group != "stream"]
     total = sum(len(run.jobs(n, sizes=users, groups=measured, peers=peers)) for n in users)
     found: list[Row] = []

@@ -46,7 +46,9 @@ def plan_confirmation(
     """Return what `party` says to the others if it goes by this plan, once all of it is known."""
     key = keys.subkey(run_key, keys.CONFIRM)
     text = session.transcript(plan) + party.encode()
-    return PlanConfirmation(plan_check=keys.keyed_digest(key, [b"plan\n", text]))
+    # Where k' is fixed the plan does not show the count, but the server reads memberships by it.
+    count = f"plan {plan.noisy_count}\n".encode()
+    return PlanConfirmation(plan_check=keys.keyed_digest(key, [count, text]))
 
 
 def _order_records(block: UserBlock, *, key: bytes) -> Records:

@@ -156,7 +156,7 @@ def step(
         )
     match state, envelope.message:
         case Joined(), KeyContribution(secret=secret):
-            return _take_contribution(state, sender, secret, noise=noise)
+            return _take_contribution(state, sender, secret)
         case Keyed(), Confirmation() as word:
             return _take_confirmation(state, sender, word, noise=noise)
         case Counting(), CountRelease(noisy_count=noisy_count):
@@ -174,7 +174,7 @@ def step(
 
 
 def _take_contribution(
-    state: Joined, sender: str, secret: bytes, *, noise: NoiseSource
+    state: Joined, sender: str, secret: bytes
 ) -> tuple[PartyState, list[Envelope]]:
     contributions = {**state.contributions, sender: secret}
     if len(contributions) < len(state.session.study.parties):

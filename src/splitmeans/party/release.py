@@ -57,13 +57,13 @@ def release_party(
     position = plan.study.party_names.index(table.party)
     centres = plan.local[position].release(table.rows, noise=noise.spawn("local"), rng=rng)
     users = table.labelled(partial(nearest, centres=centres))
-    membership = _encode_membership(
+    membership = encode_membership(
         plan, position, users, run_key=run_key, noise=noise.spawn("membership")
     )
     return PartyRelease(centres=centres, membership=membership)
 
 
-def _encode_membership(
+def encode_membership(
     plan: Plan,
     position: int,
     users: Users,
@@ -71,6 +71,7 @@ def _encode_membership(
     run_key: bytes,
     noise: NoiseSource,
 ) -> MembershipMessage:
+    """Encode which user is in which cluster; see the `encode` of the plan's method."""
     match plan.membership:
         case DecoyLaw() as law:
             return encode_decoy(

@@ -24,7 +24,7 @@ from splitmeans.party.node import (
     Released,
 )
 from splitmeans.wire.envelope import Session
-from splitmeans.wire.saved_result import dump_result, load_result
+from splitmeans.wire.saved_result import dump_result, is_count, load_result
 
 
 def dump_state(state: PartyState) -> bytes:
@@ -65,7 +65,14 @@ def load_state(
         return _load(stage, data, session=session, open_table=open_table)
     except DataError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as problem:
         raise JournalError(f"the saved state of run {session.run!r} cannot be read") from problem
 
 
@@ -78,7 +85,9 @@ def _load(
     fields = json.loads(data)
     if stage == Released.__name__:
         centres = np.array(fields["centres"], dtype=np.int64)
-        return Released(session=session, noisy_count=fields["noisy_count"], centres=centres)
+        if centres.ndim != 2:
+            raise ValueError("centres must be a table")
+        return Released(session=session, noisy_count=_count(fields), centres=centres)
     if stage == Joined.__name__:
         contributions = {name: bytes.fromhex(own) for name, own in fields["contributions"].items()}
         return Joined(session=session, table=open_table(), contributions=contributions)
@@ -90,9 +99,9 @@ def _load(
         "users": bytes.fromhex(fields["users"]),
     }
     if stage in (Keyed.__name__, Planned.__name__):
-        values["confirmed"] = frozenset(fields["confirmed"])
+        values["confirmed"] = frozenset(fields["confirmed"]) & set(session.others)
     if stage in (Planned.__name__, Prepared.__name__):
-        values["noisy_count"] = fields["noisy_count"]
+        values["noisy_count"] = _count(fields)
     table = open_table()
     # The parties agreed on these users; with others, records would no longer fit together (R6).
     if user_set_digest(session.study, table, run_key=values["run_key"]) != values["users"]:
@@ -101,3 +110,10 @@ def _load(
             "restore the table, or begin another run"
         )
     return kinds[stage](session=session, table=table, **values)
+
+
+def _count(fields: dict[str, Any]) -> int | None:
+    value = fields["noisy_count"]
+    if not is_count(value):
+        raise ValueError("noisy_count must be a whole number")
+    return value  # type: ignore[no-any-return]

@@ -48,18 +48,24 @@ def open_source(
     kind = place.suffix.lower()
     if kind not in _READERS:
         raise DataError(f"{place}: the data must be a file that ends in {', '.join(_READERS)}")
+    if not place.is_file():
+        raise DataError(f"{place}: there is no such file")
     if kind == ".parquet" and _parquet_rows(place) > _ROWS_IN_MEMORY:
         return open_parquet(party, place, workers=workers, spool=spool, progress=progress)
     names = [party.id_column, *(column.name for column in party.columns)]
     try:
         table = _READERS[kind](place, names)
+        found = table.column_names
+        # A file may hold places beyond the end of its text, or text that is none; nothing below
+        # looks at that again.
+        table.validate(full=True)
     except OSError as problem:
         reason = problem.strerror or "the file cannot be read"
         raise DataError(f"{place}: {reason}") from None
-    except (pa.ArrowException, KeyError, ValueError):
+    except (pa.ArrowException, KeyError, TypeError, ValueError):
         # Without the cause: Arrow may quote a value.
         raise DataError(f"{place}: cannot be read as a {kind[1:]} file") from None
-    if party.id_column not in table.column_names:
+    if party.id_column not in found:
         raise DataError(
             f"{place}: party {party.name!r} must have the id column {party.id_column!r} of the "
             "study; the file has no column of this name (case and spaces count)"
@@ -73,7 +79,7 @@ def open_source(
 def _parquet_rows(path: Path) -> int:
     try:
         return int(pq.read_metadata(path).num_rows)
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException, ValueError):
         raise DataError(f"{path}: cannot be read as a parquet file") from None
 
 
@@ -93,7 +99,8 @@ def _read_csv(path: Path, names: list[str]) -> pa.Table:
 
 def _read_arrow(path: Path, names: list[str]) -> pa.Table:
     with pa.OSFile(str(path), "rb") as file:
-        return pa.ipc.open_file(file).read_all()
+        table = pa.ipc.open_file(file).read_all()
+    return table.select([i for i, name in enumerate(table.column_names) if name in names])
 
 
 _READERS |= {

@@ -35,7 +35,7 @@ def encode(message: Any) -> bytes:
     """Return the bytes of a message."""
     arrays: list[npt.NDArray[Any]] = []
     header = _describe(message, arrays)
-    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    text = _canonical(header)
     return b"".join([MAGIC, len(text).to_bytes(4, "little"), text, *(a.tobytes() for a in arrays)])
 
 
@@ -53,10 +53,17 @@ def decode(data: bytes) -> Any:
     except (ValueError, RecursionError) as problem:
         raise ProtocolError("message header is not valid JSON") from problem
     body = memoryview(data)[8 + header_length :]
-    message, rest = _rebuild(header, body)
+    message, rest = _rebuild(header, body, allowed=tuple(_TYPES.values()), where="message")
     if len(rest):
         raise ProtocolError(f"message has {len(rest)} bytes too many")
+    # One message has one form of bytes: no repeated keys, no spaces, no other order.
+    if _canonical(header) != data[8 : 8 + header_length]:
+        raise ProtocolError("message header is not in canonical form")
     return message
+
+
+def _canonical(header: dict[str, Any]) -> bytes:
+    return json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _describe(message: Any, arrays: list[npt.NDArray[Any]]) -> dict[str, Any]:
@@ -79,12 +86,17 @@ def _describe(message: Any, arrays: list[npt.NDArray[Any]]) -> dict[str, Any]:
     return {"type": kind, "fields": fields}
 
 
-def _rebuild(header: Any, body: memoryview) -> tuple[Any, memoryview]:
+def _rebuild(
+    header: Any, body: memoryview, *, allowed: tuple[type, ...], where: str
+) -> tuple[Any, memoryview]:
     if not isinstance(header, dict) or set(header) != {"type", "fields"}:
         raise ProtocolError("message header must have a type and fields")
     kind = _TYPES.get(header["type"]) if isinstance(header["type"], str) else None
     if kind is None:
         raise ProtocolError("message type is unknown; is the sender a newer version?")
+    # Before the fields are looked at: a message inside another must not hold a third one.
+    if kind not in allowed:
+        raise ProtocolError(f"{where} must not be a {kind.__name__}")
     declared = _fields(kind)
     fields = header["fields"]
     if not isinstance(fields, dict) or set(fields) != set(declared):
@@ -104,10 +116,7 @@ def _read_field(value: Any, hint: Any, body: memoryview, *, where: str) -> tuple
         return _read_hex(value, where=where), body
     options = typing.get_args(hint) or (hint,)
     if any(dataclasses.is_dataclass(option) for option in options):
-        nested, rest = _rebuild(value, body)
-        if not isinstance(nested, options):
-            raise ProtocolError(f"{where} must not be a {type(nested).__name__}")
-        return nested, rest
+        return _rebuild(value, body, allowed=options, where=where)
     if isinstance(value, bool) or not isinstance(value, options):
         raise ProtocolError(f"{where} has a value of the wrong type")
     if isinstance(value, int) and abs(value) >= 2**62:
@@ -119,7 +128,10 @@ def _read_array(
     shape: Any, dtype: np.dtype[Any], body: memoryview, *, where: str
 ) -> tuple[npt.NDArray[Any], memoryview]:
     is_shape = isinstance(shape, list) and 1 <= len(shape) <= MAX_DIMENSIONS
-    if not is_shape or not all(type(length) is int and length >= 0 for length in shape):
+    # Beside a length of 0, another one could be beyond what any array can have.
+    if not is_shape or not all(
+        type(length) is int and 0 <= length <= MAX_MESSAGE_BYTES for length in shape
+    ):
         raise ProtocolError(f"{where} must have a shape of one or two lengths")
     size = math.prod(shape) * dtype.itemsize
     if size > len(body):
@@ -130,9 +142,12 @@ def _read_array(
 
 def _read_hex(value: Any, *, where: str) -> bytes:
     try:
-        return bytes.fromhex(value)
+        data = bytes.fromhex(value)
     except (TypeError, ValueError) as problem:
         raise ProtocolError(f"{where} must be hexadecimal text") from problem
+    if data.hex() != value:
+        raise ProtocolError(f"{where} must be hexadecimal text in small letters, without spaces")
+    return data
 
 
 @functools.cache

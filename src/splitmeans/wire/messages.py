@@ -116,7 +116,7 @@ class Confirmation(_Quiet):
     """What parties compare before anything is released; each names its sender.
 
     Attributes:
-        key_check: Keyed digest of the study: the sender has the same run key and study.
+        key_check: Keyed digest of study, run and plan: the sender has the same, and the same key.
         user_check: Keyed digest of the sender's users as well, where user sets are equal.
     """
 
@@ -159,7 +159,7 @@ class PartyRelease(_Quiet):
 # ---- server to party ----
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class RunPlan(_Quiet):
     """What became public after the study was agreed.
 

@@ -1,6 +1,7 @@
 """A published result as bytes, for the journal."""
 
 import json
+from typing import Any
 
 from splitmeans.errors import JournalError, ProtocolError
 from splitmeans.wire.codec import decode, encode
@@ -18,8 +19,13 @@ def load_result(data: bytes) -> tuple[int | None, PublishedResult]:
     end = 4 + int.from_bytes(data[:4], "little")
     try:
         noisy_count, result = json.loads(data[4:end]), decode(data[end:])
-    except (ValueError, ProtocolError) as problem:
+    except (ValueError, RecursionError, ProtocolError) as problem:
         raise JournalError("the stored result cannot be read") from problem
-    if not isinstance(result, PublishedResult):
+    if not isinstance(result, PublishedResult) or not is_count(noisy_count):
         raise JournalError("the stored result is not a result")
     return noisy_count, result
+
+
+def is_count(value: Any) -> bool:
+    """Whether a stored value can be a noisy count of users, or that there is none."""
+    return value is None or (type(value) is int and abs(value) < 2**62)

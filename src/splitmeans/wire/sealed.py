@@ -65,21 +65,34 @@ def open_sealed(
         receiver: Own identity.
         max_bytes: Largest `data` to accept: the largest payload plus `OVERHEAD_BYTES`.
     """
-    _check_frame(data, slot, max_bytes=max_bytes)
-    view = memoryview(data)
-    marks = _marks(slot, sender=sender, receiver=receiver.public)
-    for place, (part, mark) in enumerate(zip(_PARTS, marks, strict=True)):
-        start = _MARKS_AT + place * _MARK_BYTES
-        if view[start : start + _MARK_BYTES] != mark:
-            raise _refused(slot, f"its {part} is not the one expected here")
+    check_signed(data, slot=slot, sender=sender, receiver=receiver.public, max_bytes=max_bytes)
+    ciphertext = memoryview(data)[_HEADER_BYTES:-SIGNATURE_BYTES]
     info = _info(slot, sender=sender, receiver=receiver.public)
-    header, ciphertext = view[:_HEADER_BYTES], view[_HEADER_BYTES:-SIGNATURE_BYTES]
-    if not sender.verify(_to_sign(info, header, ciphertext), bytes(view[-SIGNATURE_BYTES:])):
-        raise _refused(slot, "its signature is wrong; it was damaged or forged")
     try:
         return receiver.decrypt(ciphertext, info=info)
     except (InvalidTag, ValueError):
         raise _refused(slot, "it is signed, but not sealed to this receiver's key") from None
+
+
+def check_signed(
+    data: bytes, *, slot: Slot, sender: PublicIdentity, receiver: PublicIdentity, max_bytes: int
+) -> None:
+    """Raise `MessageRefused` unless the sender made these bytes for this slot and receiver.
+
+    Anyone with the public keys can tell; what is inside stays sealed. For the arguments see
+    `open_sealed`.
+    """
+    _check_frame(data, slot, max_bytes=max_bytes)
+    view = memoryview(data)
+    marks = _marks(slot, sender=sender, receiver=receiver)
+    for place, (part, mark) in enumerate(zip(_PARTS, marks, strict=True)):
+        start = _MARKS_AT + place * _MARK_BYTES
+        if view[start : start + _MARK_BYTES] != mark:
+            raise _refused(slot, f"its {part} is not the one expected here")
+    info = _info(slot, sender=sender, receiver=receiver)
+    header, ciphertext = view[:_HEADER_BYTES], view[_HEADER_BYTES:-SIGNATURE_BYTES]
+    if not sender.verify(_to_sign(info, header, ciphertext), bytes(view[-SIGNATURE_BYTES:])):
+        raise _refused(slot, "its signature is wrong; it was damaged or forged")
 
 
 def _check_frame(data: bytes, slot: Slot, *, max_bytes: int) -> None:

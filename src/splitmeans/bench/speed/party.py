@@ -18,7 +18,7 @@ from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.local import make_local
 from splitmeans.party.ids import canonical_text, check_unique
-from splitmeans.party.release import _encode_membership
+from splitmeans.party.release import encode_membership
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.noise import SecureNoise
@@ -53,7 +53,7 @@ def plan_of(inputs: Inputs, method: str, *, k: int = LOCAL_CLUSTERS, n_parties: 
 def encode_party(inputs: Inputs, plan: Plan, position: int, *, run_key: bytes) -> MembershipMessage:
     """Return what a party tells about its users' labels."""
     users = inputs.users(position, k=plan.n_local_clusters[position])
-    return _encode_membership(plan, position, users, run_key=run_key, noise=SecureNoise())
+    return encode_membership(plan, position, users, run_key=run_key, noise=SecureNoise())
 
 
 def _read(inputs: Inputs) -> Task:
@@ -139,7 +139,7 @@ def _encode(inputs: Inputs, *, method: str) -> Task:
     users = inputs.users(0, k=LOCAL_CLUSTERS)
 
     def task() -> int:
-        message = _encode_membership(plan, 0, users, run_key=run_key, noise=SecureNoise())
+        message = encode_membership(plan, 0, users, run_key=run_key, noise=SecureNoise())
         return len(encode(message))
 
     return task
