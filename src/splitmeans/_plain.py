@@ -51,6 +51,9 @@ def build(
                 for number, item in enumerate(value)
             )
         else:
+            # Integers of TOML have 64 bits; longer ones would not even print.
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                raise StudyError(f"{place} must be a number of at most 64 bits")
             values[key] = tuple(value) if isinstance(value, list) else value
     return cls(**values)
 

@@ -17,7 +17,7 @@ def positive(*, error: type[ParameterError] = ParameterError, **values: Any) -> 
     for name, value in values.items():
         finite(error=error, **{name: value})
         if not value > 0:
-            raise error(f"{name} must be > 0, got {value!r}")
+            raise error(f"{name} must be > 0, got {shown(value)}")
 
 
 def finite(*, error: type[ParameterError] = ParameterError, **values: Any) -> None:
@@ -25,7 +25,7 @@ def finite(*, error: type[ParameterError] = ParameterError, **values: Any) -> No
     for name, value in values.items():
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         if not is_number or not _is_finite(value):
-            raise error(f"{name} must be a finite number, got {value!r}")
+            raise error(f"{name} must be a finite number, got {shown(value)}")
 
 
 def _is_finite(value: Real) -> bool:
@@ -40,7 +40,7 @@ def open_unit(*, error: type[ParameterError] = ParameterError, **values: Any) ->
     for name, value in values.items():
         finite(error=error, **{name: value})
         if not 0 < value < 1:
-            raise error(f"{name} must be between 0 and 1 (both excluded), got {value!r}")
+            raise error(f"{name} must be between 0 and 1 (both excluded), got {shown(value)}")
 
 
 def at_least(low: int, *, error: type[ParameterError] = ParameterError, **values: Any) -> None:
@@ -48,7 +48,7 @@ def at_least(low: int, *, error: type[ParameterError] = ParameterError, **values
     for name, value in values.items():
         is_integer = isinstance(value, Integral) and not isinstance(value, bool)
         if not is_integer or value < low:
-            raise error(f"{name} must be a whole number >= {low}, got {value!r}")
+            raise error(f"{name} must be a whole number >= {low}, got {shown(value)}")
 
 
 def one_of(
@@ -58,4 +58,13 @@ def one_of(
     for name, value in values.items():
         if value not in choices:
             listed = ", ".join(repr(choice) for choice in choices)
-            raise error(f"{name} must be one of {listed}, got {value!r}")
+            raise error(f"{name} must be one of {listed}, got {shown(value)}")
+
+
+def shown(value: Any) -> str:
+    """Return a value as it was written, but never at any length."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # whole numbers with thousands of digits do not print
+        return "something too long to print"
+    return text if len(text) <= 200 else f"{text[:200]}..."

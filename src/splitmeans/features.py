@@ -66,4 +66,5 @@ def to_own_units(features: tuple[Feature, ...], scaled: FloatArray) -> FloatArra
     bounds = bounds_of(features) / GRID_UNITS
     low = np.array([feature.low for feature in features])
     high = np.array([feature.high for feature in features])
-    return np.asarray(low + (scaled / bounds + 1) * (high - low) / 2)
+    # Halved first: a difference of bounds may be close to the largest float.
+    return np.asarray(low + (scaled / bounds + 1) / 2 * (high - low))

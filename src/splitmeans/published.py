@@ -5,15 +5,21 @@ the plan can rebuild the synopsis exactly; nothing in the message was not derive
 """
 
 import itertools
+import math
 
 import numpy as np
 
 from splitmeans._types import IntArray
 from splitmeans.errors import ProtocolError
-from splitmeans.features import bounds_of, features_of
+from splitmeans.features import GRID_UNITS, bounds_of, features_of
+from splitmeans.grid.joint import MAX_CELLS
 from splitmeans.grid.synopsis import Clustering, Synopsis, build_synopsis_from_points
+from splitmeans.grid.synopsis_checks import MOST_USERS
 from splitmeans.plan import Plan
 from splitmeans.wire.messages import PublishedResult
+
+# Means of points on the border may lie beyond it by a rounding error.
+_ROUNDING = 1 + 1e-6
 
 
 def publish(
@@ -48,16 +54,24 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
             f"the published result has labels, weights and centres of shapes {shapes}, "
             f"expected {fitting}"
         )
+    # Every point is another cell, so there cannot be more, however long the message is.
+    if points > min(math.prod(plan.n_local_clusters), MAX_CELLS):
+        raise ProtocolError(f"the published result has {points} cells, more than its plan")
     weights = result.weights
-    if not np.isfinite(weights).all() or weights.min() < 0:
+    if not np.isfinite(weights).all() or weights.min() < 0 or weights.max() > MOST_USERS:
         raise ProtocolError("the published result has weights that are no counts of users")
     if not np.isfinite(result.centres).all():
         raise ProtocolError("the published result has centres that are no numbers")
+    limits = np.concatenate([bounds_of(features_of(party)) for party in study.parties])
+    if np.any(np.abs(result.centres) > limits / GRID_UNITS * _ROUNDING):
+        raise ProtocolError("the published result has centres outside the study's bounds")
     if np.any(result.labels >= np.array(plan.n_local_clusters)):
         raise ProtocolError("the published result has labels beyond the parties' local clusters")
     centres = local_centres_of(plan, result)
     for party, own in zip(study.parties, centres, strict=True):
-        if np.any(np.abs(own) > bounds_of(features_of(party))):
+        bounds = bounds_of(features_of(party))
+        # Both sides apart: the absolute value of -2^63 is negative in 64 bits.
+        if np.any((own > bounds) | (own < -bounds)):
             raise ProtocolError("the published result has points outside the study's bounds")
     return build_synopsis_from_points(
         result.labels.astype(np.int32), weights, centres, study.parties

@@ -46,6 +46,9 @@ _TIGHT_ONLY = ("decoy", "sketch")
 # Methods that can tell users who are at some parties only.
 _PARTIAL_OVERLAP = ("decoy", "sketch")
 
+# More than any grid of the plans gives; a larger number would only keep a reader busy.
+MAX_CLUSTERS = 1_000_000
+
 _HASH_PREFIX = b"splitmeans study 1\n"
 
 
@@ -159,6 +162,8 @@ class Study:
         if len(set(names)) != len(names):
             raise StudyError("party names must be different")
         _validate.at_least(2, error=StudyError, n_clusters=self.n_clusters)
+        if self.n_clusters > MAX_CLUSTERS:
+            raise StudyError(f"n_clusters must be <= {MAX_CLUSTERS}, got {self.n_clusters}")
         _validate.one_of(MEMBERSHIP_METHODS, error=StudyError, membership=self.membership)
         _validate.one_of(LOCAL_METHODS, error=StudyError, local=self.local)
         _validate.one_of(GRID_METHODS, error=StudyError, grid=self.grid)
@@ -267,7 +272,9 @@ class Study:
         """Build and check a study from the text of a `study.toml`."""
         try:
             mapping = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as problem:
+        except RecursionError as problem:
+            raise StudyError("study is not valid TOML: its lists are nested too deep") from problem
+        except ValueError as problem:  # also for numbers with thousands of digits
             raise StudyError(f"study is not valid TOML: {problem}") from problem
         return cls.from_mapping(mapping)
 

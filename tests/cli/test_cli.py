@@ -121,7 +121,7 @@ def test_demo_shows_segments_and_writes_them(run, tmp_path):
     study = Study.read(folder / "study.toml")
     assert study.party_names == ("bank", "insurer", "retailer")
     assert study.budget.epsilon == 2
-    assert study.hash[:16] in (folder / "privacy.txt").read_text()
+    assert study.hash[:16] in (folder / "statement.txt").read_text()
     with (folder / "centres.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == study.n_clusters
@@ -130,11 +130,21 @@ def test_demo_shows_segments_and_writes_them(run, tmp_path):
     synopsis = Synopsis.from_parquet(folder / "synopsis.parquet")
     assert synopsis.party_names == study.party_names
     assert synopsis.cluster(3).centres.shape[0] == 3
-    statement = json.loads((folder / "privacy.json").read_text())
+    statement = json.loads((folder / "result.json").read_text())["privacy"]
     assert statement["study_hash"] == study.hash
     assert statement["secure_noise"] is True
     assert statement["total"]["epsilon"] <= 2
-    assert (folder / "privacy.txt").read_text().strip() in done.out
+    assert (folder / "statement.txt").read_text().strip() in done.out
+    assert "</html>" in (folder / "report.html").read_text()
+
+
+def test_demo_replaces_a_result_but_nothing_else(run, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    done = run("demo", "--users", "1000", "--output", "mine")
+    assert done.code == 2
+    assert "mine: has files that are no result" in done.err
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
 
 
 # ---- bad arguments ----

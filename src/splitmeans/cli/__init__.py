@@ -22,6 +22,8 @@ _COMMANDS = {
     "party": "party",
     "server": "server",
     "relay": "relay",
+    "report": "report",
+    "result": "result",
     "ledger": "ledger",
     "audit": "audit",
     "bench": "bench",

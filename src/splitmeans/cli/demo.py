@@ -1,19 +1,18 @@
 """`splitmeans demo`: three made-up organisations find segments together, in one process."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import typer
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 
 from splitmeans._types import LabelArray
 from splitmeans.cli.console import check_folder, err, out
+from splitmeans.errors import ParameterError
 
 if TYPE_CHECKING:
     from splitmeans.protocol import RunResult
@@ -61,7 +60,7 @@ def demo(
         n_clusters=5,
         budget=Budget(epsilon=epsilon, delta=1e-5),
     )
-    check_folder(output)
+    _check_output(output)
     tables = [
         prepare_table(party, table)
         for party, table in zip(made_up.parties, made_up.tables, strict=True)
@@ -98,8 +97,20 @@ def demo(
     sent = sum(result.bytes_from(party) for party in study.party_names) / len(study.parties)
     out.print(f"each party sent {sent / 1000:.0f} kB\n")
     out.print(result.privacy.statement(), markup=False)
-    _save(output, study.to_toml(), result, names)
-    out.print(f"\nresult in {output}: study, centres, synopsis, privacy statement", markup=False)
+    _save(output, result, names)
+    out.print(
+        f"\nresult in {output}: look at report.html in a browser, or at the segments with "
+        f"`splitmeans result show {output}`",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _check_output(folder: Path) -> None:
+    """Refuse a folder with other things in it: an older result is replaced as a whole."""
+    check_folder(folder)
+    if any(folder.iterdir()) and not (folder / "result.json").is_file():
+        raise ParameterError(f"{folder}: has files that are no result; name an empty or new folder")
 
 
 def _segment_names(
@@ -135,15 +146,22 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _save(output: Path, study_toml: str, result: "RunResult", names: list[str]) -> None:
-    output.mkdir(parents=True, exist_ok=True)
-    (output / "study.toml").write_text(study_toml)
-    clustering, synopsis = result.server.clustering, result.server.synopsis
-    columns = {"segment": names, "size": clustering.sizes}
-    columns |= {
-        name: clustering.centres[:, column] for column, name in enumerate(synopsis.feature_names)
+def _save(output: Path, result: "RunResult", names: list[str]) -> None:
+    from splitmeans.published import publish
+    from splitmeans.report.build import build_report
+    from splitmeans.report.html import render
+    from splitmeans.result import Result
+    from splitmeans.run.result_folder import write_result
+
+    server = result.server
+    centres = [server.releases[party].centres for party in result.plan.study.party_names]
+    message = publish(result.plan, server.synopsis, server.clustering, centres)
+    # Nothing was sealed or sent between machines, so there is no transcript.
+    write_result(output, result.plan, message, run="demo", participant="server", transcript=())
+    saved = Result.read(output)
+    kinds = {
+        letter: names[number].split(" (")[0]
+        for letter, number in zip(saved.published.letters, saved.published.numbers, strict=True)
     }
-    pyarrow.csv.write_csv(pa.table(columns), output / "centres.csv")
-    synopsis.to_parquet(output / "synopsis.parquet")
-    (output / "privacy.txt").write_text(result.privacy.statement() + "\n")
-    (output / "privacy.json").write_text(json.dumps(result.privacy.to_mapping(), indent=1) + "\n")
+    page = render(build_report(saved, names=kinds))
+    (output / "report.html").write_text(page, encoding="utf-8")

@@ -25,7 +25,10 @@ def load_identity(home: Path, key: Path | None) -> Identity:
     """Read the participant's key file."""
     path = key or home.expanduser() / KEY_FILE
     if not path.exists():
-        raise ParameterError(f"{path}: there is no key file; make one with `splitmeans keys new`")
+        raise ParameterError(
+            f"{path}: there is no key file; make one with `splitmeans keys new`, or name its "
+            "folder with --home"
+        )
     return Identity.load(path, passphrase=given_passphrase(path))
 
 

@@ -16,7 +16,7 @@ from splitmeans.cli.home import (
 from splitmeans.errors import ParameterError
 from splitmeans.wire.identity import Identity
 
-app = typer.Typer(no_args_is_help=True, help="Make and show your identity.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Make and show your identity.")
 
 
 @app.command()
@@ -32,6 +32,11 @@ def new(
     Example: splitmeans keys new --home bank > bank.pub
     """
     path = key or home.expanduser() / KEY_FILE
+    if path.exists():
+        raise ParameterError(
+            f"key file {path} exists and is never replaced; `splitmeans keys show` prints its "
+            "public key, another --home makes another identity"
+        )
     text = new_passphrase() if passphrase else None
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

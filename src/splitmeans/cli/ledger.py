@@ -16,7 +16,11 @@ from splitmeans.errors import ParameterError
 from splitmeans.privacy.ledger import Ledger
 from splitmeans.run.journal import Journal
 
-app = typer.Typer(no_args_is_help=True, help="What was spent on which data, and limits on it.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="What was spent on which data, and limits on it.",
+)
 
 _JSON = typer.Option(False, "--json", help="Print JSON.")
 
@@ -34,6 +38,9 @@ def show(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
     if as_json:
         typer.echo(json.dumps(_as_mapping(sources, entries, verified.head), indent=1))
         return
+    if not sources:
+        err.print("nothing was spent, and there is no limit", markup=False)
+        return
     table = Table(box=None, pad_edge=False)
     for heading in ("source", "epsilon", "delta", "limit"):
         table.add_column(heading)
@@ -41,9 +48,6 @@ def show(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
         limit = "none" if spent.limit is None else f"{spent.limit.epsilon:g}, {spent.limit.delta:g}"
         table.add_row(source, f"{spent.epsilon:g}", f"{spent.delta:g}", limit)
     out.print(table)
-    if not entries:
-        err.print("nothing was spent", markup=False)
-        return
     listed = Table(box=None, pad_edge=False)
     for heading in ("no.", "time", "kind", "source", "study", "run", "what", "epsilon", "delta"):
         listed.add_column(heading, overflow="fold")
@@ -71,12 +75,13 @@ def verify(home: Path = HOME_OPTION) -> None:
     """
     with _reading(home) as ledger:
         verified = ledger.verify()
-    typer.echo(f"{verified.n_entries} entries, sound; head {verified.head}")
+    entries = "1 entry" if verified.n_entries == 1 else f"{verified.n_entries} entries"
+    typer.echo(f"{entries}, sound; head {verified.head}")
 
 
 @app.command()
 def limit(
-    source: str = typer.Argument(help="Name of the data source."),
+    source: str = typer.Argument(help="Name of the data, as `party run --source` gives it."),
     epsilon: float = typer.Option(..., help="What all runs on it may cost together."),
     delta: float = typer.Option(..., help="The same for delta."),
     home: Path = HOME_OPTION,
@@ -86,8 +91,22 @@ def limit(
     Example: splitmeans ledger limit customers --epsilon 3 --delta 1e-5 --home bank
     """
     with Journal.open(home.expanduser()) as journal, journal.transaction():
-        Ledger(journal.connection).set_limit(source, epsilon=epsilon, delta=delta)
-    err.print(f"limit of {source}: epsilon {epsilon:g}, delta {delta:g}", markup=False)
+        ledger = Ledger(journal.connection)
+        is_new = source not in ledger.sources()
+        ledger.set_limit(source, epsilon=epsilon, delta=delta)
+        spent = ledger.spent(source)
+    err.print(
+        f"limit of {source}: epsilon {epsilon:g}, delta {delta:g}; "
+        f"spent so far: epsilon {spent.epsilon:g}, delta {spent.delta:g}",
+        markup=False,
+        soft_wrap=True,
+    )
+    if is_new:
+        err.print(
+            f"note: nothing has this name yet; it holds for runs with --source {source}",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 @contextmanager

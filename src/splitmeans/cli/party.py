@@ -23,7 +23,7 @@ from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.study import Study
 
-app = typer.Typer(no_args_is_help=True, help="Take part in a run as a party.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Take part in a run as a party.")
 
 
 @app.callback()
@@ -41,7 +41,9 @@ def run_as_party(
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
     source: str | None = typer.Option(
-        None, "--source", help="What the ledger calls this data; its file name by default."
+        None,
+        "--source",
+        help="What the ledger calls this data, the same in every run on it; default: file name.",
     ),
     result: Path | None = RESULT,
     timeout: float = TIMEOUT,

@@ -10,7 +10,11 @@ from splitmeans.errors import ParameterError
 from splitmeans.run.post import pinned_keys
 from splitmeans.study import Study
 
-app = typer.Typer(no_args_is_help=True, help="Pass messages between participants over HTTPS.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Pass messages between participants over HTTPS.",
+)
 
 
 @app.callback()
@@ -26,7 +30,9 @@ def serve(
     port: int = typer.Option(8443, "--port", help="Port to listen on; 0 takes a free one."),
     tls_cert: Path | None = typer.Option(None, "--tls-cert", help="Certificate chain, PEM."),
     tls_key: Path | None = typer.Option(None, "--tls-key", help="Its private key, PEM."),
-    insecure: bool = typer.Option(False, "--insecure", help="Without TLS, behind a TLS proxy."),
+    insecure: bool = typer.Option(
+        False, "--insecure", help="Without TLS: tests, or a TLS proxy in front."
+    ),
 ) -> None:
     """Serve a mailbox over HTTPS; nobody has to trust it, messages are sealed and signed.
 
@@ -40,7 +46,7 @@ def serve(
         raise ParameterError(
             f'the relay needs {problem.name}; install it with: pip install "splitmeans[relay]"'
         ) from problem
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
     agreed = [Study.read(path) for path in study]
     rosters = {one.hash: pinned_keys(one) for one in agreed}

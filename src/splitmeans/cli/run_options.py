@@ -17,7 +17,9 @@ RESULT = typer.Option(None, "--result", help="Folder for the result; in the home
 TIMEOUT = typer.Option(
     3600.0, "--timeout", help="Seconds without news after which to stop waiting (exit code 3)."
 )
-CA = typer.Option(None, "--ca", help="Certificates that a relay's certificate must come from.")
+CA = typer.Option(
+    None, "--ca", help="PEM file of the authority to trust for a relay; the system's by default."
+)
 
 
 def result_folder(chosen: Path | None, home: Path, study: Study, run: str) -> Path:

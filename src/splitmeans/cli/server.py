@@ -20,7 +20,7 @@ from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import SERVER_NAME, Study
 
-app = typer.Typer(no_args_is_help=True, help="Serve a run.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Serve a run.")
 
 
 @app.callback()

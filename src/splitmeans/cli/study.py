@@ -4,21 +4,27 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from splitmeans.cli.ask_study import ask_for_study
 from splitmeans.cli.console import check_file, err, out
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.errors import ParameterError
-from splitmeans.plan import make_plan
-from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run.journal import Journal
-from splitmeans.study import Study
+from splitmeans.study import SERVER_NAME, Column, Study
 from splitmeans.wire.identity import PublicIdentity, spoken
 
-app = typer.Typer(no_args_is_help=True, help="Write, check, show and approve a study.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Write, check, show and approve a study."
+)
 
 _FILE = typer.Argument(help="The study file.")
+
+_USERS = {
+    "equal": "the same at every party",
+    "partial": "some of them at some parties only",
+}
 
 
 @app.command()
@@ -46,10 +52,17 @@ def new(
     Example: splitmeans study new --name customers --party bank=bank.pub --party shop=shop.pub
     --column bank:income:0:9000 --column shop:visits:0:30 --server-key server.pub
     """
+    # Imported where it is used: accounting takes long to load, and the other commands need none.
+    from splitmeans.plan import make_plan
+
     if output.exists():
         raise ParameterError(f"{output} exists; give another name with -o, or remove it")
     check_file(output)
     if not party:
+        if name or column or id_column or server_key:
+            raise ParameterError(
+                "--party is missing: give it once for each party, or no option at all to be asked"
+            )
         study = ask_for_study()
     else:
         study = _from_options(
@@ -75,6 +88,8 @@ def check(study: Path = _FILE) -> None:
 
     Example: splitmeans study check study.toml
     """
+    from splitmeans.privacy.statement import PrivacyReport
+
     agreed = Study.read(study)
     report = PrivacyReport.for_study(agreed)
     out.print(report.statement(), markup=False, soft_wrap=True)
@@ -89,21 +104,25 @@ def show(study: Path = _FILE) -> None:
     Example: splitmeans study show study.toml
     """
     agreed = Study.read(study)
-    table = Table(box=None, pad_edge=False, title=f"study {agreed.name}", title_justify="left")
-    for heading in ("participant", "columns", "fingerprint of its key"):
+    table = Table(
+        box=None, pad_edge=False, title=escape(f"study {agreed.name}"), title_justify="left"
+    )
+    for heading in ("participant", "columns with their bounds", "users by", "fingerprint of key"):
         table.add_column(heading, overflow="fold")
     keys = {
         who: PublicIdentity.from_text(text).fingerprint for who, text in agreed.public_keys.items()
     }
     for party in agreed.parties:
-        columns = ", ".join(column.name for column in party.columns)
-        table.add_row(party.name, columns, keys.get(party.name, "none"))
-    table.add_row("server", "", keys.get("server", "none"))
+        columns = "\n".join(_describe(column) for column in party.columns)
+        key = keys.get(party.name, "none")
+        table.add_row(escape(party.name), escape(columns), escape(party.id_column), key)
+    table.add_row(SERVER_NAME, "", "", keys.get(SERVER_NAME, "none"))
     out.print(table)
     out.print(f"segments  {agreed.n_clusters}", markup=False)
+    out.print(f"users     about {agreed.expected_users}, {_USERS[agreed.user_sets]}", markup=False)
     out.print(
         f"budget    epsilon {agreed.budget.epsilon:g}, delta {agreed.budget.delta:g} "
-        f"({agreed.membership}, {agreed.user_sets} user sets)",
+        f"({agreed.membership})",
         markup=False,
     )
     out.print(f"hash      {agreed.hash}", markup=False)
@@ -126,9 +145,15 @@ def approve(
     own = spoken(agreed.hash)
     if digits is None:
         err.print(f"{agreed.name}: {own}", markup=False)
-        if not typer.confirm("Do all participants have the same digits?", err=True):
+        try:
+            same = typer.confirm("Do all participants have the same digits?", err=True)
+        except typer.Abort:
+            raise ParameterError(
+                "not approved; without a terminal give the digits with --digits"
+            ) from None
+        if not same:
             raise ParameterError("not approved; find out who has another file")
-    elif digits.split() != own.split():
+    elif "".join(digits.split()) != "".join(own.split()):
         raise ParameterError(f"{study} has the digits {own}, which are not those you gave")
     with Journal.open(home.expanduser()) as journal:
         journal.approve(agreed.hash, agreed.to_toml())
@@ -165,10 +190,24 @@ def _from_options(
     return Study.from_mapping(mapping)
 
 
+def _describe(column: Column) -> str:
+    """Return a column as people read it: name, bounds or categories, and what is unusual."""
+    parts = [column.name]
+    if column.categories:
+        parts.append(" | ".join(column.categories))
+    else:
+        parts.append(f"{column.low:g} to {column.high:g}")
+    if column.weight != 1:
+        parts.append(f"weight {column.weight:g}")
+    if column.missing != "error":
+        parts.append(f"missing: {column.missing}")
+    return ", ".join(parts)
+
+
 def parse_column(text: str) -> tuple[str, dict[str, Any]]:
     """Return the party and the column that "PARTY:COLUMN:..." describes."""
     parts = text.split(":")
-    if len(parts) == 3:
+    if len(parts) == 3 and "|" in parts[2]:
         return parts[0], {"name": parts[1], "categories": parts[2].split("|")}
     try:
         who, name, low, high = parts
@@ -184,4 +223,5 @@ def read_key(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as problem:
-        raise ParameterError(f"{path}: no public key can be read ({problem})") from problem
+        reason = problem.strerror if isinstance(problem, OSError) else "not a text file"
+        raise ParameterError(f"{path}: no public key can be read ({reason})") from problem

@@ -280,7 +280,16 @@ class Synopsis:
             return cls(**read_synopsis(path))
         except OSError as problem:
             raise ParameterError(f"{path}: cannot be read ({problem})") from problem
-        except (pa.ArrowException, KeyError, TypeError, IndexError, ValueError) as problem:
+        except (
+            pa.ArrowException,
+            AttributeError,
+            KeyError,
+            TypeError,
+            IndexError,
+            OverflowError,
+            RecursionError,
+            ValueError,
+        ) as problem:
             raise ParameterError(f"{path}: not a splitmeans synopsis ({problem})") from problem
 
 

@@ -9,9 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from splitmeans import _validate
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
 from splitmeans.features import Feature
+from splitmeans.grid.joint import MAX_CELLS
 from splitmeans.study import Column
 
 if TYPE_CHECKING:
@@ -62,12 +64,21 @@ def _header(synopsis: "Synopsis") -> dict[str, Any]:
 def read_synopsis(path: str | Path) -> dict[str, Any]:
     """Return the fields of a synopsis; a file of another kind raises one of many errors."""
     # By position, not by name: two parties may have names that make columns clash.
-    table = pq.ParquetFile(path).read()
-    header = json.loads((table.schema.metadata or {})[_METADATA_KEY])
+    file = pq.ParquetFile(path)
+    header = json.loads((file.schema_arrow.metadata or {})[_METADATA_KEY])
     if header["format"] != _FORMAT:
-        raise ParameterError(f"format must be {_FORMAT}, got {header['format']!r}")
+        raise ParameterError(f"format must be {_FORMAT}, got {_validate.shown(header['format'])}")
     features = tuple(tuple(Feature(**item) for item in group) for group in header["features"])
     n_columns = sum(len(group) for group in features)
+    n_labels = len(features) if header.get("labels") else 0
+    # Before anything is unpacked: a small file can stand for very many rows and columns.
+    expected = 1 + 2 * n_columns + n_labels
+    if file.metadata.num_columns != expected or file.metadata.num_rows > MAX_CELLS:
+        raise ParameterError(
+            f"the file must have {expected} columns and at most {MAX_CELLS} rows, "
+            f"got {file.metadata.num_columns} and {file.metadata.num_rows}"
+        )
+    table = file.read()
     fields: dict[str, Any] = {
         "scaled_nodes": _matrix(table, start=1 + n_columns, stop=1 + 2 * n_columns),
         "weights": _matrix(table, start=0, stop=1)[:, 0],
@@ -75,9 +86,11 @@ def read_synopsis(path: str | Path) -> dict[str, Any]:
         "features": features,
         "weight_deviation": header.get("weight_deviation"),
     }
-    if header.get("labels"):
+    if n_labels:
         start = 1 + 2 * n_columns
-        labels = _matrix(table, start=start, stop=start + len(features))
+        labels = _matrix(table, start=start, stop=start + n_labels)
+        if not np.all((labels >= 0) & (labels < 2**31)):
+            raise ParameterError("labels must be whole numbers from 0")
         fields["labels"] = labels.astype(np.int32)
     if "columns" in header:
         groups = header["columns"]

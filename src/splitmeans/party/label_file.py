@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from splitmeans.engine.rowgroups import Progress
 from splitmeans.errors import DataError, ParameterError
 from splitmeans.labels import segment_probabilities
-from splitmeans.party.ids import canonical_ids
+from splitmeans.party.ids import canonical_text
 from splitmeans.party.source import open_source
 from splitmeans.party.table import PartyTable, grid_rows
 from splitmeans.result import Result, Segmentation
@@ -53,7 +53,7 @@ def write_labels(
         output: The file to write: .parquet or .csv.
         party: The party's name in the study.
         segments: The segments to label with.
-        progress: Called with the rows done and all rows.
+        progress: Told how many rows are labelled.
 
     Raises:
         DataError: If the data breaks a rule of the study; values are never shown.
@@ -65,11 +65,15 @@ def write_labels(
         for table, total in _tables(spec, Path(data), progress=progress, opened=opened):
             labelled = _labelled(table, result, spec=spec, segments=segments)
             if writer is None:
-                kind = pyarrow.csv.CSVWriter if output.suffix.lower() == ".csv" else pq.ParquetWriter
+                kind = (
+                    pyarrow.csv.CSVWriter if output.suffix.lower() == ".csv" else pq.ParquetWriter
+                )
                 writer = opened.enter_context(kind(draft, labelled.schema))
             writer.write_table(labelled)
             rows += len(table)
-            progress(rows, total)
+            progress("label", rows=len(table), of=total)
+        if writer is None:
+            raise DataError(f"{data}: the table must have at least one row, got none")
     return rows
 
 
@@ -100,7 +104,7 @@ def _tables(
     for batch in file.iter_batches(batch_size=_BATCH, columns=wanted):
         try:
             raw_rows, ids = grid_rows(spec, batch, first_row=first)
-            canonical = canonical_ids(ids)
+            canonical = canonical_text(ids, first_row=first)
         except DataError as problem:
             raise DataError(f"{path}: {problem}") from None
         yield PartyTable(party=spec.name, ids=canonical, raw_rows=raw_rows), total
@@ -110,7 +114,7 @@ def _tables(
 def _labelled(
     table: PartyTable, result: Result, *, spec: PartySpec, segments: Segmentation
 ) -> pa.Table:
-    raw_shares = segment_probabilities(table, result.synopsis, centres=segments.centres)
+    raw_shares = segment_probabilities(table, result.synopsis, centres=segments.clustering)
     likeliest = raw_shares.argmax(axis=1)
     letters = pa.array(segments.letters)
     names = ["segment", "probability", *(f"segment {letter}" for letter in segments.letters)]

@@ -115,6 +115,25 @@ class Ledger:
             release_sha256=release_sha256,
         )
 
+    def check_room(self, source: str, *, relation: Relation, epsilon: float, delta: float) -> None:
+        """Refuse now what `charge` would refuse later, so that others do not spend in vain.
+
+        Raises:
+            BudgetError: As for `charge`; nothing is written.
+        """
+        check_cost(epsilon, delta)
+        book, number, _ = self._replay()  # a copy of its own, so the entry goes no further
+        entry = Entry(
+            number=number + 1,
+            kind="charge",
+            time="",
+            source=source,
+            relation=relation.name,
+            epsilon=float(epsilon),
+            delta=float(delta),
+        )
+        book.add(entry, default=self._default_limit)
+
     def cover(
         self, source: str, *, study_hash: str, run: str, party: str, what: str, release_sha256: str
     ) -> Entry:

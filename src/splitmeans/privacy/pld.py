@@ -68,8 +68,23 @@ def epsilon_for(events: Iterable[Event], delta: float, *, interval: float = FINE
         return math.inf
     if not parts:
         return 0.0
-    composed = _composed(_grouped(parts), interval)
-    slack = _slack(parts)
+    return _epsilon(_grouped(parts), _slack(parts), delta, interval)
+
+
+def flatten(events: Iterable[Event]) -> Iterable[Event]:
+    """Yield the simple events of nested compositions."""
+    for event in events:
+        if isinstance(event, ComposedEvent):
+            yield from flatten(event.parts)
+        else:
+            yield event
+
+
+@functools.lru_cache(maxsize=512)
+def _epsilon(
+    groups: tuple[tuple[Event, int], ...], slack: float, delta: float, interval: float
+) -> float:
+    composed = _composed(groups, interval)
     # The slack grows with epsilon, so epsilon is raised until both fit into delta.
     epsilon = 0.0
     for _ in range(50):
@@ -81,15 +96,6 @@ def epsilon_for(events: Iterable[Event], delta: float, *, interval: float = FINE
             return epsilon
         epsilon = enough + 1e-9
     return math.inf
-
-
-def flatten(events: Iterable[Event]) -> Iterable[Event]:
-    """Yield the simple events of nested compositions."""
-    for event in events:
-        if isinstance(event, ComposedEvent):
-            yield from flatten(event.parts)
-        else:
-            yield event
 
 
 def _grouped(parts: tuple[Event, ...]) -> tuple[tuple[Event, int], ...]:

@@ -38,9 +38,14 @@ _CAVEATS = {
     "exact": ("Every user's cluster at every party is sent as it is: no privacy at all.",),
 }
 
+_SIMULATED_CHANNEL = (
+    "parties exchange key contributions over a channel the server can neither read nor change"
+)
+_SEALED_CHANNEL = (
+    "each party's key file stays with the party, and the parties compared the study's digits"
+)
 _ASSUMPTIONS = (
     "no party shows the run key or another party's message to the server",
-    "parties exchange key contributions over a channel the server can neither read nor change",
     "a run key is used once, and a message that was sent is resent as it is, never made anew",
     "SipHash and HKDF with secret keys look random to the server",
     "column bounds, categories and expected_users were not chosen by looking at the data",
@@ -159,6 +164,14 @@ class PrivacyReport:
         )
 
     @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be true for the guarantee to hold."""
+        with_keys = bool(self.plan.study.public_keys)
+        return (_ASSUMPTIONS[0], _SEALED_CHANNEL if with_keys else _SIMULATED_CHANNEL) + (
+            _ASSUMPTIONS[1:]
+        )
+
+    @property
     def caveats(self) -> tuple[str, ...]:
         """What a reader must know beside the numbers."""
         caveats: tuple[str, ...] = _CAVEATS[self.plan.study.membership]
@@ -190,7 +203,7 @@ class PrivacyReport:
             lines.append(f"    {view.who}: {view.sees}")
             lines += [f"      {what}: {_cost_text(cost)}" for what, cost in view.bounds]
         lines.append("  holds if")
-        lines += [f"    {assumption}" for assumption in _ASSUMPTIONS]
+        lines += [f"    {assumption}" for assumption in self.assumptions]
         lines += [f"  NOTE: {caveat}" for caveat in self.caveats]
         return "\n".join(lines)
 
@@ -223,7 +236,7 @@ class PrivacyReport:
                 }
                 for view in self.views
             ],
-            "assumptions": list(_ASSUMPTIONS),
+            "assumptions": list(self.assumptions),
             "caveats": list(self.caveats),
         }
 

@@ -57,9 +57,14 @@ class Desk:
         for message in messages:
             self.journal.queue(self.key, message.path, data=message.data)
 
-    def send_pending(self) -> None:
-        """Send what is stored and was not sent; again if a crash came in between."""
-        for item in self.journal.pending(self.key):
+    def send_pending(self, *, again: bool = False) -> None:
+        """Send what is stored and was not sent; again if a crash came in between.
+
+        Args:
+            again: Send what was sent as well, for a mailbox that has lost it or holds other bytes.
+        """
+        stored = self.journal.outgoing if again else self.journal.pending
+        for item in stored(self.key):
             self.post.send(item.slot_path, self.journal.read(item))
             self.journal.mark_sent(self.key, item.slot_path)
 

@@ -2,13 +2,13 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from splitmeans.engine.walk import Table
-from splitmeans.errors import PrivacyError, StudyError
+from splitmeans.errors import JournalError, PrivacyError, StudyError
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
@@ -17,7 +17,7 @@ from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.privacy.statement import PrivacyReport
-from splitmeans.run.drive import DONE, Desk, Sealed, refuse_failed
+from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
 from splitmeans.run.journal import Journal, RunKey
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.run.post import MAX_LARGE_BYTES, Post, Received, check_own_key
@@ -114,7 +114,7 @@ class _Driver:
             state = load_state(
                 saved.stage, saved.state, session=self._session, open_table=self._open
             )
-        self.desk.send_pending()
+        self.desk.send_pending(again=saved is not None)
         while not isinstance(state, node.Finished):
             with self.desk.ending_on_protocol_errors():
                 state = self._step(state, self.desk.next_message(node.expects(state)))
@@ -138,8 +138,14 @@ class _Driver:
         return self.opened.enter_context(self.what.open_table())
 
     def _join(self) -> node.PartyState:
-        ledger = Ledger(self.desk.journal.connection)
-        ledger.verify()
+        # Before joining: a party that drops out later makes the others spend for nothing.
+        budget = self.what.study.budget
+        Ledger(self.desk.journal.connection).check_room(
+            self.what.source,
+            relation=Relation.ADD_OR_REMOVE,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+        )
         table = self._open()
         state, envelopes = node.join(self.what.study, table, run=self.what.run, noise=SecureNoise())
         messages = self.desk.seal(envelopes)
@@ -160,6 +166,7 @@ class _Driver:
             state, envelope, noise=SecureNoise(), rng=np.random.default_rng()
         )
         messages = self.desk.seal(envelopes)
+        self._refuse_second_release(messages)
         with self.desk.journal.transaction():
             self.desk.journal.accept(self.desk.key, received.slot.path, sha256=received.sha256)
             self._charge(messages)
@@ -169,6 +176,30 @@ class _Driver:
             )
         self.what.say(f"took {type(envelope.message).__name__} from {envelope.sender}")
         return next_state
+
+    def _refuse_second_release(self, messages: list[Sealed]) -> None:
+        """End the run if the mailbox has a release of it that this home has forgotten (R11).
+
+        A step stores before it sends, so no crash leads here: the home is an older copy.
+        """
+        forgotten = [
+            replace(message, data=data)
+            for message in messages
+            if isinstance(message.envelope.message, _RELEASES)
+            and (data := self.desk.post.own_message(message.envelope)) is not None
+        ]
+        if not forgotten:
+            return
+        reason = "a release of this run was sent from another copy of this home"
+        with self.desk.journal.transaction():
+            self._charge(forgotten)
+            self.desk.journal.finish(self.desk.key, outcome=FAILED, reason=reason)
+        raise JournalError(
+            f"{self.desk.key}: {reason}, which was put back from a backup or is used in two "
+            "places; a second release must not follow. The one that was sent is charged now; "
+            "compare the rest of the ledger with what was sent since the backup, and begin another "
+            "run with a new name"
+        )
 
     def _charge(self, messages: list[Sealed]) -> None:
         """Charge the whole run at its first release; what follows in the run is covered by it."""

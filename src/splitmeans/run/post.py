@@ -4,14 +4,14 @@ import hashlib
 import logging
 from dataclasses import dataclass
 
-from splitmeans.errors import MessageRefused, ParameterError, ProtocolError
+from splitmeans.errors import MailboxError, MessageRefused, ParameterError, ProtocolError
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity, PublicIdentity
 from splitmeans.wire.messages import Message, PartyRelease, PublishedResult
-from splitmeans.wire.sealed import OVERHEAD_BYTES, open_sealed, seal
+from splitmeans.wire.sealed import OVERHEAD_BYTES, check_signed, open_sealed, seal
 from splitmeans.wire.slot import Slot
 
 _log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class Post:
             ProtocolError: The sender itself sent something that is no message of this kind.
         """
         slot = self._slot(sender=sender, receiver=self._participant, kind=kind)
-        limit = OVERHEAD_BYTES + (self._max_bytes if kind in _LARGE else _MAX_SMALL_BYTES)
+        limit = self._limit(kind)
         try:
             data = self._mailbox.get(slot.path, max_bytes=limit)
             if data is None:
@@ -104,6 +104,32 @@ class Post:
             )
         envelope = Envelope(sender=sender, receiver=self._participant, message=message)
         return Received(envelope=envelope, slot=slot, sha256=hashlib.sha256(data).hexdigest())
+
+    def own_message(self, envelope: Envelope) -> bytes | None:
+        """Return what this participant has already left in the envelope's place, if anything.
+
+        A relay hands messages to their receivers only, so it refuses to answer; it also refuses
+        other bytes for a slot that is taken, so there nothing has to be asked.
+        """
+        kind = type(envelope.message)
+        slot = self._slot(sender=self._participant, receiver=envelope.receiver, kind=kind)
+        limit = self._limit(kind)
+        try:
+            data = self._mailbox.get(slot.path, max_bytes=limit)
+            if data is not None:
+                check_signed(
+                    data,
+                    slot=slot,
+                    sender=self._identity.public,
+                    receiver=self._keys[envelope.receiver],
+                    max_bytes=limit,
+                )
+        except (MessageRefused, MailboxError):
+            return None
+        return data
+
+    def _limit(self, kind: type[Message]) -> int:
+        return OVERHEAD_BYTES + (self._max_bytes if kind in _LARGE else _MAX_SMALL_BYTES)
 
     def _slot(self, *, sender: str, receiver: str, kind: type[Message]) -> Slot:
         return Slot(

@@ -79,6 +79,7 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
         desk.journal.begin(
             desk.key, details={"study": what.study.name}, stage=_RUNNING, state=b"{}"
         )
+    desk.send_pending(again=saved is not None)
     if saved is not None and saved.stage == _PUBLISHED:
         assert saved.state is not None
         noisy_count, result = load_result(saved.state)

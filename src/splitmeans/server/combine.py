@@ -44,6 +44,10 @@ from splitmeans.wire.messages import (
 
 _Kind = TypeVar("_Kind")
 
+# As many rows as sums on the grid are exact for (`features`). Products of counts of as many parties
+# as a grid can have then stay below the largest float.
+MAX_USERS = 2**40
+
 _MESSAGE_OF_LAW: dict[type, type] = {
     DecoyLaw: DecoyMessage,
     CellSketch: CellSketchMessage,
@@ -63,13 +67,38 @@ def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
         raise ProtocolError(
             f"party {party!r} sent centres of shape {release.centres.shape}, expected {shape}"
         )
-    if np.any(np.abs(release.centres) > bounds):
+    # Both sides apart: the absolute value of -2^63 is negative in 64 bits.
+    if np.any((release.centres > bounds) | (release.centres < -bounds)):
         raise ProtocolError(f"party {party!r} sent a centre outside the study's bounds")
     expected = _MESSAGE_OF_LAW[type(plan.membership)]
     if not isinstance(release.membership, expected):
         raise ProtocolError(
             f"party {party!r} sent {type(release.membership).__name__}, "
             f"expected {expected.__name__}"
+        )
+    _check_width(plan, party, release.membership, n_clusters=shape[0])
+
+
+def _check_width(
+    plan: Plan, party: str, membership: MembershipMessage, *, n_clusters: int
+) -> None:
+    """Refuse numbers for more or fewer clusters than the party has, where an estimator would not.
+
+    The other kinds of messages are checked against k' by their estimators.
+    """
+    match membership:
+        case SketchMessage(registers=registers):
+            found, fitting = registers.shape, (plan.study.sketch.repetitions, n_clusters)
+        case HistogramMessage(noisy_counts=counts):
+            found, fitting = counts.shape, (n_clusters,)
+            if np.any((counts > MAX_USERS) | (counts < -MAX_USERS)):
+                raise ProtocolError(f"party {party!r} sent a count that no table can have")
+        case _:
+            return
+    if found != fitting:
+        raise ProtocolError(
+            f"party {party!r} sent a {type(membership).__name__} of shape {found}, "
+            f"expected {fitting}"
         )
 
 

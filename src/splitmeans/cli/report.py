@@ -1,0 +1,80 @@
+"""`splitmeans report`: a result as one HTML file that people can read."""
+
+from pathlib import Path
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn
+
+from splitmeans.cli.console import check_file, err
+from splitmeans.cli.result_options import RESULT, parse_ks
+from splitmeans.errors import ParameterError
+from splitmeans.report.build import build_report
+from splitmeans.report.html import render
+from splitmeans.result import Result
+
+app = typer.Typer()
+
+
+@app.command()
+def report(
+    result: Path = RESULT,
+    output: Path = typer.Option(
+        Path("report.html"), "--output", "-o", help="The HTML file to write."
+    ),
+    ks: str = typer.Option("2-12", "--ks", help="Numbers of segments that the slider offers."),
+    name: list[str] = typer.Option(
+        [], "--name", help="Name of a segment, as A=text; may be given for each."
+    ),
+    title: str | None = typer.Option(None, "--title", help="Heading of the report."),
+    json: Path | None = typer.Option(None, "--json", help="Also write its data as JSON."),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress."),
+) -> None:
+    """Write a report: segments, sizes, map, all columns, how many segments, privacy.
+
+    One file that needs no network and no other file. It is made of published values only and costs
+    no privacy.
+
+    Example: splitmeans report my-result -o report.html --name A="young families"
+    """
+    offered, names = parse_ks(ks), _names(name)
+    check_file(output)
+    check_file(json)
+    read = Result.read(result)
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        console=err,
+        transient=True,
+        disable=quiet,
+    ) as progress:
+        task = progress.add_task("reading the result", total=None)
+        data = build_report(
+            read,
+            ks=offered,
+            names=names,
+            title=title,
+            progress=lambda step: progress.update(task, description=step),
+        )
+    _write(output, render(data))
+    if json is not None:
+        _write(json, data.to_json(indent=1) + "\n")
+    typer.echo(output)
+
+
+def _names(given: list[str]) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for entry in given:
+        letter, equals, text = entry.partition("=")
+        if not equals or not letter.strip() or not text.strip():
+            raise ParameterError(
+                f"--name must be a letter and a name, as A=families, got {entry!r}"
+            )
+        names[letter.strip()] = text.strip()
+    return names
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise ParameterError(f"{path}: cannot be written ({problem.strerror})") from problem

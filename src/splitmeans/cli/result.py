@@ -1,0 +1,219 @@
+"""`splitmeans result`: look at a result, try other numbers of segments, label a party's rows."""
+
+import json as json_format
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import typer
+from rich.table import Table
+
+from splitmeans.cli.console import check_file, err, out
+from splitmeans.cli.result_options import RESULT, K, called, new_table, number, parse_ks
+from splitmeans.errors import ParameterError
+from splitmeans.grid.choose_k import ChooseK
+from splitmeans.result import Result, Segmentation
+
+app = typer.Typer(no_args_is_help=True, help="Look at a result, explore it, label your rows.")
+
+_JSON = typer.Option(False, "--json", help="Print JSON.")
+_SUFFIXES = (".parquet", ".csv")
+
+
+@app.command()
+def show(result: Path = RESULT, k: int | None = K, json: bool = _JSON) -> None:
+    """Show the segments: sizes, and centres in the columns' own units.
+
+    Example: splitmeans result show my-result
+    """
+    read = Result.read(result)
+    item = read.segments(k)
+    if json:
+        typer.echo(json_format.dumps(_mapping(read, item), indent=1))
+        return
+    out.print(_segment_table(read, item))
+    out.print(
+        f"study {read.study.name!r}, run {read.facts['run']!r}; sizes are noisy estimates; "
+        f"`splitmeans report {result}` shows more",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+@app.command()
+def explore(
+    result: Path = RESULT,
+    k: int | None = K,
+    ks: str = typer.Option("2-12", "--ks", help="Numbers of segments to compare."),
+    synthetic: int | None = typer.Option(
+        None, "--synthetic", min=1, help="Draw this many synthetic rows into --output."
+    ),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="File for synthetic rows: .parquet or .csv."
+    ),
+    seed: int | None = typer.Option(None, "--seed", min=0, help="Makes the synthetic rows repeat."),
+    json: bool = _JSON,
+) -> None:
+    """Compare numbers of segments, look at one of them, or draw synthetic rows.
+
+    Everything is computed from the published grid and costs no privacy, however often it is done.
+
+    Examples: splitmeans result explore my-result --ks 2-12
+
+    splitmeans result explore my-result --k 7
+
+    splitmeans result explore my-result --synthetic 10000 -o rows.parquet
+    """
+    if (synthetic is None) != (output is None):
+        raise ParameterError("--synthetic and --output go together")
+    compared = parse_ks(ks)
+    if synthetic is not None and output is not None:
+        _check_table_file(output)
+        read = Result.read(result)
+        _write_table(read.synopsis.sample(synthetic, random_state=seed), output)
+        typer.echo(output)
+        return
+    read = Result.read(result)
+    if k is not None:
+        item = read.segments(k)
+        if json:
+            typer.echo(json_format.dumps(_mapping(read, item), indent=1))
+            return
+        out.print(_segment_table(read, item))
+        out.print(_origin_table(read, item))
+        return
+    curve = read.compare_k(compared)
+    if json:
+        typer.echo(json_format.dumps(_curve_mapping(read, curve), indent=1))
+        return
+    out.print(_curve_table(read, curve))
+
+
+@app.command()
+def label(
+    result: Path = RESULT,
+    party: str = typer.Option(..., "--party", help="Your name in the study."),
+    data: Path = typer.Option(..., "--data", help="Your table: .parquet, .csv, .arrow, .feather."),
+    output: Path = typer.Option(..., "--output", "-o", help="File to write: .parquet or .csv."),
+    k: int | None = K,
+) -> None:
+    """Label your own rows: how likely each segment is for each of them.
+
+    Works on your columns and the published result, on your machine; nothing is sent. The labels are
+    as sensitive as your rows: the file can be read by you alone.
+
+    Example: splitmeans result label my-result --party bank --data bank.parquet -o labels.parquet
+    """
+    from splitmeans.cli.progress import rows_progress
+    from splitmeans.party.label_file import write_labels
+
+    _check_table_file(output)
+    read = Result.read(result)
+    item = read.segments(k)
+    with rows_progress() as progress:
+        rows = write_labels(read, data, output, party=party, segments=item, progress=progress)
+    err.print(
+        f"labelled {rows:,} rows with {called(item)}; keep {output} as safe as the data",
+        markup=False,
+        soft_wrap=True,
+    )
+    typer.echo(output)
+
+
+def _segment_table(result: Result, item: Segmentation) -> Table:
+    table = new_table(f"{called(item)} (centres in the columns' own units)")
+    table.add_column("column", overflow="fold")
+    table.add_column("mean", justify="right")
+    for letter in item.letters:
+        table.add_column(letter, justify="right")
+    total = result.synopsis.total
+    shares = item.sizes / total if total > 0 else np.zeros(item.k)
+    table.add_row("users (noisy)", number(total), *(f"{size:,.0f}" for size in item.sizes))
+    table.add_row("share", "", *(f"{share:.1%}" for share in shares), end_section=True)
+    means = _means(result)
+    for at, name in enumerate(result.synopsis.feature_names):
+        table.add_row(name, number(means[at]), *(number(value) for value in item.centres[:, at]))
+    return table
+
+
+def _origin_table(result: Result, item: Segmentation) -> Table:
+    """Where the users of each segment are among the published ones."""
+    published = result.published
+    shared = np.zeros((item.k, published.k))
+    np.add.at(shared, (item.of_node, published.of_node), result.synopsis.weights)
+    shares = shared / np.maximum(shared.sum(axis=1, keepdims=True), 1e-9)
+    table = new_table("where its users are among the published segments")
+    table.add_column("segment")
+    for letter in published.letters:
+        table.add_column(letter, justify="right")
+    for letter, row in zip(item.letters, shares, strict=True):
+        table.add_row(letter, *(f"{share:.0%}" if share >= 0.005 else "" for share in row))
+    return table
+
+
+def _curve_table(result: Result, curve: ChooseK) -> Table:
+    table = new_table("how many segments")
+    for name in ("k", "loss", "silhouette"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    rows = zip(curve.ks, curve.losses, curve.silhouettes, strict=True)
+    for k, loss, silhouette in rows:
+        marks = ["published"] if k == result.published.k else []
+        marks += ["suggested"] if k == curve.suggested else []
+        table.add_row(str(k), f"{loss:.4g}", f"{silhouette:.3f}", ", ".join(marks))
+    return table
+
+
+def _means(result: Result) -> Any:
+    synopsis = result.synopsis
+    if synopsis.total <= 0:
+        return synopsis.nodes.mean(axis=0)
+    return synopsis.weights @ synopsis.nodes / synopsis.total
+
+
+def _mapping(result: Result, item: Segmentation) -> dict[str, Any]:
+    return {
+        "study": result.study.name,
+        "study_hash": result.study.hash,
+        "run": result.facts["run"],
+        "result_hash": result.facts["result_hash"],
+        "k": item.k,
+        "published": item.published,
+        "loss": item.loss,
+        "users": result.synopsis.total,
+        "columns": list(result.synopsis.feature_names),
+        "means": _means(result).tolist(),
+        "segments": [
+            {"segment": letter, "size": float(size), "centre": centre.tolist()}
+            for letter, size, centre in zip(item.letters, item.sizes, item.centres, strict=True)
+        ],
+    }
+
+
+def _curve_mapping(result: Result, curve: ChooseK) -> dict[str, Any]:
+    return {
+        "published": result.published.k,
+        "suggested": curve.suggested,
+        "ks": list(curve.ks),
+        "losses": list(curve.losses),
+        "silhouettes": list(curve.silhouettes),
+    }
+
+
+def _check_table_file(path: Path) -> None:
+    if path.suffix.lower() not in _SUFFIXES:
+        raise ParameterError(f"{path}: the file must end in {' or '.join(_SUFFIXES)}")
+    check_file(path)
+
+
+def _write_table(table: pa.Table, path: Path) -> None:
+    try:
+        if path.suffix.lower() == ".csv":
+            pyarrow.csv.write_csv(table, path)
+        else:
+            pq.write_table(table, path)
+    except OSError as problem:
+        raise ParameterError(f"{path}: cannot be written ({problem})") from problem

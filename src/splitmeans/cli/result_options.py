@@ -1,0 +1,52 @@
+"""Options and texts that the commands on a result share."""
+
+import re
+
+import typer
+from rich import box
+from rich.table import Table
+
+from splitmeans.cli.console import out
+from splitmeans.errors import ParameterError
+from splitmeans.result import Segmentation
+
+RESULT = typer.Argument(help="Result folder that a run or `splitmeans demo` wrote.")
+K = typer.Option(None, "--k", min=2, help="Segments of this number instead of the published ones.")
+
+# More segments than this cannot be told apart, in a table or in a report.
+_LARGEST_K = 200
+
+
+def parse_ks(text: str) -> list[int]:
+    """Read numbers of segments: "2-12", "4,6,8" or both."""
+    ks: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?", part)
+        if found is None:
+            raise ParameterError(f"--ks must be numbers such as 2-12 or 4,6,8, got {text!r}")
+        low, high = int(found[1]), int(found[2] or found[1])
+        if not 2 <= low <= high <= _LARGEST_K:
+            raise ParameterError(f"--ks must be from 2 to {_LARGEST_K}, ascending, got {text!r}")
+        ks += range(low, high + 1)
+    return sorted(set(ks))
+
+
+def new_table(title: str) -> Table:
+    """Return an empty table; without lines where no person looks at it."""
+    return Table(
+        title=title,
+        title_justify="left",
+        box=box.HEAVY_HEAD if out.is_terminal else None,
+        pad_edge=out.is_terminal,
+    )
+
+
+def number(value: float) -> str:
+    """Return a centre's value with the digits that fit a table."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def called(item: Segmentation) -> str:
+    """Return what kind of segments these are."""
+    kind = "as published" if item.published else "found again on the published grid"
+    return f"{item.k} segments, {kind}"
