@@ -1,0 +1,316 @@
+"""An attacker's world: honest parties, a mailbox and a server's key that the attacker owns.
+
+Parties are the real `run_party` on homes of their own, the honest server is the real `run_server`.
+A `visit` lets one of them act until it has to wait, as if it were started, had a time-out of nought
+and stopped; so there are no threads, no pauses and no chance in the order of things, and every
+visit is a restart.
+
+`Box.log` has all that ever left or reached an honest participant. `World.check_view` says whether
+the attacker got more than the protocol allows; the fixture calls it after every attack.
+"""
+
+import contextlib
+import dataclasses
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from splitmeans.engine.walk import Table
+from splitmeans.errors import MessageRefused, SplitmeansError, WaitingError
+from splitmeans.plan import make_plan, needs_count
+from splitmeans.privacy.ledger import Entry, Ledger
+from splitmeans.run.journal import Journal, RunKey, SavedRun
+from splitmeans.run.mailbox import Mailbox, MessagePath
+from splitmeans.run.party import PartyRun, run_party
+from splitmeans.run.server import ServerRun, run_server
+from splitmeans.study import Study
+from splitmeans.wire.codec import decode, encode
+from splitmeans.wire.envelope import SERVER
+from splitmeans.wire.identity import Identity
+from splitmeans.wire.messages import RunPlan
+from splitmeans.wire.sealed import OVERHEAD_BYTES, open_sealed, seal
+from splitmeans.wire.slot import Slot, short_name
+
+from .scene import KEYS, make_table
+from .view import KINDS, RELEASES, check_view
+
+Stored = bytes | None
+
+
+@dataclass
+class Box:
+    """A mailbox that the attacker owns: honest until a test sets a hook or touches `files`.
+
+    Attributes:
+        files: What is in it now.
+        log: All that honest participants ever put into it and got from it, in order.
+        on_put: Decides what is stored; None drops it.
+        on_get: Decides what a reader gets.
+    """
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    log: list[tuple[str, str, bytes]] = field(default_factory=list)
+    on_put: Callable[[str, bytes], Stored] = lambda path, data: data
+    on_get: Callable[[str, Stored], Stored] = lambda path, data: data
+
+    @property
+    def sent(self) -> list[tuple[str, bytes]]:
+        """All that honest participants ever sent, in order."""
+        return [(path, data) for action, path, data in self.log if action == "put"]
+
+    def put(self, path: str, data: bytes) -> None:
+        MessagePath.parse(path)
+        self.log.append(("put", path, data))
+        stored = self.on_put(path, data)
+        if stored is not None:
+            self.files[path] = stored
+
+    def get(self, path: str, *, max_bytes: int) -> Stored:
+        data = self.on_get(path, self.files.get(path))
+        if data is not None and len(data) > max_bytes:
+            raise MessageRefused(f"{path} holds more than {max_bytes} bytes")
+        if data is not None:
+            self.log.append(("got", path, data))
+        return data
+
+    def close(self) -> None:
+        pass
+
+    def copy(self) -> "Box":
+        return Box(files=dict(self.files), log=list(self.log))
+
+
+class World:
+    """All honest participants of one study, each with a home of its own."""
+
+    def __init__(self, study: Study, root: Path, *, box: Box | None = None) -> None:
+        self.study, self.root = study, root
+        self.box = box or Box()
+        self.mailbox: Mailbox = self.box
+        self.tables = {name: make_table(study, name) for name in study.party_names}
+        self.said: dict[str, list[str]] = {}
+        self.waiting: dict[str, str] = {}
+        self.opened: list[str] = []
+        self.is_twin = False  # broken on purpose: not checked at the end
+        self.unchecked: dict[str, str] = {}  # checks that cannot hold at the end, and why
+
+    def clone(self, root: Path) -> "World":
+        """The same world at the same instant in another place."""
+        shutil.copytree(self.root, root, dirs_exist_ok=True)
+        return World(self.study, root, box=self.box.copy())
+
+    # ---- what honest people do ----
+
+    def home(self, name: str) -> Path:
+        return self.root / name
+
+    def approve(self, *studies: Study, by: Iterable[str] | None = None) -> "World":
+        for name in by or self.study.party_names:
+            with Journal.open(self.home(name)) as journal:
+                for study in studies or (self.study,):
+                    journal.approve(study.hash, study.to_toml())
+        return self
+
+    def visit(
+        self, name: str, *, study: Study | None = None, run: str = "1", **changes: Any
+    ) -> bool:
+        """Let a participant act until it waits or has the result; return whether it has it.
+
+        Args:
+            name: A party, or the server.
+            study: The study file that it was given.
+            run: Name of the run.
+            changes: Other fields of `PartyRun` or `ServerRun`, and `timeout` and `home`.
+        """
+        study = study or self.study
+        home = changes.pop("home", self.home(name))
+        timeout = changes.pop("timeout", 0.0)
+        facts: dict[str, Any] = {
+            "study": study,
+            "run": run,
+            "identity": KEYS[name],
+            "mailbox": self.mailbox,
+            "result_folder": home / "results" / run,
+            "say": self.said.setdefault(name, []).append,
+        }
+        try:
+            if name == SERVER:
+                run_server(ServerRun(**facts | changes), home, timeout=timeout)
+            else:
+                facts |= {"party": name, "source": "customers", "open_table": self._open(name)}
+                run_party(PartyRun(**facts | changes), home, timeout=timeout)
+        except WaitingError as problem:
+            self.waiting[name] = str(problem)
+            return False
+        return True
+
+    def _open(self, name: str) -> Callable[[], contextlib.AbstractContextManager[Table]]:
+        def open_table() -> contextlib.AbstractContextManager[Table]:
+            self.opened.append(name)
+            return contextlib.nullcontext(self.tables[name])
+
+        return open_table
+
+    def play(
+        self, *names: str, rounds: int = 8, idle: int = 1, **changes: Any
+    ) -> dict[str, SplitmeansError]:
+        """Visit participants in turn; return who refused, and why.
+
+        Args:
+            names: Who is visited; all by default.
+            rounds: Most rounds.
+            idle: Rounds in which nobody sends anything new after which to stop.
+            changes: See `visit`.
+        """
+        errors: dict[str, SplitmeansError] = {}
+        done: set[str] = set()
+        quiet = 0
+        for _ in range(rounds):
+            before = len(set(self.box.sent))
+            for name in names or (*self.study.party_names, SERVER):
+                if name in errors or name in done:
+                    continue
+                try:
+                    if self.visit(name, **changes):
+                        done.add(name)
+                except SplitmeansError as problem:
+                    errors[name] = problem
+            quiet = quiet + 1 if len(set(self.box.sent)) == before else 0
+            if quiet == idle:
+                break
+        return errors
+
+    # ---- what the attacker does ----
+
+    def slot(
+        self, sender: str, receiver: str, kind: type, *, run: str = "1", study: Study | None = None
+    ) -> Slot:
+        return Slot(
+            study_hash=(study or self.study).hash,
+            run=run,
+            sender=sender,
+            receiver=receiver,
+            kind=kind.__name__,
+        )
+
+    def path(self, sender: str, receiver: str, kind: type, **place: Any) -> str:
+        return self.slot(sender, receiver, kind, **place).path
+
+    def sealed(
+        self,
+        receiver: str,
+        payload: Any,
+        *,
+        kind: type | None = None,
+        key: Identity | None = None,
+        sender: str = SERVER,
+        **place: Any,
+    ) -> tuple[str, bytes]:
+        """Seal anything with the server's key (or another that the attacker has)."""
+        slot = self.slot(sender, receiver, kind or type(payload), **place)
+        data = payload if isinstance(payload, bytes) else encode(payload)
+        sealed = seal(data, slot=slot, sender=key or KEYS[sender], receiver=KEYS[receiver].public)
+        return slot.path, sealed
+
+    def forge(self, receiver: str, payload: Any, **how: Any) -> None:
+        """Put a sealed message into its slot."""
+        path, data = self.sealed(receiver, payload, **how)
+        self.box.files[path] = data
+
+    def plan_message(self, **changes: Any) -> RunPlan:
+        """The plan that an honest server would send, or another."""
+        count = changes.get("noisy_count")
+        plan = make_plan(self.study, noisy_count=count if needs_count(self.study) else None)
+        honest = RunPlan(
+            n_local_clusters=np.array(plan.n_local_clusters),
+            noisy_count=count,
+            fingerprint=plan.fingerprint,
+        )
+        return dataclasses.replace(honest, **changes)
+
+    def ask_for_releases(self, *parties: str, **place: Any) -> None:
+        """Send the honest plan."""
+        for name in parties or self.study.party_names:
+            self.forge(name, self.plan_message(), **place)
+
+    def read(self, sender: str, receiver: str, kind: type, data: bytes, *, run: str = "1") -> Any:
+        """Open a message with its receiver's key."""
+        payload = open_sealed(
+            data,
+            slot=self.slot(sender, receiver, kind, run=run),
+            sender=KEYS[sender].public,
+            receiver=KEYS[receiver],
+            max_bytes=2**24 + OVERHEAD_BYTES,
+        )
+        return decode(payload)
+
+    def message(self, sender: str, receiver: str, kind: type, *, run: str = "1") -> Any:
+        """Open what is in the mailbox."""
+        data = self.box.files[self.path(sender, receiver, kind, run=run)]
+        return self.read(sender, receiver, kind, data, run=run)
+
+    # ---- what can be checked ----
+
+    def releases(self, party: str, *, kind: type | None = None) -> dict[str, set[bytes]]:
+        """All different releases that a party ever sent, by slot."""
+        found: dict[str, set[bytes]] = {}
+        for path, data in self.box.sent:
+            place = MessagePath.parse(path)
+            if place.sender == short_name(party) and KINDS[place.kind] in (
+                RELEASES if kind is None else (kind,)
+            ):
+                found.setdefault(path, set()).add(data)
+        return found
+
+    def sent_by(self, party: str, *, receiver: str | None = None) -> list[str]:
+        """Kinds of all messages that a party sent, without those that it sent again."""
+        return [
+            KINDS[place.kind].__name__
+            for place in (MessagePath.parse(path) for path, _ in dict.fromkeys(self.box.sent))
+            if place.sender == short_name(party)
+            and (receiver is None or place.receiver == short_name(receiver))
+        ]
+
+    def entries(self, party: str) -> tuple[Entry, ...]:
+        """The party's ledger, after checking it."""
+        with Journal.open(self.home(party)) as journal:
+            ledger = Ledger(journal.connection)
+            ledger.verify()
+            return ledger.entries()
+
+    def charged(self, party: str) -> float:
+        """What the party's ledger says was spent, as epsilon."""
+        with Journal.open(self.home(party)) as journal:
+            ledger = Ledger(journal.connection)
+            return ledger.spent("customers").epsilon if "customers" in ledger.sources() else 0.0
+
+    def saved(self, party: str, *, run: str = "1", study: Study | None = None) -> SavedRun | None:
+        """What the party's journal has of a run."""
+        key = RunKey(study_hash=(study or self.study).hash, run=run, participant=party)
+        with Journal.open(self.home(party)) as journal:
+            return journal.load(key)
+
+    def stage_of(self, party: str, **place: Any) -> str:
+        saved = self.saved(party, **place)
+        assert saved is not None
+        return saved.outcome or saved.stage
+
+    def check_view(self) -> None:
+        """Raise `ViewError` if honest parties sent more than the protocol lets the attacker see."""
+        check_view(self)
+
+
+def copy_home(world: World, name: str, *, to: Path) -> Path:
+    """A backup of a participant's home."""
+    shutil.copytree(world.home(name), to, symlinks=True)
+    return to
+
+
+def restore_home(world: World, name: str, *, backup: Path) -> None:
+    """Put a backup back."""
+    shutil.rmtree(world.home(name))
+    shutil.copytree(backup, world.home(name), symlinks=True)

@@ -1,0 +1,316 @@
+"""Attacks on what a party remembers: clocks, limits, backups, copies, two processes (R11, R18)."""
+
+import datetime
+import hashlib
+import json
+import random
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from splitmeans.errors import BudgetError, DataError, JournalError, MailboxError, ProtocolError
+from splitmeans.party.table import prepare_table
+from splitmeans.privacy.ledger import HEAD_FILE, Ledger
+from splitmeans.run import home as home_files
+from splitmeans.run.journal import Journal
+from splitmeans.run.mailbox import MessagePath
+from splitmeans.run.post import Post
+from splitmeans.run.relay_limits import RelayLimits
+from splitmeans.run.relay_store import RelayStore, SlotTaken
+from splitmeans.run.waiting import Patience
+from splitmeans.wire.envelope import SERVER
+from splitmeans.wire.messages import PartyRelease
+
+from .harness import World, copy_home, restore_home
+from .scene import N_USERS
+from .view import ViewError
+
+
+def test_clock_set_back_and_forth(stage, monkeypatch):
+    """Someone sets the machine's clock back and forth by years during the run.
+
+    Gain: a party that gives up too early or never, an entry that sorts before an older one, or a
+    message that counts as new because it is dated so.
+    Fails: no message has a date, order in the ledger is by number, and waiting uses a clock that
+    only goes forward.
+    """
+    chance = random.Random(3)
+    monkeypatch.setattr(time, "time", lambda: chance.uniform(0, 4e9))
+    monkeypatch.setattr(
+        Ledger.__init__,
+        "__kwdefaults__",
+        {
+            "default_limit": None,
+            "now": lambda: datetime.datetime.fromtimestamp(chance.randrange(10**9), datetime.UTC),
+        },
+    )
+    assert Patience(timeout=1, say=str).clock is time.monotonic
+    world = stage("finished")
+    assert world.play(run="2") == {}
+    assert [entry.number for entry in world.entries("bank")] == [1, 2]
+    assert world.charged("bank") == 8
+
+
+def limit(world: World, party: str, *, epsilon: float) -> None:
+    with Journal.open(world.home(party)) as journal, journal.transaction():
+        Ledger(journal.connection).set_limit("customers", epsilon=epsilon, delta=1e-3)
+
+
+def test_limit_of_the_ledger(stage):
+    """The server begins one run after the other on the same data.
+
+    Gain: the noise of many runs averages out.
+    Fails: runs add up in the ledger. A run that would pass the limit is refused before anything is
+    sent and before the data is opened.
+    """
+    world = stage("finished")
+    limit(world, "bank", epsilon=7)
+    before = len(world.box.sent)
+    world.opened.clear()
+    with pytest.raises(BudgetError, match="limit"):
+        world.visit("bank", run="2")
+    assert (len(world.box.sent), world.opened) == (before, [])
+    assert world.charged("bank") == 4
+
+
+def test_limit_passed_by_a_run_in_between(stage):
+    """The server lets two runs join while the budget is enough for one, then asks in both.
+
+    Gain: two releases for one budget.
+    Fails: the charge is made in the transaction that stores the release, and checks again.
+    """
+    world = stage("prepared")
+    limit(world, "bank", epsilon=5)
+    assert world.play("bank", "shop", run="2") == {}
+    world.ask_for_releases()
+    world.ask_for_releases(run="2")
+    assert not world.visit("bank", run="2")
+    with pytest.raises(BudgetError, match="limit"):
+        world.visit("bank")
+    assert len(world.releases("bank")) == 1
+    assert world.charged("bank") == 4
+
+
+def test_ledger_put_back_from_a_backup(stage, tmp_path):
+    """After a run someone puts the database back as it was before, to forget the charge.
+
+    Gain: a second budget on the same data.
+    Fails: the file beside the database has seen more entries; nothing is charged, so nothing is
+    released.
+    """
+    old, world = stage("prepared"), stage("released")
+    shutil.copy(old.home("bank") / home_files.DATABASE, world.home("bank") / home_files.DATABASE)
+    assert not (world.home("bank") / HEAD_FILE).read_text().startswith("0 ")
+    with pytest.raises(BudgetError, match="cut off, or the database was replaced"):
+        world.visit("bank", run="2")
+    world.ask_for_releases()
+    with pytest.raises(BudgetError, match="cut off, or the database was replaced"):
+        world.visit("bank")
+    assert len(world.releases("bank")) == 1
+    world.unchecked["charged"] = "the ledger cannot be read any more, as it should be"
+
+
+@pytest.mark.parametrize("instant", ["joined", "prepared"])
+def test_home_restored_from_a_backup(stage, tmp_path, instant):
+    """The party's whole home is put back as it was before its release, and the server asks again.
+
+    Gain: a second release under the same run key, and a ledger that knows of one.
+    Fails: the mailbox still has the first release, under the party's own signature. The party ends
+    the run and charges the release that its home has forgotten. (A mailbox that hides it cannot be
+    told from one that never had it: see "What is not covered".)
+    """
+    world = stage(instant)
+    backup = copy_home(world, "bank", to=tmp_path / "backup")
+    assert world.play("bank", "shop") == {}
+    world.ask_for_releases()
+    world.play("bank", "shop")
+    assert len(world.releases("bank")) == 1
+    restore_home(world, "bank", backup=backup)
+    assert world.charged("bank") == 0
+    with pytest.raises(JournalError, match="put back from a backup or is used in two places"):
+        world.visit("bank")
+    assert world.charged("bank") == 4
+    assert world.stage_of("bank") == "failed"
+    with pytest.raises(JournalError, match="has failed"):
+        world.visit("bank")
+
+
+def test_twin_without_a_look_at_the_mailbox_is_not_safe(stage, tmp_path, monkeypatch):
+    """The check above is needed: without it a restored home does release twice."""
+    monkeypatch.setattr(Post, "own_message", lambda self, envelope: None)
+    world = stage("prepared")
+    world.is_twin = True
+    backup = copy_home(world, "bank", to=tmp_path / "backup")
+    world.ask_for_releases()
+    world.visit("bank")
+    restore_home(world, "bank", backup=backup)
+    world.visit("bank")
+    with pytest.raises(ViewError, match="two different partyrelease"):
+        world.check_view()
+
+
+class Relayed:
+    """The relay's own store as a mailbox; like the relay it shows nobody what they sent."""
+
+    def __init__(self, world: World, folder: Path, *, reader: str) -> None:
+        self.world, self.store = world, RelayStore(folder, RelayLimits())
+        self.reader = MessagePath.parse(world.path(SERVER, reader, PartyRelease)).receiver
+
+    def put(self, path: str, data: bytes) -> None:
+        upload = self.store.begin(MessagePath.parse(path))
+        try:
+            upload.write(data)
+            upload.commit(body_hash=hashlib.sha256(data).hexdigest())
+        except SlotTaken as problem:
+            raise MailboxError(str(problem)) from problem
+        finally:
+            upload.discard()
+        self.world.box.put(path, data)
+
+    def get(self, path: str, *, max_bytes: int) -> bytes | None:
+        if MessagePath.parse(path).receiver != self.reader:
+            raise MailboxError("a participant fetches only messages to itself")
+        return self.world.box.get(path, max_bytes=max_bytes)
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def test_home_restored_from_a_backup_behind_a_relay(stage, tmp_path):
+    """As above over a relay, which does not show a party its own messages.
+
+    Gain: as above.
+    Fails: a slot of the relay is written once. The second release is refused and never reaches the
+    server; it has been charged, so the ledger is right as well.
+    """
+    world = stage("prepared")
+    backup = copy_home(world, "bank", to=tmp_path / "backup")
+    world.ask_for_releases()
+    world.mailbox = Relayed(world, tmp_path / "relay", reader="bank")
+    assert not world.visit("bank")
+    restore_home(world, "bank", backup=backup)
+    with pytest.raises(MailboxError, match="the slot holds other bytes"):
+        world.visit("bank")
+    assert [len(versions) for versions in world.releases("bank").values()] == [1]
+    assert world.charged("bank") == 4
+    world.mailbox.close()
+    world.unchecked["charged"] = "the ledger has the hash of the release that was refused"
+
+
+def test_two_processes_on_one_home(stage):
+    """Someone starts the party twice at once, so that both answer the server.
+
+    Gain: two releases, one from each process.
+    Fails: a home is locked by the process that uses it.
+    """
+    world = stage("prepared")
+    world.ask_for_releases()
+    with (
+        Journal.open(world.home("bank")),
+        pytest.raises(JournalError, match="in use by another splitmeans process"),
+    ):
+        world.visit("bank")
+    assert world.releases("bank") == {}
+    assert not world.visit("bank")
+
+
+def test_party_started_from_a_second_home(stage, tmp_path):
+    """The party joins the same run a second time from an empty home, with the same key file.
+
+    Gain: a second release in the run from the same data.
+    Fails: the second home draws another contribution, so it has another run key than the other
+    parties confirmed.
+    """
+    world = stage("released")
+    second = tmp_path / "second"
+    with Journal.open(second) as journal:
+        journal.approve(world.study.hash, world.study.to_toml())
+    with pytest.raises(ProtocolError, match="hold different run keys"):
+        world.visit("bank", home=second)
+    assert [len(versions) for versions in world.releases("bank").values()] == [1]
+    world.unchecked["kinds"] = "a second contribution was sent, which nobody takes"
+
+
+def test_users_changed_between_two_starts(stage):
+    """The table gets other users after the parties compared theirs, and before the release.
+
+    Gain: records that no longer fit together show who was removed.
+    Fails: the keyed digest of the users is stored and compared when the table is opened again.
+    """
+    world = stage("prepared")
+    world.ask_for_releases()
+    ids = [f"user-{number}" for number in range(1, N_USERS + 1)]
+    rows = np.random.default_rng(1).uniform(0, 100, (N_USERS, 2))
+    world.tables["bank"] = prepare_table(world.study.party("bank"), rows, ids=ids)
+    with pytest.raises(DataError, match="users of party 'bank' changed"):
+        world.visit("bank")
+    assert world.releases("bank") == {}
+
+
+def test_stored_release_changed_on_disk(stage):
+    """Someone changes the stored release before it is sent.
+
+    Gain: a release that is not the one that was charged; or one made anew because the old is bad.
+    Fails: stored bytes are named by their hash; what does not fit is neither sent nor made anew.
+    """
+    world = stage("prepared")
+    world.ask_for_releases()
+
+    def broken(path: str, data: bytes) -> bytes | None:
+        if "/partyrelease." in path:
+            raise MailboxError("no connection")
+        return data
+
+    world.box.on_put = broken
+    with pytest.raises(MailboxError, match="no connection"):
+        world.visit("bank")
+    world.box.log = [entry for entry in world.box.log if "/partyrelease." not in entry[1]]
+    world.box.on_put = lambda path, data: data
+    (release,) = (
+        file
+        for file in (world.home("bank") / home_files.OUTBOX).iterdir()
+        if file.name == world.entries("bank")[0].release_sha256
+    )
+    release.write_bytes(release.read_bytes()[:-1] + b"?")
+    with pytest.raises(JournalError, match="must not be sent or made anew"):
+        world.visit("bank")
+    assert world.releases("bank") == {}
+
+
+def test_ledger_entry_changed_on_disk(stage):
+    """Someone lowers the epsilon of an old charge in the database.
+
+    Gain: room for another run.
+    Fails: entries are chained by hash; nothing is charged to a ledger that is not sound.
+    """
+    world = stage("finished")
+    with Journal.open(world.home("bank")) as journal:
+        journal.connection.execute("DROP TRIGGER ledger_update")
+        journal.connection.execute("UPDATE ledger SET epsilon = '0.1'")
+    before = len(world.box.sent)
+    with pytest.raises(BudgetError, match="entry 1 was changed"):
+        world.visit("bank", run="2")
+    assert len(world.box.sent) == before
+    world.unchecked["charged"] = "the ledger cannot be read any more, as it should be"
+
+
+def test_run_key_found_on_disk_after_the_release(stage):
+    """Someone takes the party's disk after its release and looks for the run key.
+
+    Gain: with the key all decoys can be told from users.
+    Fails: the key is erased with the state that held it. (The sealed contributions that others sent
+    stay in the mailbox: they open with the party's key file, which is why that is deleted after
+    the study.)
+    """
+    before, world = stage("prepared"), stage("released")
+    saved = before.saved("bank")
+    assert saved is not None
+    assert saved.state is not None
+    key = json.loads(saved.state)["run_key"].encode()
+    assert len(bytes.fromhex(key.decode())) == 32
+    assert any(key in file.read_bytes() for file in before.home("bank").iterdir() if file.is_file())
+    for file in world.home("bank").rglob("*"):
+        assert not file.is_file() or key not in file.read_bytes(), file
