@@ -1,0 +1,242 @@
+"""From a result to the data of its report."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from splitmeans._types import FloatArray, IntArray
+from splitmeans._version import __version__
+from splitmeans.errors import ParameterError
+from splitmeans.features import to_own_units
+from splitmeans.grid.choose_k import ChooseK
+from splitmeans.grid.synopsis import Synopsis
+from splitmeans.plan import make_plan, needs_count
+from splitmeans.report.data import ColumnInfo, MapInfo, ReportData, SegmentationInfo, SegmentInfo
+from splitmeans.report.facts import read_privacy, run_facts
+from splitmeans.report.projection import Plane, fit_plane
+from splitmeans.report.uncertainty import size_deviations
+from splitmeans.result import Result, Segmentation
+
+DEFAULT_KS = range(2, 13)
+
+_STANDING_OUT = 5
+_MAP_NODES = 250
+_AXIS_COLUMNS = 3
+# A column that is less than this share of an axis does not explain it.
+_AXIS_LOADING = 0.2
+
+
+def build_report(
+    result: Result,
+    *,
+    ks: Iterable[int] = DEFAULT_KS,
+    names: Mapping[str, str] | None = None,
+    title: str | None = None,
+    progress: Callable[[str], None] = lambda step: None,
+) -> ReportData:
+    """Work out everything that the report shows; costs no privacy.
+
+    Args:
+        result: The result of a run.
+        ks: Numbers of segments to offer; those beyond the number of grid cells with users are
+            left out, and the published one is always there.
+        names: Names of published segments, by letter.
+        title: What the page is called; made from the parties' names by default.
+        progress: Told what is being worked out.
+    """
+    synopsis = result.synopsis
+    if synopsis.total <= 0:
+        raise ParameterError(f"{result.folder}: the result counts no users; there is no report")
+    names = dict(names or {})
+    for given in names:
+        if given not in result.published.letters:
+            known = ", ".join(result.published.letters)
+            raise ParameterError(f"there is no segment {given!r} to name; there are {known}")
+    most = int(np.count_nonzero(synopsis.weights))
+    wanted = sorted({*(k for k in ks if k <= most), result.published.k})
+    found = []
+    for k in wanted:
+        progress(f"{k} segments")
+        found.append(result.segments(k))
+    progress("how well each number of segments fits")
+    curve = result.compare_k(wanted)
+    progress("what the noise means for the sizes")
+    deviations, uncertainty = _deviations(result, found)
+    plane = fit_plane(synopsis.scaled_nodes, synopsis.weights)
+    shown = _largest(synopsis.weights)
+    columns = _columns(synopsis)
+    segmentations = tuple(
+        _segmentation(
+            item,
+            curve,
+            synopsis=synopsis,
+            plane=plane,
+            shown=shown,
+            deviations=deviations[at] if deviations is not None else None,
+            names=names if item.published else {},
+        )
+        for at, item in enumerate(found)
+    )
+    return ReportData(
+        title=title or f"Segments across {_listed(synopsis.party_names)}",
+        parties=synopsis.party_names,
+        users=synopsis.total,
+        columns=columns,
+        columns_left_out=0,
+        segmentations=segmentations,
+        suggested_k=curve.suggested,
+        map=_map(synopsis, plane, shown),
+        uncertainty=uncertainty,
+        privacy=read_privacy(result),
+        facts=run_facts(result),
+        version=__version__,
+    )
+
+
+def _largest(weights: FloatArray) -> IntArray:
+    """Return the nodes with most users, most first."""
+    order = np.argsort(-weights, kind="stable")[:_MAP_NODES].astype(np.int64)
+    return np.asarray(order[weights[order] > 0])
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
+
+
+def _columns(synopsis: Synopsis) -> tuple[ColumnInfo, ...]:
+    features = tuple(feature for group in synopsis.features for feature in group)
+    means, spreads = _moments(synopsis)
+    own_means = to_own_units(features, means)
+    places = [
+        (party, name, category)
+        for position, party in enumerate(synopsis.party_names)
+        for name, category in _names(synopsis, position)
+    ]
+    return tuple(
+        ColumnInfo(
+            party=party,
+            name=name,
+            category=category,
+            low=feature.low,
+            high=feature.high,
+            mean=float(mean),
+            spread=float(spread) / feature.weight * (feature.high / 2 - feature.low / 2),
+        )
+        for (party, name, category), feature, mean, spread in zip(
+            places, features, own_means, spreads, strict=True
+        )
+    )
+
+
+def _moments(synopsis: Synopsis) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation over the weighted nodes, in distance units."""
+    shares = synopsis.weights / synopsis.total
+    means = shares @ synopsis.scaled_nodes
+    return means, np.sqrt(shares @ np.square(synopsis.scaled_nodes - means))
+
+
+def _names(synopsis: Synopsis, position: int) -> list[tuple[str, str | None]]:
+    """Return column and category of each feature of a party."""
+    if synopsis.columns is None:
+        return [(feature.name, None) for feature in synopsis.features[position]]
+    names: list[tuple[str, str | None]] = []
+    for column in synopsis.columns[position]:
+        names += [(column.name, category) for category in column.categories or (None,)]
+    return names
+
+
+def _segmentation(
+    item: Segmentation,
+    curve: ChooseK,
+    *,
+    synopsis: Synopsis,
+    plane: Plane,
+    shown: IntArray,
+    deviations: FloatArray | None,
+    names: Mapping[str, str],
+) -> SegmentationInfo:
+    means, spreads = _moments(synopsis)
+    # A column that is the same everywhere differs nowhere.
+    same = spreads < 1e-9
+    differences = np.where(same, 0.0, (item.scaled_centres - means) / np.where(same, 1.0, spreads))
+    places = plane.place(item.scaled_centres)
+    segments = tuple(
+        SegmentInfo(
+            letter=item.letters[at],
+            name=names.get(item.letters[at]),
+            number=item.numbers[at] if item.published else None,
+            size=float(item.sizes[at]),
+            share=float(item.sizes[at]) / synopsis.total,
+            size_deviation=None if deviations is None else float(deviations[at]),
+            centre=tuple(item.centres[at].tolist()),
+            difference=tuple(differences[at].tolist()),
+            standing_out=tuple(
+                np.argsort(-np.abs(differences[at]), kind="stable")[:_STANDING_OUT].tolist()
+            ),
+            x=float(places[at, 0]),
+            y=float(places[at, 1]),
+        )
+        for at in range(item.k)
+    )
+    position = curve.ks.index(item.k)
+    return SegmentationInfo(
+        k=item.k,
+        published=item.published,
+        loss=curve.losses[position],
+        silhouette=curve.silhouettes[position],
+        segments=segments,
+        of_node=tuple(item.of_node[shown].tolist()),
+    )
+
+
+def _map(synopsis: Synopsis, plane: Plane, shown: IntArray) -> MapInfo:
+    places = plane.place(synopsis.scaled_nodes[shown])
+    towards = []
+    for axis in plane.axes:
+        order = np.argsort(-np.abs(axis), kind="stable")[: 2 * _AXIS_COLUMNS]
+        strong = [int(at) for at in order if abs(axis[at]) >= _AXIS_LOADING]
+        grows = tuple(at for at in strong if axis[at] > 0)[:_AXIS_COLUMNS]
+        falls = tuple(at for at in strong if axis[at] < 0)[:_AXIS_COLUMNS]
+        towards.append((grows, falls))
+    return MapInfo(
+        x=tuple(places[:, 0].tolist()),
+        y=tuple(places[:, 1].tolist()),
+        users=tuple(synopsis.weights[shown].tolist()),
+        users_shown=float(synopsis.weights[shown].sum() / synopsis.total),
+        explained=(float(plane.explained[0]), float(plane.explained[1])),
+        towards=tuple(towards),
+    )
+
+
+def _deviations(result: Result, found: list[Segmentation]) -> tuple[list[FloatArray] | None, str]:
+    """Return the deviations of sizes for each segmentation, and what they are in words."""
+    study = result.study
+    unknown = "How far the noise moves the sizes is not known for this run: "
+    if needs_count(study) or study.membership != "decoy":
+        return None, unknown + f"memberships were sent by the method {study.membership!r}."
+    plan = make_plan(study)
+    if plan.fingerprint != result.facts["plan"]:
+        return None, unknown + "it was planned by another version of splitmeans."
+    deviations = size_deviations(
+        plan,
+        result.synopsis,
+        [item.of_node for item in found],
+        # The seed only makes two reports of one result alike.
+        rng=np.random.default_rng(0),
+    )
+    if deviations is None:
+        return None, unknown + f"its grid ({plan.grid_method}) is too large to be redrawn."
+    padded = [
+        np.pad(values, (0, item.k - len(values)))
+        for values, item in zip(deviations, found, strict=True)
+    ]
+    return padded, _INTERVALS
+
+
+_INTERVALS = (
+    "Intervals are 95 % intervals for the noise that hides who is in which cluster: cell counts "
+    "were redrawn with noise of the same law and the grid was estimated again. They do not cover "
+    "noise in the organisations' local centres, cells left out because they could be noise, nor "
+    "that users of one grid cell are counted to one segment together. In simulations 86 to 99 % of "
+    "the true numbers of users in a segment's cells were inside."
+)

@@ -1,0 +1,240 @@
+"""Everything that a report shows, as plain values; the page holds the same as JSON.
+
+Numbers are in the columns' own units. "Spread" of a column is the standard deviation over the
+weighted nodes of the synopsis; differences from the overall mean are counted in it, so that columns
+with different units can be compared.
+"""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# Digits that survive in JSON: far finer than the noise.
+_DIGITS = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnInfo:
+    """One coordinate of the centres: a number column, or one category as a share of users.
+
+    Attributes:
+        party: Who holds it.
+        name: Name of the column.
+        category: The category, for a share.
+        low: Smallest value that was agreed.
+        high: Largest value that was agreed.
+        mean: Mean over all users.
+        spread: Standard deviation over the weighted nodes.
+    """
+
+    party: str
+    name: str
+    category: str | None
+    low: float
+    high: float
+    mean: float
+    spread: float
+
+    @property
+    def label(self) -> str:
+        """Name for people, without the party."""
+        return self.name if self.category is None else f"{self.name}: {self.category}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentInfo:
+    """One segment.
+
+    Attributes:
+        letter: What it is called everywhere.
+        name: A name that a person gave it.
+        number: Its row in `centres.csv`, for the published segments.
+        size: Estimated users.
+        share: The same as a part of all users.
+        size_deviation: How far the noise moves the size, root mean square; None if unknown.
+        centre: Value in each column.
+        difference: Centre minus overall mean, in spreads of the column.
+        standing_out: Columns in which it differs most, most first.
+        x: Place on the map.
+        y: Place on the map.
+    """
+
+    letter: str
+    name: str | None
+    number: int | None
+    size: float
+    share: float
+    size_deviation: float | None
+    centre: tuple[float, ...]
+    difference: tuple[float, ...]
+    standing_out: tuple[int, ...]
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentationInfo:
+    """The segments for one k; `of_node` is the segment of each node on the map."""
+
+    k: int
+    published: bool
+    loss: float
+    silhouette: float
+    segments: tuple[SegmentInfo, ...]
+    of_node: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapInfo:
+    """The nodes with most users, on the plane that shows most of the differences.
+
+    Attributes:
+        x: Places of nodes, in distance units.
+        y: Places of nodes, in distance units.
+        users: Estimated users of each node.
+        users_shown: Share of all users who are in these nodes.
+        explained: Share of the nodes' variance along each axis.
+        towards: For each axis the columns that grow along it most, and the ones that fall.
+    """
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    users: tuple[float, ...]
+    users_shown: float
+    explained: tuple[float, float]
+    towards: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostInfo:
+    """An (epsilon, delta) bound."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseInfo:
+    """One release: who, what, in which message, and what it would cost alone (None: no bound)."""
+
+    party: str
+    what: str
+    message: str
+    alone: CostInfo | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewInfo:
+    """What one kind of onlooker sees, and the bounds that hold (None: no bound)."""
+
+    who: str
+    sees: str
+    bounds: tuple[tuple[str, CostInfo | None], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyInfo:
+    """The privacy statement of the run; `proved` is whether the total bounds the server's view."""
+
+    unit: str
+    accounting: str
+    budget: CostInfo
+    total: CostInfo | None
+    proved: bool
+    secure_noise: bool
+    releases: tuple[ReleaseInfo, ...]
+    views: tuple[ViewInfo, ...]
+    assumptions: tuple[str, ...]
+    caveats: tuple[str, ...]
+    statement: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportData:
+    """A whole report.
+
+    Attributes:
+        title: What the page is called.
+        parties: Who took part.
+        users: Estimated number of users.
+        columns: All columns, in party order.
+        columns_left_out: How many further columns there are.
+        segmentations: The segments for each k, ascending.
+        suggested_k: The smallest k whose silhouette is within 0.01 of the best.
+        map: The map of nodes.
+        uncertainty: What the deviations of sizes are, or why there are none.
+        privacy: What the run cost.
+        facts: Run facts, each with a name.
+        version: Version of splitmeans that made the report.
+    """
+
+    title: str
+    parties: tuple[str, ...]
+    users: float
+    columns: tuple[ColumnInfo, ...]
+    columns_left_out: int
+    segmentations: tuple[SegmentationInfo, ...]
+    suggested_k: int
+    map: MapInfo
+    uncertainty: str
+    privacy: PrivacyInfo
+    facts: tuple[tuple[str, str], ...]
+    version: str
+
+    @property
+    def published(self) -> SegmentationInfo:
+        """The segments that the server published."""
+        return next(item for item in self.segmentations if item.published)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return plain values, with the digits that matter."""
+        rounded: dict[str, Any] = _rounded(dataclasses.asdict(self))
+        return rounded
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the report as JSON."""
+        separators = (",", ":") if indent is None else None
+        return json.dumps(self.to_mapping(), allow_nan=False, indent=indent, separators=separators)
+
+    def with_columns(self, kept: Sequence[int]) -> "ReportData":
+        """Return the report with some of its columns only, in their order."""
+        place = {column: position for position, column in enumerate(kept)}
+
+        def few(columns: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(place[column] for column in columns if column in place)
+
+        segmentations = tuple(
+            dataclasses.replace(
+                item,
+                segments=tuple(
+                    dataclasses.replace(
+                        segment,
+                        centre=tuple(segment.centre[column] for column in kept),
+                        difference=tuple(segment.difference[column] for column in kept),
+                        standing_out=few(segment.standing_out),
+                    )
+                    for segment in item.segments
+                ),
+            )
+            for item in self.segmentations
+        )
+        towards = tuple((few(grows), few(falls)) for grows, falls in self.map.towards)
+        return dataclasses.replace(
+            self,
+            columns=tuple(self.columns[column] for column in kept),
+            columns_left_out=self.columns_left_out + len(self.columns) - len(kept),
+            segmentations=segmentations,
+            map=dataclasses.replace(self.map, towards=towards),
+        )
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(item) for item in value]
+    return value

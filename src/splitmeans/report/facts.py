@@ -1,0 +1,112 @@
+"""The parts of a report that are read off a result as they are: privacy statement, run facts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from splitmeans.errors import ParameterError
+from splitmeans.privacy.events import Relation
+from splitmeans.report.data import CostInfo, PrivacyInfo, ReleaseInfo, ViewInfo
+from splitmeans.result import Result
+
+
+def read_privacy(result: Result) -> PrivacyInfo:
+    """Return the privacy statement that was saved with a result.
+
+    Raises:
+        ParameterError: If it is not one; the file is named.
+    """
+    try:
+        return _privacy(result.privacy, result.statement)
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as problem:
+        path = result.folder / "result.json"
+        raise ParameterError(f"{path}: its privacy statement cannot be read") from problem
+
+
+def _privacy(saved: Mapping[str, Any], statement: str) -> PrivacyInfo:
+    total = _cost(saved["total"])
+    views = tuple(
+        ViewInfo(
+            who=str(view["who"]),
+            sees=str(view["sees"]),
+            bounds=tuple((str(what), _cost(cost)) for what, cost in view["bounds"].items()),
+        )
+        for view in saved["views"]
+    )
+    # The server comes first; it has a bound for a user's presence only where one is proved.
+    proved = total is not None and views[0].bounds[0][1] is not None
+    return PrivacyInfo(
+        unit=Relation[saved["relation"]].value,
+        accounting=str(saved["accounting"]),
+        budget=CostInfo(
+            epsilon=float(saved["budget"]["epsilon"]), delta=float(saved["budget"]["delta"])
+        ),
+        total=total,
+        proved=proved,
+        secure_noise=bool(saved["secure_noise"]),
+        releases=tuple(
+            ReleaseInfo(
+                party=str(release["party"]),
+                what=str(release["what"]),
+                message=str(release["message"]),
+                alone=_cost(release["alone"]),
+            )
+            for release in saved["releases"]
+        ),
+        views=views,
+        assumptions=tuple(str(text) for text in saved["assumptions"]),
+        caveats=tuple(str(text) for text in saved["caveats"]),
+        statement=statement,
+    )
+
+
+def _cost(saved: Mapping[str, Any] | None) -> CostInfo | None:
+    if saved is None:
+        return None
+    return CostInfo(epsilon=float(saved["epsilon"]), delta=float(saved["delta"]))
+
+
+def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
+    """Return what identifies a run and how it was made, each with a name for people."""
+    study, synopsis, facts = result.study, result.synopsis, result.facts
+    cells = synopsis.weights.size
+    used = int((synopsis.weights > 0).sum())
+    listed = [
+        ("Study", study.name),
+        ("Study hash", study.hash),
+        ("Run", facts["run"]),
+        ("Result held by", facts["participant"]),
+        ("Result hash", facts["result_hash"]),
+        ("Plan fingerprint", facts["plan"]),
+        ("Parties", ", ".join(study.party_names)),
+        ("Users expected by the study", f"{study.expected_users:,}"),
+        ("Users at the parties", _USER_SETS[study.user_sets]),
+        ("Memberships sent by", study.membership),
+        ("Local clustering asked for", study.local),
+        ("Local clusters", _local_clusters(result)),
+        ("Grid asked for", study.grid),
+        ("Grid cells", f"{cells:,}, of which {used:,} have users"),
+        ("Messages in the transcript", _messages(len(result.messages))),
+        ("Made by", f"splitmeans {facts['splitmeans']}"),
+    ]
+    return tuple(listed)
+
+
+_USER_SETS = {
+    "equal": "the same at every party",
+    "partial": "some users are at some parties only",
+}
+
+
+def _local_clusters(result: Result) -> str:
+    """Return how many local clusters of each party the grid combines."""
+    labels = result.synopsis.labels
+    if labels is None:
+        return "not known"
+    counts = labels.max(axis=0) + 1
+    return ", ".join(
+        f"{count} at {party}" for party, count in zip(result.study.party_names, counts, strict=True)
+    )
+
+
+def _messages(count: int) -> str:
+    return f"{count:,}" if count else "none: the run was simulated in one process"

@@ -1,0 +1,109 @@
+"""Numbers and texts for people: digits that mean something, and nothing that HTML could misread."""
+
+import html
+import math
+
+from splitmeans.report.data import ColumnInfo, CostInfo, SegmentInfo
+from splitmeans.report.uncertainty import WIDTH_95
+
+# From how many spreads on a segment's difference is shown as one, two and three steps.
+STEPS = (0.25, 0.75, 1.5)
+_WORDS = ("about average", "somewhat", "clearly", "far")
+
+
+def escape(text: str) -> str:
+    """Return text for HTML, in elements and in attributes."""
+    return html.escape(text, quote=True)
+
+
+def breakable(text: str) -> str:
+    """Return a name for HTML that may be broken after an underscore."""
+    return escape(text).replace("_", "_<wbr>")
+
+
+def table(caption: str, *, head: str = "", body: str, kind: str = "") -> str:
+    """Return a table that can be scrolled sideways on a narrow screen, by keyboard too.
+
+    Args:
+        caption: What the table is, for screen readers.
+        head: Cells of the head.
+        body: Rows, in one or more bodies if it starts with one.
+        kind: Class of the table.
+    """
+    named = f' class="{kind}"' if kind else ""
+    top = f"<thead><tr>{head}</tr></thead>" if head else ""
+    rows = body if body.startswith("<tbody") else f"<tbody>{body}</tbody>"
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="Table: {escape(caption)}">'
+        f'<table{named}><caption class="sr">{escape(caption)}</caption>{top}{rows}</table></div>'
+    )
+
+
+def heads(*names: str, number: bool = False) -> str:
+    """Return cells for the head of a table."""
+    kind = ' class="number"' if number else ""
+    return "".join(f'<th scope="col"{kind}>{name}</th>' for name in names)
+
+
+def value(number: float, column: ColumnInfo) -> str:
+    """Return a value of a column: shares in per cent, numbers to about 1/200 of their range."""
+    if column.category is not None:
+        return f"{100 * number:.0f}\u202f%"
+    span = column.high - column.low
+    if not 1e-6 <= span < 1e9:
+        return f"{number:.4g}"
+    decimals = max(0, 2 - math.floor(math.log10(span / 2)))
+    return f"{number:,.{decimals}f}"
+
+
+def users(number: float, deviation: float | None = None) -> str:
+    """Return a number of users, rounded to one digit of its deviation if that is known."""
+    if deviation is None or deviation < 1:
+        return f"{number:,.0f}"
+    unit = 10 ** math.floor(math.log10(deviation))
+    return f"{round(number / unit) * unit:,.0f}"
+
+
+def interval(segment: SegmentInfo) -> tuple[float, float] | None:
+    """Return the 95 % interval of a segment's size, None if the noise is not known."""
+    if segment.size_deviation is None:
+        return None
+    half = WIDTH_95 * segment.size_deviation
+    return max(0.0, segment.size - half), segment.size + half
+
+
+def interval_text(segment: SegmentInfo) -> str:
+    """Return the interval in words."""
+    ends = interval(segment)
+    if ends is None:
+        return "not known"
+    low, high = (users(end, segment.size_deviation) for end in ends)
+    return f"{low} to {high}"
+
+
+def percent(share: float) -> str:
+    """Return a share of all users."""
+    return f"{100 * share:.0f}\u202f%" if share >= 0.095 else f"{100 * share:.1f}\u202f%"
+
+
+def cost(bound: CostInfo | None, *, none: str) -> str:
+    """Return a bound as the privacy statement writes it."""
+    if bound is None:
+        return none
+    if bound.delta == 0:
+        return f"epsilon {bound.epsilon:.4g}"
+    return f"epsilon {bound.epsilon:.4g}, delta {bound.delta:.3g}"
+
+
+def step(difference: float) -> int:
+    """Return -3 to 3: how far a difference is from none, and which way."""
+    size = sum(abs(difference) >= limit for limit in STEPS)
+    return size if difference > 0 else -size
+
+
+def compared(difference: float) -> str:
+    """Return a difference from the mean in words."""
+    size = step(difference)
+    if size == 0:
+        return _WORDS[0]
+    return f"{_WORDS[abs(size)]} {'above' if size > 0 else 'below'}"

@@ -1,0 +1,206 @@
+"""A result folder as a value: read, checked, and clustered again for any number of segments.
+
+The folder is what `run/result_folder.py` writes, at every participant. Everything here works on
+published values, so it costs no privacy.
+
+Segments have letters. Those of the published result are in order of size, A the largest. Segments
+for another k keep the letter of the published one that they share most users with, each letter
+once; what is new gets the next letters. So a letter means about the same wherever it is shown.
+"""
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from splitmeans import _validate
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.features import to_own_units
+from splitmeans.grid.choose_k import ChooseK
+from splitmeans.grid.distances import distance_chunks, nearest_distance
+from splitmeans.grid.synopsis import Clustering, Synopsis
+from splitmeans.result_file import read_fields
+from splitmeans.study import Study
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Segmentation:
+    """The segments for one k, in the order of their letters.
+
+    Attributes:
+        letters: What the segments are called.
+        numbers: Their rows in `centres.csv` for the published segments, else their order.
+        published: Whether these are the segments that the server published.
+        scaled_centres: Centres in distance units, shape (k, D).
+        centres: The same in the columns' own units.
+        sizes: Estimated users of each, shape (k,).
+        loss: Mean squared distance of the weighted nodes to the nearest centre.
+        of_node: Which segment each node of the synopsis belongs to, shape (cells,).
+    """
+
+    letters: tuple[str, ...]
+    numbers: tuple[int, ...]
+    published: bool
+    scaled_centres: FloatArray
+    centres: FloatArray
+    sizes: FloatArray
+    loss: float
+    of_node: IntArray
+
+    @property
+    def k(self) -> int:
+        """How many segments."""
+        return len(self.letters)
+
+    @property
+    def clustering(self) -> Clustering:
+        """The segments as a clustering of the synopsis, in the same order."""
+        return Clustering(
+            centres=self.centres,
+            scaled_centres=self.scaled_centres,
+            sizes=self.sizes,
+            loss=self.loss,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """What a run published, with the agreed facts and the privacy statement.
+
+    Attributes:
+        folder: Where it was read from.
+        study: What was agreed.
+        synopsis: The weighted grid.
+        published_centres: The published segments in distance units, shape (k, D).
+        privacy: `PrivacyReport.to_mapping` of the run.
+        statement: The same in plain words.
+        facts: Texts that identify the run: names, hashes, version.
+        messages: The transcript: for each message its direction, slot and hash.
+    """
+
+    folder: Path
+    study: Study
+    synopsis: Synopsis
+    published_centres: FloatArray
+    privacy: Mapping[str, Any]
+    statement: str
+    facts: Mapping[str, str]
+    messages: tuple[Mapping[str, str], ...]
+
+    @classmethod
+    def read(cls, folder: str | Path) -> "Result":
+        """Read a result folder.
+
+        Raises:
+            ParameterError: If a file is missing, changed or not of this format; it is named.
+        """
+        return cls(**read_fields(Path(folder)))
+
+    @functools.cached_property
+    def published(self) -> Segmentation:
+        """The segments that the server published, largest first."""
+        of_node, sizes = _assign(self.synopsis, self.published_centres)
+        order = np.argsort(-sizes, kind="stable")
+        letters = [letter(rank) for rank in range(len(order))]
+        return self._segmentation(
+            self.published_centres, of_node, sizes, order=order, letters=letters, published=True
+        )
+
+    def segments(self, k: int | None = None) -> Segmentation:
+        """Return the published segments, or those for another k, the same ones at every call."""
+        if k is None or k == len(self.published_centres):
+            return self.published
+        _validate.at_least(2, k=k)
+        clustering = self.synopsis.cluster(k, random_state=k)
+        of_node, sizes = _assign(self.synopsis, clustering.scaled_centres)
+        letters = self._letters_like_published(of_node, sizes)
+        order = np.array(sorted(range(k), key=lambda at: (len(letters[at]), letters[at])))
+        return self._segmentation(
+            clustering.scaled_centres,
+            of_node,
+            sizes,
+            order=order,
+            letters=[letters[at] for at in order],
+            published=False,
+        )
+
+    def compare_k(self, ks: Iterable[int]) -> ChooseK:
+        """Measure the segments for each k, as `segments` returns them.
+
+        The loss of the published k is that of the published centres; its silhouette is of the
+        centres found again on the same grid.
+        """
+        tried = sorted(set(ks))
+        found = [self.synopsis.choose_k((k,), random_state=k) for k in tried]
+        losses = [
+            self.published.loss if k == self.published.k else one.losses[0]
+            for k, one in zip(tried, found, strict=True)
+        ]
+        return ChooseK(
+            ks=tuple(int(k) for k in tried),
+            losses=tuple(losses),
+            silhouettes=tuple(one.silhouettes[0] for one in found),
+        )
+
+    def _letters_like_published(self, of_node: IntArray, sizes: FloatArray) -> list[str]:
+        # Imported on first use: it takes long to load.
+        from scipy.optimize import linear_sum_assignment
+
+        shared = np.zeros((len(sizes), self.published.k))
+        np.add.at(shared, (of_node, self.published.of_node), self.synopsis.weights)
+        rows, columns = linear_sum_assignment(-shared)
+        letters = {
+            int(row): self.published.letters[column]
+            for row, column in zip(rows, columns, strict=True)
+        }
+        largest_first = np.argsort(-sizes, kind="stable")
+        new = [int(segment) for segment in largest_first if int(segment) not in letters]
+        letters |= {segment: letter(self.published.k + rank) for rank, segment in enumerate(new)}
+        return [letters[segment] for segment in range(len(sizes))]
+
+    def _segmentation(
+        self,
+        scaled_centres: FloatArray,
+        of_node: IntArray,
+        sizes: FloatArray,
+        *,
+        order: IntArray,
+        letters: list[str],
+        published: bool,
+    ) -> Segmentation:
+        features = tuple(feature for group in self.synopsis.features for feature in group)
+        weights, total = self.synopsis.weights, self.synopsis.total
+        cost = float(weights @ nearest_distance(self.synopsis.scaled_nodes, scaled_centres))
+        return Segmentation(
+            letters=tuple(letters),
+            numbers=tuple(int(at) for at in order) if published else tuple(range(len(order))),
+            published=published,
+            scaled_centres=scaled_centres[order],
+            centres=to_own_units(features, scaled_centres[order]),
+            sizes=sizes[order],
+            loss=cost / total if total > 0 else 0.0,
+            of_node=np.argsort(order)[of_node],
+        )
+
+
+def letter(rank: int) -> str:
+    """Return A to Z for 0 to 25, then AA, AB and so on."""
+    text = ""
+    rest = rank + 1
+    while rest > 0:
+        rest, digit = divmod(rest - 1, 26)
+        text = chr(65 + digit) + text
+    return text
+
+
+def _assign(synopsis: Synopsis, centres: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the nearest centre of each node, shape (cells,), and the users of each centre."""
+    parts = [
+        distances.argmin(axis=1) for _, distances in distance_chunks(synopsis.scaled_nodes, centres)
+    ]
+    of_node = np.concatenate(parts).astype(np.int64)
+    sizes = np.bincount(of_node, weights=synopsis.weights, minlength=len(centres))
+    return of_node, np.asarray(sizes, dtype=np.float64)

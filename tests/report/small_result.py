@@ -1,0 +1,68 @@
+"""A result small enough to check by hand: two parties, three cells with users, two segments.
+
+A bank knows income (0 to 8,000) and region, an insurer age (18 to 90); each has two local clusters.
+
+    cell (bank, insurer)   income  north  south   age   users
+    (0, 0)                  2,000      1      0    36     400
+    (0, 1)                  2,000      1      0    72     200
+    (1, 0)                  6,000      0      1    36       0
+    (1, 1)                  6,000      0      1    72     300
+
+The published segments are, in the order of their message, the cell (1, 1) and the mean of the first
+two cells (age 48). So A has 600 users and is row 1 of centres.csv, B has 300 and is row 0.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from splitmeans.features import bounds_of, features_of
+from splitmeans.plan import make_plan
+from splitmeans.run.result_folder import write_result
+from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.wire.messages import PublishedResult
+
+GRID = 2**20
+
+
+def small_study(**changes: object) -> Study:
+    settings = {
+        "name": "bank and insurer",
+        "parties": (
+            PartySpec(
+                name="bank",
+                columns=(
+                    Column(name="income", low=0, high=8000),
+                    Column(name="region", categories=("north", "south")),
+                ),
+                id_column="customer",
+            ),
+            PartySpec(name="insurer", columns=(Column(name="age", low=18, high=90),)),
+        ),
+        "n_clusters": 2,
+        "n_local_clusters": 2,
+        "budget": Budget(epsilon=1.0, delta=1e-5),
+        "expected_users": 1000,
+    }
+    return Study(**(settings | changes))
+
+
+def write_small_result(folder: Path, *, study: Study | None = None) -> Path:
+    study = study or small_study()
+    plan = make_plan(study, noisy_count=900 if study.membership == "independent" else None)
+    category = int(bounds_of(features_of(study.parties[0]))[1])
+    bank = [[-GRID // 2, category, -category], [GRID // 2, -category, category]]
+    insurer = [[-GRID // 2], [GRID // 2]]
+    nodes = np.array([[*bank[a], *insurer[b]] for a in (0, 1) for b in (0, 1)]) / GRID
+    weights = np.array([400.0, 200.0, 0.0, 300.0])
+    centres = np.stack([nodes[3], weights[:2] @ nodes[:2] / 600])
+    message = PublishedResult(
+        fingerprint=plan.fingerprint,
+        local_centres=np.array([*np.ravel(bank), *np.ravel(insurer)], dtype=np.int64),
+        labels=np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.uint8),
+        weights=weights,
+        centres=centres,
+    )
+    transcript = [("taken", "study/run/partyrelease.bank.server", "ab" * 32)]
+    write_result(folder, plan, message, run="1", participant="server", transcript=transcript)
+    return folder
