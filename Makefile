@@ -24,6 +24,12 @@ fuzz: $(INSTALLED)
 crash: $(INSTALLED)
 	$(BIN)/python -m tests.crash.kill_run --kills 200
 
+# What the browser tests need: Debian's Chromium (as root) and axe-core, then the tests themselves.
+browser: $(INSTALLED)
+	command -v chromedriver >/dev/null || { apt-get update -q && apt-get install -y -q chromium chromium-driver; }
+	npm install --silent --prefix tests/browser --no-save --no-package-lock axe-core@4.14.0
+	$(BIN)/pytest -q tests/browser
+
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .

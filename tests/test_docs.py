@@ -10,7 +10,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)]*)?\)")
-COMMAND = re.compile(r"splitmeans (demo|audit|(?:bench|keys|study|party|server|relay|ledger|result) \w+)")
+COMMAND = re.compile(
+    r"splitmeans (demo|audit|(?:bench|keys|study|party|server|ledger|result) \w+|relay serve)"
+)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

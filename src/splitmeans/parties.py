@@ -147,6 +147,8 @@ def check_key(what: str, text: Any) -> None:
 def check_name(what: str, name: Any) -> None:
     """Check a name that people and files use."""
     if not isinstance(name, str) or not name.strip() or name != name.strip():
-        raise StudyError(f"{what} must be text without spaces around it, got {_validate.shown(name)}")
+        raise StudyError(
+            f"{what} must be text without spaces around it, got {_validate.shown(name)}"
+        )
     if len(name) > 200 or not name.isprintable():
         raise StudyError(f"{what} must be at most 200 printable characters")

@@ -21,7 +21,7 @@ from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
 from splitmeans.run.journal import Journal, RunKey
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.run.post import MAX_LARGE_BYTES, Post, Received, check_own_key
-from splitmeans.run.result_folder import write_result
+from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.study import Study
 from splitmeans.wire.envelope import Session
@@ -105,6 +105,7 @@ class _Driver:
             self.what.say(f"run {self.what.run!r} is finished; see {self.what.result_folder}")
             return self.what.result_folder
         self._check_provable()
+        check_place(self.what.result_folder)
         warm_up(self.what.say)
         if saved is None:
             state = self._join()

@@ -43,7 +43,12 @@ def write_result(
     participant: str,
     transcript: Sequence[TranscriptLine],
 ) -> None:
-    """Write the folder; it appears with all its files or not at all, and replaces an older one."""
+    """Write the folder; it appears with all its files or not at all, and replaces an older one.
+
+    Raises:
+        ParameterError: If the place holds something else than a result, or cannot be written.
+    """
+    check_place(folder)
     synopsis = read_published(plan, result)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -62,6 +67,16 @@ def write_result(
             f"{folder}: the result cannot be written ({problem.strerror}); the run itself is safe: "
             "give another folder and run the command again"
         ) from problem
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a folder that holds something else: writing a result would remove it."""
+    is_result = (folder / "result.json").is_file()
+    if folder.exists() and not is_result and (folder.is_file() or any(folder.iterdir())):
+        raise ParameterError(
+            f"{folder} holds something else than a result, which would be lost; name a folder that "
+            "does not exist"
+        )
 
 
 def result_digest(result: PublishedResult, plan: Plan) -> str:

@@ -18,7 +18,7 @@ from splitmeans.run.drive import DONE, Desk, refuse_failed
 from splitmeans.run.journal import Journal, RunKey
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.run.post import MAX_LARGE_BYTES, Post, Received, check_own_key
-from splitmeans.run.result_folder import write_result
+from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.server import node
 from splitmeans.study import Study
@@ -74,6 +74,7 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
     if saved is not None and saved.outcome == DONE:
         what.say(f"run {what.run!r} is finished; see {what.result_folder}")
         return what.result_folder
+    check_place(what.result_folder)
     warm_up(what.say)
     if saved is None:
         desk.journal.begin(
