@@ -98,6 +98,33 @@ def v_measure(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
     return float(v_measure_score(labels_true, labels_pred))
 
 
+def silhouette(
+    scaled_rows: FloatArray,
+    labels: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    max_rows: int = 4000,
+) -> float:
+    """Return the mean silhouette of a clustering, between -1 and 1; simulation only.
+
+    Args:
+        scaled_rows: Shape (n, d), in distance units.
+        labels: The cluster of each row.
+        rng: Picks the rows that stand for all, where there are more than `max_rows`.
+        max_rows: The time grows with the square of it.
+    """
+    # Imported on first use: it takes a second to load.
+    from sklearn.metrics import silhouette_score
+
+    chosen = np.asarray(labels)
+    if len(scaled_rows) > max_rows:
+        picked = np.sort(rng.choice(len(scaled_rows), size=max_rows, replace=False))
+        scaled_rows, chosen = scaled_rows[picked], chosen[picked]
+    if len(np.unique(chosen)) < 2:
+        raise ParameterError("labels must name at least two clusters among the picked rows")
+    return float(silhouette_score(scaled_rows, chosen))
+
+
 def weight_error(weights: npt.ArrayLike, true_weights: npt.ArrayLike) -> float:
     """Return the sum of absolute errors of the cell weights over the number of users.
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from splitmeans import baselines
-from splitmeans._types import FloatArray
+from splitmeans._types import FloatArray, IntArray
 from splitmeans.bench.cases import Case, Score, Setting, make_case
 from splitmeans.bench.local import mu_of
 from splitmeans.estimator import VerticalKMeans
@@ -27,16 +27,23 @@ from splitmeans.features import GRID_UNITS
 from splitmeans.kernels.assign import nearest
 from splitmeans.local import make_local
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.protocol import RunResult
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Centres in distance units, and what the method's run tells beside them."""
+    """Centres in distance units, and what the method's run tells beside them.
+
+    `true_weights` are the exact cell counts under the run's local centres, and `run` is all that
+    the protocol produced; only methods that run the protocol have them.
+    """
 
     scaled_centres: FloatArray
     weight_error: float | None = None
     bytes_per_party: float | None = None
     n_local_clusters: int | None = None
+    true_weights: IntArray | None = None
+    run: RunResult | None = None
 
 
 Method = Callable[[Case], Outcome]
@@ -100,8 +107,26 @@ def _vertical_plain(case: Case) -> Outcome:
     return Outcome(scaled_centres=centres)
 
 
-def _federated(**parameters: Any) -> Method:
-    """A run of the protocol with these parameters of `VerticalKMeans`."""
+def _central_diffprivlib(case: Case) -> Outcome:
+    """k-means of the library diffprivlib on the pooled rows, where it is installed."""
+    # It is no dependency of ours, and the module that finds it loads other libraries.
+    from splitmeans.bench.speed.peers import import_diffprivlib
+
+    with warnings.catch_warnings():
+        # Another library's warnings would be the same in every run.
+        warnings.simplefilter("ignore")
+        model = import_diffprivlib().KMeans(
+            case.n_clusters,
+            epsilon=case.setting.epsilon,
+            bounds=(-1.0, 1.0),
+            random_state=_START_STREAM + case.setting.seed,
+        )
+        fitted = model.fit(case.pooled)
+    return Outcome(scaled_centres=np.asarray(fitted.cluster_centers_, dtype=np.float64))
+
+
+def federated(**parameters: Any) -> Method:
+    """Return the method that runs the protocol with these parameters of `VerticalKMeans`."""
 
     def method(case: Case) -> Outcome:
         seed = case.setting.seed
@@ -124,7 +149,7 @@ def _federated(**parameters: Any) -> Method:
         labels = [
             nearest(rows, c) for rows, c in zip(case.shared_grid_blocks, centres, strict=True)
         ]
-        error = None
+        error, truth = None, None
         if done.weights is not None:
             truth = true_cell_weights(labels, done.plan.n_local_clusters)
             error = weight_error(done.weights, truth)
@@ -134,6 +159,8 @@ def _federated(**parameters: Any) -> Method:
             weight_error=error,
             bytes_per_party=float(np.mean(sent)),
             n_local_clusters=max(done.plan.n_local_clusters),
+            true_weights=truth,
+            run=model.result_,
         )
 
     return method
@@ -145,14 +172,15 @@ METHODS: dict[str, Method] = {
     "central-dplsf": _central_dplsf,
     "central-dplsf-tight": _central_tight("dplsf"),
     "central-tree-lloyd": _central_tight("tree-lloyd"),
-    "decoy": _federated(membership="decoy"),
-    "sketch": _federated(membership="sketch"),
-    "sketch-k5": _federated(membership="sketch", n_local_clusters=5),
-    "sketch-paper": _federated(membership="sketch-paper", accounting="paper"),
-    "sketch-paper-basic": _federated(membership="sketch-paper", accounting="paper", grid="joint"),
-    "independent": _federated(membership="independent", accounting="paper"),
-    "ldp": _federated(membership="ldp", accounting="paper"),
-    "dplsf-exact-weights": _federated(membership="exact", accounting="paper", local="dplsf"),
+    "central-diffprivlib": _central_diffprivlib,
+    "decoy": federated(membership="decoy"),
+    "sketch": federated(membership="sketch"),
+    "sketch-k5": federated(membership="sketch", n_local_clusters=5),
+    "sketch-paper": federated(membership="sketch-paper", accounting="paper"),
+    "sketch-paper-basic": federated(membership="sketch-paper", accounting="paper", grid="joint"),
+    "independent": federated(membership="independent", accounting="paper"),
+    "ldp": federated(membership="ldp", accounting="paper"),
+    "dplsf-exact-weights": federated(membership="exact", accounting="paper", local="dplsf"),
 }
 
 
@@ -183,13 +211,18 @@ def run(
 
 def score(method: str, setting: Setting) -> Score:
     """Run one method on one case and measure it."""
-    case = make_case(setting)
+    return score_outcome(method, METHODS[method], make_case(setting))[0]
+
+
+def score_outcome(name: str, method: Method, case: Case) -> tuple[Score, Outcome]:
+    """Run a method on a case; return the figures and what it came from."""
     started = time.perf_counter()
-    outcome = METHODS[method](case)
+    outcome = method(case)
     seconds = time.perf_counter() - started
+    setting = case.setting
     loss = normalised_loss(case.pooled, outcome.scaled_centres)
-    return Score(
-        method=method,
+    scored = Score(
+        method=name,
         data=setting.data,
         epsilon=setting.epsilon,
         n_parties=setting.n_parties,
@@ -202,3 +235,4 @@ def score(method: str, setting: Setting) -> Score:
         n_local_clusters=outcome.n_local_clusters,
         seconds=seconds,
     )
+    return scored, outcome

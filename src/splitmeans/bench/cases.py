@@ -25,6 +25,7 @@ class Setting:
     n_clusters: int = 5
     overlap: float = 1.0
     data_dir: Path | None = None
+    party_sizes: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,6 +130,7 @@ def make_case(setting: Setting) -> Case:
         seed=setting.seed,
         recipe=setting.recipe,
         data_dir=setting.data_dir,
+        party_sizes=setting.party_sizes,
     )
     shared, party_users = _who_is_where(len(drawn.rows), setting)
     centres = _central_centres(setting, drawn.rows[:shared])
@@ -166,7 +168,7 @@ def _central_centres(setting: Setting, rows: FloatArray) -> FloatArray:
     drawn = setting.data == "mixed-gaussian"
     seed = setting.seed if drawn else 0
     overlap = (setting.overlap, setting.n_parties if setting.overlap < 1 else 0)
-    key = (setting.data, seed, setting.recipe, setting.n_clusters, overlap)
+    key = (setting.data, setting.data_dir, seed, setting.recipe, setting.n_clusters, overlap)
     if key not in _found:
         _found[key] = central_kmeans(rows, setting.n_clusters, random_state=seed)
     return _found[key]

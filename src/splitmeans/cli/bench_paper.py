@@ -54,7 +54,8 @@ def paper(
 ) -> None:
     """Run the paper's experiments; what is finished is kept, and a run that was stopped goes on.
 
-    Real data sets without a file in --data-dir are left out.
+    Cells are kept by settings, version and data; after a change of the code that changes results,
+    give a new --output. Real data sets without a file in --data-dir are left out.
 
     Example: splitmeans bench paper --all --quick --data-dir data
     """

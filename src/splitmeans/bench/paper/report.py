@@ -1,0 +1,59 @@
+"""Write pictures, tables and the page of everything that the store has."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from splitmeans.bench.paper.figures import FIGURES
+from splitmeans.bench.paper.page import FOLDER, RunFacts, render
+from splitmeans.bench.paper.plots import draw
+from splitmeans.bench.paper.points import Points, collect
+from splitmeans.bench.paper.store import CellStore
+from splitmeans.bench.paper.tables import (
+    cost_markdown,
+    figure_markdown,
+    mixed_gaussian_markdown,
+    to_json,
+)
+
+
+def collect_all(
+    store: CellStore, *, seeds: int, quick: bool, data_digests: Mapping[str, str]
+) -> list[Points]:
+    """Return the points of every figure, as far as there are any."""
+    return [
+        collect(figure, store, seeds=seeds, quick=quick, data_digests=data_digests)
+        for figure in FIGURES.values()
+    ]
+
+
+def write_report(all_points: Sequence[Points], output: Path, *, facts: RunFacts) -> list[Path]:
+    """Write `reproduction.md` and a folder `reproduction` with pictures and tables beside it.
+
+    Returns:
+        The files, the page first.
+    """
+    folder = output / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    seeds: dict[str, Any] = {"seeds": list(range(facts.seeds)), "quick": facts.quick}
+    for points in all_points:
+        if not points.panels:
+            continue
+        name = points.figure.name
+        files += draw(points, folder)
+        tables = {f"{name}.md": _markdown(points), f"{name}.json": to_json(points, facts=seeds)}
+        for file, text in tables.items():
+            (folder / file).write_text(text)
+            files.append(folder / file)
+    page = output / f"{FOLDER}.md"
+    page.write_text(render(all_points, facts))
+    return [page, *files]
+
+
+def _markdown(points: Points) -> str:
+    if points.figure.name == "cost":
+        return f"# {points.figure.title}\n\n{cost_markdown(points)}\n"
+    if points.figure.name == "mixed-gaussian":
+        return f"# {points.figure.title}\n\n{mixed_gaussian_markdown(points)}\n"
+    return figure_markdown(points)
