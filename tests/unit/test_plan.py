@@ -9,7 +9,7 @@ import pytest
 from splitmeans import plan as plan_module
 from splitmeans.errors import ParameterError, PrivacyError, StudyError
 from splitmeans.local import DpLloyd, GaussianTree, LshTree, PlainKMeans, TreeLloyd
-from splitmeans.local_clusters import enough_clusters
+from splitmeans.local_clusters import default_local_clusters, enough_clusters
 from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.exact.law import PlainLabels
@@ -529,3 +529,9 @@ def test_an_epsilon_that_exact_accounting_cannot_serve_is_refused_by_name(epsilo
     study = make_study(budget=Budget(epsilon=epsilon, delta=1e-5))
     with pytest.raises(PrivacyError, match=r"epsilon must be between 0\.01 and 12"):
         make_plan(study)
+
+
+@pytest.mark.parametrize(("n_parties", "expected"), [(5, 16), (6, 12), (7, 8), (9, 5), (10, 16)])
+def test_many_parties_get_a_grid_that_can_be_fitted_whole(n_parties, expected):
+    study = make_study(n_parties=n_parties, budget=Budget(epsilon=2, delta=1e-5))
+    assert default_local_clusters(study, 100_000) == expected
