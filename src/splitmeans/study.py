@@ -46,6 +46,8 @@ _TIGHT_ONLY = ("decoy", "sketch")
 # Methods that can tell users who are at some parties only.
 _PARTIAL_OVERLAP = ("decoy", "sketch")
 
+MIN_EPSILON = 1e-100
+
 # More than any grid of the plans gives; a larger number would only keep a reader busy.
 MAX_CLUSTERS = 1_000_000
 
@@ -63,6 +65,9 @@ class Budget:
         _validate.positive(error=StudyError, epsilon=self.epsilon)
         _validate.open_unit(error=StudyError, delta=self.delta)
         to_builtin(self, epsilon=float, delta=float)
+        # Shares of a smaller one could be rounded to zero.
+        if self.epsilon < MIN_EPSILON:
+            raise StudyError(f"epsilon must be >= {MIN_EPSILON:g}, got {self.epsilon!r}")
 
 
 @dataclass(frozen=True, kw_only=True)

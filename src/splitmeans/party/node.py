@@ -274,8 +274,10 @@ def _answer_plan(
     if proposal.noisy_count != state.noisy_count:
         raise ProtocolError("the server's plan has another user count than was released")
     plan = make_plan(session.study, noisy_count=state.noisy_count)
-    proposed = tuple(proposal.n_local_clusters.tolist())
-    if plan.n_local_clusters != proposed:
+    if not np.array_equal(proposal.n_local_clusters, plan.n_local_clusters):
+        # One too many shows that there are more; the server may have sent thousands.
+        shown = proposal.n_local_clusters.ravel()[: len(plan.n_local_clusters) + 1]
+        proposed = tuple(shown.tolist())
         raise ProtocolError(
             f"the server's plan has n_local_clusters={proposed}, "
             f"the study gives {plan.n_local_clusters}"

@@ -7,8 +7,9 @@ from splitmeans.privacy.events import Event
 from splitmeans.privacy.pld import COARSE, FINE, delta_for
 from splitmeans.study import Budget
 
-# Below this delta the rounding of floating point would no longer be negligible.
-MIN_DELTA = 1e-10
+# Below this delta the rounding of floating point would no longer be negligible. Above the other one
+# nothing is protected, and the calculation takes ever longer as delta comes close to 1.
+MIN_DELTA, MAX_DELTA = 1e-10, 0.5
 
 # Below, decoys and phantoms outgrow any message; above, the charge for discrete noise, which grows
 # with e^epsilon, would eat up delta (and nobody's privacy would be protected).
@@ -34,10 +35,9 @@ def calibrate(events_at: Callable[[float], tuple[Event, ...]], budget: Budget) -
             f"epsilon must be between {MIN_EPSILON:g} and {MAX_EPSILON:g} for exact accounting, "
             f"got {budget.epsilon:g}"
         )
-    if budget.delta < MIN_DELTA:
-        raise PrivacyError(
-            f"delta must be >= {MIN_DELTA:g} for exact accounting, got {budget.delta:g}"
-        )
+    if not MIN_DELTA <= budget.delta <= MAX_DELTA:
+        limit = f">= {MIN_DELTA:g}" if budget.delta < MIN_DELTA else f"<= {MAX_DELTA:g}"
+        raise PrivacyError(f"delta must be {limit} for exact accounting, got {budget.delta:g}")
     # A large epsilon does not need the same steps to be met as closely.
     unit = max(1.0, budget.epsilon)
     coarse, fine = COARSE * unit, FINE * unit

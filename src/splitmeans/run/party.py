@@ -102,6 +102,7 @@ class _Driver:
         saved = self.desk.journal.load(self.desk.key)
         refuse_failed(saved, self.desk.key)
         if saved is not None and saved.outcome == DONE:
+            self.desk.journal.forget_files(self.desk.key)  # a crash may have come before
             self.what.say(f"run {self.what.run!r} is finished; see {self.what.result_folder}")
             return self.what.result_folder
         self._check_provable()

@@ -12,6 +12,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -52,14 +53,19 @@ def write_result(
     synopsis = read_published(plan, result)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+        _remove_drafts(folder)
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
             _write_files(
                 draft, plan, result, synopsis, run=run, participant=participant, lines=transcript
             )
+            # All of it on disk: the caller erases what it could be made from again.
+            for path in (*draft.iterdir(), draft):
+                _sync(path)
             if folder.exists():
                 shutil.rmtree(folder)
             draft.rename(folder)
+            _sync(folder.parent)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     except OSError as problem:
@@ -145,9 +151,24 @@ def _segments(synopsis: Synopsis, result: PublishedResult) -> tuple[Any, Any]:
     return to_own_units(features, result.centres), sizes
 
 
+def _remove_drafts(folder: Path) -> None:
+    """Remove what a killed process left, which `finally` could not."""
+    draft = re.compile(rf"\.{re.escape(folder.name)}-[a-z0-9_]{{8}}")
+    for path in folder.parent.iterdir():
+        if draft.fullmatch(path.name):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    """Put a file, or the names in a folder, on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _write_json(path: Path, value: Any) -> None:
     with path.open("w", encoding="utf-8") as file:
         json.dump(value, file, indent=1, allow_nan=False)
         file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())

@@ -72,6 +72,7 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
     saved = desk.journal.load(desk.key)
     refuse_failed(saved, desk.key)
     if saved is not None and saved.outcome == DONE:
+        desk.journal.forget_files(desk.key)  # a crash may have come before
         what.say(f"run {what.run!r} is finished; see {what.result_folder}")
         return what.result_folder
     check_place(what.result_folder)

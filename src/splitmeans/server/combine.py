@@ -79,13 +79,12 @@ def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
     _check_width(plan, party, release.membership, n_clusters=shape[0])
 
 
-def _check_width(
-    plan: Plan, party: str, membership: MembershipMessage, *, n_clusters: int
-) -> None:
+def _check_width(plan: Plan, party: str, membership: MembershipMessage, *, n_clusters: int) -> None:
     """Refuse numbers for more or fewer clusters than the party has, where an estimator would not.
 
     The other kinds of messages are checked against k' by their estimators.
     """
+    fitting: tuple[int, ...]
     match membership:
         case SketchMessage(registers=registers):
             found, fitting = registers.shape, (plan.study.sketch.repetitions, n_clusters)

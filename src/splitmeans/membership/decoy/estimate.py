@@ -50,11 +50,24 @@ def join_counts(
     chosen = check_groups(groups, n_local_clusters=n_local_clusters)
     if len(messages) != len(n_local_clusters):
         raise ProtocolError(f"expected {len(n_local_clusters)} messages, got {len(messages)}")
+    lengths = [
+        _check_sizes(
+            message,
+            party,
+            groups=[group for group in chosen if party in group],
+            n_clusters=n_local_clusters[party],
+            equal_sets=equal_sets,
+        )
+        for party, message in enumerate(messages)
+    ]
+    if equal_sets:
+        # Before labels are unpacked, which takes up to eight times the memory of a message.
+        _check_equal_lengths(chosen, lengths)
     records = [
         _records(
             message,
             party=party,
-            groups=[group for group in chosen if party in group],
+            lengths=lengths[party],
             n_clusters=n_local_clusters[party],
             equal_sets=equal_sets,
         )
@@ -68,11 +81,6 @@ def join_counts(
         if not equal_sets:
             tables[group] = count_joined(tags, labels, shape=shape)
             continue
-        if len({len(own) for own in labels}) > 1:
-            raise ProtocolError(
-                f"parties of group {group!r} must send equally many records when user sets are "
-                f"equal, got {[len(own) for own in labels]}"
-            )
         tables[group] = count_in_order(labels, shape=shape)
     return tables
 
@@ -221,15 +229,14 @@ def _records(
     message: DecoyMessage,
     *,
     party: int,
-    groups: Sequence[Group],
+    lengths: Mapping[Group, int],
     n_clusters: int,
     equal_sets: bool,
 ) -> dict[Group, tuple[WordArray, ByteArray]]:
     """Return tags and labels of each group of a party, after every check that a server can make."""
-    lengths = _check_sizes(message, party, len(groups), n_clusters, equal_sets)
     records: dict[Group, tuple[WordArray, ByteArray]] = {}
     first_tag = first_byte = 0
-    for group, length in zip(groups, lengths, strict=True):
+    for group, length in lengths.items():
         size = packed_size(length, n_clusters=n_clusters)
         try:
             packed = message.labels[first_byte : first_byte + size]
@@ -245,12 +252,28 @@ def _records(
     return records
 
 
+def _check_equal_lengths(groups: Sequence[Group], lengths: Sequence[Mapping[Group, int]]) -> None:
+    for group in groups:
+        found = [lengths[party][group] for party in group]
+        if len(set(found)) > 1:
+            raise ProtocolError(
+                f"parties of group {group!r} must send equally many records when user sets are "
+                f"equal, got {found}"
+            )
+
+
 def _check_sizes(
-    message: DecoyMessage, party: int, n_groups: int, n_clusters: int, equal_sets: bool
-) -> list[int]:
+    message: DecoyMessage,
+    party: int,
+    *,
+    groups: Sequence[Group],
+    n_clusters: int,
+    equal_sets: bool,
+) -> dict[Group, int]:
+    """Return how many records each group of a party has; tags and labels have just that size."""
     lengths, tags, labels = message.lengths, message.tags, message.labels
-    if lengths.dtype != np.int64 or lengths.shape != (n_groups,) or (lengths < 0).any():
-        raise ProtocolError(f"party {party} must send {n_groups} lengths that are not negative")
+    if lengths.dtype != np.int64 or lengths.shape != (len(groups),) or (lengths < 0).any():
+        raise ProtocolError(f"party {party} must send {len(groups)} lengths that are not negative")
     sizes = [int(length) for length in lengths]  # Python numbers: the sum cannot overflow
     n_tags = 0 if equal_sets else sum(sizes)
     if tags.dtype != np.uint64 or tags.shape != (n_tags, 2):
@@ -258,4 +281,4 @@ def _check_sizes(
     n_bytes = sum(packed_size(length, n_clusters=n_clusters) for length in sizes)
     if labels.dtype != np.uint8 or labels.shape != (n_bytes,):
         raise ProtocolError(f"party {party} must send {n_bytes} bytes of packed labels")
-    return sizes
+    return dict(zip(groups, sizes, strict=True))

@@ -1,0 +1,189 @@
+"""A small study with all its participants in one folder, started turn by turn in one process.
+
+A turn is a start from disk: the participant goes on until it would have to wait for another, and
+stops. Everything that it remembers between two turns is on disk, so what is on disk at any instant
+of a turn is what a kill at that instant leaves.
+"""
+
+import contextlib
+import functools
+import hashlib
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from splitmeans.errors import WaitingError
+from splitmeans.party.table import PartyTable, prepare_table
+from splitmeans.run import party as party_module
+from splitmeans.run import server as server_module
+from splitmeans.run.file_mailbox import FileMailbox
+from splitmeans.run.journal import Journal, RunKey
+from splitmeans.run.party import PartyRun, run_party
+from splitmeans.run.server import ServerRun, run_server
+from splitmeans.run.waiting import Patience
+from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.wire.identity import Identity
+from tests.crash.rules import EVERYONE, MAILBOX, PARTIES, RESULTS, SERVER, Record
+
+# Path below the folder, and the bytes; None stands for a folder.
+Disk = dict[str, bytes | None]
+
+
+@functools.cache
+def identities() -> dict[str, Identity]:
+    return {name: Identity.new() for name in EVERYONE}
+
+
+@functools.cache
+def make_study(membership: str = "decoy") -> Study:
+    """A study of three parties with two columns each."""
+    columns = (Column(name="x", low=0, high=100), Column(name="y", low=0, high=100))
+    keys = {name: identity.public.to_text() for name, identity in identities().items()}
+    return Study(
+        name="small",
+        parties=tuple(
+            PartySpec(name=name, columns=columns, public_key=keys[name]) for name in PARTIES
+        ),
+        n_clusters=3,
+        budget=Budget(epsilon=4, delta=1e-4),
+        membership=membership,
+        n_local_clusters=3,
+        expected_users=200,
+        server_key=keys[SERVER],
+    )
+
+
+@functools.cache
+def make_table(study: Study, party: str, n_users: int = 200) -> PartyTable:
+    rng = np.random.default_rng([n_users, PARTIES.index(party)])
+    values = rng.uniform(0, 100, (n_users, 2))
+    ids = [f"user-{number}" for number in range(n_users)]
+    return prepare_table(study.party(party), values, ids=ids)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crew:
+    """Everyone's folders below one folder, and every message that anyone ever sent.
+
+    Attributes:
+        folder: Homes, results and mailbox are in it.
+        study: What they run.
+        sent: For each slot, hashes of all bytes that were ever given to the mailbox.
+    """
+
+    folder: Path
+    study: Study
+    run: str = "1"
+    sent: Record = field(default_factory=dict)
+
+    def approve(self) -> None:
+        """Make the mailbox and the homes, and approve the study in each."""
+        (self.folder / MAILBOX).mkdir(parents=True)
+        for name in PARTIES:
+            with Journal.open(self.folder / name) as journal:
+                journal.approve(self.study.hash, self.study.to_toml())
+
+    def turn(self, who: str) -> bool:
+        """Start a participant; True if it finished, False if it waits for another."""
+        mailbox = _Recorder(str(self.folder / MAILBOX), sent=self.sent)
+        folder, home = self.result_of(who), self.folder / who
+        identity = identities()[who]
+        try:
+            if who == SERVER:
+                server = ServerRun(
+                    study=self.study,
+                    run=self.run,
+                    identity=identity,
+                    mailbox=mailbox,
+                    result_folder=folder,
+                    say=_quiet,
+                )
+                run_server(server, home, timeout=1e-9)
+            else:
+                table = functools.partial(make_table, self.study, who)
+                party = PartyRun(
+                    study=self.study,
+                    party=who,
+                    run=self.run,
+                    source="customers",
+                    open_table=lambda: contextlib.nullcontext(table()),
+                    identity=identity,
+                    mailbox=mailbox,
+                    result_folder=folder,
+                    say=_quiet,
+                )
+                run_party(party, home, timeout=1e-9)
+        except WaitingError:
+            return False
+        return True
+
+    def go_on(self, order: Sequence[str] = EVERYONE, *, rounds: int = 20) -> None:
+        """Give everyone turns until all have finished."""
+        for _ in range(rounds):
+            if all([self.turn(who) for who in order]):
+                return
+        raise AssertionError("the run does not end")
+
+    @property
+    def keys(self) -> dict[str, RunKey]:
+        return {
+            who: RunKey(study_hash=self.study.hash, run=self.run, participant=who)
+            for who in EVERYONE
+        }
+
+    def result_of(self, who: str) -> Path:
+        return self.folder / RESULTS / who
+
+    def disk(self, below: Sequence[str] = (*EVERYONE, MAILBOX, RESULTS)) -> Disk:
+        """Return everything that is on disk below some of the folders."""
+        paths = [
+            path
+            for name in below
+            for path in (self.folder / name, *self.folder.glob(f"{name}/**/*"))
+        ]
+        return {
+            str(path.relative_to(self.folder)): None if path.is_dir() else path.read_bytes()
+            for path in sorted(paths)
+            if path.exists()
+        }
+
+    def put_back(self, disk: Disk, sent: Record) -> None:
+        """Make everything what it was."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        for name, data in disk.items():
+            path = self.folder / name
+            if data is None:
+                path.mkdir(mode=0o700)
+            else:
+                path.touch(mode=0o600)
+                path.write_bytes(data)
+        self.sent.clear()
+        self.sent.update({slot: set(hashes) for slot, hashes in sent.items()})
+
+
+class _Recorder(FileMailbox):
+    """A folder that remembers all that was ever put into it."""
+
+    def __init__(self, url: str, *, sent: Record) -> None:
+        super().__init__(url)
+        self._sent = sent
+
+    def put(self, path: str, data: bytes) -> None:
+        self._sent.setdefault(path, set()).add(hashlib.sha256(data).hexdigest())
+        super().put(path, data)
+
+
+def drop_pauses(monkeypatch: object) -> None:
+    """Let whoever has to wait ask once more at once and then stop."""
+    for module in (party_module, server_module):
+        monkeypatch.setattr(  # type: ignore[attr-defined]
+            module, "Patience", functools.partial(Patience, sleep=lambda _: None)
+        )
+
+
+def _quiet(_: str) -> None:
+    pass

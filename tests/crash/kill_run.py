@@ -1,0 +1,206 @@
+"""Kill -9 of real processes at random instants of a run, some hundred times.
+
+    python -m tests.crash.kill_run --kills 200 --seed 1
+
+Every participant, and the relay, is a process that runs its command line. Processes are forked from
+this one, which has loaded everything, so that a start takes milliseconds. Half of the kills are
+aimed: they come when the victim is in the middle of writing. Half of the runs go over a folder,
+half over a relay with TLS. What must hold is in `rules`; the figures say how often it did not.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from splitmeans.run.journal import Journal
+from splitmeans.study import Study
+from tests.crash import twins
+from tests.crash.crew import Crew, drop_pauses, make_study
+from tests.crash.processes import RELAY, RUN_SECONDS, Stage, prepare
+from tests.crash.rules import EVERYONE, SERVER, Record, broken_at_end, broken_now, messages_in
+
+_AIM_SECONDS = 0.5  # how long an aimed kill waits for its victim to write
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What was done and what came of it."""
+
+    by_victim: Counter[str] = field(default_factory=Counter)
+    by_stage: Counter[str] = field(default_factory=Counter)
+    left_behind: Counter[str] = field(default_factory=Counter)
+    ends: Counter[str] = field(default_factory=Counter)
+    violations: list[str] = field(default_factory=list)
+
+    @property
+    def kills(self) -> int:
+        return sum(self.by_victim.values())
+
+
+def play(
+    stage: Stage, figures: Figures, *, kills: int, seconds: float, rng: np.random.Generator
+) -> float:
+    """Run to the end with some kills on the way; return how long it took."""
+    seen: Record = {}
+    began = time.monotonic()
+    due = sorted(rng.uniform(0, seconds * 1.3, kills))
+    restarts: list[tuple[float, str]] = [(began + rng.uniform(0, 0.1), who) for who in stage.names]
+    finished: set[str] = set()
+    while len(finished) < len(EVERYONE):
+        now = time.monotonic()
+        if now - began > RUN_SECONDS:
+            figures.violations.append(f"the run hangs; missing: {set(EVERYONE) - finished}")
+            break
+        for item in [item for item in restarts if item[0] <= now]:
+            restarts.remove(item)
+            stage.start(item[1])
+        for who, code in stage.ended().items():
+            if code == 0 and who != RELAY:
+                finished.add(who)
+            else:
+                # Only a mailbox that was away for too long is a reason to end.
+                figures.ends[f"{who}: exit {code}, started again"] += 1
+                text = (stage.folder / f"{who}.log").read_text()[-400:]
+                if who == RELAY or code != 1 or "error: relay" not in text:
+                    figures.violations.append(f"{who} ended with exit code {code}: {text}")
+                    finished |= set(EVERYONE)
+                restarts.append((now, who))
+        if due and stage.alive and now - began >= due[0]:
+            due.pop(0)
+            victim = str(rng.choice(sorted(stage.alive)))
+            if rng.random() < 0.5:
+                _wait_until_writing(stage, victim)
+            _strike(stage, victim, figures)
+            restarts.append((time.monotonic() + rng.uniform(0, 0.15), victim))
+        _look(stage, seen)
+        time.sleep(0.002)
+    took = time.monotonic() - began
+    for who in list(stage.alive):
+        stage.kill(who)
+    _look(stage, seen)
+    sent = stage.sent()
+    for slot, hashes in seen.items():
+        if hashes != sent.get(slot):
+            figures.violations.append(
+                f"the mailbox has shown other bytes than were sent for {slot}"
+            )
+    place = str(stage.mailbox.relative_to(stage.folder))
+    found = broken_at_end(stage.folder, stage.keys, sent, mailbox=place)
+    figures.violations.extend(found)
+    figures.ends["runs completed" if not found else "runs with violations"] += 1
+    return took
+
+
+def _wait_until_writing(stage: Stage, who: str) -> None:
+    until = time.monotonic() + _AIM_SECONDS
+    with contextlib.suppress(FileNotFoundError):
+        while not stage.is_writing(who) and time.monotonic() < until:
+            pass
+
+
+def _strike(stage: Stage, who: str, figures: Figures) -> None:
+    """Kill, look at what is left, and count."""
+    if not stage.kill(who):
+        figures.ends["kills that came too late"] += 1
+        return
+    figures.by_victim[who] += 1
+    if who == RELAY:
+        figures.by_stage["relay"] += 1
+        figures.left_behind["half an upload"] += any((stage.folder / RELAY).glob("incoming/*"))
+        return
+    home, key = stage.folder / who, stage.keys[who]
+    figures.left_behind["an open transaction"] += (home / "splitmeans.sqlite-journal").exists()
+    figures.left_behind["half a file"] += any(home.rglob(".*.part"))
+    figures.violations.extend(broken_now(home, key, stage.sent()))
+    with Journal.open(home) as journal:
+        saved = journal.load(key)
+        figures.left_behind["messages not sent"] += any(
+            not item.sent for item in journal.outgoing(key)
+        )
+    role = SERVER if who == SERVER else "party"
+    name = "not begun" if saved is None else saved.outcome or saved.stage
+    figures.by_stage[f"{role}, {name}"] += 1
+
+
+def _look(stage: Stage, seen: Record) -> None:
+    """Remember every version of every message that anyone could have read."""
+    with contextlib.suppress(FileNotFoundError):
+        for slot, data in messages_in(stage.mailbox):
+            seen.setdefault(slot, set()).add(hashlib.sha256(data).hexdigest())
+
+
+def main() -> int:
+    """Run until enough kills were made; print the figures; 1 if a rule was broken."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--broken", choices=("send_first", "charge_late", "mark_first"))
+    chosen = parser.parse_args()
+    rng = np.random.default_rng(chosen.seed)
+    study, figures = make_study(), Figures()
+    broken = getattr(twins, chosen.broken) if chosen.broken else None
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        _warm_up(Path(name) / "warm", study)
+        n_runs, seconds = 0, {True: 3.0, False: 3.0}
+        while figures.kills < chosen.kills:
+            folder = Path(name) / f"run{n_runs}"
+            prepare(folder, study)
+            over_relay = n_runs % 2 == 1
+            with socket.create_server(("127.0.0.1", 0)) as probe:
+                port = probe.getsockname()[1]
+            stage = Stage(
+                folder=folder, study=study, over_relay=over_relay, port=port, broken=broken
+            )
+            # The first two of many runs show how long one takes without kills.
+            is_trial = n_runs < 2 and chosen.kills > 20
+            left = chosen.kills - figures.kills
+            kills = 0 if is_trial else min(int(rng.integers(4, 9)), left)
+            took = play(stage, figures, kills=kills, seconds=seconds[over_relay], rng=rng)
+            if is_trial:
+                seconds[over_relay] = took
+            n_runs += 1
+            shutil.rmtree(folder)
+    summary = {
+        "kills": figures.kills,
+        "by victim": figures.by_victim,
+        "by stage": figures.by_stage,
+        "left behind": figures.left_behind,
+        "ends": figures.ends,
+        "seconds of a run without kills": {"folder": seconds[False], "relay": seconds[True]},
+        "seconds": round(time.monotonic() - began),
+        "violations": len(figures.violations),
+    }
+    sys.stdout.write(json.dumps(summary, indent=1) + "\n")
+    for line in figures.violations[:20]:
+        sys.stdout.write(f"VIOLATION {line}\n")
+    return 1 if figures.violations else 0
+
+
+def _warm_up(folder: Path, study: Study) -> None:
+    """Run once in this process, so that all kernels and the plan are there when it forks."""
+    with pytest.MonkeyPatch.context() as patch:
+        drop_pauses(patch)
+        folder.mkdir()
+        crew = Crew(folder=folder, study=study)
+        crew.approve()
+        crew.go_on()
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

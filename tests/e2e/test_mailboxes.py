@@ -1,0 +1,57 @@
+"""The same run over SFTP and over a folder, and what comes after a run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.checks import check_charges, check_ends, check_no_rows
+from tests.e2e.world import DATA, EVERYONE, World
+
+
+def run_all(world: World, *options: str, order: Sequence[str] = EVERYONE) -> dict[str, Any]:
+    commands = {who: world.take_part(who, *options) for who in order}
+    return check_ends(world, {who: command.done() for who, command in commands.items()})
+
+
+@pytest.mark.slow
+def test_over_sftp(world: World, sftp_server: Any) -> None:
+    """Log-in by the key and the known hosts of each user, as `sftp` itself takes them."""
+    for who in EVERYONE:
+        own = world.folder / who / ".ssh"
+        own.mkdir(mode=0o700)
+        (own / "known_hosts").write_bytes(Path(sftp_server.options["known_hosts"]).read_bytes())
+        (own / "id_ed25519").touch(mode=0o600)
+        (own / "id_ed25519").write_bytes(Path(sftp_server.options["key_filename"]).read_bytes())
+    run_all(world, "--mailbox", sftp_server.url)
+    check_charges(world)
+    check_no_rows(world, sftp_server.folder)
+
+
+@pytest.mark.slow
+def test_over_a_folder_and_again(world: World, folder_mailbox: tuple[str, str]) -> None:
+    first = run_all(world, *folder_mailbox, order=EVERYONE[::-1])
+    check_charges(world)
+    check_no_rows(world, Path(folder_mailbox[1]))
+
+    # The same run again: it is finished, and costs nothing.
+    for who in EVERYONE:
+        again = world.take_part(who, *folder_mailbox).done()
+        assert again.code == 0
+        assert "run '1' is finished" in again.err
+        assert (world.folder / who / again.out.strip() / "result.json").is_file()
+    check_charges(world)
+
+    # Another run: other noise, and another charge.
+    second = run_all(world, *folder_mailbox, "--run", "2")
+    assert second["result_hash"] != first["result_hash"]
+    check_charges(world, runs=2)
+
+    # The limit ends it before anything is sent.
+    limit = ("ledger", "limit", DATA["bank"], "--epsilon", "5", "--delta", "1e-3")
+    assert world.run("bank", *limit).code == 0
+    third = world.take_part("bank", *folder_mailbox, "--run", "3").done()
+    assert third.code == 1
+    assert "limit" in third.err
+    assert not list(Path(folder_mailbox[1]).glob("*/3"))
