@@ -167,8 +167,10 @@ class PrivacyReport:
     def assumptions(self) -> tuple[str, ...]:
         """What must be true for the guarantee to hold."""
         with_keys = bool(self.plan.study.public_keys)
-        return (_ASSUMPTIONS[0], _SEALED_CHANNEL if with_keys else _SIMULATED_CHANNEL) + (
-            _ASSUMPTIONS[1:]
+        return (
+            _ASSUMPTIONS[0],
+            _SEALED_CHANNEL if with_keys else _SIMULATED_CHANNEL,
+            *_ASSUMPTIONS[1:],
         )
 
     @property
