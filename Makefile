@@ -18,7 +18,7 @@ slow: $(INSTALLED)
 
 # A million inputs for the decoders, coverage-guided where atheris is installed.
 fuzz: $(INSTALLED)
-	$(BIN)/python -m tests.fuzz.run --target all --inputs 1000000 --seconds 900
+	$(BIN)/python -m tests.fuzz.run --target all --inputs 1000000 --seconds 600 --jobs 2
 
 # Kills the processes of runs at 200 random instants.
 crash: $(INSTALLED)

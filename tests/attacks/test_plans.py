@@ -54,7 +54,7 @@ def test_plan_for_other_parties(stage, clusters):
     """
     world = stage("prepared")
     plan = world.plan_message(n_local_clusters=np.array(clusters, dtype=np.int64))
-    refuses(world, plan, match="for each of 2 parties")
+    refuses(world, plan, match="the study gives")
 
 
 def test_plan_with_other_noise(stage):

@@ -31,6 +31,8 @@ from tests.crash.crew import Crew, drop_pauses, make_study
 from tests.crash.processes import RELAY, RUN_SECONDS, Stage, prepare
 from tests.crash.rules import EVERYONE, SERVER, Record, broken_at_end, broken_now, messages_in
 
+_MESSAGES = 24
+_MOMENT = 0.15  # seconds; a step between two messages takes less
 _AIM_SECONDS = 0.5  # how long an aimed kill waits for its victim to write
 
 
@@ -49,13 +51,12 @@ class Figures:
         return sum(self.by_victim.values())
 
 
-def play(
-    stage: Stage, figures: Figures, *, kills: int, seconds: float, rng: np.random.Generator
-) -> float:
-    """Run to the end with some kills on the way; return how long it took."""
+def play(stage: Stage, figures: Figures, *, kills: int, rng: np.random.Generator) -> None:
+    """Run to the end with some kills on the way, at any point of the progress alike."""
     seen: Record = {}
     began = time.monotonic()
-    due = sorted(rng.uniform(0, seconds * 1.3, kills))
+    # A kill is due a moment after so many messages were sent; a run has 24.
+    due = sorted(rng.integers(0, _MESSAGES + 1, kills).tolist())
     restarts: list[tuple[float, str]] = [(began + rng.uniform(0, 0.1), who) for who in stage.names]
     finished: set[str] = set()
     while len(finished) < len(EVERYONE):
@@ -77,8 +78,9 @@ def play(
                     figures.violations.append(f"{who} ended with exit code {code}: {text}")
                     finished |= set(EVERYONE)
                 restarts.append((now, who))
-        if due and stage.alive and now - began >= due[0]:
+        if due and stage.alive and len(stage.sent()) >= due[0]:
             due.pop(0)
+            time.sleep(rng.uniform(0, _MOMENT))
             victim = str(rng.choice(sorted(stage.alive)))
             if rng.random() < 0.5:
                 _wait_until_writing(stage, victim)
@@ -86,7 +88,6 @@ def play(
             restarts.append((time.monotonic() + rng.uniform(0, 0.15), victim))
         _look(stage, seen)
         time.sleep(0.002)
-    took = time.monotonic() - began
     for who in list(stage.alive):
         stage.kill(who)
     _look(stage, seen)
@@ -100,7 +101,6 @@ def play(
     found = broken_at_end(stage.folder, stage.keys, sent, mailbox=place)
     figures.violations.extend(found)
     figures.ends["runs completed" if not found else "runs with violations"] += 1
-    return took
 
 
 def _wait_until_writing(stage: Stage, who: str) -> None:
@@ -156,23 +156,17 @@ def main() -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         _warm_up(Path(name) / "warm", study)
-        n_runs, seconds = 0, {True: 3.0, False: 3.0}
+        n_runs = 0
         while figures.kills < chosen.kills:
             folder = Path(name) / f"run{n_runs}"
             prepare(folder, study)
-            over_relay = n_runs % 2 == 1
             with socket.create_server(("127.0.0.1", 0)) as probe:
                 port = probe.getsockname()[1]
             stage = Stage(
-                folder=folder, study=study, over_relay=over_relay, port=port, broken=broken
+                folder=folder, study=study, over_relay=n_runs % 2 == 1, port=port, broken=broken
             )
-            # The first two of many runs show how long one takes without kills.
-            is_trial = n_runs < 2 and chosen.kills > 20
-            left = chosen.kills - figures.kills
-            kills = 0 if is_trial else min(int(rng.integers(4, 9)), left)
-            took = play(stage, figures, kills=kills, seconds=seconds[over_relay], rng=rng)
-            if is_trial:
-                seconds[over_relay] = took
+            kills = min(int(rng.integers(4, 9)), chosen.kills - figures.kills)
+            play(stage, figures, kills=kills, rng=rng)
             n_runs += 1
             shutil.rmtree(folder)
     summary = {
@@ -181,7 +175,6 @@ def main() -> int:
         "by stage": figures.by_stage,
         "left behind": figures.left_behind,
         "ends": figures.ends,
-        "seconds of a run without kills": {"folder": seconds[False], "relay": seconds[True]},
         "seconds": round(time.monotonic() - began),
         "violations": len(figures.violations),
     }
