@@ -9,6 +9,7 @@ import functools
 import hashlib
 import os
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
@@ -130,8 +131,15 @@ def _opendp_gaussian(scale: float) -> Any:
 
 @functools.cache
 def _opendp() -> Any:
-    # Imported on first use: it takes seconds to load and only parties draw noise.
-    import opendp.prelude as dp
+    # Imported on first use, and by parts: `opendp.prelude` also loads its extras for other
+    # libraries, which takes most of a second.
+    from opendp import domains, measurements, metrics, mod
 
-    dp.enable_features("contrib")
-    return dp
+    mod.enable_features("contrib")
+    return SimpleNamespace(
+        vector_domain=domains.vector_domain,
+        atom_domain=domains.atom_domain,
+        l1_distance=metrics.l1_distance,
+        l2_distance=metrics.l2_distance,
+        m=measurements,
+    )

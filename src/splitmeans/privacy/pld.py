@@ -48,6 +48,9 @@ NUMERICAL_MARGIN = 1e-12
 # 2^39 records repeat a tag with a probability below this.
 _TAG_SLACK = 2.0**-50
 
+# Up to so many equal events are composed in a row, which is faster than the library's way for many.
+_ONE_BY_ONE = 8
+
 
 def delta_for(events: Iterable[Event], epsilon: float, *, interval: float = FINE) -> float:
     """Return the delta of all events together at this epsilon; 1 if nothing bounds it."""
@@ -135,7 +138,12 @@ def _composed(groups: tuple[tuple[Event, int], ...], interval: float) -> Any:
             many = _sketch_rows(event, event.repetitions * count, interval)
         else:
             one = _distribution(event, interval)
-            many = one if count == 1 else one.self_compose(count)
+            many = one
+            if count <= _ONE_BY_ONE:
+                for _ in range(count - 1):
+                    many = many.compose(one)
+            else:
+                many = one.self_compose(count)
         composed = many if composed is None else composed.compose(many)
     return composed
 

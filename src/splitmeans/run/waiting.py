@@ -51,4 +51,6 @@ class Patience:
             self._said = names
             self.say(f"waiting for {names}")
         self.sleep(self._pause)
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        # Never much longer than a tenth of what was waited already.
+        self._pause = min(2 * self._pause, max(_FIRST_PAUSE, (now - self._since) / 10))
+        self._pause = min(self._pause, _LONGEST_PAUSE)
