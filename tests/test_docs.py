@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)]*)?\)")
 COMMAND = re.compile(
-    r"splitmeans (demo|audit|(?:bench|keys|study|party|server|ledger|result) \w+|relay serve)"
+    r"splitmeans (demo|audit|(?:bench|keys|study|party|server|ledger|result) [a-z]+|relay serve)"
 )
 
 
