@@ -11,13 +11,14 @@ from rich.progress import Progress
 from rich.table import Table
 
 from splitmeans._version import __version__
-from splitmeans.cli import bench_paper, bench_speed
+from splitmeans.cli import bench_paper, bench_relay, bench_speed
 from splitmeans.cli.console import check_file, err, out
 from splitmeans.errors import ParameterError
 
 app = typer.Typer(help="Compare methods.", no_args_is_help=True)
 app.command()(bench_speed.speed)
 app.command()(bench_paper.paper)
+app.command()(bench_relay.relay)
 
 _METHODS = (
     "central,vertical-plain,central-dplsf,central-dplsf-tight,decoy,sketch,sketch-paper,"
