@@ -55,7 +55,9 @@ def sees_rows(module: str) -> bool:
 SERVER_FILES = [
     path
     for path in sorted(ROOT.rglob("*.py"))
-    if path.relative_to(ROOT).parts[0] in SERVER_SIDE or path.name in ("estimate.py", "law.py")
+    if path.relative_to(ROOT).parts[0] in SERVER_SIDE
+    or path.name in ("estimate.py", "law.py")
+    or path == ROOT / "run" / "server.py"
 ]
 
 
