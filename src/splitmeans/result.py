@@ -20,7 +20,8 @@ from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.features import to_own_units
 from splitmeans.grid.choose_k import ChooseK
-from splitmeans.grid.distances import distance_chunks, nearest_distance
+from splitmeans.grid.distances import nearest_distance
+from splitmeans.grid.segments import assign_nodes, by_size, letter
 from splitmeans.grid.synopsis import Clustering, Synopsis
 from splitmeans.result_file import read_fields
 from splitmeans.study import Study
@@ -32,7 +33,6 @@ class Segmentation:
 
     Attributes:
         letters: What the segments are called.
-        numbers: Their rows in `centres.csv` for the published segments, else their order.
         published: Whether these are the segments that the server published.
         scaled_centres: Centres in distance units, shape (k, D).
         centres: The same in the columns' own units.
@@ -42,7 +42,6 @@ class Segmentation:
     """
 
     letters: tuple[str, ...]
-    numbers: tuple[int, ...]
     published: bool
     scaled_centres: FloatArray
     centres: FloatArray
@@ -75,6 +74,7 @@ class Result:
         study: What was agreed.
         synopsis: The weighted grid.
         published_centres: The published segments in distance units, shape (k, D).
+        noisy_count: The released number of users, for methods that release one.
         privacy: `PrivacyReport.to_mapping` of the run.
         statement: The same in plain words.
         facts: Texts that identify the run: names, hashes, version.
@@ -85,6 +85,7 @@ class Result:
     study: Study
     synopsis: Synopsis
     published_centres: FloatArray
+    noisy_count: int | None
     privacy: Mapping[str, Any]
     statement: str
     facts: Mapping[str, str]
@@ -102,8 +103,8 @@ class Result:
     @functools.cached_property
     def published(self) -> Segmentation:
         """The segments that the server published, largest first."""
-        of_node, sizes = _assign(self.synopsis, self.published_centres)
-        order = np.argsort(-sizes, kind="stable")
+        of_node, sizes = assign_nodes(self.synopsis, self.published_centres)
+        order = by_size(sizes)
         letters = [letter(rank) for rank in range(len(order))]
         return self._segmentation(
             self.published_centres, of_node, sizes, order=order, letters=letters, published=True
@@ -115,7 +116,7 @@ class Result:
             return self.published
         _validate.at_least(2, k=k)
         clustering = self.synopsis.cluster(k, random_state=k)
-        of_node, sizes = _assign(self.synopsis, clustering.scaled_centres)
+        of_node, sizes = assign_nodes(self.synopsis, clustering.scaled_centres)
         letters = self._letters_like_published(of_node, sizes)
         order = np.array(sorted(range(k), key=lambda at: (len(letters[at]), letters[at])))
         return self._segmentation(
@@ -156,8 +157,7 @@ class Result:
             int(row): self.published.letters[column]
             for row, column in zip(rows, columns, strict=True)
         }
-        largest_first = np.argsort(-sizes, kind="stable")
-        new = [int(segment) for segment in largest_first if int(segment) not in letters]
+        new = [int(segment) for segment in by_size(sizes) if int(segment) not in letters]
         letters |= {segment: letter(self.published.k + rank) for rank, segment in enumerate(new)}
         return [letters[segment] for segment in range(len(sizes))]
 
@@ -176,7 +176,6 @@ class Result:
         cost = float(weights @ nearest_distance(self.synopsis.scaled_nodes, scaled_centres))
         return Segmentation(
             letters=tuple(letters),
-            numbers=tuple(int(at) for at in order) if published else tuple(range(len(order))),
             published=published,
             scaled_centres=scaled_centres[order],
             centres=to_own_units(features, scaled_centres[order]),
@@ -184,23 +183,3 @@ class Result:
             loss=cost / total if total > 0 else 0.0,
             of_node=np.argsort(order)[of_node],
         )
-
-
-def letter(rank: int) -> str:
-    """Return A to Z for 0 to 25, then AA, AB and so on."""
-    text = ""
-    rest = rank + 1
-    while rest > 0:
-        rest, digit = divmod(rest - 1, 26)
-        text = chr(65 + digit) + text
-    return text
-
-
-def _assign(synopsis: Synopsis, centres: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the nearest centre of each node, shape (cells,), and the users of each centre."""
-    parts = [
-        distances.argmin(axis=1) for _, distances in distance_chunks(synopsis.scaled_nodes, centres)
-    ]
-    of_node = np.concatenate(parts).astype(np.int64)
-    sizes = np.bincount(of_node, weights=synopsis.weights, minlength=len(centres))
-    return of_node, np.asarray(sizes, dtype=np.float64)

@@ -61,6 +61,7 @@ def read_fields(place: Path) -> dict[str, Any]:
         "study": study,
         "synopsis": synopsis,
         "published_centres": _centres(head, study, synopsis, main),
+        "noisy_count": _count(head, main),
         "privacy": privacy,
         "statement": (place / "statement.txt").read_text(encoding="utf-8").rstrip("\n"),
         "facts": facts,
@@ -84,6 +85,13 @@ def _entry(mapping: Mapping[str, Any], name: str, kind: type, path: Path) -> Any
     value = mapping.get(name)
     if not isinstance(value, kind):
         raise ParameterError(f"{path}: must have {name!r} as {kind.__name__}")
+    return value
+
+
+def _count(head: Mapping[str, Any], path: Path) -> int | None:
+    value = head.get("noisy_count", "missing")
+    if value is not None and type(value) is not int:
+        raise ParameterError(f"{path}: must have 'noisy_count' as a whole number or null")
     return value
 
 

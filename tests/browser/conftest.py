@@ -41,7 +41,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     centres = [done.server.releases[party].centres for party in study.party_names]
     message = publish(done.plan, done.server.synopsis, done.server.clustering, centres)
     folder = tmp_path_factory.mktemp("browser") / "result"
-    write_result(folder, done.plan, message, run="1", participant="server", transcript=())
+    write_result(
+        folder,
+        done.plan,
+        message,
+        run="1",
+        participant="server",
+        transcript=(),
+        secure_noise=done.privacy.secure_noise,
+    )
     page = folder.parent / "report.html"
     page.write_text(render(build_report(Result.read(folder))), encoding="utf-8")
     return page

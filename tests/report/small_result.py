@@ -9,7 +9,8 @@ A bank knows income (0 to 8,000) and region, an insurer age (18 to 90); each has
     (1, 1)                  6,000      0      1    72     300
 
 The published segments are, in the order of their message, the cell (1, 1) and the mean of the first
-two cells (age 48). So A has 600 users and is row 1 of centres.csv, B has 300 and is row 0.
+two cells (age 48). So A, the larger one with 600 users, comes second in the message, and B
+has 300.
 """
 
 from pathlib import Path
@@ -47,7 +48,9 @@ def small_study(**changes: object) -> Study:
     return Study(**(settings | changes))
 
 
-def write_small_result(folder: Path, *, study: Study | None = None) -> Path:
+def write_small_result(
+    folder: Path, *, study: Study | None = None, secure_noise: bool = True
+) -> Path:
     study = study or small_study()
     plan = make_plan(study, noisy_count=900 if study.membership == "independent" else None)
     category = int(bounds_of(features_of(study.parties[0]))[1])
@@ -64,5 +67,13 @@ def write_small_result(folder: Path, *, study: Study | None = None) -> Path:
         centres=centres,
     )
     transcript = [("taken", "study/run/partyrelease.bank.server", "ab" * 32)]
-    write_result(folder, plan, message, run="1", participant="server", transcript=transcript)
+    write_result(
+        folder,
+        plan,
+        message,
+        run="1",
+        participant="server",
+        transcript=transcript,
+        secure_noise=secure_noise,
+    )
     return folder

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.result import Result, letter
+from splitmeans.grid.segments import letter
+from splitmeans.result import Result
 
 
 def rewrite(folder: Path, change) -> None:
@@ -27,7 +28,6 @@ def rehash(folder: Path, name: str) -> None:
 def test_published_segments_are_largest_first(result):
     item = result.published
     assert item.letters == ("A", "B")
-    assert item.numbers == (1, 0)
     assert item.sizes.tolist() == [600, 300]
     np.testing.assert_allclose(item.centres, [[2000, 1, 0, 48], [6000, 0, 1, 72]], atol=1e-9)
     assert item.of_node.tolist()[:2] == [0, 0]
@@ -115,7 +115,8 @@ def test_not_an_object(folder, text):
 
 
 @pytest.mark.parametrize(
-    "key", ["files", "run", "result_hash", "plan", "columns", "privacy", "scaled_centres"]
+    "key",
+    ["files", "run", "result_hash", "plan", "noisy_count", "columns", "privacy", "scaled_centres"],
 )
 def test_missing_entries_are_named(folder, key):
     rewrite(folder, lambda value: value.pop(key))

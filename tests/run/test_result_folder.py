@@ -1,9 +1,16 @@
-"""Where a result may be written."""
+"""Where a result may be written, and what is in it."""
+
+import csv
+import json
 
 import pytest
 
 from splitmeans.errors import ParameterError
+from splitmeans.plan import make_plan
+from splitmeans.report.facts import run_facts
+from splitmeans.result import Result
 from splitmeans.run.result_folder import check_place
+from tests.report.small_result import small_study, write_small_result
 
 
 def test_a_folder_with_something_else_is_kept(tmp_path):
@@ -21,3 +28,46 @@ def test_a_new_an_empty_and_an_older_result_folder_may_be_written(tmp_path):
     (tmp_path / "result.json").write_text("{}")
     (tmp_path / "centres.csv").write_text("")
     check_place(tmp_path)
+
+
+def test_segments_are_in_the_order_of_their_letters_in_every_file(tmp_path):
+    """The message has the smaller segment first (see `small_result`)."""
+    folder = write_small_result(tmp_path / "result")
+    with (folder / "centres.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["segment"], row["size"]) for row in rows] == [("A", "600.0"), ("B", "300.0")]
+    assert [row["insurer: age"] for row in rows] == ["48", "72"]
+    saved = json.loads((folder / "result.json").read_text())
+    assert saved["segments"] == ["A", "B"]
+    assert saved["sizes"] == [600, 300]
+    assert [centre[3] for centre in saved["centres"]] == pytest.approx([48, 72])
+    read = Result.read(folder)
+    assert read.published.letters == ("A", "B")
+    assert read.published.scaled_centres.tolist() == saved["scaled_centres"]
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_the_statement_says_where_the_noise_came_from(tmp_path, secure):
+    folder = write_small_result(tmp_path / "result", secure_noise=secure)
+    assert json.loads((folder / "result.json").read_text())["privacy"]["secure_noise"] is secure
+    assert ("INSECURE TEST NOISE" in (folder / "statement.txt").read_text()) is not secure
+
+
+def test_a_released_count_is_kept(tmp_path):
+    folder = write_small_result(tmp_path / "a", study=small_study(membership="independent"))
+    read = Result.read(folder)
+    assert read.noisy_count == 900
+    assert ("Users counted by the first party, noisy", "900") in run_facts(read)
+    # The plan of the run can be made again from the folder.
+    plan = make_plan(read.study, noisy_count=read.noisy_count)
+    assert plan.fingerprint == read.facts["plan"]
+    assert Result.read(write_small_result(tmp_path / "b")).noisy_count is None
+
+
+@pytest.mark.parametrize("wrong", ["900", True, 1.5])
+def test_a_count_must_be_a_whole_number(tmp_path, wrong):
+    folder = write_small_result(tmp_path / "result")
+    path = folder / "result.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"noisy_count": wrong}))
+    with pytest.raises(ParameterError, match="'noisy_count' as a whole number or null"):
+        Result.read(folder)

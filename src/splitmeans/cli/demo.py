@@ -147,6 +147,7 @@ def _number(value: float) -> str:
 
 
 def _save(output: Path, result: "RunResult", names: list[str]) -> None:
+    from splitmeans.grid.segments import by_size, letter
     from splitmeans.published import publish
     from splitmeans.report.build import build_report
     from splitmeans.report.html import render
@@ -157,11 +158,19 @@ def _save(output: Path, result: "RunResult", names: list[str]) -> None:
     centres = [server.releases[party].centres for party in result.plan.study.party_names]
     message = publish(result.plan, server.synopsis, server.clustering, centres)
     # Nothing was sealed or sent between machines, so there is no transcript.
-    write_result(output, result.plan, message, run="demo", participant="server", transcript=())
+    write_result(
+        output,
+        result.plan,
+        message,
+        run="demo",
+        participant="server",
+        transcript=(),
+        secure_noise=result.privacy.secure_noise,
+    )
     saved = Result.read(output)
     kinds = {
-        letter: names[number].split(" (")[0]
-        for letter, number in zip(saved.published.letters, saved.published.numbers, strict=True)
+        letter(rank): names[cluster].split(" (")[0]
+        for rank, cluster in enumerate(by_size(server.clustering.sizes))
     }
     page = render(build_report(saved, names=kinds))
     (output / "report.html").write_text(page, encoding="utf-8")

@@ -164,7 +164,6 @@ def _segmentation(
         SegmentInfo(
             letter=item.letters[at],
             name=names.get(item.letters[at]),
-            number=item.numbers[at] if item.published else None,
             size=float(item.sizes[at]),
             share=float(item.sizes[at]) / synopsis.total,
             size_deviation=None if deviations is None else float(deviations[at]),

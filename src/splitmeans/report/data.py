@@ -50,7 +50,6 @@ class SegmentInfo:
     Attributes:
         letter: What it is called everywhere.
         name: A name that a person gave it.
-        number: Its row in `centres.csv`, for the published segments.
         size: Estimated users.
         share: The same as a part of all users.
         size_deviation: How far the noise moves the size, root mean square; None if unknown.
@@ -63,7 +62,6 @@ class SegmentInfo:
 
     letter: str
     name: str | None
-    number: int | None
     size: float
     share: float
     size_deviation: float | None

@@ -85,6 +85,7 @@ def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
         ("Local clusters", _local_clusters(result)),
         ("Grid asked for", study.grid),
         ("Grid cells", f"{cells:,}, of which {used:,} have users"),
+        *_released_count(result),
         ("Messages in the transcript", _messages(len(result.messages))),
         ("Made by", f"splitmeans {facts['splitmeans']}"),
     ]
@@ -106,6 +107,12 @@ def _local_clusters(result: Result) -> str:
     return ", ".join(
         f"{count} at {party}" for party, count in zip(result.study.party_names, counts, strict=True)
     )
+
+
+def _released_count(result: Result) -> tuple[tuple[str, str], ...]:
+    if result.noisy_count is None:
+        return ()
+    return (("Users counted by the first party, noisy", f"{result.noisy_count:,}"),)
 
 
 def _messages(count: int) -> str:

@@ -251,6 +251,7 @@ class _Driver:
             run=self.what.run,
             participant=self.what.party,
             transcript=self.desk.transcript(),
+            secure_noise=SecureNoise().secure,
         )
         self.desk.journal.finish(self.desk.key, outcome=DONE, reason="")
         self.desk.journal.forget_files(self.desk.key)

@@ -6,6 +6,9 @@ synopsis.parquet  the weighted grid: any number of segments can be found on it a
 statement.txt     what the run cost and who could see what, in plain words
 study.toml        what was agreed
 transcript.json   hashes of all messages that this participant sent and took
+
+Segments are in the order of their letters, A the largest, in both files and in everything that is
+made of them; the order in which the server sent them has no meaning.
 """
 
 import csv
@@ -24,7 +27,7 @@ import numpy as np
 from splitmeans._version import __version__
 from splitmeans.errors import ParameterError
 from splitmeans.features import to_own_units
-from splitmeans.grid.distances import squared_distances
+from splitmeans.grid.segments import assign_nodes, by_size, letter
 from splitmeans.grid.synopsis import Synopsis
 from splitmeans.plan import Plan
 from splitmeans.privacy.statement import PrivacyReport
@@ -43,8 +46,18 @@ def write_result(
     run: str,
     participant: str,
     transcript: Sequence[TranscriptLine],
+    secure_noise: bool,
 ) -> None:
     """Write the folder; it appears with all its files or not at all, and replaces an older one.
+
+    Args:
+        folder: Where it goes.
+        plan: The plan of the run.
+        result: What the server published.
+        run: Name of the run.
+        participant: Who writes.
+        transcript: The messages that this participant sent and took.
+        secure_noise: Whether the noise that the writer knows of came from a secure source.
 
     Raises:
         ParameterError: If the place holds something else than a result, or cannot be written.
@@ -57,7 +70,13 @@ def write_result(
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
             _write_files(
-                draft, plan, result, synopsis, run=run, participant=participant, lines=transcript
+                draft,
+                PrivacyReport(plan=plan, secure_noise=secure_noise),
+                result,
+                synopsis,
+                run=run,
+                participant=participant,
+                lines=transcript,
             )
             # All of it on disk: the caller erases what it could be made from again.
             for path in (*draft.iterdir(), draft):
@@ -96,7 +115,7 @@ def result_digest(result: PublishedResult, plan: Plan) -> str:
 
 def _write_files(
     folder: Path,
-    plan: Plan,
+    report: PrivacyReport,
     result: PublishedResult,
     synopsis: Synopsis,
     *,
@@ -104,20 +123,22 @@ def _write_files(
     participant: str,
     lines: Sequence[TranscriptLine],
 ) -> None:
-    study = plan.study
+    plan, study = report.plan, report.plan.study
     synopsis.to_parquet(folder / "synopsis.parquet")
     (folder / "study.toml").write_text(study.to_toml(), encoding="utf-8")
-    report = PrivacyReport(plan=plan, secure_noise=True)
     (folder / "statement.txt").write_text(report.statement() + "\n", encoding="utf-8")
     entries = [{"direction": d, "slot": path, "sha256": digest} for d, path, digest in lines]
     _write_json(folder / "transcript.json", {"messages": entries})
 
-    centres, sizes = _segments(synopsis, result)
+    scaled_centres, sizes = _segments(synopsis, result)
+    features = tuple(feature for group in synopsis.features for feature in group)
+    centres = to_own_units(features, scaled_centres)
+    letters = [letter(rank) for rank in range(len(sizes))]
     with (folder / "centres.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["segment", "size", *synopsis.feature_names])
-        for number, (centre, size) in enumerate(zip(centres, sizes, strict=True)):
-            writer.writerow([number, round(size, 1), *(f"{value:.10g}" for value in centre)])
+        for name, centre, size in zip(letters, centres, sizes, strict=True):
+            writer.writerow([name, round(size, 1), *(f"{value:.10g}" for value in centre)])
     _write_json(
         folder / "result.json",
         {
@@ -129,9 +150,11 @@ def _write_files(
             "participant": participant,
             "result_hash": result_digest(result, plan),
             "plan": plan.fingerprint,
+            "noisy_count": plan.noisy_count,
             "columns": list(synopsis.feature_names),
+            "segments": letters,
             "centres": centres.tolist(),
-            "scaled_centres": result.centres.tolist(),
+            "scaled_centres": scaled_centres.tolist(),
             "sizes": sizes.tolist(),
             "users": synopsis.total,
             "privacy": report.to_mapping(),
@@ -144,11 +167,10 @@ def _write_files(
 
 
 def _segments(synopsis: Synopsis, result: PublishedResult) -> tuple[Any, Any]:
-    """Return the segments in own units, shape (k, D), and their sizes, shape (k,)."""
-    features = tuple(feature for group in synopsis.features for feature in group)
-    nearest = squared_distances(synopsis.scaled_nodes, result.centres).argmin(axis=1)
-    sizes = np.bincount(nearest, weights=synopsis.weights, minlength=len(result.centres))
-    return to_own_units(features, result.centres), sizes
+    """Return the segments in distance units, shape (k, D), and their sizes, largest first."""
+    _, sizes = assign_nodes(synopsis, result.centres)
+    order = by_size(sizes)
+    return result.centres[order], sizes[order]
 
 
 def _remove_drafts(folder: Path) -> None:

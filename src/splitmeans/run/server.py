@@ -95,6 +95,7 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
         run=what.run,
         participant=SERVER,
         transcript=desk.transcript(),
+        secure_noise=SecureNoise().secure,
     )
     desk.journal.finish(desk.key, outcome=DONE, reason="")
     desk.journal.forget_files(desk.key)
