@@ -5,16 +5,12 @@ post-processing. Noise can leave fewer useful points than clusters; the number o
 beforehand all the same, so the result always has exactly that many.
 """
 
-import functools
-import warnings
-from contextlib import AbstractContextManager
-from typing import Any
-
 import numpy as np
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
+from splitmeans.grid.lloyd import best_of_starts
 
 # Restarts of k-means++: the points are few, so restarts cost little and bad local optima cost much.
 RESTARTS = 10
@@ -47,7 +43,7 @@ def weighted_kmeans(
         weights = np.ones(len(points))
     if not _more_different_than(n_clusters, points):
         return _repeat_points(points, weights, n_clusters=n_clusters)
-    return _kmeans(points, weights, n_clusters=n_clusters, rng=rng)
+    return best_of_starts(points, weights, n_clusters=n_clusters, n_starts=RESTARTS, rng=rng)
 
 
 def _more_different_than(count: int, points: FloatArray) -> bool:
@@ -61,36 +57,3 @@ def _repeat_points(points: FloatArray, weights: FloatArray, *, n_clusters: int) 
     totals = np.bincount(which.ravel(), weights=weights)
     heaviest_first = different[np.argsort(-totals, kind="stable")]
     return np.asarray(np.resize(heaviest_first, (n_clusters, points.shape[1])))
-
-
-def _kmeans(
-    points: FloatArray, weights: FloatArray, *, n_clusters: int, rng: np.random.Generator
-) -> FloatArray:
-    # Imported on first use: it takes a second to load, and most commands never cluster.
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-
-    seed = int(rng.integers(2**31))
-    model = KMeans(n_clusters=n_clusters, n_init=RESTARTS, random_state=seed)
-    with _one_thread(), warnings.catch_warnings():
-        # Points that differ only in their last digits can end up as equal centres; that is fine.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(points, sample_weight=weights)
-    return np.asarray(model.cluster_centers_, dtype=np.float64)
-
-
-def _one_thread() -> AbstractContextManager[Any]:
-    """Keep scikit-learn to one thread.
-
-    Threads add up partial sums in any order, so the last digits would differ from run to run; and
-    for the few points here they cost more than they gain, above all on a busy machine.
-    """
-    return _controller().limit(limits=1)  # type: ignore[no-any-return]
-
-
-@functools.cache
-def _controller() -> Any:
-    # Made once, after scikit-learn is loaded: it looks through all loaded libraries.
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

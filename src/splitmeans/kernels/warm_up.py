@@ -22,6 +22,7 @@ from splitmeans.kernels.counts import (
     sort_records,
 )
 from splitmeans.kernels.histograms import cell_histogram, column_histograms
+from splitmeans.kernels.lloyd import lloyd_step, nearer_distances
 from splitmeans.kernels.packing import pack_bits, unpack_bits
 from splitmeans.kernels.phantoms import raise_to_phantoms
 from splitmeans.kernels.quantise import to_grid_column
@@ -62,6 +63,9 @@ def _call_all() -> None:
     nearest(rows, centres)
     nearest_sums(rows, centres)
     clipped_sums(rows, limits=limits, centres=centres, radii=np.array([2, 2]))
+    points, ones = np.array([[0.0, 1.0, 2.0]]), np.ones(3)
+    nearer_distances(points, points[:, :1].T, nearest=ones)
+    lloyd_step(points, ones, points[:, :1].T, labels=np.zeros(3, np.int32), distances=ones)
     column_histograms(rows, limits=limits, n_bins=4)
     places = np.zeros((2, 4), dtype=np.int64)
     cell_histogram(rows, limits=limits, places=places, n_cells=1)

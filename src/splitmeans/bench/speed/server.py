@@ -19,8 +19,8 @@ from splitmeans.bench.speed.party import (
 from splitmeans.bench.speed.stage import Stage
 from splitmeans.grid.pairs import pairs_weights
 from splitmeans.grid.pairs_paper import pair_weights
-from splitmeans.grid.synopsis import build_synopsis
-from splitmeans.grid.weighted_kmeans import weighted_kmeans
+from splitmeans.grid.synopsis import Synopsis, build_synopsis
+from splitmeans.grid.weighted_kmeans import RESTARTS, weighted_kmeans
 from splitmeans.plan import Plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.server.combine import check_release, combine
@@ -106,11 +106,15 @@ def _pairs_paper(inputs: Inputs) -> Task:
     return task
 
 
-def _kmeans(inputs: Inputs) -> Task:
+def _grid(inputs: Inputs) -> Synopsis:
     weights = np.maximum(_counted(inputs).counts, 0.0)
     parties = inputs.study(n_parties=MANY_PARTIES).parties
     centres = [some_centres(len(party.columns), k=MANY_CLUSTERS) for party in parties]
-    grid = build_synopsis(weights, centres, parties)
+    return build_synopsis(weights, centres, parties)
+
+
+def _kmeans(inputs: Inputs) -> Task:
+    grid = _grid(inputs)
 
     def task() -> None:
         weighted_kmeans(
@@ -119,6 +123,20 @@ def _kmeans(inputs: Inputs) -> Task:
             n_clusters=N_CLUSTERS,
             rng=np.random.default_rng(),
         )
+
+    return task
+
+
+def _kmeans_of_scikit_learn(inputs: Inputs) -> Task:
+    """The peer of our own k-means, with as many starts."""
+    from sklearn.cluster import KMeans
+
+    grid = _grid(inputs)
+    seen = grid.weights > 0
+    points, weights = grid.scaled_nodes[seen], grid.weights[seen]
+
+    def task() -> None:
+        KMeans(N_CLUSTERS, n_init=RESTARTS).fit(points, sample_weight=weights)
 
     return task
 
@@ -141,4 +159,10 @@ SERVER_STAGES = (
     Stage(name=f"grid pairs, {_LARGE}", group="grid", prepare=_pairs, by_users=False),
     Stage(name=f"grid pairs-paper, {_LARGE}", group="grid", prepare=_pairs_paper, by_users=False),
     Stage(name=f"k-means, {_LARGE}", group="k-means", prepare=_kmeans, by_users=False),
+    Stage(
+        name=f"k-means of scikit-learn, {_LARGE}",
+        group="k-means",
+        prepare=_kmeans_of_scikit_learn,
+        by_users=False,
+    ),
 )
