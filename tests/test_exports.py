@@ -15,6 +15,7 @@ def test_public_names() -> None:
         "PrivacyError",
         "PrivacyReport",
         "ProtocolError",
+        "Result",
         "SketchOptions",
         "SplitmeansError",
         "Study",

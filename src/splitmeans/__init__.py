@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from splitmeans.grid.synopsis import Synopsis
     from splitmeans.privacy.noise import InsecureSeededNoise
     from splitmeans.privacy.statement import PrivacyReport
+    from splitmeans.result import Result
 
 __all__ = [
     "Budget",
@@ -34,6 +35,7 @@ __all__ = [
     "PrivacyError",
     "PrivacyReport",
     "ProtocolError",
+    "Result",
     "SketchOptions",
     "SplitmeansError",
     "Study",
@@ -47,6 +49,7 @@ __all__ = [
 _LAZY = {
     "InsecureSeededNoise": "splitmeans.privacy.noise",
     "PrivacyReport": "splitmeans.privacy.statement",
+    "Result": "splitmeans.result",
     "Synopsis": "splitmeans.grid.synopsis",
     "VerticalKMeans": "splitmeans.estimator",
 }

@@ -164,6 +164,20 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Fit and return the joint labels (simulation only)."""
         return self.fit(X, **kwargs).labels_
 
+    # scikit-learn's own form has a script in it and does not show what was found.
+    def _repr_html_(self) -> str:
+        from splitmeans.notebook import model_html
+
+        if not hasattr(self, "result_"):
+            return model_html(repr(self))
+        found = (self.synopsis_, self.result_.server.clustering)
+        return model_html(repr(self), found=found, privacy=self.privacy_)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Mapping[str, str]:
+        from splitmeans.notebook import bundle
+
+        return bundle(repr(self), self._repr_html_())
+
     def _nearest(self, tables: Sequence[PartyTable]) -> LabelArray:
         rows, _ = pooled_rows(tables)
         return assign_labels(rows, self.result_.server.clustering.scaled_centres)

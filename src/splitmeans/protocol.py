@@ -47,6 +47,13 @@ class RunResult:
         """The plan that was run."""
         return self.server.plan
 
+    def __repr__(self) -> str:
+        found = self.server.synopsis
+        return (
+            f"<RunResult {len(self.server.clustering.sizes)} segments of about {found.total:,.0f} "
+            f"users, {', '.join(found.party_names)}; {self.privacy!r}>"
+        )
+
     def bytes_from(self, sender: str) -> int:
         """All bytes that one participant sent."""
         return sum(size for (who, _), size in self.traffic.items() if who == sender)

@@ -64,6 +64,14 @@ class Segmentation:
             loss=self.loss,
         )
 
+    def __repr__(self) -> str:
+        sizes = ", ".join(
+            f"{name} {size:,.0f}" for name, size in zip(self.letters, self.sizes, strict=True)
+        )
+        return (
+            f"<Segmentation {self.k} segments{' as published' if self.published else ''}: {sizes}>"
+        )
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
@@ -99,6 +107,18 @@ class Result:
             ParameterError: If a file is missing, changed or not of this format; it is named.
         """
         return cls(**read_fields(Path(folder)))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Result study {self.study.name!r}, run {self.facts['run']!r}: "
+            f"{len(self.published_centres)} segments of about {self.synopsis.total:,.0f} users, "
+            f"{len(self.synopsis.feature_names)} columns of {', '.join(self.study.party_names)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from splitmeans.notebook import result_html
+
+        return result_html(self)
 
     @functools.cached_property
     def published(self) -> Segmentation:

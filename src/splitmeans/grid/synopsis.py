@@ -95,6 +95,12 @@ class Synopsis:
             object.__setattr__(self, "spread", spread)
         check_synopsis(self)
 
+    def __repr__(self) -> str:
+        size = f"{len(self.weights):,} cells, about {self.total:,.0f} users"
+        return (
+            f"<Synopsis {size}, {len(self._all_features)} columns of {len(self.features)} parties>"
+        )
+
     @property
     def _all_features(self) -> tuple[Feature, ...]:
         return tuple(feature for group in self.features for feature in group)

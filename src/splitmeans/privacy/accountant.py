@@ -36,6 +36,17 @@ class Cost:
 FREE = Cost(epsilon=0.0, delta=0.0)
 
 
+def cost_text(cost: Cost | None) -> str:
+    """Return a cost in words; None is a case that no bound covers."""
+    if cost is None:
+        return "no guarantee"
+    if math.isinf(cost.epsilon):
+        return "no privacy"
+    if cost.delta == 0:
+        return f"epsilon {cost.epsilon:.4g}"
+    return f"epsilon {cost.epsilon:.4g}, delta {cost.delta:.3g}"
+
+
 def total_cost(
     events: Iterable[Event], *, delta: float, accounting: str, interval: float = FINE
 ) -> Cost:

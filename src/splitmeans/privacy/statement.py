@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from splitmeans.plan import Plan, make_plan
-from splitmeans.privacy.accountant import Cost, total_cost
+from splitmeans.privacy.accountant import Cost, cost_text, total_cost
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.pld import FINE
 from splitmeans.privacy.views import coalition_cost, fellow_party_cost, replaced
@@ -191,7 +191,7 @@ class PrivacyReport:
         lines = [
             f"Privacy of study {study.name!r} (hash {study.hash[:16]})",
             f"  unit       {Relation.ADD_OR_REMOVE.value}",
-            f"  total      {_cost_text(self.total)} ({study.accounting} accounting, "
+            f"  total      {cost_text(self.total)} ({study.accounting} accounting, "
             f"budget epsilon {study.budget.epsilon:g}, delta {study.budget.delta:g})"
             + ("; NOT A PROVED BOUND, see below" if self._unproved else ""),
             "  releases, with what each would cost alone",
@@ -199,11 +199,11 @@ class PrivacyReport:
         width = max(len(release.party) for release in self.releases)
         for release in self.releases:
             what = f"{release.party:<{width}}  {release.what:<16}"
-            lines.append(f"    {what} {_cost_text(self.cost(release))}")
+            lines.append(f"    {what} {cost_text(self.cost(release))}")
         lines.append("  who sees what")
         for view in self.views:
             lines.append(f"    {view.who}: {view.sees}")
-            lines += [f"      {what}: {_cost_text(cost)}" for what, cost in view.bounds]
+            lines += [f"      {what}: {cost_text(cost)}" for what, cost in view.bounds]
         lines.append("  holds if")
         lines += [f"    {assumption}" for assumption in self.assumptions]
         lines += [f"  NOTE: {caveat}" for caveat in self.caveats]
@@ -243,17 +243,13 @@ class PrivacyReport:
         }
 
     def __repr__(self) -> str:
-        return f"<PrivacyReport {_cost_text(self.total)}>"
+        proved = ", not a proved bound" if self._unproved else ""
+        return f"<PrivacyReport {cost_text(self.total)}{proved}>"
 
+    def _repr_html_(self) -> str:
+        from splitmeans.notebook import privacy_html
 
-def _cost_text(cost: Cost | None) -> str:
-    if cost is None:
-        return "no guarantee"
-    if math.isinf(cost.epsilon):
-        return "no privacy"
-    if cost.delta == 0:
-        return f"epsilon {cost.epsilon:.4g}"
-    return f"epsilon {cost.epsilon:.4g}, delta {cost.delta:.3g}"
+        return privacy_html(self)
 
 
 def _cost_mapping(cost: Cost | None) -> dict[str, float] | None:
