@@ -13,7 +13,7 @@ from rich.progress import (
 )
 
 from splitmeans.cli.console import err
-from splitmeans.engine.rowgroups import Progress as RowProgress
+from splitmeans.engine.stored import Progress as RowProgress
 
 
 class _Rows:

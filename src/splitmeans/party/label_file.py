@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from splitmeans.engine.rowgroups import Progress
+from splitmeans.engine.stored import Progress
 from splitmeans.errors import DataError, ParameterError
 from splitmeans.labels import segment_probabilities
 from splitmeans.party.ids import canonical_text

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from splitmeans.engine.rowgroups import Progress, open_parquet
+from splitmeans.engine.rowgroups import open_parquet
+from splitmeans.engine.stored import Progress
 from splitmeans.engine.walk import Table
 from splitmeans.errors import DataError
 from splitmeans.party.table import prepare_table
