@@ -15,6 +15,7 @@ import tomli_w
 
 from splitmeans import _plain, _validate
 from splitmeans.errors import StudyError
+from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.parties import (
     SERVER_NAME,
     Column,
@@ -29,6 +30,7 @@ __all__ = [
     "Budget",
     "Column",
     "DecoyOptions",
+    "IdRules",
     "PartySpec",
     "SketchOptions",
     "Study",
@@ -141,6 +143,7 @@ class Study:
         sketch: Parameters of the sketch methods.
         decoy: Parameters of the decoy join.
         server_key: Public identity of the server, for runs between organisations.
+        ids: How ids are written; None takes them as they are. See `id_rules`.
     """
 
     name: str
@@ -157,6 +160,7 @@ class Study:
     sketch: SketchOptions = field(default_factory=SketchOptions)
     decoy: DecoyOptions = field(default_factory=DecoyOptions)
     server_key: str | None = None
+    ids: IdRules | None = None
 
     def __post_init__(self) -> None:
         check_name("study name", self.name)
@@ -179,6 +183,10 @@ class Study:
         _validate.one_of(USER_SETS, error=StudyError, user_sets=self.user_sets)
         _validate.at_least(1, error=StudyError, expected_users=self.expected_users)
         to_builtin(self, n_clusters=int, expected_users=int)
+        if not isinstance(self.ids, IdRules | None):
+            raise StudyError("ids must be a table of rules for ids ([ids], or IdRules)")
+        if self.ids == AS_IS:
+            object.__setattr__(self, "ids", None)  # a default has the hash of what is left out
         self._check_combination()
         self._check_keys()
 
@@ -197,6 +205,11 @@ class Study:
             raise StudyError(
                 f"membership={self.membership!r} needs the same users at every party; for "
                 "user_sets='partial' take membership='decoy' or 'sketch'"
+            )
+        if self.user_sets == "partial" and self.id_rules.explain_mismatch:
+            raise StudyError(
+                "ids.explain_mismatch needs user_sets='equal': where user sets differ, digests of "
+                "ids would tell the other parties whether a guess at this party's users is right"
             )
         if len(self.parties) > 2:
             self._check_many_parties()
@@ -241,6 +254,11 @@ class Study:
         if self.sketch.gamma is not None:
             return self.sketch.gamma
         return 0.1 if self.membership == "sketch" else 1.0
+
+    @property
+    def id_rules(self) -> IdRules:
+        """How ids are written."""
+        return self.ids or AS_IS
 
     @property
     def public_keys(self) -> dict[str, str]:
@@ -300,5 +318,10 @@ class Study:
 
 
 # The nested tables of study.toml.
-_TABLES: dict[str, type] = {"budget": Budget, "sketch": SketchOptions, "decoy": DecoyOptions}
+_TABLES: dict[str, type] = {
+    "budget": Budget,
+    "sketch": SketchOptions,
+    "decoy": DecoyOptions,
+    "ids": IdRules,
+}
 _LISTS: dict[str, type] = {"parties": PartySpec, "columns": Column}

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import DataError
-from splitmeans.party.ids import canonical_ids, name_rows, read_array
+from splitmeans.party.columns import name_rows, read_array
+from splitmeans.party.ids import canonical_ids
 
 
 class PolarsLike:

@@ -25,8 +25,9 @@ class _Rows:
         self._stage = ""
         self._done = 0
 
-    def __call__(self, stage: str, *, rows: int, of: int) -> None:
-        if self._task is None or stage != self._stage or self._done >= of:
+    def __call__(self, stage: str, *, rows: int, of: int | None) -> None:
+        begins_again = of is not None and self._done >= of
+        if self._task is None or stage != self._stage or begins_again:
             if self._task is not None:
                 self._bars.remove_task(self._task)
             self._task, self._stage, self._done = (

@@ -7,6 +7,7 @@ written as a block (`spool.py`). Ids are compared when all blocks are there.
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,33 @@ from splitmeans.engine.spool import StoredBlock
 from splitmeans.engine.stored import Progress, StoredTable
 from splitmeans.engine.workers import Workers
 from splitmeans.errors import DataError
+from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.kernels.warm_up import warm_up
+from splitmeans.party.id_facts import IdFacts, id_facts
 from splitmeans.party.ids import canonical_text, check_unique
 from splitmeans.party.table import grid_rows
 from splitmeans.study import PartySpec
 
 
+def ignore_facts(facts: IdFacts) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedBlock:
+    """A block that is stored, and what its ids looked like before."""
+
+    block: StoredBlock
+    facts: IdFacts
+
+
 def open_blocks(
     party: PartySpec,
-    store: Callable[[Path, Workers], Iterable[StoredBlock]],
+    store: Callable[[Path, Workers], Iterable[CheckedBlock]],
     *,
     where: str,
+    rules: IdRules = AS_IS,
+    notice: Callable[[IdFacts], None] = ignore_facts,
     workers: int | None,
     spool: str | Path | None,
     progress: Progress,
@@ -37,6 +54,8 @@ def open_blocks(
         party: The party's columns, bounds and id column.
         store: Checks the rows and stores them in the folder, in row order; may use the workers.
         where: How errors name the source.
+        rules: The study's rules for ids.
+        notice: Told how the ids look, once they have passed all checks.
         workers: Number of processes; None takes one for each processor, 1 this process alone.
         spool: Folder for the blocks; None takes the system's folder for temporary files.
         progress: Called after every block that is walked.
@@ -49,11 +68,16 @@ def open_blocks(
     try:
         # Here and once: each worker would compile the kernels for itself.
         warm_up()
-        blocks = list(store(folder, pool))
-        if not blocks:
+        checked = list(store(folder, pool))
+        if not checked:
             raise DataError(f"{where}: the table must have at least one row, got none")
+        blocks = [item.block for item in checked]
         table = StoredTable(party.name, blocks, workers=pool, progress=progress)
-        _check_ids(table, where)
+        _check_ids(table, where=where, rules=rules)
+        facts = checked[0].facts
+        for item in checked[1:]:
+            facts = facts.and_more(item.facts)
+        notice(facts)
     except BaseException:
         pool.close()
         shutil.rmtree(folder, ignore_errors=True)
@@ -62,8 +86,14 @@ def open_blocks(
 
 
 def store_block(
-    party: PartySpec, data: Any, *, start: int, folder: Path, where: str
-) -> StoredBlock:
+    party: PartySpec,
+    data: Any,
+    *,
+    start: int,
+    folder: Path,
+    where: str,
+    rules: IdRules = AS_IS,
+) -> CheckedBlock:
     """Check rows, of any kind that `grid_rows` takes, and store them as one block.
 
     Args:
@@ -72,10 +102,12 @@ def store_block(
         start: Row number of the first one.
         folder: The spool.
         where: How errors name the source.
+        rules: The study's rules for ids.
     """
     try:
         rows, ids = grid_rows(party, data, first_row=start)
-        text = canonical_text(ids, first_row=start)
+        text = canonical_text(ids, first_row=start, rules=rules)
+        facts = id_facts(ids)
     except DataError as problem:
         raise DataError(f"{where}: {problem}") from None
     block = StoredBlock(
@@ -92,25 +124,46 @@ def store_block(
             f"{where}: cannot be stored in blocks ({problem.strerror}); give a spool folder with "
             "enough room"
         ) from problem
-    return block
+    return CheckedBlock(block=block, facts=facts)
 
 
-def joined(batches: Iterable[pa.RecordBatch], *, rows: int) -> Iterator[pa.Table]:
-    """Join small batches to tables of at most `rows` rows; no batch may have more."""
+def joined(
+    batches: Iterable[pa.RecordBatch], *, rows: int, size: int | None = None
+) -> Iterator[pa.Table]:
+    """Join small batches, and cut large ones, to tables of at most `rows` rows.
+
+    A table also ends where it has about `size` bytes, and where the types of columns change.
+    """
     waiting: list[pa.RecordBatch] = []
-    waiting_rows = 0
-    for batch in batches:
-        if waiting_rows and waiting_rows + batch.num_rows > rows:
+    waiting_rows = waiting_bytes = 0
+    for batch in _cut(batches, rows=rows, size=size):
+        if waiting and (
+            waiting_rows + batch.num_rows > rows
+            or (size is not None and waiting_bytes + batch.nbytes > size)
+            or batch.schema != waiting[0].schema
+        ):
             yield pa.Table.from_batches(waiting)
-            waiting, waiting_rows = [], 0
+            waiting, waiting_rows, waiting_bytes = [], 0, 0
         waiting.append(batch)
         waiting_rows += batch.num_rows
-    if waiting_rows:
+        waiting_bytes += batch.nbytes
+    if waiting:
         yield pa.Table.from_batches(waiting)
 
 
-def _check_ids(table: StoredTable, where: str) -> None:
+def _cut(
+    batches: Iterable[pa.RecordBatch], *, rows: int, size: int | None
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        most = rows if size is None else min(rows, max(1, size * batch.num_rows // batch.nbytes))
+        for start in range(0, batch.num_rows, most):
+            yield batch.slice(start, most)
+
+
+def _check_ids(table: StoredTable, *, where: str, rules: IdRules) -> None:
     try:
-        check_unique(table.users)
+        check_unique(table.users, rules=rules)
     except DataError as problem:
         raise DataError(f"{where}: party {table.party!r}: {problem}") from None

@@ -1,10 +1,10 @@
-"""A party's table in a parquet file, read in row groups by worker processes.
+"""A party's table in parquet files, read in row groups by worker processes.
 
-Opening it reads the file once: row groups are checked and quantised by the workers and stored as
+Opening it reads the files once: row groups are checked and quantised by the workers and stored as
 blocks (`blocks.py`). Everything later walks the blocks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,11 +12,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from splitmeans.engine.blocks import joined, open_blocks, store_block
-from splitmeans.engine.spool import StoredBlock
+from splitmeans.engine.blocks import (
+    CheckedBlock,
+    ignore_facts,
+    joined,
+    open_blocks,
+    store_block,
+)
 from splitmeans.engine.stored import Progress, StoredTable, silent
 from splitmeans.engine.workers import Workers
 from splitmeans.errors import DataError
+from splitmeans.idrules import AS_IS, IdRules
+from splitmeans.party.id_facts import IdFacts
 from splitmeans.study import PartySpec
 
 # Rows of a block: a few dozen megabytes with a dozen columns, and enough for a worker to be busy.
@@ -25,49 +32,67 @@ BLOCK_ROWS = 2**18
 
 def open_parquet(
     party: PartySpec,
-    path: str | Path,
+    path: str | Path | Sequence[Path],
     *,
+    rules: IdRules = AS_IS,
+    notice: Callable[[IdFacts], None] = ignore_facts,
     workers: int | None = None,
     spool: str | Path | None = None,
     progress: Progress = silent,
+    where: str | None = None,
 ) -> StoredTable:
-    """Check a parquet file against the study and return it as a table that is walked on disk.
+    """Check parquet files against the study and return them as a table that is walked on disk.
 
     Args:
-        party: The party's columns, bounds, and id column, which the file must have.
-        path: The parquet file.
+        party: The party's columns, bounds, and id column, which every file must have.
+        path: The parquet file, or several that are one table in this order.
+        rules: The study's rules for ids (`Study.id_rules`).
+        notice: Told how the ids look, once they have passed all checks.
         workers: Number of processes; None takes one for each processor, 1 this process alone.
         spool: Folder for the blocks, about 4 bytes a value and twice the ids' size; None takes the
             system's folder for temporary files. It must not be kept in memory.
         progress: Called after every block.
+        where: How errors about the whole table name it; its path by default.
 
     Raises:
-        DataError: If the file cannot be read or breaks a rule of the study.
+        DataError: If a file cannot be read or breaks a rule of the study.
     """
-    spans = _row_group_spans(party, Path(path))
+    paths = [Path(path)] if isinstance(path, str | Path) else list(path)
+    spans: list[_Span] = []
+    for one in paths:
+        start = spans[-1].start + spans[-1].n_rows if spans else 0
+        spans += _row_group_spans(party, one, first_row=start)
 
-    def store(folder: Path, pool: Workers) -> Iterator[StoredBlock]:
+    def store(folder: Path, pool: Workers) -> Iterator[CheckedBlock]:
         total = sum(span.n_rows for span in spans)
-        task = partial(_store_span, party=party, path=Path(path), folder=folder)
+        task = partial(_store_span, party=party, folder=folder, rules=rules)
         for span, stored in zip(spans, pool.map(task, spans), strict=True):
             progress("read", rows=span.n_rows, of=total)
             yield from stored
 
     return open_blocks(
-        party, store, where=str(path), workers=workers, spool=spool, progress=progress
+        party,
+        store,
+        where=where or ", ".join(str(one) for one in paths),
+        rules=rules,
+        notice=notice,
+        workers=workers,
+        spool=spool,
+        progress=progress,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Span:
-    """Some consecutive row groups."""
+    """Some consecutive row groups of a file; `start` counts rows over all files."""
 
+    path: Path
     groups: tuple[int, ...]
     start: int
     n_rows: int
 
 
-def _row_group_spans(party: PartySpec, path: Path) -> list[_Span]:
+def _row_group_spans(party: PartySpec, path: Path, *, first_row: int) -> list[_Span]:
     """Join small row groups, so that a task has about a block's rows or one row group."""
     try:
         with pq.ParquetFile(path) as file:
@@ -84,25 +109,27 @@ def _row_group_spans(party: PartySpec, path: Path) -> list[_Span]:
                 f"the file has it {names.count(name)} times (case and spaces count)"
             )
     spans: list[_Span] = []
-    start = 0
+    start = first_row
     waiting: list[int] = []
     rows = 0
     for group, size in enumerate(sizes):
         waiting.append(group)
         rows += size
         if rows >= BLOCK_ROWS or group == len(sizes) - 1:
-            spans.append(_Span(groups=tuple(waiting), start=start, n_rows=rows))
+            spans.append(_Span(path=path, groups=tuple(waiting), start=start, n_rows=rows))
             start, waiting, rows = start + rows, [], 0
     return [span for span in spans if span.n_rows]
 
 
-def _store_span(span: _Span, *, party: PartySpec, path: Path, folder: Path) -> list[StoredBlock]:
+def _store_span(
+    span: _Span, *, party: PartySpec, folder: Path, rules: IdRules
+) -> list[CheckedBlock]:
     """Check the rows of some row groups and store them as blocks; what a worker does."""
     columns = [party.id_column, *(column.name for column in party.columns)]
-    stored: list[StoredBlock] = []
+    stored: list[CheckedBlock] = []
     start = span.start
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(span.path) as file:
             batches = file.iter_batches(
                 batch_size=BLOCK_ROWS,
                 row_groups=list(span.groups),
@@ -110,10 +137,12 @@ def _store_span(span: _Span, *, party: PartySpec, path: Path, folder: Path) -> l
                 use_threads=False,
             )
             for table in joined(batches, rows=BLOCK_ROWS):
-                block = store_block(party, table, start=start, folder=folder, where=str(path))
-                stored.append(block)
-                start += block.n_rows
+                checked = store_block(
+                    party, table, start=start, folder=folder, where=str(span.path), rules=rules
+                )
+                stored.append(checked)
+                start += checked.block.n_rows
     except (pa.ArrowException, OSError):
         # Without the cause: Arrow may quote a value.
-        raise DataError(f"{path}: row groups {span.groups} cannot be read") from None
+        raise DataError(f"{span.path}: row groups {span.groups} cannot be read") from None
     return stored

@@ -28,12 +28,12 @@ T = TypeVar("T")
 class Progress(Protocol):
     """Told what is being done and how far it is."""
 
-    def __call__(self, stage: str, *, rows: int, of: int) -> None:
-        """`rows` more of `of` rows are done in this stage."""
+    def __call__(self, stage: str, *, rows: int, of: int | None) -> None:
+        """`rows` more of `of` rows (None: nobody knows how many) are done in this stage."""
         ...
 
 
-def silent(stage: str, *, rows: int, of: int) -> None:
+def silent(stage: str, *, rows: int, of: int | None) -> None:
     """Show nothing."""
 
 

@@ -21,8 +21,10 @@ from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.engine.memory import MemoryRows, MemoryUsers
 from splitmeans.errors import DataError
 from splitmeans.features import Feature, features_of
+from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.kernels.quantise import to_grid_column
-from splitmeans.party.ids import canonical_ids, is_text, name_rows, normalised_text, read_array
+from splitmeans.party.columns import is_text, name_rows, normalised_text, read_array
+from splitmeans.party.ids import canonical_ids
 from splitmeans.study import Column, PartySpec
 
 _Flags = npt.NDArray[np.bool_]
@@ -66,26 +68,72 @@ class PartyTable:
         return MemoryUsers(ids=self.ids, labels=self.rows.label(label))
 
 
-def prepare_table(party: PartySpec, data: Any, *, ids: Any = None) -> PartyTable:
+def prepare_table(
+    party: PartySpec, data: Any, *, ids: Any = None, rules: IdRules = AS_IS
+) -> PartyTable:
     """Check a table against the study and return it on the integer grid.
 
     Args:
         party: The party's columns, bounds and rules for missing values.
-        data: A mapping of names to arrays, a pandas or polars DataFrame, or an Arrow table, each
-            with columns found by name and further columns left alone; or a 2-D array with the
-            study's columns in the study's order.
+        data: A mapping of names to arrays, a pandas or polars DataFrame, an Arrow table or reader,
+            a DuckDB relation or anything else with an Arrow C stream, each with columns found by
+            name and further columns left alone; or a 2-D array with the study's columns in the
+            study's order. A stream is read once, batch by batch.
         ids: The users' ids. Without them, `party.id_column` of a table with names, and if there is
             none, row numbers from 0.
+        rules: The study's rules for ids (`Study.id_rules`).
 
     Raises:
         DataError: If the table breaks a rule of the study.
     """
     where = f"party {party.name!r}"
-    rows, id_values = grid_rows(party, data)
+    stream = as_stream(data, where=where)
+    rows, id_values = grid_rows(party, data) if stream is None else _grid_stream(party, stream)
     if len(rows) == 0:
         raise DataError(f"{where}: the table must have at least one row, got none")
-    canonical = _find_ids(len(rows), id_values if ids is None else ids, where=where)
+    own_ids = id_values if ids is None else ids
+    canonical = _find_ids(len(rows), own_ids, where=where, rules=rules)
     return PartyTable(party=party.name, ids=canonical, raw_rows=rows)
+
+
+def as_stream(data: Any, *, where: str) -> pa.RecordBatchReader | None:
+    """Return a reader of what has to be read as a stream; None for what is in memory already.
+
+    Libraries are recognised by what they offer, so none is ever imported.
+    """
+    if isinstance(data, pa.Table | pa.RecordBatch) or hasattr(data, "iloc"):
+        return None
+    if not hasattr(data, "__arrow_c_stream__") or hasattr(data, "to_arrow"):  # polars
+        return None
+    try:
+        if isinstance(data, pa.RecordBatchReader):
+            return data
+        return pa.RecordBatchReader.from_stream(data)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise DataError(f"{where}: the data must be a table, got one column of it") from None
+
+
+def study_columns(party: PartySpec, names: list[str]) -> list[int]:
+    """Return the places of the columns that the study needs, in the table's order."""
+    wanted = {party.id_column, *(column.name for column in party.columns)}
+    return [place for place, name in enumerate(names) if name in wanted]
+
+
+def _grid_stream(party: PartySpec, stream: pa.RecordBatchReader) -> tuple[IntArray, Any]:
+    """Put a stream on the grid batch by batch; of the rows themselves memory holds one batch."""
+    places = study_columns(party, stream.schema.names)
+    empty = pa.Table.from_batches([], stream.schema).select(places)
+    # The columns are checked even if no batch comes.
+    none, no_ids = grid_rows(party, empty)
+    rows, ids = [none], [no_ids]
+    start = 0
+    for batch in stream:
+        part, id_values = grid_rows(party, batch.select(places), first_row=start)
+        rows.append(part)
+        ids.append(id_values)
+        start += len(part)
+    whole = None if ids[0] is None else pa.chunked_array(ids[1:], type=ids[0].type)
+    return np.concatenate(rows), whole
 
 
 def grid_rows(party: PartySpec, data: Any, *, first_row: int = 0) -> tuple[IntArray, Any]:
@@ -131,9 +179,11 @@ def _common_length(checked: list[tuple[Column, int, npt.NDArray[Any]]], *, where
     return len(own)
 
 
-def _find_ids(n: int, values: Any, *, where: str) -> pa.LargeStringArray:
+def _find_ids(n: int, values: Any, *, where: str, rules: IdRules) -> pa.LargeStringArray:
+    if values is None:
+        values, rules = np.arange(n), AS_IS  # row numbers are nobody's ids
     try:
-        canonical = canonical_ids(np.arange(n) if values is None else values)
+        canonical = canonical_ids(values, rules=rules)
     except DataError as problem:
         raise DataError(f"{where}: {problem}") from None
     if len(canonical) != n:
@@ -174,11 +224,8 @@ def _named_columns(data: Any, *, where: str) -> list[tuple[str, Any]] | None:
         return [(str(name), data.iloc[:, place]) for place, name in enumerate(data.columns)]
     if hasattr(data, "to_arrow") and hasattr(data, "columns"):  # polars
         data = data.to_arrow()
-    elif hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.Table):
-        try:
-            data = pa.table(data)
-        except (pa.ArrowException, TypeError, ValueError):
-            raise DataError(f"{where}: the data must be a table, got one column of it") from None
+    elif (stream := as_stream(data, where=where)) is not None:
+        data = stream.read_all()
     if isinstance(data, pa.Table | pa.RecordBatch):
         return list(zip(data.schema.names, data.columns, strict=True))
     return None

@@ -1,0 +1,138 @@
+"""A party's table from a stream of record batches: a query, a csv file, a data frame.
+
+Nobody knows how long a stream is. Its batches wait in memory until it ends or there are too many of
+them; then they, and all that follow, are stored as blocks (`blocks.py`) in this process. Memory
+holds the batches that wait and one block, however long the stream is.
+"""
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+
+from splitmeans.engine.blocks import (
+    CheckedBlock,
+    ignore_facts,
+    joined,
+    open_blocks,
+    store_block,
+)
+from splitmeans.engine.stored import Progress, silent
+from splitmeans.engine.walk import Table
+from splitmeans.engine.workers import Workers
+from splitmeans.errors import DataError
+from splitmeans.idrules import AS_IS, IdRules
+from splitmeans.party.id_facts import IdFacts, id_facts
+from splitmeans.party.table import prepare_table
+from splitmeans.study import PartySpec
+
+# Below both a table takes less memory than the worker processes would.
+ROWS_IN_MEMORY = 2_000_000
+BYTES_IN_MEMORY = 64 * 2**20
+
+# A block is read, checked and quantised in this process: about four times its size is needed.
+_BLOCK_ROWS = 2**18
+_BLOCK_BYTES = 16 * 2**20
+
+
+def open_stream(
+    party: PartySpec,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    where: str,
+    total: int | None = None,
+    rules: IdRules = AS_IS,
+    notice: Callable[[IdFacts], None] = ignore_facts,
+    workers: int | None = None,
+    spool: str | Path | None = None,
+    progress: Progress = silent,
+) -> contextlib.AbstractContextManager[Table]:
+    """Read all batches, check them against the study, and return the table.
+
+    Args:
+        party: The party's columns, bounds, and id column, which the batches must have.
+        batches: The rows; what else they have is left alone.
+        where: How errors name the source.
+        total: How many rows there are, if known, for the progress.
+        rules: The study's rules for ids (`Study.id_rules`).
+        notice: Told how the ids look, once they have passed all checks.
+        workers: Number of processes that walk a large table later.
+        spool: Folder for the blocks of a large table; see `rowgroups.open_parquet`.
+        progress: Called after every block.
+
+    Raises:
+        DataError: If the rows break a rule of the study; the stream's own errors pass unchanged.
+    """
+    stream = iter(batches)
+    waiting = _first_batches(stream)
+    if waiting is None:
+        raise DataError(f"{where}: the table must have at least one row, got none")
+    following = next(stream, None)
+    if following is None:
+        return contextlib.nullcontext(
+            _in_memory(party, waiting, where=where, rules=rules, notice=notice)
+        )
+    rest = chain(_drained(waiting), (following,), stream)
+
+    def store(folder: Path, pool: Workers) -> Iterator[CheckedBlock]:
+        start = 0
+        for part in joined(rest, rows=_BLOCK_ROWS, size=_BLOCK_BYTES):
+            checked = store_block(party, part, start=start, folder=folder, where=where, rules=rules)
+            start += checked.block.n_rows
+            progress("read", rows=checked.block.n_rows, of=total)
+            yield checked
+
+    return open_blocks(
+        party,
+        store,
+        where=where,
+        rules=rules,
+        notice=notice,
+        workers=workers,
+        spool=spool,
+        progress=progress,
+    )
+
+
+def _first_batches(stream: Iterator[pa.RecordBatch]) -> deque[pa.RecordBatch] | None:
+    """Return as many batches as memory should hold; None if there are no rows at all."""
+    waiting: deque[pa.RecordBatch] = deque()
+    rows = size = 0
+    for batch in stream:
+        if not batch.num_rows:
+            continue
+        waiting.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows > ROWS_IN_MEMORY or size > BYTES_IN_MEMORY:
+            break
+    return waiting or None
+
+
+def _drained(waiting: deque[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    while waiting:
+        yield waiting.popleft()
+
+
+def _in_memory(
+    party: PartySpec,
+    waiting: deque[pa.RecordBatch],
+    *,
+    where: str,
+    rules: IdRules,
+    notice: Callable[[IdFacts], None],
+) -> Table:
+    # Types may differ from batch to batch where a source has no schema.
+    whole = pa.concat_tables(
+        [pa.Table.from_batches([batch]) for batch in waiting], promote_options="permissive"
+    )
+    try:
+        table = prepare_table(party, whole, rules=rules)
+        facts = id_facts(whole[party.id_column])
+    except DataError as problem:
+        raise DataError(f"{where}: {problem}") from None
+    notice(facts)
+    return table
