@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from splitmeans._version import __version__
-from splitmeans.cli.console import err
+from splitmeans.cli.console import alarm, err
 from splitmeans.errors import DataError, ParameterError, SplitmeansError, WaitingError
 
 # The modules that have the commands, as an `app` each, in the order of the help.
@@ -40,6 +40,7 @@ class _Commands(TyperGroup):
         if cmd_name not in _COMMANDS:
             return None
         module = importlib.import_module(f"splitmeans.cli.{_COMMANDS[cmd_name]}")
+        module.app.rich_markup_mode = app.rich_markup_mode
         command = typer.main.get_command(module.app)
         command.name = cmd_name
         return command
@@ -72,15 +73,20 @@ def _root(
 
 def main() -> None:
     """Run the command line; an error of ours becomes one line and an exit code."""
+    err.quiet = False
+    # Boxes and colours are for people; help and usage errors are plain text in a pipe or a file.
+    app.rich_markup_mode = "rich" if sys.stdout.isatty() and sys.stderr.isatty() else None
     try:
-        app()
+        app(prog_name="splitmeans")
     except (ParameterError, DataError) as problem:
-        err.print(f"error: {problem}", style="bold red", markup=False, soft_wrap=True)
-        err.print("hint: try the command with --help", markup=False, soft_wrap=True)
+        alarm.print(f"error: {problem}", style="bold red", markup=False, soft_wrap=True)
+        alarm.print("hint: try the command with --help", markup=False, soft_wrap=True)
         sys.exit(2)
     except WaitingError as problem:
-        err.print(f"stopped waiting: {problem}", style="bold yellow", markup=False, soft_wrap=True)
+        alarm.print(
+            f"stopped waiting: {problem}", style="bold yellow", markup=False, soft_wrap=True
+        )
         sys.exit(3)
     except SplitmeansError as problem:
-        err.print(f"error: {problem}", style="bold red", markup=False, soft_wrap=True)
+        alarm.print(f"error: {problem}", style="bold red", markup=False, soft_wrap=True)
         sys.exit(1)

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import Progress
-from rich.table import Table
 
-from splitmeans.cli.console import check_file, err, out
+from splitmeans.cli.console import Quiet, alarm, check_file, err, new_table, out
 
 if TYPE_CHECKING:
     from splitmeans.audit.case import Outcome
 
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()
@@ -37,6 +36,7 @@ def audit(
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write the results here.")
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Run every mechanism on neighbouring inputs and bound its epsilon from below.
 
@@ -79,14 +79,16 @@ def audit(
     _write(json_file, report.to_mapping())
     if not report.passed:
         wrong = [outcome.case.name for outcome in report.outcomes if not outcome.as_expected]
-        err.print(f"error: not as it should be: {', '.join(wrong)}", style="bold red", markup=False)
+        alarm.print(
+            f"error: not as it should be: {', '.join(wrong)}", style="bold red", markup=False
+        )
         raise typer.Exit(1)
 
 
 def _print(title: str, outcomes: Sequence["Outcome"]) -> None:
     from splitmeans.audit.report import rows
 
-    table = Table(title=title)
+    table = new_table(title)
     for heading in ("case", "claimed", "exact", "audited", "trials", "verdict"):
         left = heading in ("case", "verdict")
         table.add_column(heading, justify="left" if left else "right", overflow="fold")
@@ -112,7 +114,7 @@ def _gap() -> dict[str, Any]:
         for name, case in progress.track(named, description="cases"):
             gaps.append((name, true_cost(case)))
     claim = f"{CLAIMED_EPSILON:g} at {CLAIMED_DELTA:g}"
-    table = Table(title=f"Published sketch under shared keys: at least this, claimed {claim}")
+    table = new_table(f"Published sketch under shared keys: at least this, claimed {claim}")
     for heading in ("case", "phantoms", "floor", "eps", "delta", "eps reversed", "claim"):
         table.add_column(heading, justify="left" if heading in ("case", "claim") else "right")
     for name, found in gaps:

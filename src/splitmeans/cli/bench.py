@@ -8,14 +8,13 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.progress import Progress
-from rich.table import Table
 
 from splitmeans._version import __version__
 from splitmeans.cli import bench_paper, bench_relay, bench_speed
-from splitmeans.cli.console import check_file, err, out
+from splitmeans.cli.console import Quiet, check_file, err, new_table, out
 from splitmeans.errors import ParameterError
 
-app = typer.Typer(help="Compare methods.", no_args_is_help=True)
+app = typer.Typer(help="Compare methods.", no_args_is_help=True, add_completion=False)
 app.command()(bench_speed.speed)
 app.command()(bench_paper.paper)
 app.command()(bench_relay.relay)
@@ -45,6 +44,7 @@ def accuracy(
     ] = None,
     workers: Annotated[int, typer.Option(help="Processes.", min=1)] = 2,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all scores here.")] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Loss, ratio to the central non-private loss, V-measure, weight error and bytes.
 
@@ -102,6 +102,7 @@ def local(
     quick: Annotated[bool, typer.Option("--quick", help="A small selection.")] = False,
     workers: Annotated[int, typer.Option(help="Processes.", min=1)] = 2,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all scores here.")] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Local clustering algorithms at the same privacy: loss over that of plain k-means.
 
@@ -126,7 +127,7 @@ def local(
         ):
             scores.append(score)
             progress.advance(task)
-    table = Table(title="loss over that of plain k-means, mean over seeds")
+    table = new_table("loss over that of plain k-means, mean over seeds")
     for heading in ("data", "columns", "users", "eps", *names):
         table.add_column(heading, justify="left" if heading == "data" else "right")
     groups = sorted({(s.case.kind, s.case.n_columns, s.case.n, s.epsilon) for s in scores})
@@ -196,7 +197,7 @@ def accounting(
     check_file(json_file)
     counts = _numbers("parties", parties, int)
     levels = list(noise_levels(epsilon=eps, delta=delta, parties=counts))
-    table = Table(title=f"noise at total epsilon {eps:g}, delta {delta:g}")
+    table = new_table(f"noise at total epsilon {eps:g}, delta {delta:g}")
     for heading in ("S", "quantity", "paper", "tight", "paper / tight"):
         table.add_column(heading, justify="left" if heading == "quantity" else "right")
     for level in levels:
@@ -220,7 +221,7 @@ def _write_json(json_file: Path | None, config: dict, scores: list) -> None:  # 
 
 
 def _print_table(scores: list, names: list, epsilons: list, counts: list) -> None:  # type: ignore[type-arg]
-    table = Table(title="mean over seeds (± one standard error)")
+    table = new_table("mean over seeds (± one standard error)")
     for heading in ("eps", "S", "method", "loss", "ratio", "V-measure", "weight error", "k'", "kB"):
         table.add_column(heading, justify="left" if heading == "method" else "right")
     for epsilon in epsilons:

@@ -16,10 +16,9 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
 from splitmeans._version import __version__
-from splitmeans.cli.console import check_file, check_folder, err, out
+from splitmeans.cli.console import Quiet, check_file, check_folder, err, new_table, out
 from splitmeans.errors import ParameterError, SplitmeansError
 
 if TYPE_CHECKING:
@@ -51,6 +50,7 @@ def paper(
     ] = Path("paper-results"),
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all cells here.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.", min=1)] = 2,
+    quiet: Quiet = False,
 ) -> None:
     """Run the paper's experiments; what is finished is kept, and a run that was stopped goes on.
 
@@ -190,7 +190,7 @@ def _progress() -> Iterator[Any]:
 def _print_findings(all_points: "Sequence[Points]") -> None:
     from splitmeans.bench.paper.findings import findings
 
-    table = Table(title="What the paper says, and what came out")
+    table = new_table("What the paper says, and what came out")
     for heading in ("figure", "statement", "measured", "came out"):
         table.add_column(heading, overflow="fold")
     for points in all_points:

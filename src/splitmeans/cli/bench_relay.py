@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from splitmeans.cli.console import check_file, err, out
+from splitmeans.cli.console import Quiet, check_file, err, new_table, out
 from splitmeans.errors import ParameterError
 
 
@@ -17,6 +16,7 @@ def relay(
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write the figures here.")
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Let many parties upload to a relay at once, over TLS on this machine, then fetch.
 
@@ -30,7 +30,9 @@ def relay(
             f'this benchmark needs {problem.name}: pip install "splitmeans[relay,https]"'
         ) from problem
     figures = run_load(parties, megabytes)
-    table = Table("figure", "value", title=f"{parties} parties, {megabytes:g} MB each")
+    table = new_table(f"{parties} parties, {megabytes:g} MB each")
+    table.add_column("figure")
+    table.add_column("value")
     for name, value in figures.items():
         table.add_row(name.replace("_", " "), f"{value:.4g}")
     out.print(table)

@@ -12,7 +12,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from splitmeans._version import __version__
-from splitmeans.cli.console import check_file, check_folder, err, out
+from splitmeans.cli.console import Quiet, check_file, check_folder, err, new_table, out
 from splitmeans.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def speed(
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write all figures here.")
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Time, memory, bytes and growth of each stage, ratios to other libraries, and our claims.
 
@@ -205,7 +206,7 @@ def _print_claims(claims: Sequence["Claim"]) -> None:
 
 
 def _table(title: str, first: str, *others: str) -> Table:
-    table = Table(title=title)
+    table = new_table(title)
     table.add_column(first, overflow="fold")
     for heading in others:
         table.add_column(heading, justify="left" if heading in ("stage", "met") else "right")

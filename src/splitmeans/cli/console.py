@@ -1,10 +1,17 @@
-"""Where the command line writes: `out` for data, `err` for progress and messages."""
+"""Where commands write: `out` for data, `err` for progress and messages, `alarm` for errors.
+
+On a terminal there are colours, lines and bars; in a pipe or a file there is plain text.
+"""
 
 import os
 import sys
 from pathlib import Path
+from typing import Annotated
 
+import typer
+from rich import box
 from rich.console import Console
+from rich.table import Table
 
 from splitmeans.errors import ParameterError
 
@@ -17,6 +24,28 @@ if sys.stdout.isatty():
 else:
     out = Console(highlight=False, width=_WIDE, height=_TALL)
 err = Console(stderr=True, highlight=False)
+alarm = Console(stderr=True, highlight=False)
+
+
+def _be_quiet(quiet: bool) -> bool:
+    err.quiet = quiet
+    return quiet
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", callback=_be_quiet, help="No progress and notes, errors only."),
+]
+
+
+def new_table(title: str = "") -> Table:
+    """Return an empty table; without lines where no person looks at it."""
+    return Table(
+        title=title or None,
+        title_justify="left",
+        box=box.HEAVY_HEAD if out.is_terminal else None,
+        pad_edge=out.is_terminal,
+    )
 
 
 def check_folder(folder: Path) -> None:

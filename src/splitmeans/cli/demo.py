@@ -11,7 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 
 from splitmeans._types import LabelArray
-from splitmeans.cli.console import check_folder, err, out
+from splitmeans.cli.console import Quiet, check_folder, err, new_table, out
 from splitmeans.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _STEPS = {
 }
 
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()
@@ -36,6 +36,7 @@ def demo(
     users: Annotated[int, typer.Option(help="Number of customers.", min=1000)] = 20_000,
     epsilon: Annotated[float, typer.Option(help="Total privacy loss per customer.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of the made-up customers.", min=0)] = 2026,
+    quiet: Quiet = False,
 ) -> None:
     """Show a bank, an insurer and a retailer finding segments of the same customers.
 
@@ -132,7 +133,7 @@ def _segment_names(
 def _segment_table(result: "RunResult", names: list[str]) -> Table:
     clustering = result.server.clustering
     order = np.argsort(-clustering.sizes)
-    table = Table(title="Segments found (centres in the columns' own units)")
+    table = new_table("Segments found (centres in the columns' own units)")
     table.add_column("column", overflow="fold")
     for rank, cluster in enumerate(order):
         table.add_column(f"{chr(65 + rank)}\n{names[cluster]}", justify="right", overflow="fold")

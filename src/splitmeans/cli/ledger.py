@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from splitmeans.cli.console import err, out
@@ -46,7 +47,7 @@ def show(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
         table.add_column(heading)
     for source, spent in sources.items():
         limit = "none" if spent.limit is None else f"{spent.limit.epsilon:g}, {spent.limit.delta:g}"
-        table.add_row(source, f"{spent.epsilon:g}", f"{spent.delta:g}", limit)
+        table.add_row(escape(source), f"{spent.epsilon:g}", f"{spent.delta:g}", limit)
     out.print(table)
     listed = Table(box=None, pad_edge=False)
     for heading in ("no.", "time", "kind", "source", "study", "run", "what", "epsilon", "delta"):
@@ -56,10 +57,10 @@ def show(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
             str(entry.number),
             entry.time[:19],
             entry.kind,
-            entry.source,
+            escape(entry.source),
             (entry.study_hash or "")[:12],
-            entry.run or "",
-            entry.what or "",
+            escape(entry.run or ""),
+            escape(entry.what or ""),
             f"{entry.epsilon:g}",
             f"{entry.delta:g}",
         )
@@ -68,13 +69,16 @@ def show(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
 
 
 @app.command()
-def verify(home: Path = HOME_OPTION) -> None:
+def verify(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
     """Check that no entry was changed, removed or reordered; exit 1 if one was.
 
     Example: splitmeans ledger verify --home bank
     """
     with _reading(home) as ledger:
         verified = ledger.verify()
+    if as_json:
+        typer.echo(json.dumps({"entries": verified.n_entries, "head": verified.head}))
+        return
     entries = "1 entry" if verified.n_entries == 1 else f"{verified.n_entries} entries"
     typer.echo(f"{entries}, sound; head {verified.head}")
 

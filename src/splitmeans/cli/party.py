@@ -5,6 +5,7 @@ from pathlib import Path
 
 import typer
 
+from splitmeans.cli.console import Quiet
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
 from splitmeans.cli.progress import rows_progress
 from splitmeans.cli.run_options import (
@@ -48,6 +49,7 @@ def run_as_party(
     result: Path | None = RESULT,
     timeout: float = TIMEOUT,
     ca: Path | None = CA,
+    quiet: Quiet = False,
     workers: int | None = typer.Option(None, "--workers", help="Processes for a large table."),
 ) -> None:
     """Take part in a run: check the data, agree on keys, release once, fetch the result.

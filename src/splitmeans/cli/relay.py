@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from splitmeans.cli.console import err
+from splitmeans.cli.console import Quiet, err
 from splitmeans.errors import ParameterError
 from splitmeans.run.post import pinned_keys
 from splitmeans.study import Study
@@ -33,6 +33,7 @@ def serve(
     insecure: bool = typer.Option(
         False, "--insecure", help="Without TLS: tests, or a TLS proxy in front."
     ),
+    quiet: Quiet = False,
 ) -> None:
     """Serve a mailbox over HTTPS; nobody has to trust it, messages are sealed and signed.
 
@@ -46,7 +47,10 @@ def serve(
         raise ParameterError(
             f'the relay needs {problem.name}; install it with: pip install "splitmeans[relay]"'
         ) from problem
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(
+        level=logging.WARNING if quiet else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
     logging.getLogger("httpx").setLevel(logging.WARNING)
     agreed = [Study.read(path) for path in study]
     rosters = {one.hash: pinned_keys(one) for one in agreed}

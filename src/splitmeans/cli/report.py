@@ -5,14 +5,14 @@ from pathlib import Path
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from splitmeans.cli.console import check_file, err
+from splitmeans.cli.console import Quiet, check_file, err
 from splitmeans.cli.result_options import RESULT, parse_ks
 from splitmeans.errors import ParameterError
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render
 from splitmeans.result import Result
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()
@@ -27,7 +27,7 @@ def report(
     ),
     title: str | None = typer.Option(None, "--title", help="Heading of the report."),
     json: Path | None = typer.Option(None, "--json", help="Also write its data as JSON."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="Show no progress."),
+    quiet: Quiet = False,
 ) -> None:
     """Write a report: segments, sizes, map, all columns, how many segments, privacy.
 
@@ -45,7 +45,6 @@ def report(
         TextColumn("{task.description}"),
         console=err,
         transient=True,
-        disable=quiet,
     ) as progress:
         task = progress.add_task("reading the result", total=None)
         data = build_report(

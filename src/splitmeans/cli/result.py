@@ -9,15 +9,20 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import typer
+from rich.markup import escape
 from rich.table import Table
 
-from splitmeans.cli.console import check_file, err, out
-from splitmeans.cli.result_options import RESULT, K, called, new_table, number, parse_ks
+from splitmeans.cli.console import Quiet, check_file, err, new_table, out
+from splitmeans.cli.result_options import RESULT, K, called, number, parse_ks
 from splitmeans.errors import ParameterError
 from splitmeans.grid.choose_k import ChooseK
 from splitmeans.result import Result, Segmentation
 
-app = typer.Typer(no_args_is_help=True, help="Look at a result, explore it, label your rows.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Look at a result, explore it, label your rows.",
+)
 
 _JSON = typer.Option(False, "--json", help="Print JSON.")
 _SUFFIXES = (".parquet", ".csv")
@@ -99,6 +104,7 @@ def label(
     data: Path = typer.Option(..., "--data", help="Your table: .parquet, .csv, .arrow, .feather."),
     output: Path = typer.Option(..., "--output", "-o", help="File to write: .parquet or .csv."),
     k: int | None = K,
+    quiet: Quiet = False,
 ) -> None:
     """Label your own rows: how likely each segment is for each of them.
 
@@ -135,7 +141,9 @@ def _segment_table(result: Result, item: Segmentation) -> Table:
     table.add_row("share", "", *(f"{share:.1%}" for share in shares), end_section=True)
     means = _means(result)
     for at, name in enumerate(result.synopsis.feature_names):
-        table.add_row(name, number(means[at]), *(number(value) for value in item.centres[:, at]))
+        table.add_row(
+            escape(name), number(means[at]), *(number(value) for value in item.centres[:, at])
+        )
     return table
 
 

@@ -3,10 +3,7 @@
 import re
 
 import typer
-from rich import box
-from rich.table import Table
 
-from splitmeans.cli.console import out
 from splitmeans.errors import ParameterError
 from splitmeans.result import Segmentation
 
@@ -29,16 +26,6 @@ def parse_ks(text: str) -> list[int]:
             raise ParameterError(f"--ks must be from 2 to {_LARGEST_K}, ascending, got {text!r}")
         ks += range(low, high + 1)
     return sorted(set(ks))
-
-
-def new_table(title: str) -> Table:
-    """Return an empty table; without lines where no person looks at it."""
-    return Table(
-        title=title,
-        title_justify="left",
-        box=box.HEAVY_HEAD if out.is_terminal else None,
-        pad_edge=out.is_terminal,
-    )
 
 
 def number(value: float) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import typer
 
+from splitmeans.cli.console import Quiet
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
 from splitmeans.cli.run_options import (
     CA,
@@ -38,6 +39,7 @@ def run_as_server(
     result: Path | None = RESULT,
     timeout: float = TIMEOUT,
     ca: Path | None = CA,
+    quiet: Quiet = False,
 ) -> None:
     """Serve a run: wait for the parties, combine what they release, publish the result.
 

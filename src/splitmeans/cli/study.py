@@ -1,5 +1,6 @@
 """`splitmeans study`: write, check, show and approve the file that all participants agree on."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 
 _FILE = typer.Argument(help="The study file.")
+_JSON = typer.Option(False, "--json", help="Print JSON.")
 
 _USERS = {
     "equal": "the same at every party",
@@ -83,7 +85,7 @@ def new(
 
 
 @app.command()
-def check(study: Path = _FILE) -> None:
+def check(study: Path = _FILE, as_json: bool = _JSON) -> None:
     """Check a study file and what its run would cost, before any data is touched.
 
     Example: splitmeans study check study.toml
@@ -92,18 +94,25 @@ def check(study: Path = _FILE) -> None:
 
     agreed = Study.read(study)
     report = PrivacyReport.for_study(agreed)
-    out.print(report.statement(), markup=False, soft_wrap=True)
+    if as_json:
+        typer.echo(json.dumps(report.to_mapping(), indent=1))
+    else:
+        out.print(report.statement(), markup=False, soft_wrap=True)
     if not agreed.public_keys:
         err.print("note: the study has no keys, so it can only be simulated", markup=False)
 
 
 @app.command()
-def show(study: Path = _FILE) -> None:
+def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
     """Show who takes part with what, and the digits to compare over the phone.
 
     Example: splitmeans study show study.toml
     """
     agreed = Study.read(study)
+    if as_json:
+        facts = {"hash": agreed.hash, "digits": spoken(agreed.hash), "study": agreed.to_mapping()}
+        typer.echo(json.dumps(facts, indent=1))
+        return
     table = Table(
         box=None, pad_edge=False, title=escape(f"study {agreed.name}"), title_justify="left"
     )
