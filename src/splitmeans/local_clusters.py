@@ -7,6 +7,7 @@ import itertools
 import math
 
 from splitmeans.membership.sketch.auto_clusters import paper_local_clusters
+from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.split import MEMBERSHIP_SHARE, paper_split
 from splitmeans.study import Study
 
@@ -58,12 +59,9 @@ def _decoy_clusters(study: Study, users: int) -> int:
 
 def _cell_deviation(study: Study) -> float:
     """Roughly the noise on a published cell of a pair: decoys and the server's noise."""
-    # Imported on first use: it takes seconds to load.
-    import dp_accounting
-
     n_parties = len(study.parties)
     n_pairs = len(list(itertools.combinations(range(n_parties), 2)))
-    sigma = float(dp_accounting.get_sigma_gaussian(study.budget.epsilon, study.budget.delta))
+    sigma = gaussian_multiplier(study.budget.epsilon, study.budget.delta)
     return math.sqrt(2 * n_pairs / MEMBERSHIP_SHARE["decoy"]) * sigma
 
 

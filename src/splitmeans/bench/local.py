@@ -23,6 +23,7 @@ from splitmeans.bench.candidates import CANDIDATES
 from splitmeans.datasets import mixed_gaussian
 from splitmeans.evaluation import normalised_loss
 from splitmeans.features import GRID_UNITS
+from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.noise import InsecureSeededNoise
 
 METHODS = tuple(CANDIDATES)
@@ -186,7 +187,4 @@ def score_case(case: LocalCase, runs: Sequence[tuple[str, float]]) -> list[Local
 @functools.cache
 def mu_of(epsilon: float, *, delta: float) -> float:
     """Return the mu of a Gaussian release that is (epsilon, delta)-private."""
-    # Imported on first use: it takes seconds to load.
-    import dp_accounting
-
-    return 1 / float(dp_accounting.get_sigma_gaussian(epsilon, delta))
+    return 1 / gaussian_multiplier(epsilon, delta)

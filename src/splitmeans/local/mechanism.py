@@ -20,6 +20,7 @@ from splitmeans.engine.memory import as_rows
 from splitmeans.engine.walk import RawRows
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.events import Event, GaussianEvent
+from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.noise import NoiseSource
 
 # Scales are computed for this share of epsilon, so that adding up thousands of costs in floating
@@ -110,11 +111,8 @@ def gaussian_scale(bounds: tuple[int, ...], *, epsilon: float, delta: float) -> 
 
     What discrete noise costs on top is not in epsilon: it is the `slack` of the event.
     """
-    # Imported on first use: it takes seconds to load.
-    import dp_accounting
-
-    multiplier = float(dp_accounting.get_sigma_gaussian(epsilon * USABLE, delta))
-    # The search behind the multiplier stops within 1e-12; the next line stays on the safe side.
+    multiplier = gaussian_multiplier(epsilon * USABLE, delta)
+    # The curve behind the multiplier is exact to 1e-12; the next line stays on the safe side.
     return max(MIN_GAUSSIAN_SCALE, math.ceil((multiplier + 1e-9) * l2_sensitivity(bounds)))
 
 

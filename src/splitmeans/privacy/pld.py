@@ -4,15 +4,15 @@ Each event has a pair of laws that dominates what one user can change (docs, "Wh
 this module turns the pair into a distribution of the privacy loss, composes all of them in both
 directions and reads (epsilon, delta) off the result. Discretisation always rounds towards more
 loss, so a figure from here is an upper bound for exact arithmetic; `NUMERICAL_MARGIN` covers
-floating point. Composition is Google's dp-accounting; a second, independent calculation in the
-tests checks it.
+floating point. The laws and their composition are in `privacy.losses`; the tests check every figure
+against Google's dp-accounting and against a direct convolution.
 """
 
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -30,8 +30,20 @@ from splitmeans.privacy.events import (
     RandomisedResponseEvent,
     ShiftEvent,
 )
+from splitmeans.privacy.losses import (
+    LossGrid,
+    compose,
+    compose_many,
+    delta_at,
+    epsilon_at,
+    from_laws,
+    from_normal,
+    regrid,
+)
 from splitmeans.privacy.register_law import register_pmfs, table_slack
-from splitmeans.privacy.rows import compose_rows, connect_dots, curve, hockey_stick
+
+# When a user is added, and when a user is removed; the same object where both are the same.
+Pair: TypeAlias = tuple[LossGrid, LossGrid]
 
 # Width of a step in privacy loss: COARSE for searching, FINE for every figure that is reported.
 COARSE = 2e-3
@@ -48,7 +60,7 @@ NUMERICAL_MARGIN = 1e-12
 # 2^39 records repeat a tag with a probability below this.
 _TAG_SLACK = 2.0**-50
 
-# Up to so many equal events are composed in a row, which is faster than the library's way for many.
+# Up to so many equal events are composed one by one, which is faster than the way for many.
 _ONE_BY_ONE = 8
 
 
@@ -59,7 +71,7 @@ def delta_for(events: Iterable[Event], epsilon: float, *, interval: float = FINE
         return 1.0
     if not parts:
         return 0.0
-    delta = float(_composed(_grouped(parts), interval).get_delta_for_epsilon(epsilon))
+    delta = max(delta_at(grid, epsilon) for grid in _composed(_grouped(parts), interval))
     slack = _slack(parts)
     return min(1.0, delta + (1 + math.exp(epsilon)) * slack + NUMERICAL_MARGIN)
 
@@ -94,7 +106,7 @@ def _epsilon(
         left = delta - NUMERICAL_MARGIN - (1 + math.exp(epsilon)) * slack
         if left <= 0:
             return math.inf
-        enough = float(composed.get_epsilon_for_delta(left))
+        enough = max(epsilon_at(grid, left) for grid in composed)
         if enough <= epsilon:
             return epsilon
         epsilon = enough + 1e-9
@@ -131,109 +143,91 @@ def _slack(parts: tuple[Event, ...]) -> float:
 
 
 @functools.lru_cache(maxsize=512)
-def _composed(groups: tuple[tuple[Event, int], ...], interval: float) -> Any:
-    composed = None
-    for event, count in groups:
-        if isinstance(event, CellSketchEvent):
-            many = _sketch_rows(event, event.repetitions * count, interval)
-        else:
-            one = _distribution(event, interval)
-            many = one
-            if count <= _ONE_BY_ONE:
-                for _ in range(count - 1):
-                    many = many.compose(one)
-            else:
-                many = one.self_compose(count)
-        composed = many if composed is None else composed.compose(many)
-    return composed
+def _composed(groups: tuple[tuple[Event, int], ...], interval: float) -> Pair:
+    parts = [_many(event, count, interval) for event, count in groups]
+    return _both(functools.partial(functools.reduce, compose), parts)
 
 
 @functools.lru_cache(maxsize=512)
-def _distribution(event: Event, interval: float) -> Any:
-    """Return the privacy-loss distribution of one simple event, in both directions."""
-    from dp_accounting.pld import common
-    from dp_accounting.pld import privacy_loss_distribution as library
+def _many(event: Event, count: int, interval: float) -> Pair:
+    """Return the losses of some equal events, in both directions."""
+    if isinstance(event, CellSketchEvent):
+        return _sketch_rows(event, event.repetitions * count, interval)
+    one = _losses(event, interval)
+    if count <= _ONE_BY_ONE:
+        return _both(functools.partial(functools.reduce, compose), [one] * count)
+    return _both(lambda copies: compose_many(copies[0], count), [one])
 
+
+def _both(combine: Callable[[list[LossGrid]], LossGrid], parts: list[Pair]) -> Pair:
+    """Combine the parts in each direction, once where the directions are the same."""
+    added = combine([part[0] for part in parts])
+    if all(part[0] is part[1] for part in parts):
+        return added, added
+    return added, combine([part[1] for part in parts])
+
+
+@functools.lru_cache(maxsize=512)
+def _losses(event: Event, interval: float) -> Pair:
+    """Return the losses of one simple event, in both directions."""
     match event:
         case GaussianEvent(noise_multiplier=multiplier):
-            return library.from_gaussian_mechanism(
-                multiplier, value_discretization_interval=interval, use_connect_dots=True
-            )
+            same = from_normal(1 / multiplier, width=interval)
+            return same, same
         case CountGaussianEvent(scale=scale):
-            return library.from_discrete_gaussian_mechanism(
-                scale, value_discretization_interval=interval, use_connect_dots=True
-            )
-        case LaplaceEvent(noise_multiplier=multiplier, single_count=True):
-            return library.from_discrete_laplace_mechanism(
-                1 / multiplier, value_discretization_interval=interval, use_connect_dots=True
-            )
+            return _shifted(_discrete_gaussian(scale), interval)
         case LaplaceEvent(noise_multiplier=multiplier):
-            pure = common.DifferentialPrivacyParameters(1 / multiplier, 0.0)
-            return library.from_privacy_parameters(pure, value_discretization_interval=interval)
+            # Exact for a single count, whose loss is plus or minus epsilon whatever comes out; for
+            # a vector it is the worst law of this epsilon.
+            return _pure(1 / multiplier, interval)
         case PureEvent(epsilon=epsilon) | RandomisedResponseEvent(epsilon=epsilon):
-            pure = common.DifferentialPrivacyParameters(epsilon, 0.0)
-            return library.from_privacy_parameters(pure, value_discretization_interval=interval)
+            return _pure(epsilon, interval)
         case ShiftEvent(weights=weights):
-            law = np.array(weights, dtype=np.float64) / sum(weights)
-            return _from_laws(np.append(law, 0.0), np.append(0.0, law), interval)
+            return _shifted(np.array(weights, dtype=np.float64) / sum(weights), interval)
     raise PrivacyError(
         f"{type(event).__name__} has no proved privacy loss, so exact accounting refuses it"
     )
 
 
-@functools.lru_cache(maxsize=512)
-def _sketch_rows(event: CellSketchEvent, rows: int, interval: float) -> Any:
-    """Return the loss distribution of all rows of a sketch.
+def _pure(epsilon: float, interval: float) -> Pair:
+    """The worst law of an epsilon: one of two outcomes, each e^epsilon more likely in one case."""
+    likely = 1 / (1 + math.exp(-epsilon))
+    law = np.array([likely, math.exp(-epsilon) * likely])
+    same = from_laws(law, law[::-1], width=interval)
+    return same, same
+
+
+def _discrete_gaussian(scale: float) -> FloatArray:
+    # Beyond this the weights are below 10^-31 of the largest.
+    reach = math.ceil(12 * scale)
+    weights = np.exp(-np.square(np.arange(-reach, reach + 1) / scale) / 2)
+    return np.asarray(weights / weights.sum())
+
+
+def _shifted(law: FloatArray, interval: float) -> Pair:
+    """The law of a count's noise against itself moved by one."""
+    here, moved = np.append(law, 0.0), np.append(0.0, law)
+    return from_laws(moved, here, width=interval), from_laws(here, moved, width=interval)
+
+
+def _sketch_rows(event: CellSketchEvent, rows: int, interval: float) -> Pair:
+    """Return the losses of all rows of a sketch.
 
     A single row's loss is far below any interval that suits the rest of a run, so rows are composed
     on a grid of their own, a small part of a row's typical loss, and the result is put on the run's
-    grid by its curve, as a single law would be.
+    grid.
     """
-    from dp_accounting.pld import privacy_loss_distribution as library
-
     _, without, with_user = register_pmfs(event)
     laws = ((with_user, without), (without, with_user))
-    return library.PrivacyLossDistribution(
-        *(_rows_one_direction(upper, lower, rows, interval) for upper, lower in laws)
-    )
+    added, removed = (_rows_one_direction(*pair, rows, interval) for pair in laws)
+    return added, removed
 
 
-def _rows_one_direction(upper: FloatArray, lower: FloatArray, rows: int, interval: float) -> Any:
+def _rows_one_direction(
+    upper: FloatArray, lower: FloatArray, rows: int, interval: float
+) -> LossGrid:
     loss = np.log(upper) - np.log(lower)
     typical = math.sqrt(float(upper @ loss**2))
     # Where large losses are rare, the largest one decides: a finer grid would only grow.
     own = min(interval, max(typical / _ROW_STEPS, float(np.abs(loss).max()) / _LARGEST_STEPS))
-    start, steps = _steps(loss, own)
-    row = connect_dots(start, hockey_stick(upper, lower, steps * own), width=own)
-    composed = compose_rows(row, rows)
-    start, steps = _steps(composed.losses, interval)
-    return _library_pmf(start, curve(composed, steps * interval), interval)
-
-
-def _from_laws(one: FloatArray, other: FloatArray, interval: float) -> Any:
-    """Return the loss distribution of a pair of laws on the same finite set, both directions."""
-    from dp_accounting.pld import privacy_loss_distribution as library
-
-    return library.PrivacyLossDistribution(
-        _one_direction(other, one, interval), _one_direction(one, other, interval)
-    )
-
-
-def _one_direction(upper: FloatArray, lower: FloatArray, interval: float) -> Any:
-    """Discretise the loss log(upper / lower) under `upper`, pessimistically and tightly."""
-    both = (upper > 0) & (lower > 0)
-    start, steps = _steps(np.log(upper[both]) - np.log(lower[both]), interval)
-    return _library_pmf(start, hockey_stick(upper, lower, steps * interval), interval)
-
-
-def _steps(losses: FloatArray, interval: float) -> tuple[int, FloatArray]:
-    """Return the grid steps that enclose all losses."""
-    low, high = math.floor(losses.min() / interval), math.ceil(losses.max() / interval)
-    return low, np.arange(low, high + 1)
-
-
-def _library_pmf(start: int, deltas: FloatArray, interval: float) -> Any:
-    from dp_accounting.pld import pld_pmf
-
-    steps = start + np.arange(len(deltas))
-    return pld_pmf.create_pmf_pessimistic_connect_dots(interval, steps, deltas)
+    return regrid(compose_many(from_laws(upper, lower, width=own), rows), width=interval)
