@@ -60,7 +60,7 @@ def from_normal(mu: float, *, width: float) -> LossGrid:
     """
     reach = mu**2 / 2 + _NORMAL_REACH * mu
     start, stop = math.floor((mu**2 - reach) / width), math.ceil(reach / width)
-    edges = np.arange(start, stop + 1) * width
+    edges: FloatArray = np.arange(start, stop + 1, dtype=np.float64) * width
     upper, beyond = _normal_parts((edges - mu**2 / 2) / mu)
     lower, _ = _normal_parts((edges + mu**2 / 2) / mu)
     above = (upper - lower * np.exp(edges[:-1])) / -math.expm1(-width)
@@ -142,7 +142,7 @@ def _on_grid(losses: FloatArray, mass: FloatArray, *, infinite: float, width: fl
     start = int(cells.min())
     share = np.clip(np.expm1(cells * width - losses) / math.expm1(-width), 0.0, 1.0)
     places, size = cells - start, int(cells.max()) - start + 2
-    shared = np.bincount(places, weights=mass * (1 - share), minlength=size)
+    shared = np.bincount(places, weights=mass * (1 - share), minlength=size).astype(np.float64)
     shared += np.bincount(places + 1, weights=mass * share, minlength=size)
     return LossGrid(start=start, mass=shared, infinite=infinite, width=width)
 
