@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import Progress
 
-from splitmeans.cli.console import Quiet, alarm, check_file, err, new_table, out
+from splitmeans.cli.console import Quiet, alarm, check_file, err, new_table, out, print_table
 
 if TYPE_CHECKING:
     from splitmeans.audit.case import Outcome
@@ -94,7 +94,7 @@ def _print(title: str, outcomes: Sequence["Outcome"]) -> None:
         table.add_column(heading, justify="left" if left else "right", overflow="fold")
     for row in rows(outcomes):
         table.add_row(*row)
-    out.print(table)
+    print_table(table)
 
 
 def _gap() -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _gap() -> dict[str, Any]:
             f"{found.reverse_epsilon:.2f}",
             "EXCEEDED" if found.violates else "no excess shown",
         )
-    out.print(table)
+    print_table(table)
     events = [
         (gamma, coincidence(SharedKeys(gamma=gamma), least=least))
         for gamma, least in ((1.0, 25), (0.02, 693))

@@ -11,7 +11,7 @@ from rich.progress import Progress
 
 from splitmeans._version import __version__
 from splitmeans.cli import bench_paper, bench_relay, bench_speed
-from splitmeans.cli.console import Quiet, check_file, err, new_table, out
+from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
 from splitmeans.errors import ParameterError
 
 app = typer.Typer(help="Compare methods.", no_args_is_help=True, add_completion=False)
@@ -142,7 +142,7 @@ def local(
             for name in names
         }
         table.add_row(kind, str(d), f"{n:,}", f"{epsilon:g}", *map(_mean, ratios.values()))
-    out.print(table)
+    print_table(table)
     _write_json(json_file, {"n_clusters": clusters, "seeds": seeds}, scores)
 
 
@@ -203,7 +203,7 @@ def accounting(
     for level in levels:
         values = (f"{level.paper:,.4g}", f"{level.tight:,.4g}", f"{level.ratio:.1f}")
         table.add_row(str(level.n_parties), level.what, *values)
-    out.print(table)
+    print_table(table)
     _write_json(json_file, {"epsilon": eps, "delta": delta}, levels)
 
 
@@ -244,7 +244,7 @@ def _print_table(scores: list, names: list, epsilons: list, counts: list) -> Non
                     _mean([_kilo(s.bytes_per_party) for s in group], digits=1),
                 )
             table.add_section()
-    out.print(table)
+    print_table(table)
 
 
 def _mean(values: list, *, digits: int = 3, error: bool = False) -> str:  # type: ignore[type-arg]

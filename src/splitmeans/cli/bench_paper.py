@@ -18,7 +18,7 @@ from rich.progress import (
 )
 
 from splitmeans._version import __version__
-from splitmeans.cli.console import Quiet, check_file, check_folder, err, new_table, out
+from splitmeans.cli.console import Quiet, check_file, check_folder, err, new_table, print_table
 from splitmeans.errors import ParameterError, SplitmeansError
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _print_findings(all_points: "Sequence[Points]") -> None:
     for points in all_points:
         for found in findings(points):
             table.add_row(points.figure.name, found.claim, found.measured, found.agrees)
-    out.print(table)
+    print_table(table)
 
 
 def _write_json(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from splitmeans.cli.console import Quiet, check_file, err, new_table, out
+from splitmeans.cli.console import Quiet, check_file, err, new_table, print_table
 from splitmeans.errors import ParameterError
 
 
@@ -35,7 +35,7 @@ def relay(
     table.add_column("value")
     for name, value in figures.items():
         table.add_row(name.replace("_", " "), f"{value:.4g}")
-    out.print(table)
+    print_table(table)
     if json_file is not None:
         record = {"parties": parties, "megabytes": megabytes, **figures}
         json_file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

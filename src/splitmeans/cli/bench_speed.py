@@ -12,7 +12,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from splitmeans._version import __version__
-from splitmeans.cli.console import Quiet, check_file, check_folder, err, new_table, out
+from splitmeans.cli.console import Quiet, check_file, check_folder, err, new_table, out, print_table
 from splitmeans.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _print_rows(title: str, rows: Sequence["Row"]) -> None:
             f"{row.cores:.1f}",
             "-" if row.growth is None else f"{row.growth:.2f}",
         )
-    out.print(table)
+    print_table(table)
 
 
 def _print_ratios(ratios: Sequence["Ratio"]) -> None:
@@ -176,7 +176,7 @@ def _print_ratios(ratios: Sequence["Ratio"]) -> None:
             continue
         values = (f"{ratio.times:,.2f}", f"{ratio.per_core:,.2f}")
         table.add_row(ratio.peer, ratio.stage, *values)
-    out.print(table)
+    print_table(table)
 
 
 def _print_streams(streams: Sequence["Streamed"]) -> None:
@@ -192,7 +192,7 @@ def _print_streams(streams: Sequence["Streamed"]) -> None:
             _size(stream.bytes_sent),
             _size(stream.peak_bytes),
         )
-    out.print(table)
+    print_table(table)
 
 
 def _print_claims(claims: Sequence["Claim"]) -> None:
@@ -202,7 +202,7 @@ def _print_claims(claims: Sequence["Claim"]) -> None:
         measured = "-" if claim.measured is None else f"{claim.measured:,.3g} {claim.unit}"
         verdict = {True: "yes", False: "NO", None: "not measured"}[claim.met]
         table.add_row(claim.text, measured, f"{sign} {claim.bar:g} {claim.unit}", verdict)
-    out.print(table)
+    print_table(table)
 
 
 def _table(title: str, first: str, *others: str) -> Table:

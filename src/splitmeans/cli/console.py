@@ -48,6 +48,14 @@ def new_table(title: str = "") -> Table:
     )
 
 
+def print_table(table: Table) -> None:
+    """Print a table and its title, which would be broken to the width of a narrow table."""
+    title, table.title = table.title, None
+    if title is not None:
+        out.print(title, style="bold", markup=False, soft_wrap=True)
+    out.print(table)
+
+
 def check_folder(folder: Path) -> None:
     """Make a folder for results, before the work whose results would be lost without it."""
     try:

@@ -11,7 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 
 from splitmeans._types import LabelArray
-from splitmeans.cli.console import Quiet, check_folder, err, new_table, out
+from splitmeans.cli.console import Quiet, check_folder, err, new_table, out, print_table
 from splitmeans.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def demo(
     central = normalised_loss(rows, central_kmeans(rows, study.n_clusters, random_state=0))
     names = _segment_names(labels, ids, made_up.segments, study.n_clusters)
 
-    out.print(_segment_table(result, names))
+    print_table(_segment_table(result, names))
     out.print(
         "in brackets: share of a segment's customers that are of the kind it is named after; this "
         "and the next line need all data in one place, which only a demo has"

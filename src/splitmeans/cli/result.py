@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from splitmeans.cli.console import Quiet, check_file, err, new_table, out
+from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
 from splitmeans.cli.result_options import RESULT, K, called, number, parse_ks
 from splitmeans.errors import ParameterError
 from splitmeans.grid.choose_k import ChooseK
@@ -39,7 +39,7 @@ def show(result: Path = RESULT, k: int | None = K, json: bool = _JSON) -> None:
     if json:
         typer.echo(json_format.dumps(_mapping(read, item), indent=1))
         return
-    out.print(_segment_table(read, item))
+    print_table(_segment_table(read, item))
     out.print(
         f"study {read.study.name!r}, run {read.facts['run']!r}; sizes are noisy estimates; "
         f"`splitmeans report {result}` shows more",
@@ -87,14 +87,14 @@ def explore(
         if json:
             typer.echo(json_format.dumps(_mapping(read, item), indent=1))
             return
-        out.print(_segment_table(read, item))
-        out.print(_origin_table(read, item))
+        print_table(_segment_table(read, item))
+        print_table(_origin_table(read, item))
         return
     curve = read.compare_k(compared)
     if json:
         typer.echo(json_format.dumps(_curve_mapping(read, curve), indent=1))
         return
-    out.print(_curve_table(read, curve))
+    print_table(_curve_table(read, curve))
 
 
 @app.command()
