@@ -31,6 +31,7 @@ FACTS = RunFacts(
     quick=True,
     cells=10,
     wall_seconds=600,
+    processor_seconds=900,
     noted_cells=10,
     jobs=2,
     processor="some processor",

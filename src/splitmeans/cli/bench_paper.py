@@ -156,6 +156,9 @@ def _facts(store: "CellStore", **known: Any) -> "RunFacts":
 
     return RunFacts(
         wall_seconds=sum(run["wall_seconds"] for run in store.runs),
+        processor_seconds=sum(
+            cell.get("processor_seconds") or 0 for cell in store.measures.values()
+        ),
         noted_cells=sum(run["cells"] for run in store.runs),
         processor=environment(cores=known["jobs"])["processor"],
         **known,

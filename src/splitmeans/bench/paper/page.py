@@ -44,6 +44,7 @@ class RunFacts:
         quick: Whether the grid was the small one.
         cells: Cells behind the page.
         wall_seconds: How long the runs took together, as far as their notes tell.
+        processor_seconds: What all cells took; on an idle machine, `jobs` times the time.
         noted_cells: Cells of those runs; fewer than all if a run was killed before its note.
         jobs: Processes of the last run.
         processor: The machine's.
@@ -55,6 +56,7 @@ class RunFacts:
     quick: bool
     cells: int
     wall_seconds: float
+    processor_seconds: float
     noted_cells: int
     jobs: int
     processor: str
@@ -83,7 +85,8 @@ def _about(facts: RunFacts) -> str:
         "",
         f"splitmeans {__version__}, {size}: {facts.cells:,} runs in {at_least}"
         f"{facts.wall_seconds / 60:.0f} minutes on {facts.jobs} processes of one thread "
-        f"({facts.processor}). To run it again:",
+        f"({facts.processor}), of which {facts.processor_seconds / 60:.0f} minutes of processor "
+        "time in the runs themselves. To run it again:",
         "",
         "```",
         f"splitmeans bench paper --all --data-dir DIR --seeds {facts.seeds}"
