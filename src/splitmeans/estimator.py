@@ -130,7 +130,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if study.membership == "sketch-paper":
             warnings.warn(_PUBLISHED_SKETCH, UserWarning, stacklevel=4)
         tables = _prepare(study, X, ids)
-        _check_rows(study, tables, aligned_by_row=ids is None)
+        _check_rows(study, tables, aligned_by_row=ids is None and not _have_ids(study, X))
         state = check_random_state(self.random_state)
         rng = np.random.default_rng(state.randint(np.iinfo(np.int32).max, size=4))
         self.result_ = protocol.run(study, tables, noise=self.noise, rng=rng)
@@ -226,6 +226,14 @@ def _check_id_columns(study: Study, blocks: Sequence[Any]) -> None:
                 f"the table of party {party.name!r} must have the id column {party.id_column!r} "
                 "that the study names; add it, or give ids"
             )
+
+
+def _have_ids(study: Study, blocks: Sequence[Any]) -> bool:
+    """Whether every party's table has the id column that the study names."""
+    return all(
+        party.id_column in (_listed_names(block) or ())
+        for party, block in zip(study.parties, blocks, strict=True)
+    )
 
 
 def _listed_names(block: Any) -> list[str] | None:

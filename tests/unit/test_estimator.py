@@ -606,3 +606,24 @@ def test_a_named_table_without_its_id_column_is_refused_in_a_study():
     with pytest.raises(DataError, match="party 'b' must have the id column 'id'"):
         seeded().fit_study(study, [with_ids, named])
     assert seeded().fit_study(study, [with_ids, with_ids]).cluster_centers_.shape == (2, 2)
+
+
+def test_fit_study_aligns_tables_of_different_length_by_their_id_columns():
+    columns = (Column(name="x", low=-1, high=1),)
+    study = Study(
+        name="overlap",
+        parties=(PartySpec(name="a", columns=columns), PartySpec(name="b", columns=columns)),
+        n_clusters=2,
+        budget=Budget(epsilon=4, delta=1e-5),
+        user_sets="partial",
+        expected_users=2000,
+    )
+    rng = np.random.default_rng(0)
+    rows = rng.choice([-0.5, 0.5], size=(3000, 1)) + rng.normal(0, 0.05, size=(3000, 2))
+    tables = [
+        {"id": np.arange(2500), "x": rows[:2500, 0]},
+        {"id": np.arange(1000, 3000), "x": rows[1000:, 1]},
+    ]
+    model = seeded().fit_study(study, tables)
+    # 1,500 users are at both; the deviation of the estimate is below 100.
+    assert abs(model.synopsis_.total - 1500) < 600
