@@ -17,7 +17,7 @@ from splitmeans import protocol
 from splitmeans._types import FloatArray, LabelArray
 from splitmeans.errors import DataError, ParameterError
 from splitmeans.evaluation import assign_labels, normalised_loss
-from splitmeans.party.table import PartyTable, prepare_table
+from splitmeans.party.table import PartyTable, as_stream, prepare_table
 from splitmeans.pooling import pooled_rows
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
@@ -97,7 +97,8 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Run the protocol.
 
         Args:
-            X: One array or data frame per party, a row per user.
+            X: One array or table per party, a row per user: NumPy, pandas, polars, Arrow, or
+                anything with an Arrow C stream, such as a DuckDB relation.
             y: Ignored.
             ids: One list of user ids per party; without it row i is the same user everywhere.
         """
@@ -214,7 +215,11 @@ def _check_blocks(blocks: Any) -> list[Any]:
         )
     if len(blocks) < 2:
         raise DataError(f"X must hold at least 2 parties, got {len(blocks)}")
-    return list(blocks)
+    # A stream is opened once, here: its names are looked at before its rows are read.
+    streams = [as_stream(block, where=f"party {at + 1}") for at, block in enumerate(blocks)]
+    return [
+        block if stream is None else stream for block, stream in zip(blocks, streams, strict=True)
+    ]
 
 
 def _check_id_columns(study: Study, blocks: Sequence[Any]) -> None:
@@ -243,6 +248,8 @@ def _listed_names(block: Any) -> list[str] | None:
         names = getattr(block, "columns", None)  # pandas and polars
     if names is None and isinstance(block, Mapping):
         names = list(block)
+    if names is None and hasattr(block, "__arrow_c_stream__"):  # a reader of batches
+        names = block.schema.names
     return None if names is None else [str(name) for name in names]
 
 
@@ -303,7 +310,9 @@ def _prepare(study: Study, blocks: Sequence[Any], ids: Sequence[Any] | None) -> 
         if n_lists != len(blocks):
             raise DataError(f"ids must be one list per party ({len(blocks)}), got {n_lists}")
     return [
-        prepare_table(party, block, ids=None if ids is None else ids[position])
+        prepare_table(
+            party, block, ids=None if ids is None else ids[position], rules=study.id_rules
+        )
         for position, (party, block) in enumerate(zip(study.parties, blocks, strict=True))
     ]
 

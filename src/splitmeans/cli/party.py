@@ -1,11 +1,13 @@
-"""`splitmeans party run`: take part in a run over a mailbox."""
+"""`splitmeans party`: check your data, and take part in a run over a mailbox."""
 
+import json as json_format
 from functools import partial
 from pathlib import Path
 
 import typer
 
 from splitmeans.cli.console import Quiet
+from splitmeans.cli.data_options import DATA, QUERY, QUERY_FILE, chosen_query, source_name
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
 from splitmeans.cli.progress import rows_progress
 from splitmeans.cli.run_options import (
@@ -19,6 +21,7 @@ from splitmeans.cli.run_options import (
     result_folder,
     say,
 )
+from splitmeans.party.id_facts import IdFacts
 from splitmeans.party.source import open_source
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.party import PartyRun, run_party
@@ -26,17 +29,60 @@ from splitmeans.study import Study
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Take part in a run as a party.")
 
+_PARTY = typer.Option(..., "--party", help="Your name in the study.")
+_WORKERS = typer.Option(None, "--workers", help="Processes for a large table.")
 
-@app.callback()
-def _group() -> None:
-    """Keep `run` a subcommand."""
+
+@app.command("check")
+def check_data(
+    study: Path = STUDY,
+    party: str = _PARTY,
+    data: str = DATA,
+    query: str | None = QUERY,
+    query_file: Path | None = QUERY_FILE,
+    workers: int | None = _WORKERS,
+    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    quiet: Quiet = False,
+) -> None:
+    """Check your data as a run would: columns, values, ids. Sends nothing and spends nothing.
+
+    Tells how many rows there are and how many ids look odd. Keep the numbers to yourself: they are
+    exact.
+
+    Example: splitmeans party check study.toml --party bank --data bank.parquet
+    """
+    agreed = Study.read(study)
+    spec = agreed.party(party)
+    rules = agreed.id_rules
+    found: list[IdFacts] = []
+    with (
+        rows_progress() as progress,
+        open_source(
+            spec,
+            data,
+            query=chosen_query(query, query_file),
+            rules=rules,
+            notice=found.append,
+            workers=workers,
+            progress=progress,
+        ),
+    ):
+        (facts,) = found
+    if json:
+        ids = {"kind": facts.kind, "type": rules.type, "n_odd": facts.n_odd, "odd": facts.odd}
+        report = {"party": party, "study_hash": agreed.hash, "rows": facts.rows, "ids": ids}
+        typer.echo(json_format.dumps(report, indent=1))
+        return
+    typer.echo(f"{facts}")
+    typer.echo(f"the study takes ids as {rules.type!r}; all checks passed")
+    say("nothing was sent, nothing was spent; the counts are exact, so keep them to yourself")
 
 
 @app.command("run")
 def run_as_party(
     study: Path = STUDY,
-    party: str = typer.Option(..., "--party", help="Your name in the study."),
-    data: Path = typer.Option(..., "--data", help="Your table: .parquet, .csv, .arrow, .feather."),
+    party: str = _PARTY,
+    data: str = DATA,
     mailbox: str = MAILBOX,
     run: str = RUN,
     home: Path = HOME_OPTION,
@@ -44,13 +90,15 @@ def run_as_party(
     source: str | None = typer.Option(
         None,
         "--source",
-        help="What the ledger calls this data, the same in every run on it; default: file name.",
+        help="What the ledger calls this data, the same in every run on it; default: from --data.",
     ),
+    query: str | None = QUERY,
+    query_file: Path | None = QUERY_FILE,
     result: Path | None = RESULT,
     timeout: float = TIMEOUT,
     ca: Path | None = CA,
     quiet: Quiet = False,
-    workers: int | None = typer.Option(None, "--workers", help="Processes for a large table."),
+    workers: int | None = _WORKERS,
 ) -> None:
     """Take part in a run: check the data, agree on keys, release once, fetch the result.
 
@@ -71,9 +119,16 @@ def run_as_party(
                     study=agreed,
                     party=party,
                     run=run,
-                    source=source or data.name,
+                    source=source_name(source, data),
                     open_table=partial(
-                        open_source, spec, data, workers=workers, spool=None, progress=progress
+                        open_source,
+                        spec,
+                        data,
+                        query=chosen_query(query, query_file),
+                        rules=agreed.id_rules,
+                        notice=lambda facts: say(f"checked the data: {facts}"),
+                        workers=workers,
+                        progress=progress,
                     ),
                     identity=identity,
                     mailbox=box,

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
+from splitmeans.cli.data_options import DATA, QUERY, QUERY_FILE, chosen_query
 from splitmeans.cli.result_options import RESULT, K, called, number, parse_ks
 from splitmeans.errors import ParameterError
 from splitmeans.grid.choose_k import ChooseK
@@ -101,8 +102,10 @@ def explore(
 def label(
     result: Path = RESULT,
     party: str = typer.Option(..., "--party", help="Your name in the study."),
-    data: Path = typer.Option(..., "--data", help="Your table: .parquet, .csv, .arrow, .feather."),
+    data: str = DATA,
     output: Path = typer.Option(..., "--output", "-o", help="File to write: .parquet or .csv."),
+    query: str | None = QUERY,
+    query_file: Path | None = QUERY_FILE,
     k: int | None = K,
     quiet: Quiet = False,
 ) -> None:
@@ -120,7 +123,15 @@ def label(
     read = Result.read(result)
     item = read.segments(k)
     with rows_progress() as progress:
-        rows = write_labels(read, data, output, party=party, segments=item, progress=progress)
+        rows = write_labels(
+            read,
+            data,
+            output,
+            party=party,
+            segments=item,
+            progress=progress,
+            query=chosen_query(query, query_file),
+        )
     err.print(
         f"labelled {rows:,} rows with {called(item)}; keep {output} as safe as the data",
         markup=False,

@@ -24,6 +24,9 @@ from splitmeans.party.ids import canonical_text, check_unique
 from splitmeans.party.table import grid_rows
 from splitmeans.study import PartySpec
 
+# Starting processes takes longer than walking fewer rows than this in one.
+_ROWS_WORTH_PROCESSES = 2_000_000
+
 
 def ignore_facts(facts: IdFacts) -> None:
     """Tell nobody."""
@@ -56,7 +59,8 @@ def open_blocks(
         where: How errors name the source.
         rules: The study's rules for ids.
         notice: Told how the ids look, once they have passed all checks.
-        workers: Number of processes; None takes one for each processor, 1 this process alone.
+        workers: Number of processes; None takes one for each processor if there are many rows, 1
+            this process alone.
         spool: Folder for the blocks; None takes the system's folder for temporary files.
         progress: Called after every block that is walked.
     """
@@ -72,6 +76,9 @@ def open_blocks(
         if not checked:
             raise DataError(f"{where}: the table must have at least one row, got none")
         blocks = [item.block for item in checked]
+        if workers is None and sum(block.n_rows for block in blocks) <= _ROWS_WORTH_PROCESSES:
+            pool.close()
+            pool = Workers(1)
         table = StoredTable(party.name, blocks, workers=pool, progress=progress)
         _check_ids(table, where=where, rules=rules)
         facts = checked[0].facts

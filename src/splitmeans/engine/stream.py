@@ -29,9 +29,9 @@ from splitmeans.party.id_facts import IdFacts, id_facts
 from splitmeans.party.table import prepare_table
 from splitmeans.study import PartySpec
 
-# Below both a table takes less memory than the worker processes would.
+# Below both a table takes less memory than walking it on disk would.
 ROWS_IN_MEMORY = 2_000_000
-BYTES_IN_MEMORY = 64 * 2**20
+BYTES_IN_MEMORY = 32 * 2**20
 
 # A block is read, checked and quantised in this process: about four times its size is needed.
 _BLOCK_ROWS = 2**18
@@ -67,15 +67,14 @@ def open_stream(
         DataError: If the rows break a rule of the study; the stream's own errors pass unchanged.
     """
     stream = iter(batches)
-    waiting = _first_batches(stream)
-    if waiting is None:
-        raise DataError(f"{where}: the table must have at least one row, got none")
-    following = next(stream, None)
-    if following is None:
+    waiting: deque[pa.RecordBatch] = deque()
+    if _fits_memory(stream, waiting):
+        if not waiting:
+            raise DataError(f"{where}: the table must have at least one row, got none")
         return contextlib.nullcontext(
             _in_memory(party, waiting, where=where, rules=rules, notice=notice)
         )
-    rest = chain(_drained(waiting), (following,), stream)
+    rest = chain(_drained(waiting), stream)
 
     def store(folder: Path, pool: Workers) -> Iterator[CheckedBlock]:
         start = 0
@@ -97,9 +96,8 @@ def open_stream(
     )
 
 
-def _first_batches(stream: Iterator[pa.RecordBatch]) -> deque[pa.RecordBatch] | None:
-    """Return as many batches as memory should hold; None if there are no rows at all."""
-    waiting: deque[pa.RecordBatch] = deque()
+def _fits_memory(stream: Iterator[pa.RecordBatch], waiting: deque[pa.RecordBatch]) -> bool:
+    """Read batches into `waiting` until there are too many, or all; return whether it is all."""
     rows = size = 0
     for batch in stream:
         if not batch.num_rows:
@@ -108,8 +106,8 @@ def _first_batches(stream: Iterator[pa.RecordBatch]) -> deque[pa.RecordBatch] | 
         rows += batch.num_rows
         size += batch.nbytes
         if rows > ROWS_IN_MEMORY or size > BYTES_IN_MEMORY:
-            break
-    return waiting or None
+            return False
+    return True
 
 
 def _drained(waiting: deque[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -125,10 +123,14 @@ def _in_memory(
     rules: IdRules,
     notice: Callable[[IdFacts], None],
 ) -> Table:
-    # Types may differ from batch to batch where a source has no schema.
-    whole = pa.concat_tables(
-        [pa.Table.from_batches([batch]) for batch in waiting], promote_options="permissive"
-    )
+    parts = [pa.Table.from_batches([batch]) for batch in waiting]
+    try:
+        # Types may differ from batch to batch where a source has no schema.
+        whole = pa.concat_tables(parts, promote_options="permissive")
+    except pa.ArrowException:
+        raise DataError(
+            f"{where}: a column has values of different kinds; convert it to text or to numbers"
+        ) from None
     try:
         table = prepare_table(party, whole, rules=rules)
         facts = id_facts(whole[party.id_column])

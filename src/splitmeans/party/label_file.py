@@ -16,16 +16,18 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from splitmeans.engine.blocks import joined
 from splitmeans.engine.stored import Progress
 from splitmeans.errors import DataError, ParameterError
+from splitmeans.idrules import IdRules
 from splitmeans.labels import segment_probabilities
 from splitmeans.party.ids import canonical_text
-from splitmeans.party.source import open_source
+from splitmeans.party.source import read_batches
 from splitmeans.party.table import PartyTable, grid_rows
 from splitmeans.result import Result, Segmentation
 from splitmeans.study import PartySpec
 
-# Rows of a parquet file that are labelled at a time.
+# Rows that are labelled at a time.
 _BATCH = 200_000
 
 
@@ -37,23 +39,25 @@ def write_labels(
     party: str,
     segments: Segmentation,
     progress: Progress,
+    query: str | None = None,
 ) -> int:
     """Write each user's id, likeliest segment and probability of every segment; return the rows.
 
     Columns: the study's id column with ids in canonical form (text), "segment" (its letter),
-    "probability" (of that segment), and "segment A", "segment B" and so on. A parquet file is read
-    and labelled in parts, so it may be larger than memory.
+    "probability" (of that segment), and "segment A", "segment B" and so on. The data is read and
+    labelled in parts, so it may be larger than memory.
 
     Guarantee: reads the party's own rows and published values; releases nothing. The labels are a
     function of the rows and as sensitive as they are; the file can be read by its owner alone.
 
     Args:
         result: The published result.
-        data: The party's table: a file that ends in .parquet, .csv, .arrow or .feather.
+        data: The party's table: a path or URL, as `open_source` takes it.
         output: The file to write: .parquet or .csv.
         party: The party's name in the study.
         segments: The segments to label with.
         progress: Told how many rows are labelled.
+        query: For a database, the query whose result is the table.
 
     Raises:
         DataError: If the data breaks a rule of the study; values are never shown.
@@ -62,7 +66,8 @@ def write_labels(
     rows = 0
     with _replacing(output) as draft, contextlib.ExitStack() as opened:
         writer: Any = None
-        for table, total in _tables(spec, Path(data), progress=progress, opened=opened):
+        rules = result.study.id_rules
+        for table, total in _tables(spec, data, query=query, rules=rules):
             labelled = _labelled(table, result, spec=spec, segments=segments)
             if writer is None:
                 kind = (
@@ -72,43 +77,25 @@ def write_labels(
             writer.write_table(labelled)
             rows += len(table)
             progress("label", rows=len(table), of=total)
-        if writer is None:
-            raise DataError(f"{data}: the table must have at least one row, got none")
     return rows
 
 
 def _tables(
-    spec: PartySpec, path: Path, *, progress: Progress, opened: contextlib.ExitStack
-) -> Iterator[tuple[PartyTable, int]]:
-    """Yield the party's rows on the grid, in parts, and the number of all rows."""
-    if path.suffix.lower() != ".parquet":
-        table = opened.enter_context(open_source(spec, path, progress=progress))
-        assert isinstance(table, PartyTable)  # only parquet files are walked on disk
-        yield table, len(table)
-        return
-    names = [spec.id_column, *(column.name for column in spec.columns)]
-    try:
-        file = opened.enter_context(pq.ParquetFile(path))
-    except OSError as problem:
-        raise DataError(f"{path}: {problem.strerror or 'the file cannot be read'}") from None
-    except pa.ArrowException:
-        raise DataError(f"{path}: cannot be read as a parquet file") from None
-    found = file.schema_arrow.names
-    if spec.id_column not in found:
-        raise DataError(
-            f"{path}: party {spec.name!r} must have the id column {spec.id_column!r} of the study; "
-            "the file has no column of this name (case and spaces count)"
-        )
-    total, first = file.metadata.num_rows, 0
-    wanted = [name for name in found if name in names]
-    for batch in file.iter_batches(batch_size=_BATCH, columns=wanted):
-        try:
-            raw_rows, ids = grid_rows(spec, batch, first_row=first)
-            canonical = canonical_text(ids, first_row=first)
-        except DataError as problem:
-            raise DataError(f"{path}: {problem}") from None
-        yield PartyTable(party=spec.name, ids=canonical, raw_rows=raw_rows), total
-        first += len(batch)
+    spec: PartySpec, data: str | Path, *, query: str | None, rules: IdRules
+) -> Iterator[tuple[PartyTable, int | None]]:
+    """Yield the party's rows on the grid, in parts, and the number of all rows if it is known."""
+    first = 0
+    with read_batches(spec, data, query=query) as batches:
+        for part in joined(batches.stream, rows=_BATCH):
+            try:
+                raw_rows, ids = grid_rows(spec, part, first_row=first)
+                canonical = canonical_text(ids, first_row=first, rules=rules)
+            except DataError as problem:
+                raise DataError(f"{batches.where}: {problem}") from None
+            yield PartyTable(party=spec.name, ids=canonical, raw_rows=raw_rows), batches.total
+            first += len(part)
+        if not first:
+            raise DataError(f"{batches.where}: the table must have at least one row, got none")
 
 
 def _labelled(

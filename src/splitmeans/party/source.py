@@ -1,112 +1,154 @@
-"""Where a party's table comes from: parquet, csv or Arrow files.
+"""Where a party's table comes from: files, object stores, databases, tables in memory.
 
-Every source ends in a table that has been checked against the study. A parquet file with many rows
-is walked on disk; what is small enough is read into memory.
+Every source ends in a table that has been checked against the study. What is small enough is read
+into memory; the rest is walked on disk, and never whole in memory at any time.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 
+from splitmeans.engine.blocks import ignore_facts
 from splitmeans.engine.rowgroups import open_parquet
-from splitmeans.engine.stored import Progress
+from splitmeans.engine.stored import Progress, silent
+from splitmeans.engine.stream import ROWS_IN_MEMORY, open_stream
 from splitmeans.engine.walk import Table
 from splitmeans.errors import DataError
-from splitmeans.party.table import prepare_table
+from splitmeans.idrules import AS_IS, IdRules
+from splitmeans.party.batches import Batches, check_names, guarded
+from splitmeans.party.databases import read_query
+from splitmeans.party.files import Files, find_files, read_files
+from splitmeans.party.id_facts import IdFacts
+from splitmeans.party.place import FILE, find_place
+from splitmeans.party.table import as_stream, study_columns
 from splitmeans.study import PartySpec
 
-# Below this a table takes less memory than the worker processes would.
-_ROWS_IN_MEMORY = 2_000_000
-
-_READERS: dict[str, Callable[[Path, list[str]], pa.Table]] = {}
+_SLICE_ROWS = 2**16
 
 
 def open_source(
     party: PartySpec,
-    path: str | Path,
+    data: Any,
     *,
+    query: str | None = None,
+    rules: IdRules = AS_IS,
+    notice: Callable[[IdFacts], None] = ignore_facts,
     workers: int | None = None,
     spool: Path | None = None,
-    progress: Progress,
+    progress: Progress = silent,
 ) -> contextlib.AbstractContextManager[Table]:
-    """Check a file against the study and open it as a table.
+    """Check a source against the study and open it as a table.
 
     Args:
         party: The party's columns, bounds and id column.
-        path: A file that ends in .parquet, .csv, .arrow or .feather.
-        workers: Processes for a large parquet file; see `open_parquet`.
-        spool: Folder for a large parquet file's blocks.
-        progress: Called as a large parquet file is walked.
+        data: A path or URL (`docs/guides/data-sources.md` has all kinds), a pandas or polars
+            DataFrame, or anything with an Arrow C stream. A stream is read once.
+        query: For a database, the query whose result is the table.
+        rules: The study's rules for ids (`Study.id_rules`).
+        notice: Told how the ids look, once the table has passed all checks.
+        workers: Processes for a large table; see `open_parquet`.
+        spool: Folder for a large table's blocks.
+        progress: Called as a large table is walked.
 
     Raises:
-        DataError: If the file cannot be read or breaks a rule of the study.
+        DataError: If the source cannot be read or breaks a rule of the study.
     """
-    place = Path(path)
-    kind = place.suffix.lower()
-    if kind not in _READERS:
-        raise DataError(f"{place}: the data must be a file that ends in {', '.join(_READERS)}")
-    if not place.is_file():
-        raise DataError(f"{place}: there is no such file")
-    if kind == ".parquet" and _parquet_rows(place) > _ROWS_IN_MEMORY:
-        return open_parquet(party, place, workers=workers, spool=spool, progress=progress)
-    names = [party.id_column, *(column.name for column in party.columns)]
-    try:
-        table = _READERS[kind](place, names)
-        found = table.column_names
-        # A file may hold places beyond the end of its text, or text that is none; nothing below
-        # looks at that again.
-        table.validate(full=True)
-    except OSError as problem:
-        reason = problem.strerror or "the file cannot be read"
-        raise DataError(f"{place}: {reason}") from None
-    except (pa.ArrowException, KeyError, TypeError, ValueError):
-        # Without the cause: Arrow may quote a value.
-        raise DataError(f"{place}: cannot be read as a {kind[1:]} file") from None
-    if party.id_column not in found:
-        raise DataError(
-            f"{place}: party {party.name!r} must have the id column {party.id_column!r} of the "
-            "study; the file has no column of this name (case and spaces count)"
+    options: dict[str, Any] = {
+        "rules": rules,
+        "notice": notice,
+        "workers": workers,
+        "spool": spool,
+        "progress": progress,
+    }
+    files = local_parquet(data)
+    if files is not None and _parquet_rows(files) > ROWS_IN_MEMORY:
+        paths = [Path(path) for path in files.paths]
+        return open_parquet(party, paths, where=files.where, **options)
+    with read_batches(party, data, query=query) as batches:
+        return open_stream(
+            party, batches.stream, where=batches.where, total=batches.total, **options
         )
-    try:
-        return contextlib.nullcontext(prepare_table(party, table))
-    except DataError as problem:
-        raise DataError(f"{place}: {problem}") from None
 
 
-def _parquet_rows(path: Path) -> int:
-    try:
-        return int(pq.read_metadata(path).num_rows)
-    except (OSError, pa.ArrowException, ValueError):
-        raise DataError(f"{path}: cannot be read as a parquet file") from None
+@contextlib.contextmanager
+def read_batches(party: PartySpec, data: Any, *, query: str | None = None) -> Iterator[Batches]:
+    """Open a source as a stream of batches that hold the study's columns, as they are stored."""
+    if not isinstance(data, str | Path):
+        yield _from_memory(party, data)
+        return
+    place = find_place(data)
+    if place.is_database:
+        if not query or not query.strip():
+            raise DataError(f"{place.shown}: a database needs a query for the study's columns")
+        with read_query(place, query, party) as batches:
+            yield batches
+        return
+    if query is not None:
+        raise DataError(
+            f"{place.shown}: a query is for databases; files are read as they are (DuckDB queries "
+            "files: duckdb:// with \"select ... from 'file.parquet'\")"
+        )
+    with read_files(find_files(place), party) as batches:
+        yield batches
 
 
-def _read_parquet(path: Path, names: list[str]) -> pa.Table:
-    with pq.ParquetFile(path) as file:
-        wanted = [name for name in file.schema_arrow.names if name in names]
-        return file.read(columns=wanted)
+def local_parquet(data: Any) -> Files | None:
+    """Return the parquet files on this machine that a source is, None for any other source."""
+    if not isinstance(data, str | Path):
+        return None
+    place = find_place(data)
+    if place.kind != FILE:
+        return None
+    files = find_files(place)
+    return files if files.suffix == ".parquet" else None
 
 
-def _read_csv(path: Path, names: list[str]) -> pa.Table:
-    # Ids stay text: read as numbers, "007" and "7" would be the same user.
-    types = {names[0]: pa.string()}
-    return pyarrow.csv.read_csv(
-        path, convert_options=pyarrow.csv.ConvertOptions(column_types=types)
-    )
+def _parquet_rows(files: Files) -> int:
+    rows = 0
+    for path in files.paths:
+        try:
+            rows += int(pq.read_metadata(path).num_rows)
+        except (OSError, pa.ArrowException, ValueError):
+            raise DataError(f"{path}: cannot be read as a parquet file") from None
+    return rows
 
 
-def _read_arrow(path: Path, names: list[str]) -> pa.Table:
-    with pa.OSFile(str(path), "rb") as file:
-        table = pa.ipc.open_file(file).read_all()
-    return table.select([i for i, name in enumerate(table.column_names) if name in names])
+def _from_memory(party: PartySpec, data: Any) -> Batches:
+    """Open a table of another library; rows in memory are handed on in slices."""
+    where = f"the table of party {party.name!r}"
+    if hasattr(data, "to_arrow") and hasattr(data, "columns"):  # polars
+        data = data.to_arrow()
+    total: int | None = None
+    batches: Iterator[pa.RecordBatch]
+    if hasattr(data, "iloc") and hasattr(data, "columns"):
+        names, total = [str(name) for name in data.columns], len(data)
+        batches = _slices(data, study_columns(party, names))
+    elif isinstance(data, pa.Table | pa.RecordBatch):
+        names, total = data.schema.names, data.num_rows
+        table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+        batches = iter(table.to_batches(max_chunksize=_SLICE_ROWS))
+    elif (stream := as_stream(data, where=where)) is not None:
+        names, batches = stream.schema.names, iter(stream)
+    else:
+        raise DataError(
+            f"{where} must be a path, a URL, a data frame or an Arrow table, got "
+            f"{type(data).__name__}"
+        )
+    check_names(party, names, where=where, what="table")
+
+    def explain(problem: Exception) -> DataError:
+        return DataError(f"{where}: cannot be read ({type(problem).__name__})")
+
+    stream_of_study = guarded(batches, party, explain=explain)
+    return Batches(where=where, names=tuple(names), total=total, stream=stream_of_study)
 
 
-_READERS |= {
-    ".parquet": _read_parquet,
-    ".csv": _read_csv,
-    ".arrow": _read_arrow,
-    ".feather": _read_arrow,
-}
+def _slices(frame: Any, places: list[int]) -> Iterator[pa.RecordBatch]:
+    """Yield a pandas DataFrame's columns as Arrow, some rows at a time."""
+    for start in range(0, len(frame), _SLICE_ROWS):
+        part = frame.iloc[start : start + _SLICE_ROWS, places]
+        yield pa.RecordBatch.from_pandas(part, preserve_index=False)

@@ -1,0 +1,42 @@
+"""Options that name a party's data, for `party run`, `party check` and `result label`."""
+
+from pathlib import Path
+
+import typer
+
+from splitmeans.errors import ParameterError
+from splitmeans.party.place import find_place
+
+DATA = typer.Option(
+    ...,
+    "--data",
+    help="Your table: file, folder or pattern (.parquet, .csv, .arrow), or the URL of a store or "
+    "database. Never a password: that comes from the environment.",
+)
+QUERY = typer.Option(None, "--query", help="For a database: the query whose result is the table.")
+QUERY_FILE = typer.Option(None, "--query-file", help="File with that query.")
+
+
+def chosen_query(query: str | None, query_file: Path | None) -> str | None:
+    """Return the query of either option."""
+    if query_file is None:
+        return query
+    if query is not None:
+        raise ParameterError("--query and --query-file: give one of them")
+    try:
+        return query_file.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise ParameterError(f"{query_file}: cannot be read ({problem.strerror})") from problem
+    except UnicodeDecodeError:
+        raise ParameterError(f"{query_file}: must be text in UTF-8") from None
+
+
+def source_name(chosen: str | None, data: str) -> str:
+    """Return what the ledger calls the data: the same in every run on it, and no credential."""
+    name = chosen or find_place(data).source
+    if not name:
+        raise ParameterError(
+            f"--source is missing: {find_place(data).shown} does not say what the data is, and the "
+            "ledger needs a name that is the same in every run on it"
+        )
+    return name
