@@ -8,6 +8,7 @@ SplitmeansError
 │   └── BudgetError    a data source's lifetime limit would be passed, or its ledger is not sound
 ├── ProtocolError      a message is malformed, unexpected, or from the wrong sender
 │   └── MessageRefused a message's signature, seal, slot or size is wrong; it was not looked at
+├── EngineError        what walks a party's table (Spark) is missing, or stopped
 ├── JournalError       the stored state of a run cannot be used
 ├── MailboxError       a mailbox cannot be reached, or refuses
 └── WaitingError       nothing arrived for too long; the run can be taken up again
@@ -48,6 +49,10 @@ class ProtocolError(SplitmeansError):
 
 class MessageRefused(ProtocolError):
     """A message is not what its slot promises: signature, seal, size or format is wrong."""
+
+
+class EngineError(SplitmeansError):
+    """What walks a party's table is not installed, cannot start, or stopped in the middle."""
 
 
 class JournalError(SplitmeansError):

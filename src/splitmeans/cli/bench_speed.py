@@ -17,11 +17,16 @@ from splitmeans.errors import ParameterError
 
 if TYPE_CHECKING:
     from splitmeans.bench.speed.results import Claim, Ratio, Row
+    from splitmeans.bench.speed.spark import Derived, Sparked
     from splitmeans.bench.speed.stream import Streamed
 
 _STAGES = "read,ids,local,encode,combine,grid,k-means,plan,fit"
+# Stages that are a whole party with files of its own.
+_WHOLE_PARTIES = ("stream", "spark")
 # Above this load, other work takes a good part of a core.
 _BUSY = 0.5
+_DERIVED_ROWS = (10_000_000, 100_000_000, 1_000_000_000)
+_DERIVED_WORKERS = (1, 10, 100)
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -30,7 +35,7 @@ def speed(
         str, typer.Option(help="Numbers of users, separated by commas; 10M needs about 8 GB.")
     ] = "20k,100k,1M",
     stages: Annotated[
-        str, typer.Option(help=f"Parts of a run, separated by commas, from {_STAGES},stream.")
+        str, typer.Option(help=f"Parts of a run, separated by commas, from {_STAGES},stream,spark.")
     ] = _STAGES,
     repeat: Annotated[int, typer.Option(help="Runs, of which the shortest counts.", min=1)] = 3,
     peers: Annotated[bool, typer.Option(help="Also run other libraries.")] = True,
@@ -41,6 +46,9 @@ def speed(
     stream_rows: Annotated[
         str, typer.Option(help="Rows of the parquet files of the stream stage.")
     ] = "5M,50M",
+    spark_rows: Annotated[
+        str, typer.Option(help="Rows of the tables of the spark stage: two numbers or more.")
+    ] = "1M,10M",
     folder: Annotated[
         Path | None, typer.Option(help="Folder for tables meanwhile; the system's if not given.")
     ] = None,
@@ -57,7 +65,10 @@ def speed(
     """
     from splitmeans.bench.speed import results, run
     from splitmeans.bench.speed.peers import PEERS
+    from splitmeans.bench.speed.spark import measure_spark
+    from splitmeans.bench.speed.spark import to_mapping as spark_mapping
     from splitmeans.bench.speed.stream import measure_stream
+    from splitmeans.cli.bench_spark import print_spark
 
     check_file(json_file)
     if folder is not None:
@@ -65,6 +76,7 @@ def speed(
     groups = _groups(stages)
     users = list(run.QUICK_SIZES) if quick else parse_sizes("sizes", sizes)
     lengths = parse_sizes("stream-rows", stream_rows)
+    spark_lengths = parse_sizes("spark-rows", spark_rows)
     repeat = 1 if quick else repeat
     where = run.environment(cores=cores)
     if where["load_before"] > _BUSY:
@@ -74,10 +86,11 @@ def speed(
             style="yellow",
             markup=False,
         )
-    measured = [group for group in groups if group != "stream"]
+    measured = [group for group in groups if group not in _WHOLE_PARTIES]
     total = sum(len(run.jobs(n, sizes=users, groups=measured, peers=peers)) for n in users)
     found: list[Row] = []
     streams: list[Streamed] = []
+    sparks: list[Sparked] = []
     with Progress(console=err, transient=True) as progress:
         task = progress.add_task("measurements", total=total)
         for row in run.run_speed(
@@ -96,6 +109,12 @@ def speed(
                 for rows in sorted(lengths):
                     progress.update(task, description=f"stream of {rows:,} rows")
                     streams.append(measure_stream(rows, Path(name), workers=cores, cores=cores))
+        if "spark" in groups:
+            with tempfile.TemporaryDirectory(prefix="splitmeans-spark-", dir=folder) as name:
+                for rows in spark_lengths:
+                    progress.update(task, description=f"Spark with {rows:,} rows")
+                    sparks.append(measure_spark(rows, Path(name), cores=cores))
+    derived = _derive_all(sparks)
     found = results.with_growth(found)
     _print_rows("Stages", [row for row in found if not row.peer])
     _print_rows("Peers", [row for row in found if row.peer])
@@ -103,6 +122,7 @@ def speed(
         out.print(f"{name}: {PEERS[name].does}", markup=False)
     _print_ratios(results.ratios(found, PEERS.values()))
     _print_streams(streams)
+    print_spark(sparks, derived)
     _print_claims(results.claims(found, streams))
     out.print(
         f"best of {repeat}; at most {cores} cores for each; load of the machine before: "
@@ -113,8 +133,22 @@ def speed(
         config = {"sizes": users, "stages": groups, "repeat": repeat, "quick": quick}
         record = {"splitmeans": __version__, "config": config, "environment": where}
         record |= results.to_mapping(found, PEERS.values(), streams)
+        record["spark"] = spark_mapping(sparks, derived)
         json_file.write_text(json.dumps(record, indent=1))
         err.print(f"wrote {json_file}", markup=False)
+
+
+def _derive_all(sparks: Sequence["Sparked"]) -> list["Derived"]:
+    """Return what clusters would take, if there are measurements to derive it from."""
+    from splitmeans.bench.speed.spark import derive
+
+    if len(sparks) < 2:
+        return []
+    return [
+        derive(sparks, rows=rows, workers=workers)
+        for rows in _DERIVED_ROWS
+        for workers in _DERIVED_WORKERS
+    ]
 
 
 def parse_sizes(option: str, text: str) -> list[int]:
@@ -132,7 +166,7 @@ def parse_sizes(option: str, text: str) -> list[int]:
 
 
 def _groups(text: str) -> list[str]:
-    known = (*_STAGES.split(","), "stream")
+    known = (*_STAGES.split(","), *_WHOLE_PARTIES)
     chosen = [part.strip() for part in text.split(",") if part.strip()]
     for part in chosen:
         if part not in known:

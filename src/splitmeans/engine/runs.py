@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from splitmeans._types import IntArray
+from splitmeans._types import IntArray, WordArray
 from splitmeans.engine.walk import Records
 from splitmeans.kernels.counts import sort_records
 
@@ -42,12 +42,17 @@ def bucket_bits(n_records: int) -> int:
     return max(0, (n_records // BUCKET_RECORDS).bit_length())
 
 
+def bucket_starts(tags: WordArray, *, bits: int) -> IntArray:
+    """Return the first of sorted tags in each bucket, and their number; shape (buckets + 1,)."""
+    edges = np.arange(1, 2**bits, dtype=np.uint64) << np.uint64(64 - bits if bits else 0)
+    inner = np.searchsorted(tags[:, 0], edges, side="left")
+    return np.concatenate([[0], inner, [len(tags)]]).astype(np.int64)
+
+
 def write_run(path: Path, records: Records, *, bits: int) -> Run:
     """Sort records by their tags and store them."""
     tags, values = sort_records([records])
-    edges = np.arange(1, 2**bits, dtype=np.uint64) << np.uint64(64 - bits if bits else 0)
-    inner = np.searchsorted(tags[:, 0], edges, side="left")
-    starts = np.concatenate([[0], inner, [len(tags)]]).astype(np.int64)
+    starts = bucket_starts(tags, bits=bits)
     with path.open("wb") as file:
         tags.tofile(file)
         values.tofile(file)

@@ -4,11 +4,11 @@ Everything in this module sees raw rows; everything it returns is a release with
 (`splitmeans.releases` lists them).
 """
 
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 
-from splitmeans._types import LabelArray
+from splitmeans._types import IntArray, LabelArray
 from splitmeans.engine.walk import Records, Table, UserBlock, Users
 from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.siphash import hash_ids
@@ -18,7 +18,7 @@ from splitmeans.membership.decoy.encode import encode as encode_decoy
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.exact.encode import encode as encode_exact
 from splitmeans.membership.exact.law import PlainLabels
-from splitmeans.membership.independent.encode import encode as encode_independent
+from splitmeans.membership.independent.encode import count_labels, encode_counts
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.ldp.encode import encode as encode_ldp
 from splitmeans.membership.ldp.law import RandomisedLabels
@@ -105,8 +105,8 @@ def encode_membership(
             )
         case NoisyHistogram() as law:
             k = plan.n_local_clusters[position]
-            labels = np.concatenate(list(users.each(_labels_of)))
-            return encode_independent(law, labels=labels, n_local_clusters=k, noise=noise)
+            raw_counts = reduce(np.add, users.each(partial(_label_counts, n_local_clusters=k)))
+            return encode_counts(law, raw_counts=raw_counts, noise=noise)
         case RandomisedLabels() as law:
             return encode_ldp(law, labels=_in_secret_order(users, run_key), noise=noise)
         case PlainLabels() as law:
@@ -127,5 +127,5 @@ def _labels_in_order(records: Records) -> LabelArray:
     return records[1]
 
 
-def _labels_of(block: UserBlock) -> LabelArray:
-    return block.labels
+def _label_counts(block: UserBlock, *, n_local_clusters: int) -> IntArray:
+    return count_labels(block.labels, n_local_clusters=n_local_clusters)

@@ -4,6 +4,7 @@ The file is drawn piece by piece and written before; reading, checking, clusteri
 encoding are timed together, in a process of its own and its workers.
 """
 
+import contextlib
 import multiprocessing
 import os
 import threading
@@ -77,7 +78,7 @@ def measure_release(
     path: Path, rows: int, workers: int, task: StreamTask | None = None
 ) -> Streamed:
     """Release a file that exists, in this process and its workers; see `measure_stream`."""
-    with _MemoryWatch() as watch:
+    with MemoryWatch(own_workers) as watch:
         started = time.perf_counter()
         sent = (task or release_file)(path, rows, workers)
         seconds = time.perf_counter() - started
@@ -139,15 +140,17 @@ def write_rows(path: Path, rows: int, *, seed: int = 0) -> None:
             writer.write_table(pa.table([hexadecimal_ids(users), *columns], names=schema.names))
 
 
-class _MemoryWatch:
-    """Looks at the memory of this process and its workers while a block of code runs."""
+class MemoryWatch:
+    """Looks at the memory of some processes while a block of code runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, processes: Callable[[], list[int]]) -> None:
+        """Choose the processes; they are asked for at every look."""
         self.peak = 0
+        self._processes = processes
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
-    def __enter__(self) -> "_MemoryWatch":
+    def __enter__(self) -> "MemoryWatch":
         self._thread.start()
         return self
 
@@ -157,11 +160,29 @@ class _MemoryWatch:
 
     def _look(self) -> None:
         while not self._stop.wait(1 / _SAMPLES_A_SECOND):
-            workers = [worker.pid for worker in multiprocessing.active_children()]
-            self.peak = max(self.peak, sum(_resident(pid) for pid in (os.getpid(), *workers)))
+            self.peak = max(self.peak, sum(_resident(pid) for pid in self._processes()))
 
 
-def _resident(pid: int | None) -> int:
+def own_workers() -> list[int]:
+    """Return this process and its worker processes."""
+    workers = [worker.pid for worker in multiprocessing.active_children()]
+    return [os.getpid(), *(pid for pid in workers if pid is not None)]
+
+
+def process_tree() -> list[int]:
+    """Return this process and all that it started, directly or not."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, IndexError):  # the process has just ended
+            # The name, in parentheses, may hold anything.
+            parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
+    found = [os.getpid()]
+    for pid in found:
+        found += [child for child, parent in parents.items() if parent == pid]
+    return found
+
+
+def _resident(pid: int) -> int:
     try:
         pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
     except (OSError, IndexError):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from splitmeans import _validate
-from splitmeans._types import LabelArray
+from splitmeans._types import IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.privacy.noise import NoiseSource
@@ -24,8 +24,20 @@ def encode(
         n_local_clusters: k', which is public.
         noise: Where the noise comes from.
     """
+    raw_counts = count_labels(labels, n_local_clusters=n_local_clusters)
+    return encode_counts(law, raw_counts=raw_counts, noise=noise)
+
+
+def encode_counts(
+    law: NoisyHistogram, *, raw_counts: IntArray, noise: NoiseSource
+) -> HistogramMessage:
+    """Do the same for clusters that are counted already, shape (k',)."""
+    return HistogramMessage(noisy_counts=raw_counts + noise.laplace(law.scale, raw_counts.size))
+
+
+def count_labels(labels: LabelArray, *, n_local_clusters: int) -> IntArray:
+    """Return the sizes of all clusters, shape (k',); those of parts of a table add up."""
     _validate.at_least(1, n_local_clusters=n_local_clusters)
     if labels.size and not 0 <= labels.min() <= labels.max() < n_local_clusters:
         raise ParameterError(f"labels must be between 0 and {n_local_clusters - 1}")
-    raw_counts = np.bincount(labels, minlength=n_local_clusters).astype(np.int64)
-    return HistogramMessage(noisy_counts=raw_counts + noise.laplace(law.scale, n_local_clusters))
+    return np.bincount(labels, minlength=n_local_clusters).astype(np.int64)

@@ -1,0 +1,181 @@
+"""A party's table in Spark, as a run walks it; see `engine.walk` for the contract."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from splitmeans._types import IntArray, LabelArray
+from splitmeans.engine.blocks import ignore_facts
+from splitmeans.engine.spark.blocks import PIECE_SCHEMA
+from splitmeans.engine.spark.frozen import Frozen, freeze_frame
+from splitmeans.engine.spark.packed import unpack
+from splitmeans.engine.spark.pieces import raise_problem
+from splitmeans.engine.spark.session import check_pyspark, check_workers, running
+from splitmeans.engine.spark.spool import make_spool
+from splitmeans.engine.spark.tasks import add_up, map_rows
+from splitmeans.engine.spark.users import SparkUsers
+from splitmeans.engine.spark.walk import SETTINGS, Walk
+from splitmeans.engine.stored import Progress, silent
+from splitmeans.errors import DataError
+from splitmeans.features import features_of
+from splitmeans.idrules import AS_IS, IdRules
+from splitmeans.kernels.warm_up import warm_up
+from splitmeans.party.id_facts import IdFacts
+from splitmeans.party.ids import check_unique
+from splitmeans.study import PartySpec
+
+# Local algorithms that need all rows in one place, and how many bytes of rows that may be.
+GATHERING = ("dplsf", "plain")
+MAX_GATHERED_BYTES = 2**30
+
+
+def open_spark(
+    party: PartySpec,
+    frame: Any,
+    *,
+    spool: str,
+    rules: IdRules = AS_IS,
+    notice: Callable[[IdFacts], None] = ignore_facts,
+    local: str = "auto",
+    progress: Progress = silent,
+) -> "SparkTable":
+    """Check a Spark DataFrame against the study and return it as a table that Spark walks.
+
+    Args:
+        party: The party's columns, bounds, and id column, which the DataFrame must have.
+        frame: The DataFrame, of the party's own session. It is evaluated once, here.
+        spool: Folder that exists and that the driver and all workers share (a path that Spark can
+            write to); it gets about 4 bytes a value and the ids' size, and as much again while
+            records are sorted.
+        rules: The study's rules for ids (`Study.id_rules`).
+        notice: Told how the ids look, once they have passed all checks.
+        local: The study's `local`. An algorithm that needs all rows in one place is refused here,
+            before the party joins a run, if the table is too large for it.
+        progress: Called after every job.
+
+    Raises:
+        DataError: If the table breaks a rule of the study, or the spool cannot be used.
+        EngineError: If pyspark is missing, the workers cannot do the work, or Spark stops.
+    """
+    check_pyspark()
+    session = frame.sparkSession.newSession()
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    place = make_spool(session, spool)
+    try:
+        check_workers(session)
+        warm_up()
+        frozen = freeze_frame(party, frame, rules=rules, spool=place)
+        progress("read", rows=frozen.n_rows, of=frozen.n_rows)
+        table = SparkTable(party.name, frozen, n_columns=len(features_of(party)), progress=progress)
+        if local in GATHERING:
+            table.rows.check_gather(local)
+        _check_ids(table, rules)
+        notice(frozen.facts)
+    except BaseException:
+        place.remove()
+        raise
+    return table
+
+
+def _check_ids(table: "SparkTable", rules: IdRules) -> None:
+    try:
+        check_unique(table.users, rules=rules)
+    except DataError as problem:
+        raise DataError(
+            f"party {table.party!r}: {problem} (rows are counted through the DataFrame's "
+            "partitions; to find them, group it by the id column and keep groups of more than one "
+            "row)"
+        ) from None
+
+
+class SparkTable:
+    """A table of a party that Spark walks; close it, or use it in a `with` block."""
+
+    def __init__(self, party: str, frozen: Frozen, *, n_columns: int, progress: Progress) -> None:
+        """Take a table that is frozen already; see `open_spark`."""
+        self.party = party
+        self._walk = Walk(frozen=frozen, progress=progress, names=count(1))
+        self._n_columns = n_columns
+
+    def __len__(self) -> int:
+        return self._walk.frozen.n_rows
+
+    def __repr__(self) -> str:
+        blocks = len(self._walk.frozen.blocks)
+        return f"<SparkTable party={self.party!r} rows={len(self)} blocks={blocks}>"
+
+    def __enter__(self) -> "SparkTable":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the frozen rows; the session is the party's own and stays."""
+        self._walk.frozen.spool.remove()
+
+    @property
+    def rows(self) -> "SparkRows":
+        """The rows on the grid."""
+        return SparkRows(self._walk, n_columns=self._n_columns)
+
+    @property
+    def users(self) -> SparkUsers:
+        """The users, all with label 0."""
+        return SparkUsers(self._walk, reader=self._walk.frozen.reader)
+
+    def labelled(self, label: Callable[[IntArray], LabelArray]) -> SparkUsers:
+        """Return the users with the labels of their rows, which each later job works out anew."""
+        return SparkUsers(self._walk, reader=replace(self._walk.frozen.reader, label=label))
+
+
+class SparkRows:
+    """Rows at Spark's workers."""
+
+    def __init__(self, walk: Walk, *, n_columns: int) -> None:
+        """Take the walk over a table."""
+        self._walk, self._n_columns = walk, n_columns
+
+    def __len__(self) -> int:
+        return self._walk.frozen.n_rows
+
+    def total(self, part: Callable[[IntArray], IntArray]) -> IntArray:
+        """Return the sum of `part` over all blocks; every task hands over one sum."""
+        self._walk.set_batch()
+        with running("adding up over the rows"):
+            frame = self._walk.frozen.frame("grid")
+            found = frame.mapInArrow(partial(add_up, part=part), PIECE_SCHEMA).toArrow()
+        for problem in found["problem"].drop_null():
+            raise_problem(problem.as_py())
+        parts = [unpack(piece.as_py()) for piece in found["piece"]]
+        self._walk.done("cluster")
+        return np.asarray(sum(parts[1:], start=parts[0]))
+
+    def gather(self) -> IntArray:
+        """Read all rows into the driver's memory, if they are few enough."""
+        self.check_gather("this local clustering")
+        walk = self._walk
+        frame = walk.frozen.frame("block", "grid")
+        job = frame.mapInArrow(partial(map_rows, reader=walk.frozen.reader), PIECE_SCHEMA)
+        return np.concatenate(list(walk.pieces(job, stage="gather", doing="gathering rows")))
+
+    def check_gather(self, local: str) -> None:
+        """Refuse a table whose rows would not fit the driver."""
+        needed = len(self) * self._n_columns * 8
+        if needed > MAX_GATHERED_BYTES:
+            raise DataError(
+                f"{local} needs all rows in one place, {needed / 2**30:.1f} GiB, and a table in "
+                f"Spark gathers {MAX_GATHERED_BYTES / 2**30:.0f} GiB at most; agree on "
+                "local = 'auto' or 'tree-lloyd' in the study, which need sums only"
+            )

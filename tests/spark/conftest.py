@@ -1,0 +1,36 @@
+"""A real Spark cluster on this machine: a driver and two workers, each a process of its own."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from splitmeans.engine.spark import start_session
+from splitmeans.errors import EngineError
+
+ROOT = Path(__file__).parents[2]
+WORKERS = 2
+# The least that an executor starts with.
+EXECUTOR_MIB = 512
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A session of a cluster with two workers of one core and 512 MiB each."""
+    # Workers import splitmeans, and the functions of these tests, from here.
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    settings = {
+        "spark.executor.memory": f"{EXECUTOR_MIB}m",
+        "spark.executorEnv.PYTHONPATH": path,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }
+    try:
+        session = start_session(f"local-cluster[{WORKERS},1,{EXECUTOR_MIB}]", settings=settings)
+    except EngineError as problem:
+        pytest.skip(f"{problem}; `make spark` installs what is missing")
+    yield session
+    session.stop()
