@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 
-.PHONY: demo test slow fuzz crash browser spark check format bench lock clean
+.PHONY: demo test slow fuzz crash browser check docs guides format bench lock clean
 
 demo: $(INSTALLED)
 	@$(BIN)/splitmeans demo --output splitmeans-demo
@@ -30,17 +30,18 @@ browser: $(INSTALLED)
 	npm install --silent --prefix tests/browser --no-save --no-package-lock axe-core@4.14.0
 	$(BIN)/pytest -q tests/browser
 
-# What the Spark tests need, which the lock file leaves out for its size: pyspark, and Debian's Java
-# (as root) if there is none; then the tests themselves, on a cluster of two workers.
-spark: $(INSTALLED)
-	$(BIN)/python -m pip install -q --disable-pip-version-check "pyspark==4.3.0"
-	command -v java >/dev/null || { apt-get update -q && apt-get install -y -q openjdk-17-jre-headless; }
-	$(BIN)/pytest -q tests/spark
-
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# The documentation site, into site/; any warning ends it. Open site/index.html.
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Pastes the long guides into a shell, which `make test` leaves out.
+guides: $(INSTALLED)
+	$(BIN)/pytest -q tests/docs -m slow
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
@@ -54,7 +55,7 @@ lock: $(INSTALLED)
 	  --no-emit-find-links pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf $(VENV) splitmeans-demo
+	rm -rf $(VENV) splitmeans-demo site
 
 $(INSTALLED): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

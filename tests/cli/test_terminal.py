@@ -207,6 +207,14 @@ def test_quiet_does_not_outlive_its_command(piped):
     assert "the study has no keys" in piped("study", "check", "study.toml").err
 
 
+def test_an_interrupted_command_says_so_by_its_code(piped, monkeypatch):
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("splitmeans.result.Result.read", interrupted)
+    assert piped("result", "show", "result").code == 130
+
+
 # ---- completion ----
 
 

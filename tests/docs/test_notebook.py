@@ -1,0 +1,45 @@
+"""The example notebook runs from a fresh start, and is kept without outputs."""
+
+from pathlib import Path
+
+import pytest
+
+import splitmeans
+
+from .blocks import ROOT
+
+NOTEBOOK = ROOT / "docs" / "notebooks" / "segments.ipynb"
+
+
+@pytest.fixture
+def notebook():
+    nbformat = pytest.importorskip("nbformat")
+    read = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(read)
+    return read
+
+
+def test_it_is_kept_without_outputs(notebook):
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            assert cell.outputs == []
+            assert cell.execution_count is None
+
+
+def test_it_runs(notebook, tmp_path, monkeypatch):
+    nbclient = pytest.importorskip("nbclient")
+    monkeypatch.setenv("PYTHONPATH", str(Path(splitmeans.__file__).parents[1]))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    nbclient.NotebookClient(
+        notebook, timeout=120, resources={"metadata": {"path": tmp_path}}
+    ).execute()
+    shown = [
+        output.data.get("text/html", "")
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type == "execute_result"
+    ]
+    assert any("Privacy of study three organisations" in page for page in shown)
+    assert any("retailer: " in page and "VerticalKMeans" in page for page in shown)
+    assert not any("<script" in page for page in shown)

@@ -1,0 +1,76 @@
+"""The reference pages have every option, every key and every file."""
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
+from tests.report.small_result import write_small_result
+
+from .blocks import ROOT, blocks_of
+
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def all_commands() -> dict[str, Any]:
+    from typer.main import get_command
+
+    from splitmeans.cli import app
+
+    found: dict[str, Any] = {}
+
+    def walk(name: str, command: Any) -> None:
+        if not hasattr(command, "list_commands"):
+            found[name] = command
+            return
+        for child in command.list_commands(None):
+            walk(f"{name} {child}".strip(), command.get_command(None, child))
+
+    walk("", get_command(app))
+    return found
+
+
+@pytest.mark.parametrize("name", all_commands())
+def test_every_option_is_in_the_reference(name):
+    text = (REFERENCE / "cli.md").read_text()
+    heading = f"## `{name}`\n"
+    assert heading in text
+    section = text.split(heading)[1].split("\n## ")[0]
+    for parameter in all_commands()[name].params:
+        for option in parameter.opts:
+            if option.startswith("--") and option != "--help":
+                assert f"`{option}" in section, f"{option} of {name}"
+
+
+def test_every_command_of_the_reference_exists():
+    text = (REFERENCE / "cli.md").read_text()
+    headings = {line[4:-1] for line in text.splitlines() if line.startswith("## `")}
+    assert headings == set(all_commands())
+
+
+def test_every_exit_code_is_documented():
+    text = (REFERENCE / "cli.md").read_text().split("## Exit codes")[1].split("\n## ")[0]
+    for code in (0, 1, 2, 3, 130):
+        assert f"| {code} |" in text
+
+
+@pytest.mark.parametrize("kind", [Study, Budget, PartySpec, Column, SketchOptions, DecoyOptions])
+def test_every_key_of_a_study_is_in_the_reference(kind):
+    text = (REFERENCE / "study.md").read_text()
+    for item in dataclasses.fields(kind):
+        assert f"| `{item.name}` |" in text, item.name
+
+
+def test_every_file_and_key_of_a_result_is_in_the_reference(tmp_path):
+    folder = write_small_result(tmp_path / "result")
+    text = (REFERENCE / "files.md").read_text()
+    for path in folder.iterdir():
+        assert f"`{path.name}`" in text
+    saved = json.loads((folder / "result.json").read_text())
+    section = text.split("## result.json")[1].split("\n## ")[0]
+    for key in (*saved, *(set(saved["privacy"]) - {"study", "study_hash"})):
+        assert f"`{key}`" in section, key
+    (example,) = (block for block in blocks_of(REFERENCE / "files.md") if block.language == "json")
+    assert set(json.loads(example.text)) <= set(saved)
