@@ -6,14 +6,17 @@ import hmac
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from splitmeans.errors import ParameterError
+from splitmeans.kernels.siphash import hash_ids
 from splitmeans.party import node as party_node
 from splitmeans.party.confirm import confirmation, plan_confirmation, user_set_digest
+from splitmeans.party.id_folds import FOLDS
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import make_plan
-from splitmeans.study import Budget, Study
+from splitmeans.study import Budget, IdRules, Study
 from splitmeans.wire import keys
 from splitmeans.wire.envelope import SERVER, Session
 from splitmeans.wire.messages import Confirmation, KeyContribution
@@ -146,3 +149,102 @@ def test_parties_with_different_studies_refuse_each_other(decoy, small_tables, s
     played.states["org1"] = strange.states["org1"]
     played.play()
     assert_both_refuse(played, "hold different run keys, studies or versions of splitmeans")
+
+
+# ---- why user sets differ ----
+
+
+WRITTEN = {
+    "trimmed": (lambda i: f"u{i}", lambda i: f"u{i}\u00a0", 'set ids.type = "text"'),
+    "number": (lambda i: f"{i}", lambda i: f"{i:06d}", 'set ids.type = "integer"'),
+    "uuid": (
+        lambda i: f"{i:08x}-0000-4000-8000-00000000000A",
+        lambda i: f"{i:08x}00004000800000000000000a",
+        'set ids.type = "uuid"',
+    ),
+    "case": (lambda i: f"u-{i}", lambda i: f"U-{i}", "write them in one case"),
+    "look": (lambda i: f"u{i}x", lambda i: f"u{i}\u200bx", "characters that look alike"),
+    "punctuation": (lambda i: f"u-{i}", lambda i: f"U/{i}", "only letters and digits count"),
+    "other users": (lambda i: f"u{i}", lambda i: f"u{i + 1}", "more than the way ids are written"),
+}
+
+
+@pytest.mark.parametrize(("bank", "shop", "advice"), WRITTEN.values(), ids=WRITTEN)
+def test_parties_are_told_how_their_ids_would_agree(bank, shop, advice, small_study, stage):
+    study = small_study("decoy", 2, ids=IdRules(explain_mismatch=True))
+    rows = np.random.default_rng(1).uniform(0, 100, (40, 2))
+    tables = [
+        prepare_table(party, rows, ids=[write(number) for number in range(40)])
+        for party, write in zip(study.parties, (bank, shop), strict=True)
+    ]
+    played = stage(study, tables=tables).play()
+    assert_both_refuse(played, "hold different users")
+    assert all(advice in error for error in played.errors.values())
+
+
+def test_without_the_setting_the_error_says_how_to_find_out(decoy, stage):
+    rows = np.random.default_rng(1).uniform(0, 100, (40, 2))
+    tables = [
+        prepare_table(party, rows, ids=[f"{number:0{width}d}" for number in range(40)])
+        for party, width in zip(decoy.parties, (1, 4), strict=True)
+    ]
+    played = stage(decoy, tables=tables).play()
+    assert_both_refuse(played, "ids.explain_mismatch = true")
+    words = [envelope.message for envelope in played.sent]
+    assert all(not word.folded_checks for word in words if isinstance(word, Confirmation))
+
+
+def test_with_the_setting_equal_users_agree(small_study, stage):
+    study = small_study("decoy", 2, ids=IdRules(explain_mismatch=True))
+    played = stage(study).play()
+    assert played.errors == {}
+    assert {type(state) for state in played.states.values()} == {party_node.Finished}
+
+
+def test_folded_checks_are_keyed_digests_of_all_users_in_each_form(small_study):
+    """Computed here once more from the description alone."""
+    study = small_study("decoy", 2, ids=IdRules(explain_mismatch=True))
+    rows = np.zeros((3, 2))
+    table = prepare_table(study.parties[0], rows, ids=["007", " 8", "X"])
+    users = user_set_digest(study, table, run_key=KEY)
+    assert len(users) == 32 * (1 + len(FOLDS))
+    assert users[:32] == user_set_digest(small_study("decoy", 2), table, run_key=KEY)
+    for at, (name, ids) in enumerate(
+        [
+            ("trimmed", ["007", "8", "X"]),
+            ("number", ["7", "8", "X"]),
+            ("case", ["007", "8", "x"]),
+            ("uuid", ["007", "8", "x"]),
+            ("look", ["007", "8", "X"]),
+            ("letters-and-digits", ["7", "8", "x"]),
+        ]
+    ):
+        tags = hash_ids(keys.subkey(KEY, keys.FOLDED_ORDER), pa.array(ids, pa.large_string()))
+        order = np.lexsort((tags[:, 1], tags[:, 0]))
+        text = name.encode() + b"\n" + tags[order].tobytes()
+        expected = hmac.digest(keys.subkey(KEY, keys.FOLDED_SET), text, "sha256")
+        assert users[32 * (at + 1) : 32 * (at + 2)] == expected, name
+    session = Session(study=study, run="1", party="org0")
+    plan = make_plan(study)
+    word = confirmation(session, "org1", users, run_key=KEY, plan=plan)
+    key = keys.subkey(KEY, keys.CONFIRM)
+    bound = session.transcript(plan) + b"org1"
+    assert word.folded_checks == b"".join(
+        hmac.digest(key, b"folded users\n" + users[at : at + 32] + bound, "sha256")
+        for at in range(32, len(users), 32)
+    )
+
+
+def test_partial_user_sets_send_no_digest_in_any_form(small_study, stage):
+    """Fellow parties hold the key, and could test guesses with one."""
+    study = small_study("decoy", 2, user_sets="partial", ids=IdRules(type="text"))
+    played = stage(study).play(until=party_node.Prepared)
+    words = [envelope.message for envelope in played.sent]
+    plan = make_plan(study)
+    for word in words:
+        if isinstance(word, Confirmation):
+            assert word.folded_checks == b""
+    session = Session(study=study, run="1", party="org0")
+    run_key = played.states["org0"].run_key
+    # What was sent is the digest of no users at all.
+    assert confirmation(session, "org0", b"", run_key=run_key, plan=plan) in words

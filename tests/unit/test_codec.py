@@ -42,6 +42,7 @@ EXAMPLES = [
         weights=np.array([2.5, 0]),
         centres=np.array([[0.5, -0.25]]),
     ),
+    m.Confirmation(key_check=b"\x02" * 32, user_check=b"\x01" * 32, folded_checks=b"\x04" * 64),
 ]
 
 

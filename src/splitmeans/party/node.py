@@ -19,7 +19,12 @@ from splitmeans._types import IntArray
 from splitmeans.engine.walk import Table
 from splitmeans.errors import ProtocolError
 from splitmeans.party.check_result import check_result
-from splitmeans.party.confirm import confirmation, plan_confirmation, user_set_digest
+from splitmeans.party.confirm import (
+    confirmation,
+    explain_mismatch,
+    plan_confirmation,
+    user_set_digest,
+)
 from splitmeans.party.release import release_count, release_party
 from splitmeans.plan import Plan, counting_party, make_plan, needs_count
 from splitmeans.privacy.noise import NoiseSource
@@ -203,8 +208,8 @@ def _take_confirmation(
     if word.user_check != expected.user_check:
         raise ProtocolError(
             f"parties {session.party!r} and {sender!r} hold different users; "
-            f"membership={session.study.membership!r} needs the same users at every party: keep "
-            "the ids that all parties have, written the same way, and run again"
+            f"membership={session.study.membership!r} needs the same users at every party: "
+            f"{explain_mismatch(word, expected)}"
         )
     confirmed = state.confirmed | {sender}
     if confirmed < set(session.others):

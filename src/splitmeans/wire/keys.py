@@ -20,6 +20,8 @@ HASH_KEY_BYTES = 16
 # The purposes a run key has; nothing else may be derived from it.
 USER_ORDER = "user-order"
 USER_SET = "user-set"
+FOLDED_ORDER = "folded-order"
+FOLDED_SET = "folded-set"
 USER_REGISTERS = "user-registers"
 PHANTOM_REGISTERS = "phantom-registers"
 USER_TAG = "user-tag"
@@ -30,6 +32,8 @@ CONFIRM = "confirm"
 _LABELS = (
     USER_ORDER,
     USER_SET,
+    FOLDED_ORDER,
+    FOLDED_SET,
     USER_REGISTERS,
     PHANTOM_REGISTERS,
     USER_TAG,

@@ -118,10 +118,13 @@ class Confirmation(_Quiet):
     Attributes:
         key_check: Keyed digest of study, run and plan: the sender has the same, and the same key.
         user_check: Keyed digest of the sender's users as well, where user sets are equal.
+        folded_checks: Digests of the users in coarser forms of their ids, 32 bytes each, if the
+            study says so; else empty.
     """
 
     key_check: bytes
     user_check: bytes
+    folded_checks: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
