@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 
-.PHONY: demo test slow fuzz crash browser check docs guides format bench lock clean
+.PHONY: demo test slow fuzz crash browser servers spark check docs guides format bench lock clean
 
 demo: $(INSTALLED)
 	@$(BIN)/splitmeans demo --output splitmeans-demo
@@ -29,6 +29,19 @@ browser: $(INSTALLED)
 	command -v chromedriver >/dev/null || { apt-get update -q && apt-get install -y -q chromium chromium-driver; }
 	npm install --silent --prefix tests/browser --no-save --no-package-lock axe-core@4.14.0
 	$(BIN)/pytest -q tests/browser
+
+# What the tests of databases need: Debian's PostgreSQL (as root), then the tests themselves.
+servers: $(INSTALLED)
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
+	  { apt-get update -q && apt-get install -y -q postgresql; }
+	$(BIN)/pytest -q tests/servers
+
+# What the Spark tests need, which the lock file leaves out for its size: pyspark, and Debian's Java
+# (as root) if there is none; then the tests themselves, on a cluster of two workers.
+spark: $(INSTALLED)
+	$(BIN)/python -m pip install -q --disable-pip-version-check "pyspark==4.3.0"
+	command -v java >/dev/null || { apt-get update -q && apt-get install -y -q openjdk-17-jre-headless; }
+	$(BIN)/pytest -q tests/spark
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .
