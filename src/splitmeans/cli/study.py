@@ -13,7 +13,7 @@ from splitmeans.cli.console import check_file, err, out
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.errors import ParameterError
 from splitmeans.run.journal import Journal
-from splitmeans.study import SERVER_NAME, Column, Study
+from splitmeans.study import SERVER_NAME, Column, IdRules, Study
 from splitmeans.wire.identity import PublicIdentity, spoken
 
 app = typer.Typer(
@@ -47,6 +47,9 @@ def new(
         [], help="PARTY:COLUMN:LOW:HIGH for numbers, PARTY:COLUMN:a|b|c for categories."
     ),
     id_column: list[str] = typer.Option([], help="PARTY:COLUMN that identifies users; default id."),
+    id_type: str = typer.Option(
+        "as-is", help="How ids are written, at all parties: as-is, text, integer or uuid."
+    ),
     server_key: Path | None = typer.Option(None, help="File with the server's public key."),
 ) -> None:
     """Write a study file, from options or, without any, by asking.
@@ -73,6 +76,7 @@ def new(
             budget={"epsilon": epsilon, "delta": delta},
             expected_users=users,
             user_sets="partial" if partial else "equal",
+            ids={"type": id_type},
             parties=party,
             columns=column,
             id_columns=id_column,
@@ -129,6 +133,7 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
     out.print(table)
     out.print(f"segments  {agreed.n_clusters}", markup=False)
     out.print(f"users     about {agreed.expected_users}, {_USERS[agreed.user_sets]}", markup=False)
+    out.print(f"ids       {_describe_ids(agreed.id_rules)}", markup=False)
     out.print(
         f"budget    epsilon {agreed.budget.epsilon:g}, delta {agreed.budget.delta:g} "
         f"({agreed.membership})",
@@ -197,6 +202,16 @@ def _from_options(
     if server_key is not None:
         mapping["server_key"] = read_key(server_key)
     return Study.from_mapping(mapping)
+
+
+def _describe_ids(rules: IdRules) -> str:
+    """Return the rules for ids as people read them."""
+    parts = [rules.type]
+    if rules.pattern is not None:
+        parts.append(f"all like {rules.pattern}")
+    if rules.explain_mismatch:
+        parts.append("coarser forms are compared if they differ")
+    return ", ".join(parts)
 
 
 def _describe(column: Column) -> str:

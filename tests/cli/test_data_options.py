@@ -1,0 +1,166 @@
+"""`--data`, `--query` and `party check`: what people type, what they are told, what is kept."""
+
+import io
+import json
+import sqlite3
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from splitmeans.cli import main
+
+SECRET = "hunter2"
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run commands in an empty folder, with a study of a bank and a shop that the bank approved."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    monkeypatch.delenv("SPLITMEANS_HOME", raising=False)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["splitmeans", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    for who in ("bank", "shop", "server"):
+        Path(f"{who}.pub").write_text(call("keys", "new", "--home", who)[1])
+    Path("shared").mkdir()
+    code, digits, said = call(*STUDY_NEW)
+    assert code == 0, said
+    assert call("study", "approve", "study.toml", "--home", "bank", "--digits", digits)[0] == 0
+    ids = ["007", "8", " 9", "1.0"]
+    pq.write_table(pa.table({"id": ids, "income": [1.0, 2, 3, 4]}), "bank.parquet")
+    with sqlite3.connect("crm.sqlite") as base:
+        base.execute("create table customers (id text, income real)")
+        base.executemany("insert into customers values (?, 5)", [(name,) for name in ids])
+    base.close()
+    return call
+
+
+STUDY_NEW = (
+    *("study", "new", "--party", "bank=bank.pub", "--party", "shop=shop.pub"),
+    *("--column", "bank:income:0:9000", "--column", "shop:visits:0:9"),
+    *("--server-key", "server.pub", "--id-type", "integer"),
+)
+BANK = ("study.toml", "--party", "bank")
+ODD = {"blanks at the ends": 1, "leading zeros": 1, "looks like a decimal number": 1}
+
+
+def test_a_study_says_how_ids_are_written(run):
+    assert "ids       integer" in run("study", "show", "study.toml")[1]
+    assert 'type = "integer"' in Path("study.toml").read_text()
+    code, _, said = run(*STUDY_NEW[:-1], "numbers", "-o", "other.toml")
+    assert code == 2
+    assert "ids.type must be one of 'as-is', 'text', 'integer', 'uuid', got 'numbers'" in said
+    text = (
+        Path("study.toml")
+        .read_text()
+        .replace('type = "integer"', 'type = "integer"\npattern = "[0-9]{1,3}"')
+        .replace("explain_mismatch = false", "explain_mismatch = true")
+    )
+    Path("more.toml").write_text(text)
+    shown = run("study", "show", "more.toml")[1]
+    assert "integer, all like [0-9]{1,3}, coarser forms are compared if they differ" in shown
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        ("--data", "bank.parquet"),
+        ("--data", "crm.sqlite", "--query", "select id, income from customers"),
+        ("--data", "sqlite:///crm.sqlite", "--query-file", "query.sql"),
+        ("--data", "duckdb://", "--query", "from 'bank.parquet'"),
+    ],
+    ids=["file", "query", "query file", "duckdb"],
+)
+def test_check_tells_rows_and_odd_ids_and_leaves_nothing(data, run):
+    Path("query.sql").write_text("select id, income\nfrom customers")
+    before = sorted(Path().rglob("*"))
+    code, out, said = run("party", "check", *BANK, *data, "--json")
+    assert code == 0, said
+    facts = json.loads(out)
+    assert (facts["party"], facts["rows"]) == ("bank", 4)
+    assert facts["ids"] == {"kind": "text", "type": "integer", "n_odd": 3, "odd": ODD}
+    assert len(facts["study_hash"]) == 64
+    code, out, said = run("party", "check", *BANK, *data)
+    assert code == 0
+    assert out.startswith("4 rows; ids are text, 3 look odd (blanks at the ends: 1; leading zeros")
+    assert "takes ids as 'integer'; all checks passed" in out
+    assert "nothing was sent, nothing was spent" in said
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_check_needs_neither_keys_nor_approval(run):
+    text = Path("study.toml").read_text().replace('name = "study"', 'name = "another"')
+    Path("other.toml").write_text(text)
+    where = ("--party", "bank", "--data", "bank.parquet")
+    assert run("party", "check", "other.toml", *where)[0] == 0
+
+
+def test_check_refuses_what_a_run_would_refuse(run):
+    pq.write_table(pa.table({"id": ["7", "007"], "income": [1.0, 2]}), "twice.parquet")
+    code, out, said = run("party", "check", *BANK, "--data", "twice.parquet")
+    assert (code, out) == (2, "")
+    assert "twice.parquet: party 'bank': ids must be different (compared as whole numbers" in said
+    assert "same id as row number 1 (counting from 0)" in said
+
+
+RUN = ("party", "run", *BANK, "--home", "bank", "--mailbox", "shared", "--timeout", "0.01")
+
+
+@pytest.mark.parametrize(
+    ("data", "source"),
+    [
+        (("--data", "bank.parquet"), "bank.parquet"),
+        (("--data", "./bank*.parquet"), "the folder's own"),
+        (("--data", "crm.sqlite", "--query", "select * from customers"), "crm.sqlite"),
+        (("--data", "duckdb://", "--query", "from 'bank.parquet'", "--source", "crm"), "crm"),
+    ],
+    ids=["file", "pattern", "database", "given"],
+)
+def test_a_run_says_what_it_saw_before_it_joins(data, source, run):
+    code, _, said = run(*RUN, *data)
+    assert code == 3, said  # waits for the shop
+    seen = said.index("checked the data: 4 rows; ids are text, 3 look odd")
+    assert seen < said.index("joined run '1'")
+    with sqlite3.connect("bank/splitmeans.sqlite") as base:
+        (details,) = base.execute("select details from runs").fetchone()
+    base.close()
+    expected = Path().resolve().name if source == "the folder's own" else source
+    assert json.loads(details)["source"] == expected
+    stored = b"".join(path.read_bytes() for path in Path("bank").rglob("*") if path.is_file())
+    assert b"select * from" not in stored
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (("--data", f"postgresql://me:{SECRET}@db/crm", "--query", "select 1"), "PGPASSWORD"),
+        (("--data", f"host=db password={SECRET}"), "PGPASSWORD"),
+        (("--data", f"s3://key:{SECRET}@bucket/t.parquet"), "must not hold a password, key or tok"),
+        (("--data", "duckdb://", "--query", f"from '{SECRET}.parquet'"), "--source is missing"),
+        (("--data", "crm.sqlite", "--query", f"select {SECRET}"), "a column that does not exist"),
+        (("--data", "crm.sqlite"), "a database needs a query"),
+        (("--data", "bank.parquet", "--query", "select 1"), "a query is for databases"),
+        (
+            ("--data", "crm.sqlite", "--query", "select 1", "--query-file", "query.sql"),
+            "--query and --query-file: give one of them",
+        ),
+        (("--data", "crm.sqlite", "--query-file", "none.sql"), "none.sql: cannot be read (No such"),
+    ],
+)
+def test_what_is_refused_before_joining(data, message, run):
+    code, out, said = run(*RUN, *data)
+    assert (code, out) == (2, "")
+    assert message in said
+    assert SECRET not in said
+    assert list(Path("shared").iterdir()) == []
+    stored = b"".join(path.read_bytes() for path in Path("bank").rglob("*") if path.is_file())
+    assert SECRET.encode() not in stored
