@@ -23,6 +23,7 @@ def test_public_names() -> None:
         "Synopsis",
         "VerticalKMeans",
         "__version__",
+        "forecast",
     ]
 
 

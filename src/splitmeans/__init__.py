@@ -19,6 +19,7 @@ from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOpti
 
 if TYPE_CHECKING:
     from splitmeans.estimator import VerticalKMeans
+    from splitmeans.forecasting.forecast import forecast
     from splitmeans.grid.synopsis import Synopsis
     from splitmeans.privacy.noise import InsecureSeededNoise
     from splitmeans.privacy.statement import PrivacyReport
@@ -43,6 +44,7 @@ __all__ = [
     "Synopsis",
     "VerticalKMeans",
     "__version__",
+    "forecast",
 ]
 
 # Loaded on first use: scikit-learn, numba and Arrow take seconds to import.
@@ -52,6 +54,7 @@ _LAZY = {
     "Result": "splitmeans.result",
     "Synopsis": "splitmeans.grid.synopsis",
     "VerticalKMeans": "splitmeans.estimator",
+    "forecast": "splitmeans.forecasting.forecast",
 }
 
 

@@ -7,6 +7,7 @@ noisy user count; a plan that another participant proposes is compared, never be
 import functools
 import hashlib
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -121,13 +122,30 @@ def make_plan(study: Study, *, noisy_count: int | None = None) -> Plan:
     Without a noisy count, a study that needs one gets a plan from its expected number of users; its
     noise is that of the run, its k' may differ.
     """
+    build = _builder(study, noisy_count=noisy_count)
+    if study.accounting == "paper":
+        return build(scale=None)
+    return build(scale=calibrate(lambda at: _private_events(build(scale=at)), study.budget))
+
+
+def plan_at(study: Study, *, precision: float) -> Plan:
+    """Return the plan at a given overall precision, whatever it costs: for forecasts only.
+
+    Participants never use it; each computes `make_plan` itself and compares fingerprints.
+    """
+    build = _builder(study, noisy_count=None)
+    return build(scale=None if study.accounting == "paper" else precision)
+
+
+def _builder(study: Study, *, noisy_count: int | None) -> Callable[..., Plan]:
+    """Settle all that does not depend on the noise; the result makes the plan of a `scale`."""
     _check_weights(study)
     users = study.expected_users if noisy_count is None else max(noisy_count, 1)
     clusters = _local_clusters(study, users)
     grid_method = _grid_method(study, clusters)
     groups = _groups(study, grid_method)
     _check_grid_size(study, clusters, grid_method)
-    build = functools.partial(
+    return functools.partial(
         _plan_at,
         study,
         noisy_count=noisy_count,
@@ -135,9 +153,6 @@ def make_plan(study: Study, *, noisy_count: int | None = None) -> Plan:
         groups=groups,
         grid_method=grid_method,
     )
-    if study.accounting == "paper":
-        return build(scale=None)
-    return build(scale=calibrate(lambda at: _private_events(build(scale=at)), study.budget))
 
 
 def _private_events(plan: Plan) -> tuple[Event, ...]:

@@ -18,6 +18,7 @@ from splitmeans.errors import DataError, ParameterError, SplitmeansError, Waitin
 _COMMANDS = {
     "demo": "demo",
     "study": "study",
+    "plan": "plan",
     "keys": "keys",
     "party": "party",
     "server": "server",

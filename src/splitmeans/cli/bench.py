@@ -10,13 +10,14 @@ import typer
 from rich.progress import Progress
 
 from splitmeans._version import __version__
-from splitmeans.cli import bench_paper, bench_relay, bench_speed
+from splitmeans.cli import bench_paper, bench_plan, bench_relay, bench_speed
 from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
 from splitmeans.errors import ParameterError
 
 app = typer.Typer(help="Compare methods.", no_args_is_help=True, add_completion=False)
 app.command()(bench_speed.speed)
 app.command()(bench_paper.paper)
+app.command()(bench_plan.plan)
 app.command()(bench_relay.relay)
 
 _METHODS = (

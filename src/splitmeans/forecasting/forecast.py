@@ -1,0 +1,272 @@
+"""`forecast`: everything that can be said about a run before any data is touched."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from splitmeans import _validate
+from splitmeans.errors import ParameterError
+from splitmeans.forecasting.cells import cell_error
+from splitmeans.forecasting.loss_model import (
+    STRUCTURES,
+    LossForecast,
+    loss_forecast,
+    model,
+    outside,
+    refusal,
+    strain_of,
+)
+from splitmeans.forecasting.noise import NoiseLevel, noise_levels
+from splitmeans.forecasting.rough import allowed, rough_plan, study_at
+from splitmeans.forecasting.sizes import MessageSizes, message_sizes
+from splitmeans.forecasting.timing import RunTime, run_time
+from splitmeans.plan import Plan, make_plan
+from splitmeans.privacy.calibrate import MAX_EPSILON, MIN_EPSILON
+from splitmeans.study import Study
+
+SWEEP = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+# Values of epsilon that the inverse looks at, evenly spaced in their logarithm, and how often the
+# last gap is halved.
+_SEARCHED = 48
+_HALVINGS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """What one epsilon would give."""
+
+    epsilon: float
+    n_local_clusters: int
+    cell_error: float | None
+    loss: LossForecast | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonNeeded:
+    """The smallest epsilon from which on the ratio of losses stays at or below `ratio`.
+
+    None where no epsilon that exact accounting takes reaches it.
+    """
+
+    ratio: float
+    typical: float | None
+    pessimistic: float | None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Forecast:
+    """What a study will give with this many users; from public quantities alone.
+
+    Attributes:
+        plan: The plan of the run: the same noise that a run has.
+        users: How many users each party is taken to have.
+        structure: "clear", "smooth" or None, see `splitmeans.forecasting.loss_model`.
+    """
+
+    plan: Plan
+    users: int
+    structure: str | None = None
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+        return self.plan.study
+
+    @property
+    def noise(self) -> tuple[NoiseLevel, ...]:
+        """The noise of every release."""
+        return noise_levels(self.plan, users=self.users)
+
+    @property
+    def cell_error(self) -> float | None:
+        """Standard deviation of the count of a cell, in users; None where it is not known."""
+        return cell_error(self.plan, users=self.users)
+
+    @property
+    def loss(self) -> LossForecast | None:
+        """The expected ratio of losses; None where `loss_refusal` says why."""
+        return _loss(self.plan, users=self.users, structure=self.structure)
+
+    @property
+    def loss_refusal(self) -> str | None:
+        """Why there is no forecast of the loss, if there is none."""
+        return refusal(self.plan)
+
+    @property
+    def sizes(self) -> MessageSizes:
+        """Sizes of messages."""
+        return message_sizes(self.plan, users=self.users)
+
+    @property
+    def run_time(self) -> RunTime:
+        """About how long everyone works."""
+        return run_time(self.plan, self.sizes, users=self.users)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know beside the figures."""
+        notes = []
+        k, width = self.study.n_clusters, max(self.plan.n_local_clusters)
+        if self.loss is not None:
+            unusual = outside(self.plan, users=self.users)
+            if unusual:
+                notes.append(f"outside what the loss model was fitted to: {', '.join(unusual)}")
+            if width < k:
+                notes.append(
+                    f"a party makes k' = {width} local clusters, fewer than the {k} segments: "
+                    f"clear segments would be merged; n_local_clusters = {k} or more avoids it"
+                )
+        expected = self.study.expected_users
+        if not 0.5 <= self.users / expected <= 2:
+            notes.append(
+                f"the study says expected_users = {expected}, from which k' follows; if "
+                f"{self.users} is the better guess, agree on that"
+            )
+        if self.study.user_sets == "partial":
+            notes.append("users at some parties only: the figures are for as many at every party")
+        return tuple(notes)
+
+    def sweep(self, epsilons: Sequence[float] = SWEEP) -> tuple[Point, ...]:
+        """Return what other values of epsilon would give, those that accounting refuses left out.
+
+        Plans are found in closed form here, within about 2 % of the exact ones.
+        """
+        return tuple(self._point(epsilon) for epsilon in epsilons if allowed(self.study, epsilon))
+
+    def epsilon_for(self, ratio: float) -> EpsilonNeeded:
+        """Return the epsilon that keeps the loss within `ratio` of that without privacy.
+
+        Raises:
+            ParameterError: If there is no forecast of the loss, or no epsilon reaches the ratio.
+        """
+        _validate.finite(ratio=ratio)
+        if ratio <= 1:
+            raise ParameterError(f"the acceptable ratio of losses must be > 1, got {ratio!r}")
+        if self.loss is None:
+            raise ParameterError(f"no epsilon can be found: {self.loss_refusal}")
+        typical, pessimistic = (self._needed(ratio, which) for which in ("typical", "high"))
+        if typical is None:
+            best = self._loss_at(MAX_EPSILON, "typical")
+            raise ParameterError(
+                f"a ratio of losses of {ratio:g} is not reached by any epsilon up to "
+                f"{MAX_EPSILON:g}; {best:.4g} is expected there: accept more, or raise "
+                "n_local_clusters, which makes the grid finer"
+            )
+        return EpsilonNeeded(ratio=ratio, typical=typical, pessimistic=pessimistic)
+
+    def to_mapping(self, epsilons: Sequence[float] = SWEEP) -> dict[str, Any]:
+        """Return the forecast as plain values, the sweep over `epsilons` included."""
+        study = self.study
+        return {
+            "study": study.name,
+            "study_hash": study.hash,
+            "users": self.users,
+            "budget": {"epsilon": study.budget.epsilon, "delta": study.budget.delta},
+            "membership": study.membership,
+            "n_local_clusters": list(self.plan.n_local_clusters),
+            "grid": self.plan.grid_method,
+            "noise": [asdict(level) for level in self.noise],
+            "cell_error": self.cell_error,
+            "loss_ratio": _loss_mapping(self.loss),
+            "no_loss_ratio_because": self.loss_refusal,
+            "held_out": model()["held_out"] if self.loss else None,
+            "bytes": asdict(self.sizes),
+            "seconds": {
+                "parties": self.run_time.parties,
+                "server": self.run_time.server,
+                "total": self.run_time.total,
+            },
+            "sweep": [
+                {
+                    "epsilon": point.epsilon,
+                    "n_local_clusters": point.n_local_clusters,
+                    "cell_error": point.cell_error,
+                    "loss_ratio": _loss_mapping(point.loss),
+                }
+                for point in self.sweep(epsilons)
+            ],
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        loss = "no loss ratio"
+        if self.loss is not None:
+            loss = f"loss ratio {self.loss.typical:.3f} ({self.loss.low:.3f}-{self.loss.high:.3f})"
+        cells = "" if self.cell_error is None else f", cell error {self.cell_error:.3g} users"
+        return f"<Forecast of {self.study.name!r}: {loss}{cells}>"
+
+    def _point(self, epsilon: float) -> Point:
+        plan = rough_plan(study_at(self.study, epsilon))
+        return Point(
+            epsilon=epsilon,
+            n_local_clusters=max(plan.n_local_clusters),
+            cell_error=cell_error(plan, users=self.users),
+            loss=_loss(plan, users=self.users, structure=self.structure),
+        )
+
+    def _loss_at(self, epsilon: float, which: str) -> float:
+        # A little more noise than a run has, so that the exact plan keeps what is promised here.
+        plan = rough_plan(study_at(self.study, epsilon), cautious=True)
+        loss = _loss(plan, users=self.users, structure=self.structure)
+        assert loss is not None
+        return float(getattr(loss, which))
+
+    def _needed(self, ratio: float, which: str) -> float | None:
+        """Return the epsilon from which on the ratio is kept.
+
+        From above: k' grows in steps with epsilon, and where it does the loss may rise a little.
+        """
+        span = math.log(MAX_EPSILON / MIN_EPSILON)
+        tried = [MIN_EPSILON * math.exp(span * i / (_SEARCHED - 1)) for i in range(_SEARCHED)]
+        tried[-1] = MAX_EPSILON
+        too_small, enough = 0.0, None
+        for epsilon in reversed(tried):
+            if self._loss_at(epsilon, which) > ratio:
+                too_small = epsilon
+                break
+            enough = epsilon
+        if enough is None or too_small == 0:
+            return enough
+        for _ in range(_HALVINGS):
+            middle = math.sqrt(too_small * enough)
+            if self._loss_at(middle, which) > ratio:
+                too_small = middle
+            else:
+                enough = middle
+        return enough
+
+
+def forecast(study: Study, *, users: int | None = None, structure: str | None = None) -> Forecast:
+    """Say what a study will give, before any data is touched.
+
+    Args:
+        study: The study.
+        users: How many users each party has, roughly; None takes the study's `expected_users`.
+        structure: "clear" if the segments have gaps between them, "smooth" if they have none; None
+            gives a range.
+    """
+    users = study.expected_users if users is None else users
+    _validate.at_least(1, users=users)
+    if structure is not None:
+        _validate.one_of(STRUCTURES, structure=structure)
+    return Forecast(plan=make_plan(study), users=int(users), structure=structure)
+
+
+def _loss(plan: Plan, *, users: int, structure: str | None) -> LossForecast | None:
+    if refusal(plan) is not None:
+        return None
+    return loss_forecast(strain_of(plan, users=users), structure=structure)
+
+
+def _loss_mapping(loss: LossForecast | None) -> dict[str, float] | None:
+    if loss is None:
+        return None
+    return {
+        "typical": loss.typical,
+        "low": loss.low,
+        "high": loss.high,
+        "clear": loss.clear,
+        "smooth": loss.smooth,
+    }

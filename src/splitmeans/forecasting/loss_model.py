@@ -1,0 +1,204 @@
+"""The expected increase of the loss: what noise and the grid cost, from public quantities alone.
+
+The increase is the loss over that of k-means on the pooled rows without privacy, minus one. Four
+public quantities of a plan decide it (`Strain`), with constants that were fitted to simulated runs
+(`splitmeans bench plan --calibrate`, stored in `loss_model.json`). How clustered the data is
+matters too, and nobody knows it before the run, so there are two answers:
+
+    clear    segments with gaps between them: little is lost until noise hides a whole cluster,
+             and much is lost once a party has fewer local clusters than there are segments
+    smooth   one cloud that k-means cuts into pieces: the grid itself costs a few per cent, and
+             noise adds to it gradually
+
+Real tables lie between the two; the typical value is half-way.
+"""
+
+import functools
+import importlib.resources
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+from splitmeans.features import features_of
+from splitmeans.forecasting.cells import cell_error
+from splitmeans.forecasting.noise import centre_deviation
+from splitmeans.local.mechanism import COUNT_UNITS
+from splitmeans.local.tree_lloyd import TreeLloyd
+from splitmeans.plan import Plan
+
+STRUCTURES = ("clear", "smooth")
+# Beyond this ratio of losses the noise decides where centres are, and no model says how far off.
+MAX_RATIO = 10.0
+
+# The grid's part is fitted relative to these, so that its constants are shares of the loss.
+_USUAL_LOCAL_CLUSTERS, _USUAL_CLUSTERS, _USUAL_FEATURES = 8, 5, 4
+
+_FILE = "loss_model.json"
+
+# The constants of each structure, by name.
+Constants: TypeAlias = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strain:
+    """What the loss depends on, all of it public.
+
+    Attributes:
+        centre_noise: Mean squared error of local centres over the spread of their clusters, all
+            columns of a party together.
+        cell_noise: k k'^2 (cell error / users)^2: how far noise on cells moves the mean of a
+            segment, squared, were cells as far apart as segments are wide.
+        start_noise: Noise on a cell of the start over the users of an average local cluster.
+        n_clusters: Segments, k.
+        n_local_clusters: Local clusters of a party, k'.
+        n_parties: Parties, S.
+        features: Columns of a party, one for each category; the mean over parties.
+    """
+
+    centre_noise: float
+    cell_noise: float
+    start_noise: float
+    n_clusters: int
+    n_local_clusters: int
+    n_parties: int
+    features: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossForecast:
+    """The expected ratio of the loss to that of k-means on pooled rows without privacy.
+
+    Attributes:
+        clear: If the segments have gaps between them.
+        smooth: If they have none.
+        structure: Which of the two was asked for, None for both.
+    """
+
+    clear: float
+    smooth: float
+    structure: str | None = None
+
+    @property
+    def typical(self) -> float:
+        """Half-way between the two, or the one that was asked for."""
+        return (self.low + self.high) / 2
+
+    @property
+    def low(self) -> float:
+        """The better of the two."""
+        return min(self._considered)
+
+    @property
+    def high(self) -> float:
+        """The worse of the two."""
+        return max(self._considered)
+
+    @property
+    def _considered(self) -> tuple[float, ...]:
+        both = {"clear": self.clear, "smooth": self.smooth}
+        return tuple(both.values()) if self.structure is None else (both[self.structure],)
+
+
+def strain_of(plan: Plan, *, users: int) -> Strain:
+    """Return what the plan's loss depends on; the plan must be one that `refusal` lets through."""
+    features = [len(features_of(party)) for party in plan.study.parties]
+    k, width = plan.study.n_clusters, max(plan.n_local_clusters)
+    centre_noise, start_noise = 0.0, 0.0
+    for mechanism, d in zip(plan.local, features, strict=True):
+        assert isinstance(mechanism, TreeLloyd)
+        # A party's share of the loss is about its share of the columns.
+        share = d / sum(features)
+        centre_noise += share * d * centre_deviation(mechanism, users=users) ** 2
+        start = mechanism.start
+        scale = start.cell_scale if d > 1 else start.column_scale
+        start_noise += share * scale / COUNT_UNITS * width / users
+    error = cell_error(plan, users=users)
+    assert error is not None
+    return Strain(
+        centre_noise=centre_noise,
+        cell_noise=k * width**2 * (error / users) ** 2,
+        start_noise=start_noise,
+        n_clusters=k,
+        n_local_clusters=width,
+        n_parties=len(features),
+        features=sum(features) / len(features),
+    )
+
+
+def loss_forecast(
+    strain: Strain, *, structure: str | None = None, constants: Constants | None = None
+) -> LossForecast:
+    """Return the expected ratio of losses, with the stored constants unless others are given."""
+    constants = model()["constants"] if constants is None else constants
+    clear = 1 + clear_increase(strain, constants["clear"])
+    smooth = 1 + smooth_increase(strain, constants["smooth"])
+    return LossForecast(
+        clear=min(clear, MAX_RATIO), smooth=min(smooth, MAX_RATIO), structure=structure
+    )
+
+
+def smooth_increase(strain: Strain, constants: Mapping[str, float]) -> float:
+    """Return the expected increase where segments have no gaps between them."""
+    grid = (
+        constants["grid"]
+        * (_USUAL_LOCAL_CLUSTERS / strain.n_local_clusters) ** constants["grid_power"]
+        * (strain.n_clusters / _USUAL_CLUSTERS)
+    )
+    centres = constants["centres"] * strain.centre_noise
+    return float(grid + centres + constants["cells"] * strain.cell_noise)
+
+
+def clear_increase(strain: Strain, constants: Mapping[str, float]) -> float:
+    """Return the expected increase where segments have gaps between them.
+
+    A party with few columns sees clear segments overlap, hence the power of `features`. A party
+    with fewer local clusters than segments must merge some, and so must one whose start is so noisy
+    that a cluster is missed.
+    """
+    k, width = strain.n_clusters, strain.n_local_clusters
+    grid = (
+        constants["grid"]
+        * (_USUAL_LOCAL_CLUSTERS / width) ** constants["grid_power"]
+        * (_USUAL_FEATURES / strain.features) ** constants["features_power"]
+        * (k / _USUAL_CLUSTERS)
+    )
+    merged = constants["merged"] * max(0, k - width) / k / (strain.n_parties - 1)
+    missed = constants["missed"] * strain.start_noise**2 * (k / width) ** constants["missed_power"]
+    noise = constants["noise"] * (strain.centre_noise + strain.cell_noise)
+    return float(grid + noise + merged + missed)
+
+
+@functools.cache
+def model() -> dict[str, Any]:
+    """Return the fitted constants, what they were fitted to, and how well they held elsewhere."""
+    text = importlib.resources.files("splitmeans.forecasting").joinpath(_FILE).read_text()
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def refusal(plan: Plan) -> str | None:
+    """Return why the model does not apply to a plan; None if it does."""
+    study = plan.study
+    if study.membership not in ("decoy", "sketch"):
+        return (
+            f"membership={study.membership!r} has an error that depends on the data more than on "
+            "the noise; `splitmeans bench accuracy` measures it"
+        )
+    if not all(isinstance(mechanism, TreeLloyd) for mechanism in plan.local):
+        return f"the model is for local='tree-lloyd' (what 'auto' takes), not {study.local!r}"
+    grids = ("pairs", "joint") if len(study.parties) == 2 else ("pairs",)
+    if plan.grid_method not in grids:
+        return f"the model is for grids of pairs of parties, not for grid={plan.grid_method!r}"
+    return None
+
+
+def outside(plan: Plan, *, users: int) -> list[str]:
+    """Name the quantities that are outside what the model was fitted to."""
+    strain = strain_of(plan, users=users)
+    values = {"users": users, **asdict(strain)}
+    found = []
+    for name, (low, high) in model()["fitted_to"]["ranges"].items():
+        if not low <= values[name] <= high:
+            found.append(f"{name.replace('_', ' ')} {values[name]:g} (fitted to {low:g}-{high:g})")
+    return found

@@ -1,0 +1,38 @@
+"""The plan of a study at another epsilon, without the accountant's search.
+
+Releases are built to compose like Gaussian ones, so the overall precision is close to that of one
+Gaussian release with the whole budget, which has a closed form. For "decoy" the exact search gives
+the same within 0.5 %, for "sketch" within 2 %, for "ldp", whose releases are pure, up to 17 % more.
+"""
+
+import dataclasses
+
+from splitmeans.plan import Plan, plan_at
+from splitmeans.privacy.calibrate import MAX_EPSILON, MIN_EPSILON
+from splitmeans.privacy.gaussian import gaussian_multiplier
+from splitmeans.study import Budget, Study
+
+# What exact accounting may have less of, as a share; the largest seen are 0.4 % and 2 %.
+_CAUTION = {"decoy": 0.994, "sketch": 0.975}
+
+
+def study_at(study: Study, epsilon: float) -> Study:
+    """Return the study with another epsilon."""
+    budget = Budget(epsilon=epsilon, delta=study.budget.delta)
+    return dataclasses.replace(study, budget=budget)
+
+
+def rough_plan(study: Study, *, cautious: bool = False) -> Plan:
+    """Return about the plan that a run of the study would have; for forecasts only.
+
+    A cautious one has a little more noise than the exact one, whatever the epsilon.
+    """
+    budget = study.budget
+    multiplier = gaussian_multiplier(budget.epsilon, budget.delta)
+    caution = _CAUTION.get(study.membership, 1.0) if cautious else 1.0
+    return plan_at(study, precision=caution / multiplier)
+
+
+def allowed(study: Study, epsilon: float) -> bool:
+    """Say whether exact accounting takes this epsilon; the paper's takes any."""
+    return study.accounting == "paper" or MIN_EPSILON <= epsilon <= MAX_EPSILON

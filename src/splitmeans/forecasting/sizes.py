@@ -1,0 +1,110 @@
+"""Sizes of the messages of a run, from the layout that `wire.codec` and the methods give them."""
+
+import math
+from dataclasses import dataclass
+
+from splitmeans.features import features_of
+from splitmeans.grid.many import N_POINTS
+from splitmeans.membership.cell_sketch.law import CellSketch
+from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.membership.decoy.layout import cell_count, cell_shape, packed_size
+from splitmeans.membership.ldp.law import RandomisedLabels
+from splitmeans.membership.sketch.law import PublishedSketch
+from splitmeans.plan import Plan, counting_party, needs_count
+
+# Magic, length and the header's names; shapes add a few digits.
+_HEADER_BYTES = 150
+# Key contributions, confirmations and the like, to each other party and the server.
+_SMALL_MESSAGE_BYTES = 150
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageSizes:
+    """Expected bytes.
+
+    Attributes:
+        releases: For each party the bytes of its one release.
+        small: For each party everything else that it sends.
+        result: What the server publishes, at most; cells without users are left out.
+        records: Records (users and decoys) in a party's release, 0 for other methods.
+    """
+
+    releases: dict[str, int]
+    small: dict[str, int]
+    result: int
+    records: dict[str, int]
+
+
+def message_sizes(plan: Plan, *, users: int) -> MessageSizes:
+    """Return the sizes of a run with this many users at each party."""
+    study = plan.study
+    sealed = _sealing_bytes(plan)
+    releases, records = {}, {}
+    for position, party in enumerate(study.parties):
+        width = plan.n_local_clusters[position]
+        features = len(features_of(party))
+        body, own_records = _membership_bytes(plan, position, users=users)
+        releases[party.name] = _HEADER_BYTES + sealed + 8 * width * features + body
+        records[party.name] = own_records
+    # A contribution and a confirmation to each other party, and the word to the server.
+    n_others = len(study.parties) - 1
+    n_small = dict.fromkeys(study.party_names, 2 * n_others + 1)
+    if needs_count(study):
+        # The plan is confirmed once more after the count, which goes to everyone.
+        n_small = {name: count + n_others for name, count in n_small.items()}
+        n_small[counting_party(study)] += n_others + 1
+    small = {name: count * (_SMALL_MESSAGE_BYTES + sealed) for name, count in n_small.items()}
+    return MessageSizes(
+        releases=releases, small=small, result=_result_bytes(plan) + sealed, records=records
+    )
+
+
+def _membership_bytes(plan: Plan, position: int, *, users: int) -> tuple[int, int]:
+    width = plan.n_local_clusters[position]
+    own_groups = [group for group in plan.groups if position in group]
+    match plan.membership:
+        case DecoyLaw() as law:
+            equal_sets = plan.study.user_sets == "equal"
+            size = records = 0
+            for group in own_groups:
+                shape = cell_shape(
+                    group, n_local_clusters=plan.n_local_clusters, equal_sets=equal_sets
+                )
+                n_cells = cell_count(shape, equal_sets=equal_sets)
+                if not equal_sets:
+                    # Only the cells in which the party is present are decoys of its own.
+                    n_cells = n_cells + 1 - (n_cells + 1) // (width + 1)
+                length = round(users * plan.sample_rate) + n_cells * law.mean
+                tags = 0 if equal_sets else 16 * length
+                size += 8 + tags + packed_size(length, n_clusters=width)
+                records += length
+            return size, records
+        case CellSketch() as law:
+            return 2 * law.repetitions * width * len(own_groups), 0
+        case PublishedSketch() as law:
+            return 2 * law.repetitions * width, 0
+        case RandomisedLabels() as law:
+            return users * (5 if law.uses_hashing else 1), 0
+    if plan.study.membership == "exact":
+        return users, 0
+    return 8 * width, 0
+
+
+def _result_bytes(plan: Plan) -> int:
+    parties = plan.study.parties
+    features = [len(features_of(party)) for party in parties]
+    cells = N_POINTS if plan.grid_method == "many" else math.prod(plan.n_local_clusters)
+    centres = sum(
+        8 * width * d for width, d in zip(plan.n_local_clusters, features, strict=True)
+    ) + 8 * plan.study.n_clusters * sum(features)
+    return _HEADER_BYTES + centres + cells * (8 + len(parties))
+
+
+def _sealing_bytes(plan: Plan) -> int:
+    """Return what a seal and a signature add to a message between organisations."""
+    if not plan.study.public_keys:
+        return 0
+    # Imported where it is used: a study without keys needs no cryptography.
+    from splitmeans.wire.sealed import OVERHEAD_BYTES
+
+    return OVERHEAD_BYTES

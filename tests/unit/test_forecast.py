@@ -1,0 +1,295 @@
+"""Forecasts: noise by hand, the same as in a run; sizes against real bytes; forward and back."""
+
+import dataclasses
+import itertools
+import math
+import re
+
+import numpy as np
+import pytest
+
+from splitmeans import Budget, Column, InsecureSeededNoise, PartySpec, Study, VerticalKMeans
+from splitmeans.errors import ParameterError
+from splitmeans.forecasting.cells import cell_error
+from splitmeans.forecasting.forecast import Forecast, forecast
+from splitmeans.forecasting.noise import noise_levels
+from splitmeans.forecasting.rough import rough_plan, study_at
+from splitmeans.membership.decoy.estimate import DecoyEstimator
+from splitmeans.plan import make_plan
+from splitmeans.privacy.gaussian import gaussian_multiplier
+from splitmeans.study import DecoyOptions
+
+
+def tiny_study(*, parties=2, columns=2, epsilon=1.0, **changes) -> Study:
+    specs = tuple(
+        PartySpec(
+            name=f"p{i}",
+            columns=tuple(Column(name=f"c{j}", low=-1, high=1) for j in range(columns)),
+        )
+        for i in range(parties)
+    )
+    return Study(
+        **{
+            "name": "tiny",
+            "parties": specs,
+            "n_clusters": 4,
+            "budget": Budget(epsilon=epsilon, delta=1e-5),
+            "expected_users": 20_000,
+            **changes,
+        }
+    )
+
+
+def test_noise_by_hand():
+    """The paper's split: 2 % of epsilon for the count, 0.245 for each phase of each party."""
+    study = tiny_study(membership="independent", accounting="paper")
+    levels = {(x.party, x.release, x.what): x for x in forecast(study).noise}
+    count = levels["p0", "number of users", "number of users"]
+    assert count.deviation == pytest.approx(math.sqrt(2) / 0.02)
+    size = levels["p1", "memberships", "size of each cluster"]
+    assert size.deviation == pytest.approx(math.sqrt(2) / 0.245)
+    # DPLSF: a fifth of 0.245 over 21 levels of the tree, the rest for sums of two columns in
+    # [-1, 1], whose L1 sensitivity is 2.
+    tree = levels["p0", "local centres", "each count of the tree"]
+    assert tree.deviation == pytest.approx(math.sqrt(2) * 21 / (0.2 * 0.245), rel=1e-4)
+    total = levels["p0", "local centres", "each coordinate of a leaf's sum"]
+    assert total.deviation == pytest.approx(math.sqrt(2) * 2 / (0.8 * 0.245), rel=1e-4)
+    assert total.unit == "box"
+
+
+def test_noise_of_the_default_by_hand():
+    """A quarter of mu^2 for memberships, three eighths for each of two parties."""
+    study = tiny_study(n_local_clusters=8)
+    mu = 1 / gaussian_multiplier(1.0, 1e-5)
+    levels = {(x.party, x.what): x.deviation for x in forecast(study, users=16_000).noise}
+    assert levels["all parties", "decoys in each cell"] == pytest.approx(2 / mu, rel=0.01)
+    local = mu * math.sqrt(0.375)
+    cells = local * math.sqrt(0.4 * 0.98 * 0.75)
+    assert levels["p0", "each cell of the start"] == pytest.approx(1 / cells, rel=0.01)
+    # 1.3 spreads of radius, sqrt(77/64) of sensitivity, 2,000 users in a cluster.
+    centre = 1.3 * math.sqrt(77 / 64) / (local * math.sqrt(0.6)) / 2000
+    assert levels["p0", "each coordinate of a centre"] == pytest.approx(centre, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("membership", "parties", "off"), [("decoy", 2, 0.01), ("decoy", 4, 0.01), ("sketch", 2, 0.05)]
+)
+def test_rough_plans_are_close(membership, parties, off):
+    for epsilon in (0.05, 1.0, 8.0):
+        study = tiny_study(membership=membership, parties=parties, epsilon=epsilon)
+        exact, rough = (
+            noise_levels(plan, users=20_000) for plan in (make_plan(study), rough_plan(study))
+        )
+        for one, other in zip(exact, rough, strict=True):
+            # Phantoms are whole numbers, at large epsilon few.
+            assert other.deviation == pytest.approx(one.deviation, rel=off, abs=1.01)
+
+
+@pytest.mark.parametrize("collusion", [None, 4.0])
+@pytest.mark.parametrize("max_users", [20_000_000, 5_000])
+def test_cell_error_is_what_the_server_estimates(collusion, max_users):
+    options = DecoyOptions(collusion_epsilon=collusion, max_users=max_users)
+    study = tiny_study(parties=3, n_local_clusters=5, decoy=options)
+    plan = make_plan(study)
+    users, group = 20_000, plan.groups[0]
+    inside = round(users * plan.sample_rate / 25)
+    estimator = DecoyEstimator(
+        law=plan.membership,
+        noisy_tables={group: np.full((5, 5), inside + plan.membership.mean)},
+        n_local_clusters=plan.n_local_clusters,
+        equal_sets=True,
+        sample_rate=plan.sample_rate,
+        collusion=plan.collusion_laws,
+    )
+    expected = estimator.deviation(group)
+    assert cell_error(plan, users=users) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """One small run of each method, with the forecast of its study."""
+    rng = np.random.default_rng(5)
+    label = rng.integers(4, size=3000)
+    rows = np.clip(rng.uniform(-1, 1, (4, 4))[label] + 0.1 * rng.standard_normal((3000, 4)), -1, 1)
+    found = {}
+    for membership in ("decoy", "sketch", "independent", "ldp", "exact"):
+        model = VerticalKMeans(
+            4,
+            epsilon=2.0,
+            membership=membership,
+            accounting="paper" if membership in ("independent", "ldp", "exact") else "tight",
+            expected_users=3000,
+            noise=InsecureSeededNoise(1),
+            random_state=1,
+        )
+        model.fit([rows[:, :2], rows[:, 2:]])
+        found[membership] = model.result_, forecast(model.study_)
+    return found
+
+
+@pytest.mark.parametrize("membership", ["decoy", "sketch", "independent", "ldp", "exact"])
+def test_a_run_has_the_noise_and_sizes_of_its_forecast(runs, membership):
+    run, expected = runs[membership]
+    assert noise_levels(run.plan, users=3000) == expected.noise
+    assert run.plan.fingerprint == expected.plan.fingerprint or membership == "independent"
+    for party in ("party1", "party2"):
+        real = run.traffic[party, "PartyRelease"]
+        assert expected.sizes.releases[party] == pytest.approx(real, rel=0.02, abs=60)
+        others = run.bytes_from(party) - real
+        assert expected.sizes.small[party] == pytest.approx(others, rel=0.5)
+    result = run.traffic["server", "PublishedResult"] / 2  # one to each party
+    assert expected.sizes.result >= result - 60
+
+
+def test_sizes_with_partial_overlap():
+    """Tags are sent then, and decoys for the cells in which the party is present."""
+    rng = np.random.default_rng(5)
+    rows = rng.uniform(-1, 1, (3000, 2))
+    model = VerticalKMeans(
+        4, epsilon=2.0, user_sets="partial", expected_users=2000, noise=InsecureSeededNoise(1)
+    )
+    ids = [np.arange(2000), np.arange(1000, 3000)]
+    model.fit([rows[:2000, :1], rows[1000:, 1:]], ids=ids)
+    expected = forecast(model.study_).sizes
+    for party in ("party1", "party2"):
+        real = model.result_.traffic[party, "PartyRelease"]
+        assert expected.releases[party] == pytest.approx(real, rel=0.05)
+
+
+def test_sketch_error_is_the_error_of_runs():
+    """Counts of 36 cells in 20 sketches against the forecast deviation.
+
+    The mean over 720 squared errors, of which rows and columns tie some together, is within 20 %
+    unless chance is against it more than once in a thousand times (standard error about 5 %).
+    """
+    from splitmeans.kernels.assign import nearest
+    from splitmeans.party.table import prepare_table
+    from splitmeans.protocol import run
+
+    rng = np.random.default_rng(3)
+    rows = rng.uniform(-1, 1, (6000, 2))
+    study = tiny_study(
+        columns=1, membership="sketch", n_local_clusters=6, expected_users=6000, n_clusters=4
+    )
+    tables = [
+        prepare_table(party, rows[:, [i]], ids=np.arange(6000))
+        for i, party in enumerate(study.parties)
+    ]
+    squares = []
+    for seed in range(20):
+        done = run(study, tables, noise=InsecureSeededNoise(seed), rng=rng).server
+        labels = [nearest(table.raw_rows, done.releases[table.party].centres) for table in tables]
+        truth = np.zeros((6, 6))
+        np.add.at(truth, tuple(labels), 1)
+        squares.append((done.weights - truth) ** 2)
+    measured = math.sqrt(np.mean(squares))
+    assert 0.8 < measured / forecast(study).cell_error < 1.2
+
+
+def test_more_epsilon_never_means_more_noise_or_loss():
+    for membership in ("decoy", "sketch"):
+        study = tiny_study(membership=membership, n_local_clusters=8)
+        points = forecast(study).sweep((0.01, 0.05, 0.1, 0.3, 1.0, 3.0, 8.0, 12.0))
+        assert len(points) == 8
+        for lower, higher in itertools.pairwise(points):
+            assert higher.cell_error < lower.cell_error
+            for part in ("clear", "smooth", "low", "typical", "high"):
+                assert getattr(higher.loss, part) <= getattr(lower.loss, part)
+
+
+def test_more_users_never_mean_more_loss():
+    study = tiny_study(n_local_clusters=8)
+    losses = [forecast(study, users=n).loss.typical for n in (1000, 10_000, 100_000, 10**7)]
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_epsilons_that_accounting_refuses_are_left_out():
+    points = forecast(tiny_study()).sweep((0.001, 0.05, 50.0))
+    assert [point.epsilon for point in points] == [0.05]
+    paper = tiny_study(membership="ldp", accounting="paper")
+    assert len(forecast(paper).sweep((0.001, 0.05, 50.0))) == 3
+
+
+@pytest.mark.parametrize(
+    ("membership", "ratio"), [("decoy", 1.03), ("decoy", 1.2), ("sketch", 1.06), ("sketch", 1.5)]
+)
+def test_inverse_agrees_with_forward(membership, ratio):
+    study = tiny_study(expected_users=10_000, membership=membership)
+    needed = forecast(study).epsilon_for(ratio)
+    assert needed.typical <= needed.pessimistic
+    for epsilon, which in ((needed.typical, "typical"), (needed.pessimistic, "high")):
+        assert getattr(forecast(study_at(study, epsilon)).loss, which) <= ratio
+        less = forecast(study_at(study, 0.93 * epsilon)).loss
+        assert getattr(less, which) > ratio
+
+
+def test_an_unreachable_ratio_is_refused():
+    study = tiny_study(expected_users=2000)
+    with pytest.raises(ParameterError, match=r"1\.0001 is not reached by any epsilon up to 12"):
+        forecast(study).epsilon_for(1.0001)
+    with pytest.raises(ParameterError, match="must be > 1"):
+        forecast(study).epsilon_for(0.9)
+
+
+@pytest.mark.parametrize("membership", ["sketch-paper", "ldp", "independent", "exact"])
+def test_methods_of_the_paper_have_no_loss_forecast(membership):
+    expected = forecast(tiny_study(membership=membership, accounting="paper"))
+    assert expected.loss is None
+    assert "bench accuracy" in expected.loss_refusal
+    with pytest.raises(ParameterError, match="no epsilon can be found"):
+        expected.epsilon_for(1.1)
+    assert expected.to_mapping()["loss_ratio"] is None
+
+
+def test_what_the_model_is_not_for_is_refused():
+    assert "tree-lloyd" in forecast(tiny_study(local="dplsf")).loss_refusal
+    assert "pairs" in forecast(tiny_study(parties=3, user_sets="partial")).loss_refusal
+    assert forecast(tiny_study(user_sets="partial")).loss is not None
+
+
+def test_bad_arguments():
+    with pytest.raises(ParameterError, match="users must be a whole number >= 1, got 0"):
+        forecast(tiny_study(), users=0)
+    with pytest.raises(ParameterError, match="structure must be one of 'clear', 'smooth'"):
+        forecast(tiny_study(), structure="round")
+
+
+def test_notes_warn():
+    study = tiny_study(n_clusters=12, n_local_clusters=6)
+    notes = " ".join(forecast(study, users=2_000_000).notes)
+    assert "fewer than the 12 segments" in notes
+    assert "outside what the loss model was fitted to" in notes
+    assert "expected_users = 20000" in notes
+    assert forecast(tiny_study()).notes == ()
+
+
+def test_structure_narrows_the_range():
+    study = tiny_study()
+    both = forecast(study).loss
+    for structure in ("clear", "smooth"):
+        loss = forecast(study, structure=structure).loss
+        assert loss.low == loss.typical == loss.high == getattr(both, structure)
+    assert both.low < both.typical < both.high
+
+
+def test_many_parties_have_sizes_and_noise():
+    study = tiny_study(parties=12, columns=1)
+    expected = forecast(study, users=100_000)
+    assert expected.plan.grid_method == "many"
+    assert expected.loss is None
+    assert expected.cell_error > 0
+    assert expected.run_time.total > 0
+
+
+def test_forecast_is_of_plain_values():
+    study = tiny_study()
+    mapping = forecast(study).to_mapping((0.5, 1.0))
+    assert [point["epsilon"] for point in mapping["sweep"]] == [0.5, 1.0]
+    assert mapping["study_hash"] == study.hash
+    assert isinstance(forecast(study), Forecast)
+    assert re.fullmatch(
+        r"<Forecast of 'tiny': loss ratio 1\.\d+ \(1\.\d+-1\.\d+\), cell error [\d.]+ users>",
+        repr(forecast(study)),
+    )
+    changed = dataclasses.replace(forecast(study), users=40_000)
+    assert changed.loss.typical < forecast(study).loss.typical
