@@ -15,7 +15,12 @@ from .shell import make_folder, paste
 GUIDES = ROOT / "docs" / "guides"
 
 # Pages that need nothing else, by how long they take.
-QUICK = ("README.md", "docs/reference/python.md", "docs/guides/big-tables.md")
+QUICK = (
+    "README.md",
+    "docs/reference/python.md",
+    "docs/guides/big-tables.md",
+    "docs/guides/data-sources.md",
+)
 AFTER_TUTORIAL = ("docs/guides/choosing-k.md",)
 RUN_HERE = {
     *QUICK,

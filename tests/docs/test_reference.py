@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
+from splitmeans.study import (
+    Budget,
+    Column,
+    DecoyOptions,
+    IdRules,
+    PartySpec,
+    SketchOptions,
+    Study,
+)
 from tests.report.small_result import write_small_result
 
 from .blocks import ROOT, blocks_of
@@ -56,7 +64,9 @@ def test_every_exit_code_is_documented():
         assert f"| {code} |" in text
 
 
-@pytest.mark.parametrize("kind", [Study, Budget, PartySpec, Column, SketchOptions, DecoyOptions])
+@pytest.mark.parametrize(
+    "kind", [Study, Budget, PartySpec, Column, SketchOptions, DecoyOptions, IdRules]
+)
 def test_every_key_of_a_study_is_in_the_reference(kind):
     text = (REFERENCE / "study.md").read_text()
     for item in dataclasses.fields(kind):
