@@ -10,7 +10,7 @@ import typer
 from rich.progress import Progress
 
 from splitmeans._version import __version__
-from splitmeans.cli import bench_paper, bench_plan, bench_relay, bench_speed
+from splitmeans.cli import bench_paper, bench_plan, bench_relay, bench_run, bench_speed
 from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
 from splitmeans.errors import ParameterError
 
@@ -19,6 +19,7 @@ app.command()(bench_speed.speed)
 app.command()(bench_paper.paper)
 app.command()(bench_plan.plan)
 app.command()(bench_relay.relay)
+app.command()(bench_run.run)
 
 _METHODS = (
     "central,vertical-plain,central-dplsf,central-dplsf-tight,decoy,sketch,sketch-paper,"
