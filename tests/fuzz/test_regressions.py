@@ -257,7 +257,7 @@ def test_an_arrow_file_with_places_beyond_its_text_is_refused(tmp_path: Path) ->
     assert data.count(offsets) == 1
     path = tmp_path / "table.arrow"
     path.write_bytes(data.replace(offsets, struct.pack("<3i", 0, 5, 2**31 - 1)))
-    with pytest.raises(DataError, match="cannot be read as a arrow file"):
+    with pytest.raises(DataError, match="cannot be read as an Arrow file"):
         open_file(path)
 
 

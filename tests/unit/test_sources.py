@@ -341,7 +341,11 @@ def test_errors_name_the_source_and_show_nothing_of_it(data, query, message, fol
     base.close()
 
 
-@pytest.mark.parametrize("data", [object(), 5, [1, 2], pa.chunked_array([[1]])], ids=repr)
+@pytest.mark.parametrize(
+    "data",
+    [object(), 5, [1, 2], pa.chunked_array([[1]])],
+    ids=["object", "number", "list", "column"],
+)
 def test_what_is_no_table(data):
     with pytest.raises(DataError, match=r"must be a path|must be a table"):
         open_source(SPEC, data)
