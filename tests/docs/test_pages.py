@@ -19,11 +19,13 @@ QUICK = (
     "README.md",
     "docs/reference/python.md",
     "docs/guides/big-tables.md",
-    "docs/guides/data-sources.md",
 )
+# Left to `make guides`.
+LONG = ("docs/guides/data-sources.md",)
 AFTER_TUTORIAL = ("docs/guides/choosing-k.md",)
 RUN_HERE = {
     *QUICK,
+    *LONG,
     *AFTER_TUTORIAL,
     "docs/tutorial.md",
     "docs/guides/partial-overlap.md",
@@ -36,7 +38,9 @@ TYPICAL = [[2000, 3000, 2, 20], [3500, 30000, 12, 35], [5000, 25000, 20, 60], [6
 BOUNDS = [9000, 50000, 30, 200]
 
 
-@pytest.mark.parametrize("page", QUICK)
+@pytest.mark.parametrize(
+    "page", [*QUICK, *(pytest.param(page, marks=pytest.mark.slow) for page in LONG)]
+)
 def test_short_pages(page, tmp_path):
     paste(ROOT / page, make_folder(tmp_path))
 
