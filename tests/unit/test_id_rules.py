@@ -214,6 +214,46 @@ def test_a_canonical_form_is_its_own_canonical_form(texts):
         assert canonical_text(once, rules=rules).equals(once)
 
 
+# ---- the table of docs/reference/ids.md ----
+
+REFUSED = None
+MATRIX = [  # what is in the table; as-is, text, integer, uuid
+    ([7], "7", "7", "7", REFUSED),
+    (["7"], "7", "7", "7", REFUSED),
+    (["007"], "007", "007", "7", REFUSED),
+    ([" 7"], " 7", "7", "7", REFUSED),
+    (["7\u00a0"], "7\u00a0", "7", "7", REFUSED),
+    (["\ufeff7"], "\ufeff7", "7", "7", REFUSED),
+    ([7.0], REFUSED, REFUSED, "7", REFUSED),
+    (["7.0"], "7.0", "7.0", "7", REFUSED),
+    (["1e5"], "1e5", "1e5", REFUSED, REFUSED),
+    (["1,000"], "1,000", "1,000", REFUSED, REFUSED),
+    (["\uff17"], "\uff17", "\uff17", REFUSED, REFUSED),
+    (["-07"], "-07", "-07", "-7", REFUSED),
+    (["+7"], "+7", "+7", "7", REFUSED),
+    ([decimal.Decimal(7)], REFUSED, REFUSED, "7", REFUSED),
+    (["a\u200bb"], "a\u200bb", REFUSED, REFUSED, REFUSED),
+    (["a\u00a0b"], "a\u00a0b", REFUSED, REFUSED, REFUSED),
+    (["e\u0301"], "\u00e9", "\u00e9", REFUSED, REFUSED),
+    (["A"], "A", "A", REFUSED, REFUSED),
+    ([str(SOME).upper()], str(SOME).upper(), str(SOME).upper(), REFUSED, str(SOME)),
+    ([SOME.hex], SOME.hex, SOME.hex, REFUSED, str(SOME)),
+    (pa.array([SOME.bytes], pa.uuid()), str(SOME), str(SOME), REFUSED, str(SOME)),
+    (pa.array([SOME.bytes], pa.binary(16)), REFUSED, REFUSED, REFUSED, str(SOME)),
+]
+
+
+@pytest.mark.parametrize("row", MATRIX, ids=range(len(MATRIX)))
+def test_the_documented_forms(row):
+    values, *wanted = row
+    for rules, text in zip((IdRules(), TEXT, INTEGER, UUID), wanted, strict=True):
+        if text is REFUSED:
+            with pytest.raises(DataError, match="ids must"):
+                canonical_ids(values, rules=rules)
+        else:
+            assert canonical_ids(values, rules=rules).to_pylist() == [text], rules.type
+
+
 # ---- patterns ----
 
 
