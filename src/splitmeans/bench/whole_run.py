@@ -90,11 +90,13 @@ def _run(folder: Path, run: str) -> tuple[float, float]:
     try:
         url = _address(folder / f"relay-{run}.log", relay)
         where = ("--mailbox", url, "--ca", "ca.pem", "--run", run)
-        commands = [("server", "run", "study.toml", *where, "--home", "server")]
+        commands: list[tuple[str, ...]] = [
+            ("server", "run", "study.toml", *where, "--home", "server")
+        ]
         for party in _PARTIES:
             own = ("--party", party, "--data", f"{party}.parquet", "--home", party)
             commands.append(("party", "run", "study.toml", *own, *where))
-        started = []
+        started: list[subprocess.Popen[bytes]] = []
         for command in commands:
             with (folder / f"{command[0]}-{run}-{len(started)}.log").open("w") as log:
                 started.append(
