@@ -1,1 +1,1 @@
-"""How a party walks its table: in memory, or in row groups of a file that memory cannot hold."""
+"""How a party walks its table: in memory, in blocks on disk, or by the workers of Spark."""
