@@ -83,7 +83,7 @@ def test_json_is_the_forecast(run):
     assert found["cell_error"] == expected.cell_error
     assert found["bytes"]["releases"] == expected.sizes.releases
     assert [point["epsilon"] for point in found["sweep"]] == [0.5]
-    assert found["epsilon_needed"]["typical"] == found["epsilon_needed"]["pessimistic"]
+    assert 0.01 < found["epsilon_needed"]["typical"] < found["epsilon_needed"]["pessimistic"]
 
 
 def test_refused_epsilons_are_named(run):

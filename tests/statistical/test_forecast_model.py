@@ -56,4 +56,4 @@ def test_the_stated_factors_are_not_empty():
     assert STATED["settings"] >= 100
     assert STATED["ratio_factor"]["nine_in_ten"] <= 1.1
     assert STATED["ratio_factor"]["all"] <= 2
-    assert STATED["share_in_range"] >= 0.7
+    assert STATED["share_in_range"] >= 0.85

@@ -25,15 +25,13 @@ from splitmeans.estimator import VerticalKMeans
 from splitmeans.evaluation import normalised_loss
 from splitmeans.forecasting import loss_model
 from splitmeans.forecasting.forecast import Forecast
-from splitmeans.forecasting.loss_model import Strain, strain_of
+from splitmeans.forecasting.loss_model import NEGLIGIBLE, Strain, strain_of
 from splitmeans.privacy.noise import InsecureSeededNoise
 
 EPSILONS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 8.0)
 PARTIES = (2, 4)
 DELTA = 1e-5
 
-# Increases are compared after adding this: below half a per cent nobody minds a factor.
-NEGLIGIBLE = 0.005
 # Where the fit begins; logarithms of the constants are fitted, so that they stay positive.
 _START = {
     "smooth": {"grid": 0.05, "grid_power": 1.0, "centres": 1.0, "cells": 1.0},
@@ -50,6 +48,8 @@ _START = {
 _INCREASE = {"smooth": loss_model.smooth_increase, "clear": loss_model.clear_increase}
 # Residuals beyond this (in logarithms) count less: single seeds fail by chance.
 _SOFT = 0.3
+# Share of the fitted settings that lie within the factor `spread` of the fit.
+_SPREAD_SHARE = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +221,9 @@ def _fit(
         return np.log(np.array(predicted) + NEGLIGIBLE) - measured
 
     solved = least_squares(errors, np.log(list(start.values())), loss="soft_l1", f_scale=_SOFT)
-    return {name: float(f"{math.exp(x):.4g}") for name, x in zip(start, solved.x, strict=True)}
+    spread = math.exp(float(np.quantile(np.abs(solved.fun), _SPREAD_SHARE)))
+    found_constants = zip(start, np.exp(solved.x), strict=True)
+    return {name: float(f"{value:.4g}") for name, value in (*found_constants, ("spread", spread))}
 
 
 def compare(
@@ -246,9 +248,7 @@ def summary(compared: Sequence[Compared]) -> dict[str, Any]:
     """Return how far predictions were off: the factor that holds for so many of the settings."""
     ratio = [item.ratio_factor for item in compared]
     increase = [item.increase_factor for item in compared]
-    inside = [
-        item.low - NEGLIGIBLE <= item.measured.ratio <= item.high + NEGLIGIBLE for item in compared
-    ]
+    inside = [item.low <= item.measured.ratio <= item.high for item in compared]
     quantiles = {"half": 0.5, "nine_in_ten": 0.9, "all": 1.0}
     return {
         "settings": len(compared),

@@ -2,7 +2,6 @@
 
 import json as json_format
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -12,17 +11,17 @@ from splitmeans.cli.console import Quiet, new_table, out
 from splitmeans.cli.plan_chart import number, ratio, sweep_table
 from splitmeans.errors import ParameterError
 from splitmeans.forecasting.forecast import SWEEP, EpsilonNeeded, Forecast, forecast
-from splitmeans.forecasting.loss_model import STRUCTURES, LossForecast, model
+from splitmeans.forecasting.loss_model import STRUCTURES, model
 from splitmeans.forecasting.noise import shown_party
 from splitmeans.study import Study
 
 app = typer.Typer(add_completion=False)
 
 # What is said behind the loss ratio, by what is known of the data.
-_RANGES: dict[str | None, Callable[[LossForecast], str]] = {
-    None: lambda loss: f"from {ratio(loss.low)} to {ratio(loss.high)} depending on the data",
-    "clear": lambda _: "for segments with gaps between them",
-    "smooth": lambda _: "for segments without gaps between them",
+_DATA = {
+    None: "depending on the data",
+    "clear": "for segments with gaps between them",
+    "smooth": "for segments without gaps between them",
 }
 
 
@@ -142,7 +141,8 @@ def _print_expected(found: Forecast) -> None:
     if loss is None:
         _line(f"loss ratio   no forecast: {found.loss_refusal}")
     else:
-        _line(f"loss ratio   {ratio(loss.typical)}, {_RANGES[loss.structure](loss)}")
+        between = f"from {ratio(loss.low)} to {ratio(loss.high)}"
+        _line(f"loss ratio   {ratio(loss.typical)}, {between} {_DATA[loss.structure]}")
         held_out = model()["held_out"]
         often, worst = (
             math.ceil(held_out["ratio_factor"][share] * 100) / 100
@@ -173,7 +173,7 @@ def _print_needed(needed: EpsilonNeeded) -> None:
 
     answer = shown(needed.typical)
     if needed.pessimistic != needed.typical:
-        answer += f" typically, {shown(needed.pessimistic)} for the less favourable kind of data"
+        answer += f" typically, {shown(needed.pessimistic)} to be on the safe side"
     out.print()
     _line(f"for a loss ratio of {needed.ratio:g}: {answer}")
 

@@ -18,7 +18,6 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 def sweep_table(points: Sequence[Point], *, chosen: float) -> Table:
     """Return the chart as a table; the study's own epsilon is marked."""
     with_loss = any(point.loss for point in points)
-    as_range = any(point.loss and point.loss.structure is None for point in points)
     title = "what other values of epsilon would give"
     table = new_table(title)
     table.add_column("epsilon", justify="right")
@@ -26,16 +25,14 @@ def sweep_table(points: Sequence[Point], *, chosen: float) -> Table:
     table.add_column("cell error", justify="right")
     if with_loss:
         table.add_column("loss ratio", justify="right")
-        if as_range:
-            table.add_column("range", justify="left")
+        table.add_column("range", justify="left")
         table.add_column("loss increase (8 marks more: ten times)", no_wrap=True)
     for point in points:
         mark = "* " if point.epsilon == chosen else ""
         row = [f"{mark}{point.epsilon:g}", str(point.n_local_clusters), number(point.cell_error)]
         if point.loss is not None:
             low, high = ratio(point.loss.low), ratio(point.loss.high)
-            between = [f"{low}-{high}"] if as_range else []
-            row += [ratio(point.loss.typical), *between, bar(point.loss.typical)]
+            row += [ratio(point.loss.typical), f"{low}-{high}", bar(point.loss.typical)]
         table.add_row(*row)
     return table
 

@@ -10,7 +10,8 @@ matters too, and nobody knows it before the run, so there are two answers:
     smooth   one cloud that k-means cuts into pieces: the grid itself costs a few per cent, and
              noise adds to it gradually
 
-Real tables lie between the two; the typical value is half-way.
+Real tables lie between the two; the typical value is half-way. The range goes from one to the other
+and on by the factor within which four of five of the fitted settings lay (`spread`).
 """
 
 import functools
@@ -30,11 +31,22 @@ from splitmeans.plan import Plan
 STRUCTURES = ("clear", "smooth")
 # Beyond this ratio of losses the noise decides where centres are, and no model says how far off.
 MAX_RATIO = 10.0
+# Increases are compared after adding this: below half a per cent nobody minds a factor.
+NEGLIGIBLE = 0.005
 
 # The grid's part is fitted relative to these, so that its constants are shares of the loss.
 _USUAL_LOCAL_CLUSTERS, _USUAL_CLUSTERS, _USUAL_FEATURES = 8, 5, 4
 
 _FILE = "loss_model.json"
+
+# How the quantities are called that the model was fitted to a range of.
+_CALLED = {
+    "users": "users",
+    "n_clusters": "segments",
+    "n_local_clusters": "local clusters",
+    "n_parties": "parties",
+    "features": "columns of a party",
+}
 
 # The constants of each structure, by name.
 Constants: TypeAlias = Mapping[str, Mapping[str, float]]
@@ -72,32 +84,22 @@ class LossForecast:
     Attributes:
         clear: If the segments have gaps between them.
         smooth: If they have none.
+        low: Lower end of the range: the better of the two, less what the fit was off.
+        high: Upper end: the worse of the two, and what the fit was off.
         structure: Which of the two was asked for, None for both.
     """
 
     clear: float
     smooth: float
+    low: float
+    high: float
     structure: str | None = None
 
     @property
     def typical(self) -> float:
         """Half-way between the two, or the one that was asked for."""
-        return (self.low + self.high) / 2
-
-    @property
-    def low(self) -> float:
-        """The better of the two."""
-        return min(self._considered)
-
-    @property
-    def high(self) -> float:
-        """The worse of the two."""
-        return max(self._considered)
-
-    @property
-    def _considered(self) -> tuple[float, ...]:
         both = {"clear": self.clear, "smooth": self.smooth}
-        return tuple(both.values()) if self.structure is None else (both[self.structure],)
+        return sum(both.values()) / 2 if self.structure is None else both[self.structure]
 
 
 def strain_of(plan: Plan, *, users: int) -> Strain:
@@ -131,10 +133,23 @@ def loss_forecast(
 ) -> LossForecast:
     """Return the expected ratio of losses, with the stored constants unless others are given."""
     constants = model()["constants"] if constants is None else constants
-    clear = 1 + clear_increase(strain, constants["clear"])
-    smooth = 1 + smooth_increase(strain, constants["smooth"])
+    increases = {
+        "clear": clear_increase(strain, constants["clear"]),
+        "smooth": smooth_increase(strain, constants["smooth"]),
+    }
+    considered = STRUCTURES if structure is None else (structure,)
+    # Factors are those of increases with NEGLIGIBLE added, as in the fit.
+    ends = [
+        max(0.0, (increases[name] + NEGLIGIBLE) * factor - NEGLIGIBLE)
+        for name in considered
+        for factor in (constants[name]["spread"], 1 / constants[name]["spread"])
+    ]
+    ratios = {name: min(1 + increase, MAX_RATIO) for name, increase in increases.items()}
     return LossForecast(
-        clear=min(clear, MAX_RATIO), smooth=min(smooth, MAX_RATIO), structure=structure
+        **ratios,
+        low=min(1 + min(ends), MAX_RATIO),
+        high=min(1 + max(ends), MAX_RATIO),
+        structure=structure,
     )
 
 
@@ -200,5 +215,5 @@ def outside(plan: Plan, *, users: int) -> list[str]:
     found = []
     for name, (low, high) in model()["fitted_to"]["ranges"].items():
         if not low <= values[name] <= high:
-            found.append(f"{name.replace('_', ' ')} {values[name]:g} (fitted to {low:g}-{high:g})")
+            found.append(f"{values[name]:g} {_CALLED[name]} (fitted to {low:g}-{high:g})")
     return found
