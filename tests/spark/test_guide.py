@@ -12,7 +12,6 @@ GUIDES = ROOT / "docs" / "guides"
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("spark")  # skips where Spark cannot run
-@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 def test_a_party_runs_from_spark(tmp_path):
     folder = make_folder(tmp_path)
     paste(GUIDES / "two-companies.md", folder)

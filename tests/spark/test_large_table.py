@@ -16,10 +16,7 @@ from splitmeans.wire.codec import encode
 
 from .conftest import EXECUTOR_MIB, WORKERS
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
-]
+pytestmark = pytest.mark.slow
 
 ROWS = 14_000_000
 # Both executors' heaps.

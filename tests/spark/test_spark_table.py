@@ -22,8 +22,6 @@ from splitmeans.protocol import run
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study
 from splitmeans.wire.codec import encode
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
-
 N = 3000
 COLUMNS = (
     Column(name="x.1", low=-2, high=2, missing="midpoint"),
@@ -196,6 +194,12 @@ def test_what_a_table_offers(spark, tmp_path, small_blocks):
         none = list(shared.users.in_tag_order(_no_records, finish=_size))
         assert none
         assert sum(none) == 0
+        # A sum over a part of the rows is no result.
+        lost = next(folder.glob("blocks/*.parquet"))
+        away = lost.rename(tmp_path / "away")
+        with pytest.raises(EngineError, match=r"Spark walked [0-9]+ of [0-9]+ parts of the table"):
+            shared.rows.total(_column_sums)
+        away.rename(lost)
         # What a worker refuses is raised here, as what it was; what fails there says no value.
         with pytest.raises(ParameterError, match=r"block at [0-9]+ is refused"):
             list(shared.users.each(_refuse_block))

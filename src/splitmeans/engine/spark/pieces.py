@@ -14,10 +14,10 @@ from splitmeans.engine.spark.blocks import PIECE_SCHEMA
 from splitmeans.engine.spark.packed import unpack
 from splitmeans.engine.spark.session import running
 from splitmeans.engine.spark.spool import Spool
-from splitmeans.errors import SplitmeansError
+from splitmeans.errors import EngineError, SplitmeansError
 
 # Bytes that are read at a time, about.
-_AT_ONCE = 2**25
+_AT_ONCE = 2**26
 
 
 def small_table(frame: Any) -> pa.Table:
@@ -33,11 +33,21 @@ def raise_problem(description: str, *, where: str = "") -> None:
     raise found(f"{where}{text}")
 
 
+def check_complete(found: int, expected: int) -> None:
+    """Refuse results in which something is missing or twice; sums would be silently wrong."""
+    if found != expected:
+        raise EngineError(
+            f"Spark walked {found} of {expected} parts of the table; was the spool folder changed "
+            "meanwhile?"
+        )
+
+
 def read_pieces(
     spool: Spool,
     frame: Any,
     *,
     name: str,
+    expected: int,
     doing: str,
     written: Callable[[], None],
     read: Callable[[float], None],
@@ -48,6 +58,7 @@ def read_pieces(
         spool: Where they are kept meanwhile.
         frame: Makes the pieces (`PIECE_SCHEMA`).
         name: Of their folder.
+        expected: How many there must be.
         doing: What the job does, for errors.
         written: Called when the job is done.
         read: Called with the share of the bytes that has been read, up to 1.
@@ -61,6 +72,7 @@ def read_pieces(
         problems = index["problem"].drop_null()
         if len(problems):
             raise_problem(problems[0].as_py())
+        check_complete(len(index), expected)
         total = max(1, sum(index["size"].to_pylist()))
         done = 0
         for first, last, size in _ranges(index):

@@ -14,7 +14,7 @@ from splitmeans.engine.blocks import ignore_facts
 from splitmeans.engine.spark.blocks import PIECE_SCHEMA
 from splitmeans.engine.spark.frozen import Frozen, freeze_frame
 from splitmeans.engine.spark.packed import unpack
-from splitmeans.engine.spark.pieces import raise_problem
+from splitmeans.engine.spark.pieces import check_complete, raise_problem
 from splitmeans.engine.spark.session import check_pyspark, check_workers, running
 from splitmeans.engine.spark.spool import make_spool
 from splitmeans.engine.spark.tasks import add_up, map_rows
@@ -158,6 +158,7 @@ class SparkRows:
             found = frame.mapInArrow(partial(add_up, part=part), PIECE_SCHEMA).toArrow()
         for problem in found["problem"].drop_null():
             raise_problem(problem.as_py())
+        check_complete(sum(found["place"].to_pylist()), len(self._walk.frozen.blocks))
         parts = [unpack(piece.as_py()) for piece in found["piece"]]
         self._walk.done("cluster")
         return np.asarray(sum(parts[1:], start=parts[0]))
@@ -168,7 +169,10 @@ class SparkRows:
         walk = self._walk
         frame = walk.frozen.frame("block", "grid")
         job = frame.mapInArrow(partial(map_rows, reader=walk.frozen.reader), PIECE_SCHEMA)
-        return np.concatenate(list(walk.pieces(job, stage="gather", doing="gathering rows")))
+        blocks = len(walk.frozen.blocks)
+        return np.concatenate(
+            list(walk.pieces(job, expected=blocks, stage="gather", doing="gathering rows"))
+        )
 
     def check_gather(self, local: str) -> None:
         """Refuse a table whose rows would not fit the driver."""

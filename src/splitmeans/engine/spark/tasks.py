@@ -73,14 +73,16 @@ def freeze(
 
 
 def add_up(batches: Batches, *, part: Callable[[IntArray], IntArray]) -> Iterator[pa.RecordBatch]:
-    """Return the sum of `part` over the blocks of one task, if it has any."""
+    """Return the sum of `part` over the blocks of one task, and in `place` how many they are."""
     result: Any = None
+    blocks = 0
     try:
         for batch, row in each_row(batches):
             own = part(grid_of(batch, row))
             result = own if result is None else result + own
+            blocks += 1
         if result is not None:
-            yield piece_row(0, 0, result)
+            yield piece_row(0, blocks, result)
     except SplitmeansError as problem:
         yield one_row(PIECE_SCHEMA, 0, 0, 0, None, _described(problem))
 

@@ -37,7 +37,12 @@ class SparkUsers:
         job = self._frame().mapInArrow(
             partial(map_users, task=task, reader=self._reader), PIECE_SCHEMA
         )
-        yield from self._walk.pieces(job, stage="encode", doing="walking the users")
+        yield from self._walk.pieces(
+            job,
+            expected=len(self._walk.frozen.blocks),
+            stage="encode",
+            doing="walking the users",
+        )
 
     def relabelled(self, change: Callable[[LabelArray], LabelArray]) -> "SparkUsers":
         """Return the users with changed labels, which are stored beside the blocks.
@@ -78,7 +83,7 @@ class SparkUsers:
         tasks = min(2**bits, 2 * session.sparkContext.defaultParallelism)
         ordered = made.repartition(tasks, "bucket").sortWithinPartitions("bucket", "block")
         job = ordered.mapInArrow(partial(merge_chunks, finish=finish, bits=bits), PIECE_SCHEMA)
-        yield from self._walk.pieces(job, stage="sort", doing="sorting records")
+        yield from self._walk.pieces(job, expected=2**bits, stage="sort", doing="sorting records")
 
     def _frame(self) -> Any:
         """Return what the reader needs of every block."""

@@ -16,6 +16,9 @@ SETTINGS = {
     "spark.sql.parquet.columnarReaderBatchSize": _BLOCKS_AT_ONCE,
     "spark.sql.files.maxPartitionBytes": str(2**25),
     "spark.sql.adaptive.enabled": "false",
+    # Whatever a cluster is set to: a lost part of the spool is an error.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
 }
 
 
@@ -40,8 +43,8 @@ class Walk:
         session = self.frozen.spool.session
         session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _BLOCKS_AT_ONCE)
 
-    def pieces(self, frame: Any, *, stage: str, doing: str) -> Iterator[Any]:
-        """Yield the results of a job, in order."""
+    def pieces(self, frame: Any, *, expected: int, stage: str, doing: str) -> Iterator[Any]:
+        """Yield the results of a job, of which there are `expected` ones, in order."""
         n = self.frozen.n_rows
         fetched = 0
 
@@ -55,6 +58,7 @@ class Walk:
             self.frozen.spool,
             frame,
             name=self.new_name(),
+            expected=expected,
             doing=doing,
             written=partial(self.done, stage),
             read=fetch,
