@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import DataError, StudyError
+from splitmeans.party import id_facts as id_facts_module
 from splitmeans.party.id_facts import id_facts
 from splitmeans.party.ids import canonical_ids, canonical_text
 from splitmeans.study import Budget, Column, IdRules, PartySpec, Study
@@ -315,3 +317,25 @@ def test_facts_of_floats_and_sums_of_facts():
         "4 rows; ids are text, 3 look odd (blanks at the ends: 1; leading zeros: 2)"
     )
     assert both.and_more(floats).kind == "of several kinds"
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    ids=st.lists(
+        st.one_of(
+            st.text("01eE.-_ aAbBfn", min_size=1, max_size=6),
+            st.sampled_from(
+                ["nan", "NULL", "None", "1e5", "-2E-3", "12e45", "unknown", "\u00e9", "-"]
+            ),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_quick_patterns_pass_over_no_odd_id(ids):
+    """The patterns of every way to be odd, on all ids, find what is found on the few."""
+    column = pa.array(ids, pa.large_string())
+    facts = id_facts(ids)
+    for name, pattern in id_facts_module._PATTERNS.items():
+        expected = pc.sum(pc.match_substring_regex(column, pattern=pattern)).as_py()
+        assert facts.odd.get(name, 0) == expected, name

@@ -35,11 +35,13 @@ _LOOK_ALIKE = "characters that look like others (full-width digits, ligatures)"
 _NOT_WHOLE = "not a whole number"
 _ROUNDED = "too large for its floating-point column"
 
-# Most ids have nothing odd, and one pattern finds that out: numbers, numbers with a prefix, UUIDs.
-_PLAIN = (
-    r"\A(?:0|[1-9][0-9]*|[a-z]+[_ -]?[0-9]+|[A-Z]+[_ -]?[0-9]+"
-    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\z"
+# Most ids have nothing odd, and two quick patterns find that out: numbers, letters of one case with
+# digits, and of those not the few words and numbers that are odd all the same.
+_SIMPLE = (
+    r"\A(?:0|[1-9][0-9]*|[a-z0-9_-]*[a-z][a-z0-9_-]*|[A-Z0-9_-]*[A-Z][A-Z0-9_-]*"
+    r"|[a-z]+ [0-9]+|[A-Z]+ [0-9]+)\z"
 )
+_NOT_SO_SIMPLE = r"(?i)\A(?:-?[0-9]+e-?[0-9]+|nan|null|none|nil|na|nat|undefined|unknown|missing)\z"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +80,7 @@ def id_facts(values: Any) -> IdFacts:
     """Count odd ids in a column of a table."""
     column = read_array(values, what="ids")
     odd = {name: flags for name, flags in _odd(column).items() if flags.any()}
-    together = np.zeros(len(column), dtype=bool)
-    for flags in odd.values():
-        together |= flags
+    together = np.any(list(odd.values()), axis=0) if odd else np.zeros(0)
     return IdFacts(
         rows=len(column),
         kind=_kind(column.type),
@@ -100,6 +100,7 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def _odd(column: pa.Array) -> dict[str, Any]:
+    """Return which ids are odd in which way; of text only those that may be odd at all."""
     if pa.types.is_floating(column.type):
         numbers = column.to_numpy(zero_copy_only=False)
         return {
@@ -108,8 +109,7 @@ def _odd(column: pa.Array) -> dict[str, Any]:
         }
     if not is_text(column.type):
         return {}
-    if pc.all(pc.match_substring_regex(column, pattern=_PLAIN)).as_py():
-        return {}
+    column = column.filter(_may_be_odd(column))
     found = {
         name: pc.match_substring_regex(column, pattern=pattern)
         for name, pattern in _PATTERNS.items()
@@ -121,3 +121,8 @@ def _odd(column: pa.Array) -> dict[str, Any]:
         spaces = pc.replace_substring_regex(normal, pattern=ODD_SPACE, replacement=" ")
         found[_LOOK_ALIKE] = pc.not_equal(spaces, pc.utf8_normalize(spaces, form="NFKC"))
     return {name: np.asarray(flags.fill_null(False)) for name, flags in found.items()}
+
+
+def _may_be_odd(column: pa.Array) -> Any:
+    simple = pc.match_substring_regex(column, pattern=_SIMPLE)
+    return pc.or_(pc.invert(simple), pc.match_substring_regex(column, pattern=_NOT_SO_SIMPLE))
