@@ -18,6 +18,7 @@ import numpy as np
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
+from splitmeans.errors import ParameterError
 from splitmeans.features import to_own_units
 from splitmeans.grid.choose_k import ChooseK
 from splitmeans.grid.distances import nearest_distance
@@ -135,6 +136,12 @@ class Result:
         if k is None or k == len(self.published_centres):
             return self.published
         _validate.at_least(2, k=k)
+        cells = int(np.count_nonzero(self.synopsis.weights > 0))
+        if k > cells:
+            raise ParameterError(
+                f"k must be at most {cells}, the number of cells of the published grid that have "
+                f"users, got {k}"
+            )
         clustering = self.synopsis.cluster(k, random_state=k)
         of_node, sizes = assign_nodes(self.synopsis, clustering.scaled_centres)
         letters = self._letters_like_published(of_node, sizes)

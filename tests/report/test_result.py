@@ -69,6 +69,12 @@ def test_k_below_two_is_refused(result):
         result.segments(1)
 
 
+def test_more_segments_than_cells_with_users_are_refused(result):
+    cells = int((result.synopsis.weights > 0).sum())
+    with pytest.raises(ParameterError, match=f"k must be at most {cells}, the number of cells"):
+        result.segments(cells + 1)
+
+
 def test_clustering_has_the_same_order(result):
     assert result.published.clustering.sizes.tolist() == [600, 300]
 

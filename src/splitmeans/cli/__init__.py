@@ -81,7 +81,6 @@ def main() -> None:
         app(prog_name="splitmeans")
     except (ParameterError, DataError) as problem:
         alarm.print(f"error: {problem}", style="bold red", markup=False, soft_wrap=True)
-        alarm.print("hint: try the command with --help", markup=False, soft_wrap=True)
         sys.exit(2)
     except WaitingError as problem:
         alarm.print(

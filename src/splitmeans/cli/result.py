@@ -27,6 +27,8 @@ app = typer.Typer(
 
 _JSON = typer.Option(False, "--json", help="Print JSON.")
 _SUFFIXES = (".parquet", ".csv")
+# So many fit a terminal of 80 columns, with a column's name and its mean.
+_SEGMENTS_A_TABLE = 7
 
 
 @app.command()
@@ -40,7 +42,7 @@ def show(result: Path = RESULT, k: int | None = K, json: bool = _JSON) -> None:
     if json:
         typer.echo(json_format.dumps(_mapping(read, item), indent=1))
         return
-    print_table(_segment_table(read, item))
+    _print_segments(read, item)
     out.print(
         f"study {read.study.name!r}, run {read.facts['run']!r}; sizes are noisy estimates; "
         f"`splitmeans report {result}` shows more",
@@ -88,7 +90,7 @@ def explore(
         if json:
             typer.echo(json_format.dumps(_mapping(read, item), indent=1))
             return
-        print_table(_segment_table(read, item))
+        _print_segments(read, item)
         print_table(_origin_table(read, item))
         return
     curve = read.compare_k(compared)
@@ -140,21 +142,25 @@ def label(
     typer.echo(output)
 
 
-def _segment_table(result: Result, item: Segmentation) -> Table:
+def _print_segments(result: Result, item: Segmentation) -> None:
+    for start in range(0, item.k, _SEGMENTS_A_TABLE):
+        print_table(_segment_table(result, item, slice(start, start + _SEGMENTS_A_TABLE)))
+
+
+def _segment_table(result: Result, item: Segmentation, shown: slice) -> Table:
     table = new_table(f"{called(item)} (centres in the columns' own units)")
     table.add_column("column", overflow="fold")
-    table.add_column("mean", justify="right")
-    for letter in item.letters:
-        table.add_column(letter, justify="right")
+    table.add_column("mean", justify="right", no_wrap=True)
+    for letter in item.letters[shown]:
+        table.add_column(letter, justify="right", no_wrap=True)
     total = result.synopsis.total
     shares = item.sizes / total if total > 0 else np.zeros(item.k)
-    table.add_row("users (noisy)", number(total), *(f"{size:,.0f}" for size in item.sizes))
-    table.add_row("share", "", *(f"{share:.1%}" for share in shares), end_section=True)
+    table.add_row("users (noisy)", number(total), *(f"{size:,.0f}" for size in item.sizes[shown]))
+    table.add_row("share", "", *(f"{share:.1%}" for share in shares[shown]), end_section=True)
     means = _means(result)
     for at, name in enumerate(result.synopsis.feature_names):
-        table.add_row(
-            escape(name), number(means[at]), *(number(value) for value in item.centres[:, at])
-        )
+        centres = (number(value) for value in item.centres[shown, at])
+        table.add_row(escape(name), number(means[at]), *centres)
     return table
 
 
