@@ -88,6 +88,7 @@ def test_check_tells_rows_and_odd_ids_and_leaves_nothing(data, run):
     facts = json.loads(out)
     assert (facts["party"], facts["rows"]) == ("bank", 4)
     assert facts["ids"] == {"kind": "text", "type": "integer", "n_odd": 3, "odd": ODD}
+    assert facts["outside_bounds"] == []
     assert len(facts["study_hash"]) == 64
     code, out, said = run("party", "check", *BANK, *data)
     assert code == 0
@@ -137,6 +138,55 @@ def test_a_run_says_what_it_saw_before_it_joins(data, source, run):
     assert json.loads(details)["source"] == expected
     stored = b"".join(path.read_bytes() for path in Path("bank").rglob("*") if path.is_file())
     assert b"select * from" not in stored
+
+
+CENTS = "income: 3 of 4 values lie outside 0 to 9000 and become the bound"
+
+
+def write_cents() -> None:
+    table = pa.table({"id": ["1", "2", "3", "4"], "income": [100000.0, 250000, 4000, 317000]})
+    pq.write_table(table, "cents.parquet")
+
+
+def test_values_in_other_units_are_refused_before_joining(run):
+    write_cents()
+    code, out, said = run(*RUN, "--data", "cents.parquet")
+    assert (code, out) == (2, "")
+    assert said.index(CENTS) < said.index("cents.parquet: column 'income' must have at least half")
+    assert "correct the units, or agree on other bounds" in said
+    assert "joined" not in said
+    # Nothing was sent, and nothing is kept of the run: the corrected table may still join.
+    assert list(Path("shared").iterdir()) == []
+    code, _, said = run(*RUN, "--data", "bank.parquet")
+    assert code == 3
+    assert "joined run '1'" in said
+
+
+def test_values_in_other_units_can_be_allowed_and_their_count_stays_at_home(run):
+    write_cents()
+    code, _, said = run(*RUN, "--data", "cents.parquet", "--allow-clipping")
+    assert code == 3, said  # waits for the shop
+    assert said.index(CENTS) < said.index("joined run '1'")
+    kept = [path for place in ("shared", "bank") for path in Path(place).rglob("*")]
+    assert not any(b"outside" in path.read_bytes() for path in kept if path.is_file())
+
+
+def test_check_counts_values_outside_the_bounds(run):
+    write_cents()
+    where = ("party", "check", *BANK, "--data", "cents.parquet")
+    code, out, said = run(*where)
+    assert code == 2
+    assert CENTS in out
+    assert "passed" not in out
+    assert "cents.parquet: column 'income' must have at least half" in said
+    code, out, _ = run(*where, "--allow-clipping")
+    assert code == 0
+    assert out.splitlines()[1:] == [CENTS, "the study takes ids as 'integer'; all checks passed"]
+    expected = {"column": "income", "low": 0.0, "high": 9000.0, "values": 4, "outside": 3}
+    for more, code in (((), 2), (("--allow-clipping",), 0)):
+        done = run(*where, "--json", *more)
+        assert done[0] == code
+        assert json.loads(done[1])["outside_bounds"] == [expected]
 
 
 @pytest.mark.parametrize(

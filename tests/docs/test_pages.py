@@ -67,6 +67,7 @@ def test_the_tutorial(tutorial):
         for value, wanted, width in zip(centre, expected, widths, strict=True):
             assert abs(value - wanted) < 0.05 * width
     assert "charged epsilon 1, delta 1e-06 to source 'gym.csv'" in shown
+    assert "age: 12 of 8,000 values lie outside 18 to 90 and become the bound" in shown
     assert "3 segments, as published" in shown
     assert re.search(r"^gym.csv +1 +1e-06 +none", shown, flags=re.MULTILINE)
     assert "young and active" in (folder / "report.html").read_text()

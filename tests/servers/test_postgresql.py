@@ -91,7 +91,7 @@ def test_a_querys_rows_are_the_table(limit, customers, url, monkeypatch):
         assert (table.rows.gather() == expected().raw_rows).all()
         ids = [text for block in table.users.each(_ids) for text in block.to_pylist()]
     assert ids == expected().ids.to_pylist()
-    assert (facts[0].rows, facts[0].kind, facts[0].n_odd) == (N, "UUIDs", 0)
+    assert (facts[0].ids.rows, facts[0].ids.kind, facts[0].ids.n_odd) == (N, "UUIDs", 0)
 
 
 def test_padded_text_ids_meet_whole_numbers_elsewhere(customers, url):
@@ -101,7 +101,7 @@ def test_padded_text_ids_meet_whole_numbers_elsewhere(customers, url):
     options = {"query": query, "notice": facts.append, "workers": 1}
     with open_source(SPEC, url, rules=IdRules(type="integer"), **options) as table:
         assert table.ids.to_pylist() == expected(ids="number").ids.to_pylist()
-    assert facts[0].odd == {"blanks at the ends": N, "leading zeros": N}
+    assert facts[0].ids.odd == {"blanks at the ends": N, "leading zeros": N}
     numeric = "select i::numeric as id, 1 as income, 2 as savings, 'north' as region " + (
         "from generate_series(1, 3) i"
     )

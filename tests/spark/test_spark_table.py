@@ -17,6 +17,7 @@ from splitmeans.errors import DataError, EngineError, ParameterError
 from splitmeans.idrules import IdRules
 from splitmeans.kernels.assign import nearest
 from splitmeans.party.table import prepare_table
+from splitmeans.party.table_facts import table_facts
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import run
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study
@@ -172,7 +173,9 @@ def test_what_a_table_offers(spark, tmp_path, small_blocks):
         assert repr(shared).startswith("<SparkTable party='bank' rows=3000 blocks=")
         assert seen == {"read": N, "sort": N, "fetch": N}
         (facts,) = told
-        assert (facts.rows, facts.kind, facts.n_odd) == (N, "text", 0)
+        assert (facts.ids.rows, facts.ids.kind, facts.ids.n_odd) == (N, "text", 0)
+        assert facts == table_facts(spec("bank"), rows)
+        assert facts.clipped
         # The rows are frozen: what happens to their source has no influence.
         for part in source.iterdir():
             part.unlink()

@@ -150,7 +150,12 @@ def test_every_source_gives_the_same_table(data, query, folder, expected_kind):
         check_equal(table, expected_kind)
     (fact,) = facts
     leading = sum(text.startswith("0") for text in ROWS["customer"].to_pylist())
-    assert (fact.rows, fact.odd) == (N, {"leading zeros": leading})
+    assert (fact.ids.rows, fact.ids.odd) == (N, {"leading zeros": leading})
+    x, visits = ROWS["x"].drop_null().to_numpy(), ROWS["visits"].to_numpy()
+    assert [(column.column, column.outside, column.values) for column in fact.bounds] == [
+        ("x", (abs(x) > 2).sum(), len(x)),
+        ("visits", (visits > 9).sum(), N),
+    ]
     assert not list(folder.glob("splitmeans-*"))  # blocks go with the table
 
 

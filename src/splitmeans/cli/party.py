@@ -1,6 +1,7 @@
 """`splitmeans party`: check your data, and take part in a run over a mailbox."""
 
 import json as json_format
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -21,8 +22,9 @@ from splitmeans.cli.run_options import (
     result_folder,
     say,
 )
-from splitmeans.party.id_facts import IdFacts
+from splitmeans.party.place import find_place
 from splitmeans.party.source import open_source
+from splitmeans.party.table_facts import TableFacts, refuse_clipping
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.study import Study
@@ -30,6 +32,11 @@ from splitmeans.study import Study
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Take part in a run as a party.")
 
 _PARTY = typer.Option(..., "--party", help="Your name in the study.")
+_ALLOW_CLIPPING = typer.Option(
+    False,
+    "--allow-clipping",
+    help="Do not refuse a table if more than half of a column's values lie outside the bounds.",
+)
 _WORKERS = typer.Option(None, "--workers", help="Processes for a large table.")
 
 
@@ -41,20 +48,21 @@ def check_data(
     query: str | None = QUERY,
     query_file: Path | None = QUERY_FILE,
     workers: int | None = _WORKERS,
+    allow_clipping: bool = _ALLOW_CLIPPING,
     json: bool = typer.Option(False, "--json", help="Print JSON."),
     quiet: Quiet = False,
 ) -> None:
     """Check your data as a run would: columns, values, ids. Sends nothing and spends nothing.
 
-    Tells how many rows there are and how many ids look odd. Keep the numbers to yourself: they are
-    exact.
+    Tells how many rows there are, how many ids look odd and how many values lie outside the study's
+    bounds. Keep the numbers to yourself: they are exact.
 
     Example: splitmeans party check study.toml --party bank --data bank.parquet
     """
     agreed = Study.read(study)
     spec = agreed.party(party)
     rules = agreed.id_rules
-    found: list[IdFacts] = []
+    found: list[TableFacts] = []
     with (
         rows_progress() as progress,
         open_source(
@@ -69,11 +77,25 @@ def check_data(
     ):
         (facts,) = found
     if json:
-        ids = {"kind": facts.kind, "type": rules.type, "n_odd": facts.n_odd, "odd": facts.odd}
-        report = {"party": party, "study_hash": agreed.hash, "rows": facts.rows, "ids": ids}
+        report = {
+            "party": party,
+            "study_hash": agreed.hash,
+            "rows": facts.ids.rows,
+            "ids": {
+                "kind": facts.ids.kind,
+                "type": rules.type,
+                "n_odd": facts.ids.n_odd,
+                "odd": facts.ids.odd,
+            },
+            "outside_bounds": [asdict(column) for column in facts.clipped],
+        }
         typer.echo(json_format.dumps(report, indent=1))
+    else:
+        typer.echo(f"{facts}")
+    if not allow_clipping:
+        refuse_clipping(facts, where=find_place(data).shown)
+    if json:
         return
-    typer.echo(f"{facts}")
     typer.echo(f"the study takes ids as {rules.type!r}; all checks passed")
     say("nothing was sent, nothing was spent; the counts are exact, so keep them to yourself")
 
@@ -99,6 +121,7 @@ def run_as_party(
     ca: Path | None = CA,
     quiet: Quiet = False,
     workers: int | None = _WORKERS,
+    allow_clipping: bool = _ALLOW_CLIPPING,
 ) -> None:
     """Take part in a run: check the data, agree on keys, release once, fetch the result.
 
@@ -126,7 +149,7 @@ def run_as_party(
                         data,
                         query=chosen_query(query, query_file),
                         rules=agreed.id_rules,
-                        notice=lambda facts: say(f"checked the data: {facts}"),
+                        notice=partial(_tell, data=data, allow_clipping=allow_clipping),
                         workers=workers,
                         progress=progress,
                     ),
@@ -141,3 +164,12 @@ def run_as_party(
         finally:
             box.close()
     typer.echo(folder)
+
+
+def _tell(facts: TableFacts, *, data: str, allow_clipping: bool) -> None:
+    """Say how the table looks; refuse it before anything is sent if it is mostly out of bounds."""
+    say(f"checked the data: {facts.ids}")
+    for column in facts.clipped:
+        say(str(column))
+    if not allow_clipping:
+        refuse_clipping(facts, where=find_place(data).shown)

@@ -19,25 +19,25 @@ from splitmeans.engine.workers import Workers
 from splitmeans.errors import DataError
 from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.kernels.warm_up import warm_up
-from splitmeans.party.id_facts import IdFacts, id_facts
 from splitmeans.party.ids import canonical_text, check_unique
 from splitmeans.party.table import grid_rows
+from splitmeans.party.table_facts import TableFacts, table_facts
 from splitmeans.study import PartySpec
 
 # Starting processes takes longer than walking fewer rows than this in one.
 _ROWS_WORTH_PROCESSES = 2_000_000
 
 
-def ignore_facts(facts: IdFacts) -> None:
+def ignore_facts(facts: TableFacts) -> None:
     """Tell nobody."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedBlock:
-    """A block that is stored, and what its ids looked like before."""
+    """A block that is stored, and what its rows looked like before."""
 
     block: StoredBlock
-    facts: IdFacts
+    facts: TableFacts
 
 
 def open_blocks(
@@ -46,7 +46,7 @@ def open_blocks(
     *,
     where: str,
     rules: IdRules = AS_IS,
-    notice: Callable[[IdFacts], None] = ignore_facts,
+    notice: Callable[[TableFacts], None] = ignore_facts,
     workers: int | None,
     spool: str | Path | None,
     progress: Progress,
@@ -58,7 +58,7 @@ def open_blocks(
         store: Checks the rows and stores them in the folder, in row order; may use the workers.
         where: How errors name the source.
         rules: The study's rules for ids.
-        notice: Told how the ids look, once they have passed all checks.
+        notice: Told how the table looks, once it has passed all checks.
         workers: Number of processes; None takes one for each processor if there are many rows, 1
             this process alone.
         spool: Folder for the blocks; None takes the system's folder for temporary files.
@@ -114,7 +114,7 @@ def store_block(
     try:
         rows, ids = grid_rows(party, data, first_row=start)
         text = canonical_text(ids, first_row=start, rules=rules)
-        facts = id_facts(ids)
+        facts = table_facts(party, data)
     except DataError as problem:
         raise DataError(f"{where}: {problem}") from None
     block = StoredBlock(

@@ -23,7 +23,7 @@ from splitmeans.engine.stored import Progress, StoredTable, silent
 from splitmeans.engine.workers import Workers
 from splitmeans.errors import DataError
 from splitmeans.idrules import AS_IS, IdRules
-from splitmeans.party.id_facts import IdFacts
+from splitmeans.party.table_facts import TableFacts
 from splitmeans.study import PartySpec
 
 # Rows of a block: a few dozen megabytes with a dozen columns, and enough for a worker to be busy.
@@ -35,7 +35,7 @@ def open_parquet(
     path: str | Path | Sequence[Path],
     *,
     rules: IdRules = AS_IS,
-    notice: Callable[[IdFacts], None] = ignore_facts,
+    notice: Callable[[TableFacts], None] = ignore_facts,
     workers: int | None = None,
     spool: str | Path | None = None,
     progress: Progress = silent,
@@ -47,7 +47,7 @@ def open_parquet(
         party: The party's columns, bounds, and id column, which every file must have.
         path: The parquet file, or several that are one table in this order.
         rules: The study's rules for ids (`Study.id_rules`).
-        notice: Told how the ids look, once they have passed all checks.
+        notice: Told how the table looks, once it has passed all checks.
         workers: Number of processes; None takes one for each processor, 1 this process alone.
         spool: Folder for the blocks, about 4 bytes a value and twice the ids' size; None takes the
             system's folder for temporary files. It must not be kept in memory.

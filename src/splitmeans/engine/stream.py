@@ -25,8 +25,8 @@ from splitmeans.engine.walk import Table
 from splitmeans.engine.workers import Workers
 from splitmeans.errors import DataError
 from splitmeans.idrules import AS_IS, IdRules
-from splitmeans.party.id_facts import IdFacts, id_facts
 from splitmeans.party.table import prepare_table
+from splitmeans.party.table_facts import TableFacts, table_facts
 from splitmeans.study import PartySpec
 
 # Below both a table takes less memory than walking it on disk would.
@@ -45,7 +45,7 @@ def open_stream(
     where: str,
     total: int | None = None,
     rules: IdRules = AS_IS,
-    notice: Callable[[IdFacts], None] = ignore_facts,
+    notice: Callable[[TableFacts], None] = ignore_facts,
     workers: int | None = None,
     spool: str | Path | None = None,
     progress: Progress = silent,
@@ -58,7 +58,7 @@ def open_stream(
         where: How errors name the source.
         total: How many rows there are, if known, for the progress.
         rules: The study's rules for ids (`Study.id_rules`).
-        notice: Told how the ids look, once they have passed all checks.
+        notice: Told how the table looks, once it has passed all checks.
         workers: Number of processes that walk a large table later.
         spool: Folder for the blocks of a large table; see `rowgroups.open_parquet`.
         progress: Called after every block.
@@ -121,7 +121,7 @@ def _in_memory(
     *,
     where: str,
     rules: IdRules,
-    notice: Callable[[IdFacts], None],
+    notice: Callable[[TableFacts], None],
 ) -> Table:
     parts = [pa.Table.from_batches([batch]) for batch in waiting]
     try:
@@ -133,7 +133,7 @@ def _in_memory(
         ) from None
     try:
         table = prepare_table(party, whole, rules=rules)
-        facts = id_facts(whole[party.id_column])
+        facts = table_facts(party, whole)
     except DataError as problem:
         raise DataError(f"{where}: {problem}") from None
     notice(facts)

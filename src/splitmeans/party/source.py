@@ -22,9 +22,9 @@ from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.party.batches import Batches, check_names, guarded
 from splitmeans.party.databases import read_query
 from splitmeans.party.files import Files, find_files, read_files
-from splitmeans.party.id_facts import IdFacts
 from splitmeans.party.place import FILE, find_place
 from splitmeans.party.table import as_stream, study_columns
+from splitmeans.party.table_facts import TableFacts
 from splitmeans.study import PartySpec
 
 _SLICE_ROWS = 2**16
@@ -36,7 +36,7 @@ def open_source(
     *,
     query: str | None = None,
     rules: IdRules = AS_IS,
-    notice: Callable[[IdFacts], None] = ignore_facts,
+    notice: Callable[[TableFacts], None] = ignore_facts,
     workers: int | None = None,
     spool: Path | None = None,
     progress: Progress = silent,
@@ -49,7 +49,7 @@ def open_source(
             DataFrame, or anything with an Arrow C stream. A stream is read once.
         query: For a database, the query whose result is the table.
         rules: The study's rules for ids (`Study.id_rules`).
-        notice: Told how the ids look, once the table has passed all checks.
+        notice: Told how the table looks, once it has passed all checks.
         workers: Processes for a large table; see `open_parquet`.
         spool: Folder for a large table's blocks.
         progress: Called as a large table is walked.

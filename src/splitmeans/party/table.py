@@ -145,7 +145,7 @@ def grid_rows(party: PartySpec, data: Any, *, first_row: int = 0) -> tuple[IntAr
         first_row: Row number of the first one in the whole table, for errors.
     """
     where = f"party {party.name!r}"
-    columns, id_values = _find_columns(party, data, where=where)
+    columns, id_values = find_columns(party, data, where=where)
     features = features_of(party)
     checked: list[tuple[Column, int, npt.NDArray[Any]]] = []
     place = 0
@@ -191,7 +191,7 @@ def _find_ids(n: int, values: Any, *, where: str, rules: IdRules) -> pa.LargeStr
     return canonical
 
 
-def _find_columns(party: PartySpec, data: Any, *, where: str) -> tuple[list[Any], Any]:
+def find_columns(party: PartySpec, data: Any, *, where: str) -> tuple[list[Any], Any]:
     """Return the values of the party's columns in the study's order, and of its id column."""
     names = [column.name for column in party.columns]
     named = _named_columns(data, where=where)
@@ -256,7 +256,7 @@ def _checked_numbers(
     column: Column, values: Any, feature: Feature, *, where: str, first_row: int
 ) -> FloatArray:
     """Return the column's numbers, NaN where the study allows them to be missing."""
-    numbers = _read_numbers(values, where=where)
+    numbers = read_numbers(values, where=where)
     if column.missing == "error":
         _refuse_missing(np.isnan(numbers), where=where, first_row=first_row)
     infinite = np.isinf(numbers)
@@ -277,7 +277,7 @@ def _fill_numbers(
     to_grid_column(numbers, low=low, high=high, bound=bound, stand_in=stand_in, out=out)
 
 
-def _read_numbers(values: Any, *, where: str) -> FloatArray:
+def read_numbers(values: Any, *, where: str) -> FloatArray:
     """Return numbers as float64 with NaN where missing."""
     if _is_plain_numbers(values):
         return np.ascontiguousarray(values, dtype=np.float64)
@@ -332,7 +332,7 @@ def _read_categories(values: Any, *, where: str, first_row: int) -> pa.LargeStri
     array = read_array(values, what=where)
     if pa.types.is_floating(array.type):
         # Whole numbers with gaps arrive as floats from pandas; 2.0 means the category "2".
-        numbers = _read_numbers(values, where=where)
+        numbers = read_numbers(values, where=where)
         missing = np.isnan(numbers)
         whole = np.isfinite(numbers) & (np.rint(numbers) == numbers) & (np.abs(numbers) < 2**53)
         if (~whole & ~missing).any():

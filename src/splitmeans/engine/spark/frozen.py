@@ -21,7 +21,7 @@ from splitmeans.engine.spark.spool import Spool
 from splitmeans.engine.spark.tasks import freeze
 from splitmeans.errors import DataError
 from splitmeans.idrules import IdRules
-from splitmeans.party.id_facts import IdFacts
+from splitmeans.party.table_facts import TableFacts, facts_from
 from splitmeans.study import PartySpec
 
 # Rows of a block: a few megabytes, of which a worker holds some at a time.
@@ -38,14 +38,14 @@ class Frozen:
         blocks: Numbers of its blocks, ascending, which is the order of rows.
         reader: How the users of its blocks are read.
         n_rows: Number of rows.
-        facts: How the ids looked.
+        facts: How the table looked.
     """
 
     spool: Spool
     blocks: tuple[int, ...]
     reader: UserReader
     n_rows: int
-    facts: IdFacts
+    facts: TableFacts
 
     def frame(self, *columns: str) -> Any:
         """Return these columns of all blocks."""
@@ -83,7 +83,7 @@ def freeze_frame(party: PartySpec, frame: Any, *, rules: IdRules, spool: Spool) 
         blocks=tuple(index["block"].to_pylist()),
         reader=_reader(index),
         n_rows=sum(index["rows"].to_pylist()),
-        facts=reduce(IdFacts.and_more, map(_read_facts, index["facts"].to_pylist())),
+        facts=reduce(TableFacts.and_more, map(_read_facts, index["facts"].to_pylist())),
     )
 
 
@@ -110,8 +110,8 @@ def _refuse_problems(index: pa.Table) -> None:
             raise_problem(problem, where=f"partition {partition_of(block)} of the DataFrame: ")
 
 
-def _read_facts(text: str) -> IdFacts:
-    return IdFacts(**json.loads(text))
+def _read_facts(text: str) -> TableFacts:
+    return facts_from(json.loads(text))
 
 
 def _reader(index: pa.Table) -> UserReader:

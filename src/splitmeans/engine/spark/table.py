@@ -25,8 +25,8 @@ from splitmeans.errors import DataError
 from splitmeans.features import features_of
 from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.kernels.warm_up import warm_up
-from splitmeans.party.id_facts import IdFacts
 from splitmeans.party.ids import check_unique
+from splitmeans.party.table_facts import TableFacts
 from splitmeans.study import PartySpec
 
 # Local algorithms that need all rows in one place, and how many bytes of rows that may be.
@@ -40,7 +40,7 @@ def open_spark(
     *,
     spool: str,
     rules: IdRules = AS_IS,
-    notice: Callable[[IdFacts], None] = ignore_facts,
+    notice: Callable[[TableFacts], None] = ignore_facts,
     local: str = "auto",
     progress: Progress = silent,
 ) -> "SparkTable":
@@ -53,7 +53,7 @@ def open_spark(
             write to); it gets about 4 bytes a value and the ids' size, and as much again while
             records are sorted.
         rules: The study's rules for ids (`Study.id_rules`).
-        notice: Told how the ids look, once they have passed all checks.
+        notice: Told how the table looks, once it has passed all checks.
         local: The study's `local`. An algorithm that needs all rows in one place is refused here,
             before the party joins a run, if the table is too large for it.
         progress: Called after every job.

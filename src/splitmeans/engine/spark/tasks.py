@@ -36,9 +36,9 @@ from splitmeans.engine.walk import Records, UserBlock
 from splitmeans.errors import DataError, SplitmeansError
 from splitmeans.idrules import IdRules
 from splitmeans.kernels.counts import sort_records
-from splitmeans.party.id_facts import id_facts
 from splitmeans.party.ids import canonical_text
 from splitmeans.party.table import grid_rows
+from splitmeans.party.table_facts import table_facts
 from splitmeans.study import PartySpec
 
 
@@ -60,9 +60,10 @@ def freeze(
     block, first = partition * PLACES, 0
     try:
         for table in joined(batches, rows=block_rows):
-            rows, ids = grid_rows(party, table.rename_columns(names), first_row=first)
+            named = table.rename_columns(names)
+            rows, ids = grid_rows(party, named, first_row=first)
             text = canonical_text(ids, first_row=first, rules=rules)
-            facts = json.dumps(asdict(id_facts(ids)))
+            facts = json.dumps(asdict(table_facts(party, named)))
             grid = pack(rows.astype(GRID_TYPE))
             yield one_row(BLOCK_SCHEMA, block, first, len(rows), grid, pack_ids(text), facts, None)
             block, first = block + 1, first + len(rows)

@@ -1,0 +1,61 @@
+"""How a party's values fit the study's bounds, counted before anything is sent."""
+
+import json
+from dataclasses import asdict
+
+import pyarrow as pa
+import pytest
+
+from splitmeans.errors import DataError
+from splitmeans.party.table_facts import facts_from, refuse_clipping, table_facts
+from splitmeans.study import Column, PartySpec
+
+SPEC = PartySpec(
+    name="insurer",
+    columns=(
+        Column(name="age", low=18, high=90, missing="midpoint"),
+        Column(name="kind", categories=["a", "b"]),
+        Column(name="premium", low=0, high=2000),
+    ),
+)
+
+
+def rows(ages, premiums) -> pa.Table:
+    n = len(ages)
+    ids = [str(number) for number in range(n)]
+    return pa.table({"id": ids, "age": ages, "kind": ["a"] * n, "premium": premiums})
+
+
+def test_values_on_a_bound_are_inside_and_missing_ones_are_none():
+    facts = table_facts(SPEC, rows([18, 90, None, 17.9, 91], [-1, 0, 2000, 2001, 5]))
+    assert [(c.column, c.outside, c.values) for c in facts.bounds] == [
+        ("age", 2, 4),
+        ("premium", 2, 5),
+    ]
+    assert str(facts).splitlines() == [
+        "5 rows; ids are text, none looks odd",
+        "age: 2 of 4 values lie outside 18 to 90 and become the bound",
+        "premium: 2 of 5 values lie outside 0 to 2000 and become the bound",
+    ]
+    assert table_facts(SPEC, rows([18, 90], [0, 2000])).clipped == ()
+
+
+def test_parts_add_up_and_survive_the_way_through_text():
+    table = rows([1, 20, 95, None, 40, 50], [1.5, 2500, 3, 4, 9000, -0.5])
+    whole = table_facts(SPEC, table)
+    parts = [table_facts(SPEC, table.slice(start, 2)) for start in (0, 2, 4)]
+    assert parts[0].and_more(parts[1]).and_more(parts[2]) == whole
+    assert facts_from(json.loads(json.dumps(asdict(whole)))) == whole
+
+
+def test_more_than_half_outside_is_refused_and_just_half_is_not():
+    refuse_clipping(table_facts(SPEC, rows([20, 20, 20, 20], [1, 2, 3000, 3000])), where="t.csv")
+    refuse_clipping(table_facts(SPEC, rows([None, None], [1, 2])), where="t.csv")
+    one = table_facts(SPEC, rows([20, 20, 20, 20], [1, 3000, 3000, 3000]))
+    with pytest.raises(DataError, match=r"t\.csv: column 'premium' must have at least half"):
+        refuse_clipping(one, where="t.csv")
+    # The missing value of the one column does not count as inside.
+    both = table_facts(SPEC, rows([1, None, 20, 2], [3000, 1, 3000, 3000]))
+    with pytest.raises(DataError, match=r"'age', 'premium' must .* correct the units") as no:
+        refuse_clipping(both, where="t.csv")
+    assert "3000" not in str(no.value)
