@@ -1,5 +1,6 @@
 """`splitmeans plan`: what it prints for people and for scripts, and what it refuses."""
 
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -7,11 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from rich.console import Console
 
 from splitmeans import Study
-from splitmeans.cli import main
-from splitmeans.cli.plan_chart import bar, number, ratio
+from splitmeans.cli import console, main, plan_chart, plan_text
+from splitmeans.cli.plan_chart import bar, between, number, per_cent, ratio
 from splitmeans.forecasting.forecast import forecast
+from splitmeans.forecasting.loss_model import LossForecast
 
 STUDY = """
 name = "two"
@@ -26,12 +29,20 @@ name = "bank"
 name = "income"
 low = 0
 high = 9000
+[[parties.columns]]
+name = "savings"
+low = 0
+high = 50000
 [[parties]]
 name = "shop"
 [[parties.columns]]
 name = "visits"
 low = 0
 high = 30
+[[parties.columns]]
+name = "basket"
+low = 0
+high = 200
 """
 
 
@@ -63,8 +74,21 @@ def test_says_all_there_is_in_plain_text(run):
     done = run("--users", "30000", "--acceptable", "5")
     assert (done.code, done.err) == (0, "")
     assert "2 parties, 30,000 users, 4 segments, decoy, epsilon 1" in done.out
-    for part in ("noise of every release", "cell error", "loss ratio", "message", "run time"):
-        assert part in done.out
+    # What the result is worth comes first, details of the noise last.
+    parts = (
+        "\nloss ratio ",
+        "per cent more than k-means on the pooled tables",
+        "settings that the model had not seen",
+        "\nsegment size  plus or minus ",
+        "what other values of epsilon",
+        "for a loss ratio of 1.05",
+        "\nmessage ",
+        "\nrun time ",
+        "\ncell error ",
+        "noise of every release",
+    )
+    places = [done.out.index(part) for part in parts]
+    assert places == sorted(places)
     # One line for each epsilon, the study's own marked, bars that only get shorter.
     lines = [line for line in done.out.splitlines() if line.endswith("#") or "# " in line]
     assert [line.split()[0] for line in lines] == ["0.05", "0.1", "0.2", "0.5", "*", "2", "4", "8"]
@@ -83,7 +107,11 @@ def test_json_is_the_forecast(run):
     assert found["cell_error"] == expected.cell_error
     assert found["bytes"]["releases"] == expected.sizes.releases
     assert [point["epsilon"] for point in found["sweep"]] == [0.5]
-    assert 0.01 < found["epsilon_needed"]["typical"] < found["epsilon_needed"]["pessimistic"]
+    needed = found["epsilon_needed"]
+    assert 0.01 < needed["typical"] < needed["pessimistic"] == found["needed"]
+    assert needed["best_reachable"]["typical"] < 1.05
+    assert found["segment_error"] == expected.segment_error
+    assert found["held_out"]["settings"] > 0
 
 
 def test_refused_epsilons_are_named(run):
@@ -96,11 +124,105 @@ def test_methods_without_a_loss_forecast_say_so(run, tmp_path):
     (tmp_path / "paper.toml").write_text(text)
     done = run(study="paper.toml")
     assert done.code == 0
-    assert "loss ratio   no forecast: membership='ldp'" in done.out
+    assert "loss ratio    no forecast: membership='ldp'" in done.out
+    assert "segment size  no forecast" in done.out
     assert "misreported labels" in done.out
     refused = run("--target", "1.1", study="paper.toml")
-    assert refused.code == 2
+    assert (refused.code, refused.out) == (2, done.out)
     assert "no epsilon can be found" in refused.err
+    scripted = run("--target", "1.1", "--json", study="paper.toml")
+    assert (scripted.code, json.loads(scripted.out)["needed"]) == (2, None)
+
+
+@pytest.mark.parametrize(
+    ("target", "typical", "answer", "message"),
+    [
+        ("1.0001", False, "no epsilon up to 12; 1.0", "1.0001 is not reached by any epsilon"),
+        ("1.02", True, "typically, no epsilon up to 12 to be", "is not reached on the safe side"),
+    ],
+)
+def test_an_unreachable_ratio_costs_nothing_but_the_exit_code(
+    run, target, typical, answer, message
+):
+    """The same whether no epsilon is enough at all or only none on the safe side."""
+    done = run("--target", target)
+    assert done.code == 2
+    assert message in " ".join(done.err.split())
+    assert f"for a loss ratio of {target}: " in done.out
+    assert answer in done.out
+    plain = run().out.splitlines()
+    assert [line for line in plain if line not in done.out.splitlines()] == []
+    scripted = run("--target", target, "--json")
+    assert scripted.code == 2
+    found = json.loads(scripted.out)
+    assert found["needed"] is None
+    needed = found["epsilon_needed"]
+    assert (needed["typical"] is not None, needed["pessimistic"]) == (typical, None)
+    best = needed["best_reachable"]
+    assert (best["typical"] <= float(target)) == typical
+    assert best["pessimistic"] > float(target)
+
+
+def test_partial_overlap_is_said_beside_the_loss_ratio(run, tmp_path):
+    text = STUDY.replace("[budget]", 'user_sets = "partial"\n[budget]')
+    (tmp_path / "partial.toml").write_text(text)
+    lines = run(study="partial.toml").out.splitlines()
+    at = next(place for place, line in enumerate(lines) if line.startswith("loss ratio"))
+    assert lines[at + 2].strip() == (
+        "note: assumes that all 20,000 users are at every party; for a guess of M shared users "
+        "run again with --users M"
+    )
+    # A guess of shared users is no reason to change what the study says of a party's users.
+    fewer = run("--users", "1000", study="partial.toml").out
+    assert "all 1,000 users are at every party" in fewer
+    assert "agree on that" not in fewer
+    everyone, some = (
+        json.loads(run(*arguments, "--json", study="partial.toml").out)
+        for arguments in ((), ("--users", "1000"))
+    )
+    assert everyone["notes"][0].startswith("assumes that all 20,000")
+    assert some["loss_ratio"]["typical"] > everyone["loss_ratio"]["typical"]
+
+
+def test_outside_the_fitted_range_no_claim_is_made(run):
+    done = run("--users", "10")
+    assert "loss ratio    >=10\n" in done.out
+    assert "the segments are noise" in done.out
+    assert "note: outside what the loss model was fitted to: 10 users" in done.out
+    assert "had not seen" not in done.out
+    assert "->=" not in done.out
+    assert json.loads(run("--users", "10", "--json").out)["held_out"] is None
+
+
+@pytest.mark.parametrize("width", [80, 72, 50])
+def test_nothing_is_cut_in_a_narrow_terminal(run, monkeypatch, width):
+    shown = io.StringIO()
+    terminal = Console(
+        file=shown, force_terminal=True, width=width, height=40, highlight=False, color_system=None
+    )
+    for module in (console, plan_chart, plan_text):
+        monkeypatch.setattr(module, "out", terminal)
+    assert run("--acceptable", "5").code == 0
+    text = shown.getvalue()
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= width
+    loss = forecast(Study.from_toml(STUDY)).loss
+    assert f" {ratio(loss.low)}-{ratio(loss.high)} " in text
+    for heading in ("epsilon", "range", "k'"):
+        assert f" {heading} " in text
+    chart = text[text.index("what other values") : text.index("for a loss ratio")]
+    assert "…" not in chart
+    assert ("█" in chart) == (width > 50)
+    # Lines are broken between words and go on below the figures.
+    assert "had not seen: within a factor" in " ".join(text.split())
+    at = next(place for place, line in enumerate(lines) if "(on 160 settings" in line)
+    assert lines[at + 1].startswith(" " * 14)
+
+
+def test_help_says_what_the_ratio_is_of(run):
+    text = " ".join(run("--help").out.split())
+    assert "mean squared distance of users to their segment's centre is 5 per cent more" in text
+    assert "wider" not in text
 
 
 @pytest.mark.parametrize(
@@ -113,7 +235,6 @@ def test_methods_without_a_loss_forecast_say_so(run, tmp_path):
         (("--structure", "round"), "--structure must be clear or smooth"),
         (("--eps", "1,x"), "--eps must be numbers separated by commas"),
         (("--eps", "0"), "--eps must be numbers above 0"),
-        (("--target", "1.0001"), "is not reached by any epsilon up to 12"),
     ],
 )
 def test_bad_values_are_named(run, arguments, message):
@@ -133,11 +254,20 @@ def test_bars_are_logarithmic():
     assert bar(10.0, unicode=False) == "#" * 32
     tens = [len(bar(1 + increase, unicode=False)) for increase in (0.01, 0.1, 1.0)]
     assert tens == [8, 16, 24]
+    short = [len(bar(1 + increase, marks=4, unicode=False)) for increase in (0.01, 0.1, 1.0)]
+    assert short == [4, 8, 12]
     assert bar(10.0, unicode=True) == "█" * 32
     assert set(bar(1.03, unicode=True)) <= set("█▏▎▍▌▋▊▉")
 
 
 def test_figures_as_text():
+    ends = {"clear": 1.0, "smooth": 1.0, "structure": None}
+    ranges = [
+        between(LossForecast(low=low, high=high, **ends))
+        for low, high in ((1.01, 1.2), (9.5, 10.0), (10.0, 10.0))
+    ]
+    assert ranges == ["1.010-1.200", "9.500 or more", ">=10"]
+    assert [per_cent(value) for value in (1.0123, 1.44, 3.2)] == ["1.2", "44", "220"]
     assert (ratio(1.0234), ratio(10.0)) == ("1.023", ">=10")
     assert [number(value) for value in (None, 0.01234, 12.34, 1234.5)] == [
         "-",

@@ -37,7 +37,7 @@ def paste(page: Path, folder: Path, *, replace: tuple[str, str] = ("", "")) -> s
     """
     run = [block for block in blocks_of(page) if block.runs]
     assert run, f"{page} has nothing to run"
-    script = "\n".join(_line(block, folder) for block in run).replace(*replace)
+    script = "\n".join(_line(block) for block in run).replace(*replace)
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("SPLITMEANS_")
     } | {"PATH": f"{folder.parent / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(SOURCES)}
@@ -65,11 +65,11 @@ def paste(page: Path, folder: Path, *, replace: tuple[str, str] = ("", "")) -> s
     return shown.read_text()
 
 
-def _line(block: Block, folder: Path) -> str:
+def _line(block: Block) -> str:
     if block.language == "bash":
         return block.text
     name = _FILE_NAME.match(block.text)
     if name is None:
         return f"python -c {shlex.quote(block.text)}\n"
-    (folder / name[1]).write_text(block.text)
-    return ""
+    # In the folder in which the reader is by then.
+    return f"cat > {name[1]} <<'END OF FILE'\n{block.text}END OF FILE\n"

@@ -86,7 +86,15 @@ def test_pages_that_go_on_after_the_tutorial(page, tutorial, tmp_path):
 
 
 def test_partial_overlap(tmp_path):
-    shown = paste(GUIDES / "partial-overlap.md", make_folder(tmp_path))
+    folder = make_folder(tmp_path)
+    (folder / "study.toml").write_text("the study of another page")
+    shown = paste(GUIDES / "partial-overlap.md", folder)
+    assert (folder / "study.toml").read_text() == "the study of another page"
+    # The fewer users are shared, the worse; the page shows just these lines.
+    ratios = re.findall(r"^loss ratio .*$", shown, flags=re.MULTILINE)
+    assert len(ratios) == 3
+    assert "\n".join(ratios) in (GUIDES / "partial-overlap.md").read_text()
+    assert ratios == sorted(ratios)
     found = re.search(r"^shared users, estimated: (\d+)$", shown, flags=re.MULTILINE)
     assert found is not None
     # 6,000 of them; the noise of a cell has a deviation of about 20 users at epsilon 2, and about

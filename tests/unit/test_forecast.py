@@ -225,8 +225,16 @@ def test_inverse_agrees_with_forward(membership, ratio):
 
 def test_an_unreachable_ratio_is_refused():
     study = tiny_study(expected_users=2000)
-    with pytest.raises(ParameterError, match=r"1\.0001 is not reached by any epsilon up to 12"):
-        forecast(study).epsilon_for(1.0001)
+    needed = forecast(study).epsilon_for(1.0001)
+    assert (needed.typical, needed.pessimistic) == (None, None)
+    assert "1.0001 is not reached by any epsilon up to 12" in needed.refusal
+    assert f"{needed.best.typical:.4g} is expected there" in needed.refusal
+    between = (needed.best.typical + needed.best.high) / 2
+    half = forecast(study).epsilon_for(between)
+    assert half.typical is not None
+    assert half.pessimistic is None
+    assert "not reached on the safe side" in half.refusal
+    assert forecast(study).epsilon_for(1.5).refusal is None
     with pytest.raises(ParameterError, match="must be > 1"):
         forecast(study).epsilon_for(0.9)
 
@@ -261,6 +269,33 @@ def test_notes_warn():
     assert "outside what the loss model was fitted to" in notes
     assert "expected_users = 20000" in notes
     assert forecast(tiny_study()).notes == ()
+
+
+def test_segment_error_by_hand():
+    """Of 64 cells a segment of four has 16, each with noise of its own."""
+    expected = forecast(tiny_study(n_local_clusters=8))
+    assert expected.segment_error == pytest.approx(4 * expected.cell_error)
+    for membership in ("sketch", "exact"):
+        accounting = "paper" if membership == "exact" else "tight"
+        other = forecast(tiny_study(membership=membership, accounting=accounting))
+        assert other.segment_error is None
+
+
+def test_segment_error_is_what_the_report_finds():
+    """Without gaps between segments, so that few cells are empty; chance moves it by a few %."""
+    from splitmeans.report.uncertainty import size_deviations
+
+    rng = np.random.default_rng(3)
+    rows = rng.uniform(-1, 1, (10_000, 4))
+    model = VerticalKMeans(
+        4, epsilon=1.0, expected_users=10_000, noise=InsecureSeededNoise(1), random_state=1
+    )
+    model.fit([rows[:, :2], rows[:, 2:]])
+    nodes = model.synopsis_.nodes
+    of_node = np.square(nodes[:, None] - model.cluster_centers_).sum(axis=2).argmin(axis=1)
+    found = size_deviations(model.result_.plan, model.synopsis_, [of_node], rng=rng)
+    measured = math.sqrt(np.mean(np.square(found[0])))
+    assert measured == pytest.approx(forecast(model.study_).segment_error, rel=0.3)
 
 
 def test_structure_narrows_the_range():

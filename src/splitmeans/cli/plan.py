@@ -1,35 +1,30 @@
 """`splitmeans plan`: what a study will give, before any data is touched."""
 
 import json as json_format
-import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from splitmeans.cli.console import Quiet, new_table, out
-from splitmeans.cli.plan_chart import number, ratio, sweep_table
+from splitmeans.cli.console import Quiet
+from splitmeans.cli.plan_text import print_plan
 from splitmeans.errors import ParameterError
-from splitmeans.forecasting.forecast import SWEEP, EpsilonNeeded, Forecast, forecast
-from splitmeans.forecasting.loss_model import STRUCTURES, model
-from splitmeans.forecasting.noise import shown_party
+from splitmeans.forecasting.forecast import SWEEP, EpsilonNeeded, forecast
+from splitmeans.forecasting.loss_model import STRUCTURES
 from splitmeans.study import Study
 
 app = typer.Typer(add_completion=False)
-
-# What is said behind the loss ratio, by what is known of the data.
-_DATA = {
-    None: "depending on the data",
-    "clear": "for segments with gaps between them",
-    "smooth": "for segments without gaps between them",
-}
 
 
 @app.command()
 def plan(
     study: Annotated[Path, typer.Argument(help="The study file.")],
     users: Annotated[
-        int | None, typer.Option(help="Users at each party; without it the study's number.")
+        int | None,
+        typer.Option(
+            help="Users at each party, with partial overlap those that all share; without it the "
+            "study's number."
+        ),
     ] = None,
     structure: Annotated[
         str | None,
@@ -47,10 +42,11 @@ def plan(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Noise, expected errors, message sizes and run time of a study, before any data is touched.
+    """Expected errors, message sizes, run time and noise of a study, before any data is touched.
 
     The loss ratio is the loss over that of k-means on the pooled tables without privacy: 1.05 means
-    that segments are 5 per cent wider than they could be.
+    that the mean squared distance of users to their segment's centre is 5 per cent more. If an
+    epsilon is asked for and none is enough, the plan is printed all the same; exit code 2.
 
     Examples: splitmeans plan study.toml --users 50000
 
@@ -63,20 +59,30 @@ def plan(
     wanted = _wanted_ratio(target, acceptable)
     epsilons = _epsilons(eps)
     found = forecast(Study.read(study), users=users, structure=structure)
-    needed = None if wanted is None else found.epsilon_for(wanted)
+    # Without a forecast of the loss there is nothing to search.
+    needed = None if wanted is None or found.loss is None else found.epsilon_for(wanted)
     if json:
         mapping = found.to_mapping(epsilons)
-        if needed is not None:
-            mapping["epsilon_needed"] = {
-                "loss_ratio": needed.ratio,
-                "typical": needed.typical,
-                "pessimistic": needed.pessimistic,
-            }
+        if wanted is not None:
+            mapping["needed"] = None if needed is None else needed.pessimistic
+            mapping["epsilon_needed"] = None if needed is None else _needed_mapping(needed)
         typer.echo(json_format.dumps(mapping, indent=1))
-        return
-    _print(found, epsilons)
-    if needed is not None:
-        _print_needed(needed)
+    else:
+        print_plan(found, epsilons, needed=needed)
+    # Only now: what could be said has been said.
+    if wanted is not None and needed is None:
+        raise ParameterError(f"no epsilon can be found: {found.loss_refusal}")
+    if needed is not None and needed.refusal is not None:
+        raise ParameterError(needed.refusal)
+
+
+def _needed_mapping(needed: EpsilonNeeded) -> dict[str, Any]:
+    return {
+        "loss_ratio": needed.ratio,
+        "typical": needed.typical,
+        "pessimistic": needed.pessimistic,
+        "best_reachable": {"typical": needed.best.typical, "pessimistic": needed.best.high},
+    }
 
 
 def _wanted_ratio(target: float | None, acceptable: float | None) -> float | None:
@@ -99,95 +105,3 @@ def _epsilons(text: str | None) -> tuple[float, ...]:
     if not all(0 < value < float("inf") for value in values):
         raise ParameterError(f"--eps must be numbers above 0, got {text!r}")
     return values
-
-
-def _print(found: Forecast, epsilons: tuple[float, ...]) -> None:
-    study = found.study
-    budget = study.budget
-    _line(
-        f"study {study.name!r}: {len(study.parties)} parties, {found.users:,} users, "
-        f"{study.n_clusters} segments, {study.membership}, epsilon {budget.epsilon:g}, "
-        f"delta {budget.delta:g}, k' = {max(found.plan.n_local_clusters)}"
-    )
-    out.print()
-    table = new_table("noise of every release (standard deviations)")
-    for heading in ("party", "release", "on", "noise", "unit"):
-        table.add_column(heading, justify="right" if heading == "noise" else "left")
-    for level in found.noise:
-        party = shown_party(level.party)
-        table.add_row(party, level.release, level.what, number(level.deviation), level.unit)
-    out.print(table)
-    out.print()
-    _print_expected(found)
-    out.print()
-    points = found.sweep(epsilons)
-    out.print(sweep_table(points, chosen=budget.epsilon))
-    left_out = [
-        f"{epsilon:g}" for epsilon in epsilons if epsilon not in {p.epsilon for p in points}
-    ]
-    if left_out:
-        _line(f"left out, because exact accounting refuses it: epsilon {', '.join(left_out)}")
-    for note in found.notes:
-        _line(f"note: {note}")
-
-
-def _print_expected(found: Forecast) -> None:
-    error = found.cell_error
-    if error is None:
-        _line("cell error   not known: the method counts no cells")
-    else:
-        _line(f"cell error   {number(error)} users, one standard deviation of a counted cell")
-    loss = found.loss
-    if loss is None:
-        _line(f"loss ratio   no forecast: {found.loss_refusal}")
-    else:
-        between = f"from {ratio(loss.low)} to {ratio(loss.high)}"
-        _line(f"loss ratio   {ratio(loss.typical)}, {between} {_DATA[loss.structure]}")
-        held_out = model()["held_out"]
-        often, worst = (
-            math.ceil(held_out["ratio_factor"][share] * 100) / 100
-            for share in ("nine_in_ten", "all")
-        )
-        _line(
-            f"             (on {held_out['settings']} settings that the model had not seen: within "
-            f"a factor {often} in nine of ten, {worst} at worst)"
-        )
-    sizes = found.sizes
-    for party in found.study.party_names:
-        _line(
-            f"message      {party}: {_bytes(sizes.releases[party])} release, "
-            f"{_bytes(sizes.small[party])} else"
-        )
-    _line(f"             server: result of at most {_bytes(sizes.result)}")
-    time = found.run_time
-    slowest = max(time.parties.values())
-    _line(
-        f"run time     about {_duration(slowest)} at the slowest party, {_duration(time.server)} "
-        "at the server, waiting and network not included"
-    )
-
-
-def _print_needed(needed: EpsilonNeeded) -> None:
-    def shown(epsilon: float | None) -> str:
-        return "no epsilon" if epsilon is None else f"epsilon {epsilon:.3g}"
-
-    answer = shown(needed.typical)
-    if needed.pessimistic != needed.typical:
-        answer += f" typically, {shown(needed.pessimistic)} to be on the safe side"
-    out.print()
-    _line(f"for a loss ratio of {needed.ratio:g}: {answer}")
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def _bytes(size: int) -> str:
-    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if size >= unit:
-            return f"{number(size / unit)} {name}"
-    return f"{size} bytes"
-
-
-def _line(text: str) -> None:
-    out.print(text, markup=False, soft_wrap=True)

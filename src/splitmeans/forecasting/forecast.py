@@ -7,7 +7,7 @@ from typing import Any
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError
-from splitmeans.forecasting.cells import cell_error
+from splitmeans.forecasting.cells import cell_error, segment_error
 from splitmeans.forecasting.loss_model import (
     STRUCTURES,
     LossForecast,
@@ -47,12 +47,31 @@ class Point:
 class EpsilonNeeded:
     """The smallest epsilon from which on the ratio of losses stays at or below `ratio`.
 
-    None where no epsilon that exact accounting takes reaches it.
+    Attributes:
+        ratio: What is asked for.
+        typical: The epsilon for the typical ratio; None where no epsilon that exact accounting
+            takes is enough.
+        pessimistic: The same for the upper end of the range: to be on the safe side.
+        best: The ratios with the largest epsilon.
     """
 
     ratio: float
     typical: float | None
     pessimistic: float | None
+    best: LossForecast
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the ratio cannot be promised, and what to do; None if it can."""
+        if self.pessimistic is not None:
+            return None
+        typically = "" if self.typical is None else " on the safe side"
+        best = self.best.typical if self.typical is None else self.best.high
+        return (
+            f"a ratio of losses of {self.ratio:g} is not reached{typically} by any epsilon up to "
+            f"{MAX_EPSILON:g}; {best:.4g} is expected there: accept more, or raise "
+            "n_local_clusters, which makes the grid finer"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -85,6 +104,11 @@ class Forecast:
         return cell_error(self.plan, users=self.users)
 
     @property
+    def segment_error(self) -> float | None:
+        """Standard deviation of a segment's size, in users; None where it is not known."""
+        return segment_error(self.plan, users=self.users)
+
+    @property
     def loss(self) -> LossForecast | None:
         """The expected ratio of losses; None where `loss_refusal` says why."""
         return _loss(self.plan, users=self.users, structure=self.structure)
@@ -105,28 +129,52 @@ class Forecast:
         return run_time(self.plan, self.sizes, users=self.users)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know beside the figures."""
+    def held_out(self) -> dict[str, Any] | None:
+        """How far the model was off on tables that it had not seen.
+
+        None where that says nothing about this study: outside what the model was fitted to.
+        """
+        if self.loss is None or outside(self.plan, users=self.users):
+            return None
+        held_out: dict[str, Any] = model()["held_out"]
+        return held_out
+
+    @property
+    def loss_notes(self) -> tuple[str, ...]:
+        """What a reader must know to judge the loss ratio."""
+        if self.loss is None:
+            return ()
         notes = []
-        k, width = self.study.n_clusters, max(self.plan.n_local_clusters)
-        if self.loss is not None:
-            unusual = outside(self.plan, users=self.users)
-            if unusual:
-                notes.append(f"outside what the loss model was fitted to: {', '.join(unusual)}")
-            if width < k:
-                notes.append(
-                    f"a party makes k' = {width} local clusters, fewer than the {k} segments: "
-                    f"clear segments would be merged; n_local_clusters = {k} or more avoids it"
-                )
-        expected = self.study.expected_users
-        if not 0.5 <= self.users / expected <= 2:
-            notes.append(
-                f"the study says expected_users = {expected}, from which k' follows; if "
-                f"{self.users} is the better guess, agree on that"
-            )
         if self.study.user_sets == "partial":
-            notes.append("users at some parties only: the figures are for as many at every party")
+            notes.append(
+                f"assumes that all {self.users:,} users are at every party; for a guess of M "
+                "shared users run again with --users M"
+            )
+        unusual = outside(self.plan, users=self.users)
+        if unusual:
+            notes.append(f"outside what the loss model was fitted to: {', '.join(unusual)}")
+        k, width = self.study.n_clusters, max(self.plan.n_local_clusters)
+        if width < k:
+            notes.append(
+                f"a party makes k' = {width} local clusters, fewer than the {k} segments: "
+                f"clear segments would be merged; n_local_clusters = {k} or more avoids it"
+            )
         return tuple(notes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know beside the figures, `loss_notes` first."""
+        expected = self.study.expected_users
+        # With partial overlap fewer users are a guess of those that all share: the study's number,
+        # which is that of a party, may be right all the same.
+        shared = self.study.user_sets == "partial" and self.users < expected
+        if shared or 0.5 <= self.users / expected <= 2:
+            return self.loss_notes
+        agree = (
+            f"the study says expected_users = {expected}, from which k' follows; if "
+            f"{self.users} is the better guess, agree on that"
+        )
+        return (*self.loss_notes, agree)
 
     def sweep(self, epsilons: Sequence[float] = SWEEP) -> tuple[Point, ...]:
         """Return what other values of epsilon would give, those that accounting refuses left out.
@@ -138,8 +186,10 @@ class Forecast:
     def epsilon_for(self, ratio: float) -> EpsilonNeeded:
         """Return the epsilon that keeps the loss within `ratio` of that without privacy.
 
+        Where no epsilon is enough, the answer's `refusal` says so.
+
         Raises:
-            ParameterError: If there is no forecast of the loss, or no epsilon reaches the ratio.
+            ParameterError: If the ratio is not above 1, or there is no forecast of the loss.
         """
         _validate.finite(ratio=ratio)
         if ratio <= 1:
@@ -147,14 +197,8 @@ class Forecast:
         if self.loss is None:
             raise ParameterError(f"no epsilon can be found: {self.loss_refusal}")
         typical, pessimistic = (self._needed(ratio, which) for which in ("typical", "high"))
-        if typical is None:
-            best = self._loss_at(MAX_EPSILON, "typical")
-            raise ParameterError(
-                f"a ratio of losses of {ratio:g} is not reached by any epsilon up to "
-                f"{MAX_EPSILON:g}; {best:.4g} is expected there: accept more, or raise "
-                "n_local_clusters, which makes the grid finer"
-            )
-        return EpsilonNeeded(ratio=ratio, typical=typical, pessimistic=pessimistic)
+        best = self._loss_at(MAX_EPSILON)
+        return EpsilonNeeded(ratio=ratio, typical=typical, pessimistic=pessimistic, best=best)
 
     def to_mapping(self, epsilons: Sequence[float] = SWEEP) -> dict[str, Any]:
         """Return the forecast as plain values, the sweep over `epsilons` included."""
@@ -169,9 +213,10 @@ class Forecast:
             "grid": self.plan.grid_method,
             "noise": [asdict(level) for level in self.noise],
             "cell_error": self.cell_error,
+            "segment_error": self.segment_error,
             "loss_ratio": _loss_mapping(self.loss),
             "no_loss_ratio_because": self.loss_refusal,
-            "held_out": model()["held_out"] if self.loss else None,
+            "held_out": self.held_out,
             "bytes": asdict(self.sizes),
             "seconds": {
                 "parties": self.run_time.parties,
@@ -206,12 +251,12 @@ class Forecast:
             loss=_loss(plan, users=self.users, structure=self.structure),
         )
 
-    def _loss_at(self, epsilon: float, which: str) -> float:
+    def _loss_at(self, epsilon: float) -> LossForecast:
         # A little more noise than a run has, so that the exact plan keeps what is promised here.
         plan = rough_plan(study_at(self.study, epsilon), cautious=True)
         loss = _loss(plan, users=self.users, structure=self.structure)
         assert loss is not None
-        return float(getattr(loss, which))
+        return loss
 
     def _needed(self, ratio: float, which: str) -> float | None:
         """Return the epsilon from which on the ratio is kept.
@@ -223,7 +268,7 @@ class Forecast:
         tried[-1] = MAX_EPSILON
         too_small, enough = 0.0, None
         for epsilon in reversed(tried):
-            if self._loss_at(epsilon, which) > ratio:
+            if getattr(self._loss_at(epsilon), which) > ratio:
                 too_small = epsilon
                 break
             enough = epsilon
@@ -231,7 +276,7 @@ class Forecast:
             return enough
         for _ in range(_HALVINGS):
             middle = math.sqrt(too_small * enough)
-            if self._loss_at(middle, which) > ratio:
+            if getattr(self._loss_at(middle), which) > ratio:
                 too_small = middle
             else:
                 enough = middle

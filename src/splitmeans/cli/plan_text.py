@@ -1,0 +1,178 @@
+"""What `splitmeans plan` prints: what the result is worth first, details of the noise last."""
+
+import math
+import textwrap
+
+from splitmeans.cli.console import new_table, out, print_table
+from splitmeans.cli.plan_chart import number, per_cent, ratio, sweep_table
+from splitmeans.forecasting.forecast import EpsilonNeeded, Forecast
+from splitmeans.forecasting.loss_model import MAX_RATIO
+from splitmeans.forecasting.noise import shown_party
+from splitmeans.privacy.calibrate import MAX_EPSILON
+from splitmeans.report.uncertainty import WIDTH_95
+
+# Figures begin here; a line that is too long for a terminal goes on below them.
+_INDENT = " " * 14
+
+# What is said behind the loss ratio, by what is known of the data.
+_DATA = {
+    None: "depending on the data",
+    "clear": "for segments with gaps between them",
+    "smooth": "for segments without gaps between them",
+}
+_WITHOUT_PRIVACY = "k-means on the pooled tables would reach without privacy"
+
+
+def print_plan(
+    found: Forecast, epsilons: tuple[float, ...], *, needed: EpsilonNeeded | None
+) -> None:
+    """Print a forecast for people, with the epsilon that was asked for if there is one."""
+    study = found.study
+    budget = study.budget
+    _line(
+        f"study {study.name!r}: {len(study.parties)} parties, {found.users:,} users, "
+        f"{study.n_clusters} segments, {study.membership}, epsilon {budget.epsilon:g}, "
+        f"delta {budget.delta:g}, k' = {max(found.plan.n_local_clusters)}",
+        indent="    ",
+    )
+    out.print()
+    _print_loss(found)
+    _print_segment_error(found)
+    out.print()
+    _print_sweep(found, epsilons)
+    if needed is not None:
+        out.print()
+        _line(f"for a loss ratio of {needed.ratio:g}: {_answer(needed)}", indent="    ")
+    out.print()
+    _print_sizes(found)
+    for note in found.notes[len(found.loss_notes) :]:
+        _figure("note", note)
+    out.print()
+    _print_noise(found)
+
+
+def _print_loss(found: Forecast) -> None:
+    loss = found.loss
+    if loss is None:
+        _figure("loss ratio", f"no forecast: {found.loss_refusal}")
+        return
+    typical, low, high = ratio(loss.typical), ratio(loss.low), ratio(loss.high)
+    between = "" if low == high else f", from {low} to {high} {_DATA[loss.structure]}"
+    _figure("loss ratio", f"{typical}{between}")
+    if loss.typical >= MAX_RATIO:
+        meaning = f"at least {MAX_RATIO:g} times what {_WITHOUT_PRIVACY}: the segments are noise"
+    else:
+        meaning = f"about {per_cent(loss.typical)} per cent more than {_WITHOUT_PRIVACY}"
+    _figure("", f"the mean squared distance of users to their segment's centre is {meaning}")
+    for note in found.loss_notes:
+        _figure("", f"note: {note}")
+    held_out = found.held_out
+    if held_out is not None:
+        often, worst = (
+            math.ceil(held_out["ratio_factor"][share] * 100) / 100
+            for share in ("nine_in_ten", "all")
+        )
+        _figure(
+            "",
+            f"(on {held_out['settings']} settings that the model had not seen: within a factor "
+            f"{often} in nine of ten, {worst} at worst)",
+        )
+
+
+def _print_segment_error(found: Forecast) -> None:
+    error = found.segment_error
+    if error is None:
+        _figure(
+            "segment size", "no forecast of its error: it is for decoy with pairs or a joint grid"
+        )
+        return
+    average = found.users / found.study.n_clusters
+    _figure(
+        "segment size",
+        f"plus or minus {WIDTH_95 * error:,.0f} users for a segment of {average:,.0f} (95 %, "
+        "from noise in the memberships alone, as in the report)",
+    )
+
+
+def _print_sweep(found: Forecast, epsilons: tuple[float, ...]) -> None:
+    points = found.sweep(epsilons)
+    print_table(sweep_table(points, chosen=found.study.budget.epsilon))
+    shown = {point.epsilon for point in points}
+    left_out = [f"{epsilon:g}" for epsilon in epsilons if epsilon not in shown]
+    if left_out:
+        _line(
+            f"left out, because exact accounting refuses it: epsilon {', '.join(left_out)}",
+            indent="    ",
+        )
+
+
+def _answer(needed: EpsilonNeeded) -> str:
+    typical = _epsilon(needed.typical)
+    if needed.typical is None and needed.pessimistic is None:
+        return f"{typical}; {needed.best.typical:.4g} at best"
+    answer = typical
+    if needed.pessimistic != needed.typical:
+        answer += f" typically, {_epsilon(needed.pessimistic)} to be on the safe side"
+    if needed.pessimistic is None:
+        answer += f" ({needed.best.high:.4g} at best)"
+    return answer
+
+
+def _epsilon(epsilon: float | None) -> str:
+    return f"no epsilon up to {MAX_EPSILON:g}" if epsilon is None else f"epsilon {epsilon:.3g}"
+
+
+def _print_sizes(found: Forecast) -> None:
+    sizes = found.sizes
+    for party in found.study.party_names:
+        _figure(
+            "message",
+            f"{party}: {_bytes(sizes.releases[party])} release, {_bytes(sizes.small[party])} else",
+        )
+    _figure("", f"server: result of at most {_bytes(sizes.result)}")
+    time = found.run_time
+    slowest = max(time.parties.values())
+    _figure(
+        "run time",
+        f"about {_duration(slowest)} at the slowest party, {_duration(time.server)} at the "
+        "server, waiting and network not included",
+    )
+
+
+def _print_noise(found: Forecast) -> None:
+    error = found.cell_error
+    if error is None:
+        _figure("cell error", "not known: the method counts no cells")
+    else:
+        _figure("cell error", f"{number(error)} users, one standard deviation of a counted cell")
+    table = new_table("noise of every release (standard deviations)")
+    for heading in ("party", "release", "on"):
+        table.add_column(heading)
+    table.add_column("noise", justify="right", no_wrap=True)
+    table.add_column("unit", no_wrap=True)
+    for level in found.noise:
+        party = shown_party(level.party)
+        table.add_row(party, level.release, level.what, number(level.deviation), level.unit)
+    print_table(table)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _bytes(size: int) -> str:
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= unit:
+            return f"{number(size / unit)} {name}"
+    return f"{size} bytes"
+
+
+def _figure(name: str, text: str) -> None:
+    _line(f"{name:{len(_INDENT)}}{text}", indent=_INDENT)
+
+
+def _line(text: str, *, indent: str) -> None:
+    """Print a line, in a terminal broken between words; a pipe has it in one piece."""
+    if out.is_terminal:
+        text = textwrap.fill(text, out.width, subsequent_indent=indent, break_on_hyphens=False)
+    out.print(text, markup=False, soft_wrap=True)
