@@ -281,21 +281,30 @@ def test_segment_error_by_hand():
         assert other.segment_error is None
 
 
-def test_segment_error_is_what_the_report_finds():
-    """Without gaps between segments, so that few cells are empty; chance moves it by a few %."""
+@pytest.mark.parametrize(
+    ("parties", "clear", "least", "most"), [(2, False, 0.8, 1.25), (4, True, 0.3, 0.7)]
+)
+def test_segment_error_is_what_the_report_finds(parties, clear, least, most):
+    """About as much if few cells are empty, less if the server can clear many of them.
+
+    The report draws noise 100 times; chance moves what it finds by a few per cent.
+    """
     from splitmeans.report.uncertainty import size_deviations
 
     rng = np.random.default_rng(3)
-    rows = rng.uniform(-1, 1, (10_000, 4))
+    rows = rng.uniform(-1, 1, (10_000, 2 * parties))
+    if clear:
+        centres = rng.uniform(-0.8, 0.8, (4, 2 * parties))
+        rows = np.clip(centres[rng.integers(4, size=10_000)] + 0.08 * rows, -1, 1)
     model = VerticalKMeans(
         4, epsilon=1.0, expected_users=10_000, noise=InsecureSeededNoise(1), random_state=1
     )
-    model.fit([rows[:, :2], rows[:, 2:]])
+    model.fit(np.split(rows, parties, axis=1))
     nodes = model.synopsis_.nodes
     of_node = np.square(nodes[:, None] - model.cluster_centers_).sum(axis=2).argmin(axis=1)
     found = size_deviations(model.result_.plan, model.synopsis_, [of_node], rng=rng)
     measured = math.sqrt(np.mean(np.square(found[0])))
-    assert measured == pytest.approx(forecast(model.study_).segment_error, rel=0.3)
+    assert least < measured / forecast(model.study_).segment_error < most
 
 
 def test_structure_narrows_the_range():

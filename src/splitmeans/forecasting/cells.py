@@ -53,9 +53,9 @@ def segment_error(plan: Plan, *, users: int) -> float | None:
     """Return the standard deviation of the size of an average segment, in users.
 
     A segment is a sum of cells with noise of their own, 1/k of those that a group counts. The
-    server takes out part of the noise (no cell is below zero, small ones are cut), so this is at
-    most what `report.uncertainty` finds after a run, give or take a tenth: as much for two parties
-    without gaps between segments, half for four parties with gaps. Known where that is known.
+    server takes out part of the noise (no cell is below zero, small ones are cut), so this is on
+    the safe side: `report.uncertainty` finds about as much after a run of two parties without gaps
+    between segments, and about half of it with four parties and gaps. Known where that is known.
     """
     if not isinstance(plan.membership, DecoyLaw) or plan.grid_method not in ("pairs", "joint"):
         return None
