@@ -21,6 +21,9 @@ _BATCH_ROWS = 2**16
 # A block of a csv file is what the types of its columns are guessed from.
 _CSV_BLOCKS = pyarrow.csv.ReadOptions(block_size=4 * 2**20)
 
+# Enough for the header of any table that a study can have columns for.
+_HEADER_BYTES = 2**20
+
 _KINDS = {".parquet": "a parquet file", ".csv": "a csv file"}
 
 
@@ -171,8 +174,7 @@ def _read_parquet(files: Files, party: PartySpec) -> _Opened:
 def _read_csv(files: Files, party: PartySpec) -> _Opened:
     def batches() -> _Stream:
         for path in files.paths:
-            with files.open(path) as source:
-                schema = _csv_schema(source)
+            schema = _csv_schema(files, path)
             check_names(party, schema.names, where=_one(files, path), what="file")
             options = pyarrow.csv.ConvertOptions(
                 column_types=_csv_types(party, schema),
@@ -186,19 +188,47 @@ def _read_csv(files: Files, party: PartySpec) -> _Opened:
             except pa.ArrowInvalid as problem:
                 raise _csv_problem(problem, schema, where=_one(files, path)) from None
 
-    with files.open(files.paths[0]) as source:
-        names = tuple(_csv_schema(source).names)
+    names = tuple(_csv_schema(files, files.paths[0]).names)
     check_names(party, names, where=_one(files, files.paths[0]), what="file")
     return names, batches()
 
 
-def _csv_schema(source: Any) -> pa.Schema:
-    with pyarrow.csv.open_csv(source, read_options=_CSV_BLOCKS) as reader:
-        return reader.schema
+def _csv_schema(files: Files, path: str) -> pa.Schema:
+    where = _one(files, path)
+    problem: DataError | None = None
+    schema = pa.schema([])
+    try:
+        with (
+            files.open(path) as source,
+            pyarrow.csv.open_csv(source, read_options=_CSV_BLOCKS) as reader,
+        ):
+            schema = reader.schema
+    except pa.ArrowInvalid as raised:
+        problem = _csv_problem(raised, schema, where=where)
+    if len(schema.names) < 2:  # none: a line with decimal commas has more values than the header
+        _refuse_other_separators(files, path)
+    if problem is not None:
+        raise problem
+    return schema
+
+
+def _refuse_other_separators(files: Files, path: str) -> None:
+    """Say so if the header has another separator and no comma, as some spreadsheets write."""
+    with files.open(path) as source:
+        header = (source.read(_HEADER_BYTES).splitlines() or [b""])[0]
+    for mark, name in ((b";", "semicolons"), (b"\t", "tabs")):
+        if mark in header and b"," not in header:
+            raise DataError(
+                f"{_one(files, path)}: the values must be separated by commas, and the file seems "
+                f"to be separated by {name}; save it with commas and decimal points, or read it by "
+                "a DuckDB query (--data duckdb:// with read_csv, see the guide on data sources)"
+            )
 
 
 def _csv_problem(problem: pa.ArrowInvalid, schema: pa.Schema, *, where: str) -> DataError:
     """Name the column, or the kind of fault; Arrow's own words quote the value."""
+    if "invalid UTF8" in str(problem):
+        return DataError(f"{where}: has text that is not in UTF-8; save the file in UTF-8")
     column = re.match(r"In CSV column #(\d+)", str(problem))
     if column and int(column[1]) < len(schema.names):
         return DataError(
