@@ -97,7 +97,7 @@ def test_the_strict_build_can_fail(site, tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text("# Home\n\n[nowhere](#nowhere)\n")
     config = (ROOT / "mkdocs.yml").read_text()
-    validation = config[config.index("validation:") : config.index("nav:")]
+    validation = config[config.index("validation:") : config.index("\nnav:")]
     (tmp_path / "mkdocs.yml").write_text(f"site_name: x\n{validation}")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict"],

@@ -88,7 +88,8 @@ def _about(facts: RunFacts) -> str:
         f"({facts.processor}), of which {facts.processor_seconds / 60:.0f} minutes of processor "
         "time in the runs themselves. To run it again:",
         "",
-        "```",
+        "<!-- not run: takes minutes -->",
+        "```bash",
         f"splitmeans bench paper --all --data-dir DIR --seeds {facts.seeds}"
         + (" --quick" if facts.quick else ""),
         "```",
