@@ -44,6 +44,8 @@ def start_session(
     if master.startswith("local"):
         # Workers on this machine are to be this Python, not whatever is called python3.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        # Nobody else on the network is to reach a session that has a party's rows.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in (settings or {}).items():
         builder = builder.config(key, value)
