@@ -11,6 +11,7 @@ SplitmeansError
 ├── EngineError        what walks a party's table (Spark) is missing, or stopped
 ├── JournalError       the stored state of a run cannot be used
 ├── MailboxError       a mailbox cannot be reached, or refuses
+├── RehearsalError     a study failed on made-up tables, before anything was charged
 └── WaitingError       nothing arrived for too long; the run can be taken up again
 
 The command line maps `ParameterError` and `DataError` to exit code 2 (the user can mend it),
@@ -61,6 +62,10 @@ class JournalError(SplitmeansError):
 
 class MailboxError(SplitmeansError):
     """A mailbox cannot be reached, or refuses a request."""
+
+
+class RehearsalError(SplitmeansError):
+    """A study failed in its rehearsal, where nothing is sent and nothing is charged."""
 
 
 class WaitingError(SplitmeansError):

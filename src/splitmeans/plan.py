@@ -20,6 +20,7 @@ from splitmeans.local_clusters import default_local_clusters
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
 from splitmeans.membership.law import MembershipLaw, published_law, tight_law
 from splitmeans.membership.ldp.law import RandomisedLabels
+from splitmeans.message_sizes import check_readable
 from splitmeans.privacy.calibrate import calibrate
 from splitmeans.privacy.events import ComposedEvent, Event, LaplaceEvent, NonPrivateEvent
 from splitmeans.privacy.split import paper_split, tight_split
@@ -64,6 +65,11 @@ class Plan:
         table = self.membership.table_hash if isinstance(self.membership, DecoyLaw) else None
         parameters = repr((*parts, self.n_local_clusters, self.count_scale, table))
         return hashlib.sha256(parameters.encode()).hexdigest()
+
+    @property
+    def counting_party(self) -> str | None:
+        """The party that releases the user count, where the method needs it."""
+        return None if self.count_scale is None else counting_party(self.study)
 
     @property
     def sample_rate(self) -> float:
@@ -123,9 +129,12 @@ def make_plan(study: Study, *, noisy_count: int | None = None) -> Plan:
     noise is that of the run, its k' may differ.
     """
     build = _builder(study, noisy_count=noisy_count)
-    if study.accounting == "paper":
-        return build(scale=None)
-    return build(scale=calibrate(lambda at: _private_events(build(scale=at)), study.budget))
+    scale = None
+    if study.accounting != "paper":
+        scale = calibrate(lambda at: _private_events(build(scale=at)), study.budget)
+    plan = build(scale=scale)
+    check_readable(plan)
+    return plan
 
 
 def plan_at(study: Study, *, precision: float) -> Plan:

@@ -1,4 +1,4 @@
-"""`splitmeans study`: write, check, show and approve the file that all participants agree on."""
+"""`splitmeans study`: write, check, rehearse, show and approve what all participants agree on."""
 
 import json
 from pathlib import Path
@@ -9,15 +9,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from splitmeans.cli.ask_study import ask_for_study
-from splitmeans.cli.console import check_file, err, out
+from splitmeans.cli.console import Quiet, check_file, err, out
 from splitmeans.cli.home import HOME_OPTION
+from splitmeans.cli.run_options import say
 from splitmeans.errors import ParameterError
 from splitmeans.run.journal import Journal
 from splitmeans.study import SERVER_NAME, Column, IdRules, Study
 from splitmeans.wire.identity import PublicIdentity, spoken
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="Write, check, show and approve a study."
+    no_args_is_help=True,
+    add_completion=False,
+    help="Write, check, rehearse, show and approve a study.",
 )
 
 _FILE = typer.Argument(help="The study file.")
@@ -106,6 +109,22 @@ def check(study: Path = _FILE, as_json: bool = _JSON) -> None:
         err.print("note: the study has no keys, so it can only be simulated", markup=False)
 
 
+@app.command("rehearse")
+def hold_rehearsal(study: Path = _FILE, quiet: Quiet = False) -> None:
+    """Run the whole study on made-up tables, in seconds: what would fail later fails here.
+
+    Every participant is played in this process, with the study's parties, columns, names and
+    methods, from the keys to the report. No data of yours is opened, nothing is sent and nothing is
+    charged. `study approve`, `party run` and `server run` do the same once for each study.
+
+    Example: splitmeans study rehearse study.toml
+    """
+    from splitmeans.rehearsal.rehearse import rehearse
+
+    done = rehearse(Study.read(study), say=say)
+    typer.echo(f"passed: {done.users:,} made-up users, {done.seconds:.1f} seconds, nothing charged")
+
+
 @app.command()
 def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
     """Show who takes part with what, and the digits to compare over the phone.
@@ -153,6 +172,8 @@ def approve(
 ) -> None:
     """Agree to a study: your party then runs exactly this one and refuses every other.
 
+    The study is rehearsed first (`study rehearse`), unless that was done from this home.
+
     Example: splitmeans study approve study.toml --home bank
     """
     agreed = Study.read(study)
@@ -169,9 +190,14 @@ def approve(
             raise ParameterError("not approved; find out who has another file")
     elif "".join(digits.split()) != "".join(own.split()):
         raise ParameterError(f"{study} has the digits {own}, which are not those you gave")
-    with Journal.open(home.expanduser()) as journal:
+    # Before the journal is opened: a rehearsal takes seconds, and another run may need it.
+    from splitmeans.rehearsal.passed import rehearse_once
+
+    own_home = home.expanduser()
+    passed = rehearse_once(agreed, own_home, say=say)
+    with Journal.open(own_home) as journal:
         journal.approve(agreed.hash, agreed.to_toml())
-    err.print(f"approved {agreed.name} at {home}", markup=False, soft_wrap=True)
+    say(f"approved {agreed.name} at {home}; its rehearsal passed on {passed}")
 
 
 def _from_options(

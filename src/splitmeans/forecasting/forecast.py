@@ -19,8 +19,8 @@ from splitmeans.forecasting.loss_model import (
 )
 from splitmeans.forecasting.noise import NoiseLevel, noise_levels
 from splitmeans.forecasting.rough import allowed, rough_plan, study_at
-from splitmeans.forecasting.sizes import MessageSizes, message_sizes
 from splitmeans.forecasting.timing import RunTime, run_time
+from splitmeans.message_sizes import MessageSizes, message_sizes
 from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.calibrate import MAX_EPSILON, MIN_EPSILON
 from splitmeans.study import Study

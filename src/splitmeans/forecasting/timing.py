@@ -6,8 +6,8 @@ Two cores, waiting for others and the network not included. Good for telling sec
 from dataclasses import dataclass
 
 from splitmeans.features import features_of
-from splitmeans.forecasting.sizes import MessageSizes
 from splitmeans.grid.many import N_POINTS
+from splitmeans.message_sizes import MessageSizes
 from splitmeans.plan import Plan
 
 # Starting Python, loading compiled kernels, planning.

@@ -10,7 +10,12 @@ from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity, PublicIdentity
-from splitmeans.wire.messages import Message, PartyRelease, PublishedResult
+from splitmeans.wire.messages import (
+    MAX_MESSAGE_BYTES,
+    Message,
+    PartyRelease,
+    PublishedResult,
+)
 from splitmeans.wire.sealed import OVERHEAD_BYTES, check_signed, open_sealed, seal
 from splitmeans.wire.slot import Slot
 
@@ -18,7 +23,6 @@ _log = logging.getLogger(__name__)
 
 # Messages that grow with users or cells, and all others.
 _LARGE = (PartyRelease, PublishedResult)
-MAX_LARGE_BYTES = 2**30
 _MAX_SMALL_BYTES = 2**16
 
 
@@ -51,7 +55,7 @@ class Post:
         participant: str,
         identity: Identity,
         mailbox: Mailbox,
-        max_bytes: int = MAX_LARGE_BYTES,
+        max_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:
         self._keys = pinned_keys(study)
         check_own_key(study, participant, identity)

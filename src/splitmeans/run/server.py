@@ -17,14 +17,14 @@ from splitmeans.privacy.noise import SecureNoise
 from splitmeans.run.drive import DONE, Desk, refuse_failed
 from splitmeans.run.journal import Journal, RunKey
 from splitmeans.run.mailbox import Mailbox
-from splitmeans.run.post import MAX_LARGE_BYTES, Post, Received, check_own_key
+from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.server import node
 from splitmeans.study import Study
 from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.messages import PublishedResult
+from splitmeans.wire.messages import MAX_MESSAGE_BYTES, PublishedResult
 from splitmeans.wire.saved_result import dump_result, load_result
 
 _RUNNING, _PUBLISHED = "Running", "Published"
@@ -40,7 +40,7 @@ class ServerRun:
     mailbox: Mailbox
     result_folder: Path
     say: Callable[[str], None]
-    max_bytes: int = MAX_LARGE_BYTES
+    max_bytes: int = MAX_MESSAGE_BYTES
 
 
 def run_server(what: ServerRun, home: Path, *, timeout: float | None = None) -> Path:

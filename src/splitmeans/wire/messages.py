@@ -12,6 +12,9 @@ import numpy.typing as npt
 
 from splitmeans._types import IntArray, RegisterArray, WordArray
 
+# A reader takes no message that is larger: it is held in memory whole while it is opened.
+MAX_MESSAGE_BYTES = 2**30
+
 
 class _Quiet:
     """Shared `repr`: type name and array shapes, never values."""
