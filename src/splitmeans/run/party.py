@@ -20,13 +20,13 @@ from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
 from splitmeans.run.journal import Journal, RunKey
 from splitmeans.run.mailbox import Mailbox
-from splitmeans.run.post import MAX_LARGE_BYTES, Post, Received, check_own_key
+from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.study import Study
 from splitmeans.wire.envelope import Session
 from splitmeans.wire.identity import Identity, spoken
-from splitmeans.wire.messages import CountRelease, PartyRelease
+from splitmeans.wire.messages import MAX_LARGE_BYTES, CountRelease, PartyRelease
 
 # What costs privacy; everything else that a party sends depends on no row.
 _RELEASES = (CountRelease, PartyRelease)

@@ -17,14 +17,14 @@ from splitmeans.privacy.noise import SecureNoise
 from splitmeans.run.drive import DONE, Desk, refuse_failed
 from splitmeans.run.journal import Journal, RunKey
 from splitmeans.run.mailbox import Mailbox
-from splitmeans.run.post import MAX_LARGE_BYTES, Post, Received, check_own_key
+from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.server import node
 from splitmeans.study import Study
 from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.messages import PublishedResult
+from splitmeans.wire.messages import MAX_LARGE_BYTES, PublishedResult
 from splitmeans.wire.saved_result import dump_result, load_result
 
 _RUNNING, _PUBLISHED = "Running", "Published"

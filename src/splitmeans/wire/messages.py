@@ -207,3 +207,8 @@ Message: TypeAlias = (
     | RunPlan
     | PublishedResult
 )
+
+# Messages that grow with users or cells, and the longest of them that a receiver looks at (as a
+# payload; `wire.sealed.OVERHEAD_BYTES` come on top).
+LARGE = (PartyRelease, PublishedResult)
+MAX_LARGE_BYTES = 2**30
