@@ -15,7 +15,7 @@ from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.decoy.layout import cell_count, cell_shape, packed_size
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.sketch.law import PublishedSketch
-from splitmeans.wire.messages import MAX_MESSAGE_BYTES
+from splitmeans.wire.messages import MAX_LARGE_BYTES
 
 if TYPE_CHECKING:
     from splitmeans.plan import Plan
@@ -55,12 +55,12 @@ def check_readable(plan: "Plan") -> None:
         ParameterError: It says how large, and what makes it smaller.
     """
     sizes = message_sizes(plan, users=plan.study.expected_users)
-    if sizes.largest <= MAX_MESSAGE_BYTES:
+    if sizes.largest <= MAX_LARGE_BYTES:
         return
     k, n_parties = max(plan.n_local_clusters), len(plan.study.parties)
     raise ParameterError(
         f"a message of this study would take {sizes.largest / 1e9:.3g} GB, and no participant "
-        f"reads more than {MAX_MESSAGE_BYTES / 1e9:.3g} GB; lower n_local_clusters (now {k} at "
+        f"reads more than {MAX_LARGE_BYTES / 1e9:.3g} GB; lower n_local_clusters (now {k} at "
         f"{n_parties} parties), raise epsilon, set decoy.max_users to send a secret sample of the "
         "users, or take fewer parties"
     )

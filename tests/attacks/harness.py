@@ -24,7 +24,7 @@ from splitmeans.errors import MessageRefused, SplitmeansError, WaitingError
 from splitmeans.plan import make_plan, needs_count
 from splitmeans.privacy.ledger import Entry, Ledger
 from splitmeans.run.journal import Journal, RunKey, SavedRun
-from splitmeans.run.mailbox import Mailbox, MessagePath
+from splitmeans.run.mailbox import Mailbox, MailboxLimits, MessagePath
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import Study
@@ -76,6 +76,9 @@ class Box:
         if data is not None:
             self.log.append(("got", path, data))
         return data
+
+    def limits(self, study_hash: str) -> MailboxLimits:
+        return MailboxLimits(max_message_bytes=None, free_bytes=None, clock_offset=None)
 
     def close(self) -> None:
         pass

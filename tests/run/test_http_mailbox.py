@@ -12,7 +12,8 @@ from splitmeans.run.http_mailbox import HttpMailbox
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import Slot
 
-PATH = Slot(study_hash="ab" * 32, run="run-1", sender="alice", receiver="bob", kind="Letter").path
+STUDY = "ab" * 32
+PATH = Slot(study_hash=STUDY, run="run-1", sender="alice", receiver="bob", kind="Letter").path
 ABSENT = {"code": "absent", "error": "there is no such message yet"}
 KEY = Identity.new()
 
@@ -217,3 +218,35 @@ def test_a_bad_ca_file_is_named(tmp_path: Path) -> None:
     for file in (tmp_path / "ca.pem", tmp_path / "absent.pem"):
         with pytest.raises(ParameterError, match=rf"{file.name}: no certificates in PEM form"):
             box_at("https://relay.example", ca=file)
+
+
+TOLD = {"message_bytes": 600, "free_bytes": 0, "time": 1_800_000_042}
+
+
+def test_limits_are_read_with_the_difference_of_the_clocks() -> None:
+    scene = Scene(refusal(503, "busy"), httpx.Response(200, json=TOLD))
+    told = scene.box.limits(STUDY)
+    assert (told.max_message_bytes, told.free_bytes) == (600, 0)
+    assert told.clock_offset == pytest.approx(41.1)
+    assert [str(request.url) for request in scene.requests] == [
+        f"https://relay.example:8443/box/v1/studies/{STUDY[:32]}/limits"
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (refusal(404, "no-page"), "does not tell its limits: it is of an older version; its oper"),
+        (httpx.Response(404, text="<html>"), "is not a splitmeans relay; check the URL"),
+        (httpx.Response(200, text="<html>"), "is not a splitmeans relay; check the URL"),
+        (httpx.Response(200, json=[]), "is not a splitmeans relay"),
+        (httpx.Response(200, json=TOLD | {"free_bytes": -1}), "is not a splitmeans relay"),
+        (httpx.Response(200, json=TOLD | {"message_bytes": True}), "is not a splitmeans relay"),
+        (httpx.Response(200, json=TOLD | {"time": 10**400}), "is not a splitmeans relay"),
+        (refusal(403, "stranger"), "this participant's key is not in the study"),
+        (refusal(400, "clock", "8 here, 9 there"), "8 here, 9 there; set this machine's clock"),
+    ],
+)
+def test_a_relay_that_does_not_tell_its_limits(answer: httpx.Response, words: str) -> None:
+    with pytest.raises(MailboxError, match=words):
+        Scene(answer).box.limits(STUDY)

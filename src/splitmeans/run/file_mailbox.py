@@ -6,6 +6,7 @@ refuses bytes that the sender did not sign, and the sender's next `put` replaces
 
 import contextlib
 import re
+import secrets
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,7 +16,13 @@ from urllib.parse import unquote, urlsplit
 from splitmeans import _validate
 from splitmeans.errors import MailboxError, MessageRefused, ParameterError, SplitmeansError
 from splitmeans.run.local_folder import LocalFolder
-from splitmeans.run.mailbox import MessagePath, public_url, scheme_of
+from splitmeans.run.mailbox import (
+    MailboxLimits,
+    MessagePath,
+    public_url,
+    scheme_of,
+    study_folder,
+)
 
 # Stores where an upload appears whole or not at all. Drivers of other kinds (FTP, SMB, WebDAV)
 # show a file while it grows; mount those as a folder instead.
@@ -30,6 +37,9 @@ class _Files(Protocol):
     def read(self, path: MessagePath, *, max_bytes: int) -> bytes | None: ...
 
     def write(self, path: MessagePath, data: bytes) -> None: ...
+
+    def room(self, study: str) -> int | None:
+        """Try to write for a study; return the free bytes, if they can be known."""
 
     def close(self) -> None: ...
 
@@ -81,6 +91,12 @@ class FileMailbox:
         _validate.at_least(0, max_bytes=max_bytes)
         place = MessagePath.parse(path)
         return self._use(lambda files: files.read(place, max_bytes=max_bytes))
+
+    def limits(self, study_hash: str) -> MailboxLimits:
+        """Try to write; return how much room there is."""
+        study = study_folder(study_hash)
+        free_bytes = self._use(lambda files: files.room(study))
+        return MailboxLimits(max_message_bytes=None, free_bytes=free_bytes, clock_offset=None)
 
     def close(self) -> None:
         """Close the connection, if there is one."""
@@ -185,6 +201,13 @@ class _ObjectStore:
 
     def write(self, path: MessagePath, data: bytes) -> None:
         self._call("pipe_file", self._target(path), data)
+
+    def room(self, study: str) -> int | None:
+        target = f"{self._root}/{study}/.{secrets.token_hex(8)}.part"
+        self._call("pipe_file", target, b"")
+        with contextlib.suppress(Exception):  # a store may take messages and let nobody remove any
+            self._call("rm_file", target)
+        return None  # object stores do not tell
 
     def close(self) -> None:
         self._driver = None

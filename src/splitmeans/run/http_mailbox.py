@@ -11,13 +11,15 @@ import random
 import ssl
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from splitmeans import _validate
 from splitmeans._version import __version__
 from splitmeans.errors import MailboxError, MessageRefused, ParameterError
-from splitmeans.run.mailbox import MessagePath, public_url
+from splitmeans.run.mailbox import MailboxLimits, MessagePath, public_url, study_folder
 from splitmeans.run.request_signature import EMPTY_HASH, Signer, sign_request
 
 try:
@@ -26,6 +28,8 @@ except ImportError:
     raise MailboxError(
         'a relay needs a further package; install it with: pip install "splitmeans[https]"'
     ) from None
+
+_Result = TypeVar("_Result")
 
 _ATTEMPTS = 6
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts, doubled each time
@@ -99,40 +103,65 @@ class HttpMailbox:
     def put(self, path: str, data: bytes) -> None:
         """Store a message; the relay keeps the first bytes of a slot and refuses others."""
         MessagePath.parse(path)
-        self._ask("PUT", path, data=data, max_bytes=0)
+        self._ask("PUT", f"messages/{path}", signed=path, data=data, read=self._read_stored)
 
     def get(self, path: str, *, max_bytes: int) -> bytes | None:
         """Return a message, or None if it is not there yet."""
         _validate.at_least(0, max_bytes=max_bytes)
         MessagePath.parse(path)
-        return self._ask("GET", path, data=None, max_bytes=max_bytes)
+        read = partial(self._read_message, max_bytes=max_bytes)
+        return self._ask("GET", f"messages/{path}", signed=path, read=read)
+
+    def limits(self, study_hash: str) -> MailboxLimits:
+        """Ask the relay what it takes; it answers participants of the study only."""
+        study = study_folder(study_hash)
+        return self._ask(
+            "GET", f"studies/{study}/limits", signed=f"{study}/limits", read=self._read_limits
+        )
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
-    def _ask(self, method: str, path: str, *, data: bytes | None, max_bytes: int) -> bytes | None:
-        """Send one request, several times if need be; each time it is signed anew."""
+    def _ask(
+        self,
+        method: str,
+        page: str,
+        *,
+        signed: str,
+        read: Callable[[httpx.Response, float], _Result],
+        data: bytes | None = None,
+    ) -> _Result:
+        """Send one request, several times if need be; each time it is signed anew.
+
+        Args:
+            method: "PUT" or "GET".
+            page: What is asked for, after the version in the URL.
+            signed: The path that the signature names.
+            read: Reads the answer; gets the time when it was asked, too.
+            data: The body.
+        """
         body_hash = EMPTY_HASH if data is None else hashlib.sha256(data).hexdigest()
         last_problem: Exception | None = None
         for attempt in range(_ATTEMPTS):
+            asked = self._clock()
             headers = sign_request(
                 method,
-                path,
+                signed,
                 body_hash=body_hash,
                 participant=self._participant,
                 signer=self._signer,
-                time=int(self._clock()),
+                time=int(asked),
             )
             wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt) * random.uniform(0.5, 1.0)
             request = self._client.build_request(
-                method, f"{self._url}/v1/messages/{path}", content=data, headers=headers
+                method, f"{self._url}/v1/{page}", content=data, headers=headers
             )
             try:
                 response = self._client.send(request, stream=True)
                 try:
                     if response.status_code not in _TRY_AGAIN:
-                        return self._read(response, method, max_bytes=max_bytes)
+                        return read(response, asked)
                     last_problem = self._refusal(response)
                     wait = max(wait, _retry_after(response))
                 finally:
@@ -148,17 +177,46 @@ class HttpMailbox:
         assert last_problem is not None
         raise self._unreachable(last_problem) from last_problem
 
-    def _read(self, response: httpx.Response, method: str, *, max_bytes: int) -> bytes | None:
-        if method == "PUT" and response.status_code in (201, 204):
-            return None
-        if method == "GET" and response.status_code == 404:
-            code, _ = _reason(response)
+    def _read_stored(self, response: httpx.Response, _: float) -> None:
+        if response.status_code not in (201, 204):
+            raise self._refusal(response)
+
+    def _read_message(self, response: httpx.Response, _: float, *, max_bytes: int) -> bytes | None:
+        if response.status_code == 404:
+            code, _text = _reason(response)
             if code != "absent":
-                raise MailboxError(f"{self._shown_url} is not a splitmeans relay; check the URL")
+                raise self._no_relay()
             return None
-        if method == "GET" and response.status_code == 200:
-            return _download(response, max_bytes=max_bytes, shown_url=self._shown_url)
-        raise self._refusal(response)
+        if response.status_code != 200:
+            raise self._refusal(response)
+        return _download(response, max_bytes=max_bytes, shown_url=self._shown_url)
+
+    def _read_limits(self, response: httpx.Response, asked: float) -> MailboxLimits:
+        if response.status_code == 404:
+            code, _text = _reason(response)
+            if code != "no-page":
+                raise self._no_relay()
+            raise MailboxError(
+                f"relay {self._shown_url} does not tell its limits: it is of an older version; its "
+                "operator should install this one, and start the relay again"
+            )
+        if response.status_code != 200:
+            raise self._refusal(response)
+        data = _download(response, max_bytes=_REASON_BYTES, shown_url=self._shown_url)
+        answered = self._clock()
+        try:
+            told = json.loads(data)
+            most, free, time = (told[name] for name in ("message_bytes", "free_bytes", "time"))
+        except (ValueError, KeyError, TypeError):
+            raise self._no_relay() from None
+        if not all(type(value) is int and 0 <= value < 2**63 for value in (most, free, time)):
+            raise self._no_relay()
+        # The relay looked at its clock between our two looks at ours.
+        offset = time - (asked + answered) / 2
+        return MailboxLimits(max_message_bytes=most, free_bytes=free, clock_offset=offset)
+
+    def _no_relay(self) -> MailboxError:
+        return MailboxError(f"{self._shown_url} is not a splitmeans relay; check the URL")
 
     def _refusal(self, response: httpx.Response) -> MailboxError:
         code, text = _reason(response)

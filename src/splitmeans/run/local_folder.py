@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import stat
 from pathlib import Path
 
@@ -74,6 +75,21 @@ class LocalFolder:
             raise
         sync_folder(target.parent)
 
+    def room(self, study: str) -> int | None:
+        """Try to write where a study's messages would go; return the free bytes."""
+        place = self._root / study
+        _refuse_link(place)
+        folder = place if place.exists() else self._root
+        scratch = folder / f".{secrets.token_hex(8)}.part"
+        try:
+            with os.fdopen(os.open(scratch, _CREATE, 0o600), "wb") as file:
+                file.write(b"\0")
+        finally:
+            with contextlib.suppress(OSError):
+                scratch.unlink(missing_ok=True)
+        usage = shutil.disk_usage(folder)
+        return usage.free if usage.total > 0 else None  # some network shares do not tell
+
     def close(self) -> None:
         """Nothing is held open."""
 
@@ -81,9 +97,13 @@ class LocalFolder:
         study, run, name = path.parts
         folder = self._root / study / run
         for place in (folder.parent, folder):
-            if place.is_symlink():
-                raise MailboxError(f"mailbox: {place} is a symbolic link; remove it")
+            _refuse_link(place)
         return folder / name
+
+
+def _refuse_link(place: Path) -> None:
+    if place.is_symlink():
+        raise MailboxError(f"mailbox: {place} is a symbolic link; remove it")
 
 
 def open_plain_file(path: Path) -> int:

@@ -26,7 +26,7 @@ from splitmeans.run.waiting import Patience
 from splitmeans.study import Study
 from splitmeans.wire.envelope import Session
 from splitmeans.wire.identity import Identity, spoken
-from splitmeans.wire.messages import MAX_MESSAGE_BYTES, CountRelease, PartyRelease
+from splitmeans.wire.messages import MAX_LARGE_BYTES, CountRelease, PartyRelease
 
 # What costs privacy; everything else that a party sends depends on no row.
 _RELEASES = (CountRelease, PartyRelease)
@@ -58,7 +58,7 @@ class PartyRun:
     mailbox: Mailbox
     result_folder: Path
     say: Callable[[str], None]
-    max_bytes: int = MAX_MESSAGE_BYTES
+    max_bytes: int = MAX_LARGE_BYTES
 
 
 def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Path:

@@ -10,19 +10,12 @@ from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity, PublicIdentity
-from splitmeans.wire.messages import (
-    MAX_MESSAGE_BYTES,
-    Message,
-    PartyRelease,
-    PublishedResult,
-)
+from splitmeans.wire.messages import LARGE, MAX_LARGE_BYTES, Message
 from splitmeans.wire.sealed import OVERHEAD_BYTES, check_signed, open_sealed, seal
 from splitmeans.wire.slot import Slot
 
 _log = logging.getLogger(__name__)
 
-# Messages that grow with users or cells, and all others.
-_LARGE = (PartyRelease, PublishedResult)
 _MAX_SMALL_BYTES = 2**16
 
 
@@ -55,7 +48,7 @@ class Post:
         participant: str,
         identity: Identity,
         mailbox: Mailbox,
-        max_bytes: int = MAX_MESSAGE_BYTES,
+        max_bytes: int = MAX_LARGE_BYTES,
     ) -> None:
         self._keys = pinned_keys(study)
         check_own_key(study, participant, identity)
@@ -133,7 +126,7 @@ class Post:
         return data
 
     def _limit(self, kind: type[Message]) -> int:
-        return OVERHEAD_BYTES + (self._max_bytes if kind in _LARGE else _MAX_SMALL_BYTES)
+        return OVERHEAD_BYTES + (self._max_bytes if kind in LARGE else _MAX_SMALL_BYTES)
 
     def _slot(self, *, sender: str, receiver: str, kind: type[Message]) -> Slot:
         return Slot(

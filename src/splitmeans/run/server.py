@@ -24,7 +24,7 @@ from splitmeans.server import node
 from splitmeans.study import Study
 from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.messages import MAX_MESSAGE_BYTES, PublishedResult
+from splitmeans.wire.messages import MAX_LARGE_BYTES, PublishedResult
 from splitmeans.wire.saved_result import dump_result, load_result
 
 _RUNNING, _PUBLISHED = "Running", "Published"
@@ -40,7 +40,7 @@ class ServerRun:
     mailbox: Mailbox
     result_folder: Path
     say: Callable[[str], None]
-    max_bytes: int = MAX_MESSAGE_BYTES
+    max_bytes: int = MAX_LARGE_BYTES
 
 
 def run_server(what: ServerRun, home: Path, *, timeout: float | None = None) -> Path:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 import paramiko
+from paramiko.sftp import CMD_EXTENDED, CMD_EXTENDED_REPLY
 
 from splitmeans.errors import MailboxError, MessageRefused, ParameterError
 from splitmeans.run.mailbox import MessagePath, public_url
@@ -107,6 +108,22 @@ class SftpFolder:
                 self._sftp.remove(scratch)
             raise
 
+    def room(self, study: str) -> int | None:
+        """Try to write where a study's messages would go; return the free bytes, if told."""
+        folder = f"{self._root}/{study}"
+        try:
+            self._sftp.stat(folder)
+        except FileNotFoundError:
+            folder = self._root
+        scratch = f"{folder}/.{secrets.token_hex(8)}.part"
+        try:
+            with self._sftp.open(scratch, "wbx") as file:
+                file.write(b"\0")
+        finally:
+            with contextlib.suppress(OSError):
+                self._sftp.remove(scratch)
+        return self._free_bytes(folder)
+
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
@@ -120,6 +137,18 @@ class SftpFolder:
             raise MailboxError(
                 f"mailbox {shown_url}: there is no such folder on the server; make it first"
             )
+
+    def _free_bytes(self, folder: str) -> int | None:
+        """Ask by OpenSSH's extension, which paramiko has no method for."""
+        try:
+            kind, answer = self._sftp._request(CMD_EXTENDED, "statvfs@openssh.com", folder)
+        except OSError:
+            return None  # the server does not have it
+        if kind != CMD_EXTENDED_REPLY:
+            return None
+        # Block size, fragment size, then blocks: all, free, free for an ordinary user.
+        _, fragment, total, _, available = (answer.get_int64() for _ in range(5))
+        return fragment * available if total > 0 else None
 
     def _target(self, path: MessagePath) -> str:
         return "/".join((self._root, *path.parts))

@@ -12,9 +12,6 @@ import numpy.typing as npt
 
 from splitmeans._types import IntArray, RegisterArray, WordArray
 
-# A reader takes no message that is larger: it is held in memory whole while it is opened.
-MAX_MESSAGE_BYTES = 2**30
-
 
 class _Quiet:
     """Shared `repr`: type name and array shapes, never values."""
@@ -210,3 +207,8 @@ Message: TypeAlias = (
     | RunPlan
     | PublishedResult
 )
+
+# Messages that grow with users or cells, and the longest of them that a receiver looks at (as a
+# payload; `wire.sealed.OVERHEAD_BYTES` come on top).
+LARGE = (PartyRelease, PublishedResult)
+MAX_LARGE_BYTES = 2**30
