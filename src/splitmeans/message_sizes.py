@@ -59,8 +59,8 @@ def check_readable(plan: "Plan") -> None:
         return
     k, n_parties = max(plan.n_local_clusters), len(plan.study.parties)
     raise ParameterError(
-        f"a message of this study would take {sizes.largest / 1e9:.3g} GB, and no participant "
-        f"reads more than {MAX_LARGE_BYTES / 1e9:.3g} GB; lower n_local_clusters (now {k} at "
+        f"a message of this study would take {shown_bytes(sizes.largest)}, and no participant "
+        f"reads more than {shown_bytes(MAX_LARGE_BYTES)}; lower n_local_clusters (now {k} at "
         f"{n_parties} parties), raise epsilon, set decoy.max_users to send a secret sample of the "
         "users, or take fewer parties"
     )
@@ -88,6 +88,14 @@ def message_sizes(plan: "Plan", *, users: int) -> MessageSizes:
     return MessageSizes(
         releases=releases, small=small, result=_result_bytes(plan) + sealed, records=records
     )
+
+
+def shown_bytes(size: int) -> str:
+    """Return a number of bytes as people read it."""
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.3g} {name}"
+    return f"{size} bytes"
 
 
 def _membership_bytes(plan: "Plan", position: int, *, users: int) -> tuple[int, int]:

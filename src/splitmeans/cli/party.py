@@ -25,6 +25,7 @@ from splitmeans.cli.run_options import (
 from splitmeans.party.place import find_place
 from splitmeans.party.source import open_source
 from splitmeans.party.table_facts import TableFacts, refuse_clipping
+from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.study import Study
@@ -157,6 +158,7 @@ def run_as_party(
                     mailbox=box,
                     result_folder=result_folder(result, own, agreed, run),
                     say=say,
+                    rehearse=partial(rehearse_once, agreed, own, say=say),
                 ),
                 own,
                 timeout=timeout,

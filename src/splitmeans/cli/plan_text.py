@@ -8,6 +8,7 @@ from splitmeans.cli.plan_chart import number, per_cent, ratio, sweep_table
 from splitmeans.forecasting.forecast import EpsilonNeeded, Forecast
 from splitmeans.forecasting.loss_model import MAX_RATIO
 from splitmeans.forecasting.noise import shown_party
+from splitmeans.message_sizes import shown_bytes
 from splitmeans.privacy.calibrate import MAX_EPSILON
 from splitmeans.report.uncertainty import WIDTH_95
 
@@ -127,9 +128,10 @@ def _print_sizes(found: Forecast) -> None:
     for party in found.study.party_names:
         _figure(
             "message",
-            f"{party}: {_bytes(sizes.releases[party])} release, {_bytes(sizes.small[party])} else",
+            f"{party}: {shown_bytes(sizes.releases[party])} release, "
+            f"{shown_bytes(sizes.small[party])} else",
         )
-    _figure("", f"server: result of at most {_bytes(sizes.result)}")
+    _figure("", f"server: result of at most {shown_bytes(sizes.result)}")
     time = found.run_time
     slowest = max(time.parties.values())
     _figure(
@@ -158,13 +160,6 @@ def _print_noise(found: Forecast) -> None:
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def _bytes(size: int) -> str:
-    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if size >= unit:
-            return f"{number(size / unit)} {name}"
-    return f"{size} bytes"
 
 
 def _figure(name: str, text: str) -> None:

@@ -1,5 +1,6 @@
 """`splitmeans server run`: serve a run over a mailbox."""
 
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -59,6 +60,7 @@ def run_as_server(
                 mailbox=box,
                 result_folder=result_folder(result, own, agreed, run),
                 say=say,
+                rehearse=partial(_rehearse, agreed, own),
             ),
             own,
             timeout=timeout,
@@ -66,3 +68,10 @@ def run_as_server(
     finally:
         box.close()
     typer.echo(folder)
+
+
+def _rehearse(study: Study, home: Path) -> None:
+    # Imported where it is used: a run that is taken up again needs none of it.
+    from splitmeans.rehearsal.passed import rehearse_once
+
+    rehearse_once(study, home, say=say)

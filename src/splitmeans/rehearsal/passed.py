@@ -10,6 +10,7 @@ from pathlib import Path
 from splitmeans._version import __version__
 from splitmeans.errors import ParameterError
 from splitmeans.rehearsal.rehearse import Say, rehearse
+from splitmeans.run.home import make_folders
 from splitmeans.study import Study
 
 _FOLDER = "rehearsed"
@@ -45,7 +46,8 @@ def _read(mark: Path) -> str | None:
 def _write(mark: Path) -> str:
     passed = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     try:
-        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folders(mark.parent.parent)  # the home, with nobody else allowed in
+        mark.parent.mkdir(mode=0o700, exist_ok=True)
         mark.write_text(f"{__version__} {passed}\n", encoding="utf-8")
     except OSError as problem:
         raise ParameterError(f"{mark}: cannot be written ({problem.strerror})") from problem

@@ -21,6 +21,7 @@ from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
 from splitmeans.run.journal import Journal, RunKey
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.run.post import Post, Received, check_own_key
+from splitmeans.run.preflight import Preflight
 from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.study import Study
@@ -46,6 +47,7 @@ class PartyRun:
         mailbox: Where messages are left and found.
         result_folder: Where the result is written.
         say: Told what happens, for people.
+        rehearse: Plays the whole study through before it is joined; raises if that fails.
         max_bytes: Largest message that is looked at.
     """
 
@@ -58,6 +60,7 @@ class PartyRun:
     mailbox: Mailbox
     result_folder: Path
     say: Callable[[str], None]
+    rehearse: Callable[[], object] = lambda: None
     max_bytes: int = MAX_LARGE_BYTES
 
 
@@ -148,7 +151,17 @@ class _Driver:
             epsilon=budget.epsilon,
             delta=budget.delta,
         )
+        preflight = Preflight(
+            study=self.what.study,
+            participant=self.what.party,
+            home=self.desk.journal.folder,
+            result_folder=self.what.result_folder,
+            mailbox=self.what.mailbox,
+        )
+        preflight.check()
+        self.what.rehearse()
         table = self._open()
+        preflight.check(rows=len(table))
         state, envelopes = node.join(self.what.study, table, run=self.what.run, noise=SecureNoise())
         messages = self.desk.seal(envelopes)
         with self.desk.journal.transaction():

@@ -18,6 +18,7 @@ from splitmeans.run.drive import DONE, Desk, refuse_failed
 from splitmeans.run.journal import Journal, RunKey
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.run.post import Post, Received, check_own_key
+from splitmeans.run.preflight import Preflight
 from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.server import node
@@ -40,6 +41,7 @@ class ServerRun:
     mailbox: Mailbox
     result_folder: Path
     say: Callable[[str], None]
+    rehearse: Callable[[], object] = lambda: None
     max_bytes: int = MAX_LARGE_BYTES
 
 
@@ -78,6 +80,14 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
     check_place(what.result_folder)
     warm_up(what.say)
     if saved is None:
+        Preflight(
+            study=what.study,
+            participant=SERVER,
+            home=desk.journal.folder,
+            result_folder=what.result_folder,
+            mailbox=what.mailbox,
+        ).check()
+        what.rehearse()
         desk.journal.begin(
             desk.key, details={"study": what.study.name}, stage=_RUNNING, state=b"{}"
         )
