@@ -1,5 +1,6 @@
 """`splitmeans party`: check your data, and take part in a run over a mailbox."""
 
+import contextlib
 import json as json_format
 from dataclasses import asdict
 from functools import partial
@@ -28,6 +29,7 @@ from splitmeans.party.table_facts import TableFacts, refuse_clipping
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.party import PartyRun, run_party
+from splitmeans.run.preflight import Preflight
 from splitmeans.study import Study
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Take part in a run as a party.")
@@ -50,15 +52,25 @@ def check_data(
     query_file: Path | None = QUERY_FILE,
     workers: int | None = _WORKERS,
     allow_clipping: bool = _ALLOW_CLIPPING,
+    mailbox: str | None = typer.Option(
+        None, "--mailbox", help="Also check that this mailbox takes what a run would send."
+    ),
+    home: Path = HOME_OPTION,
+    key: Path | None = KEY_OPTION,
+    result: Path | None = RESULT,
+    ca: Path | None = CA,
     json: bool = typer.Option(False, "--json", help="Print JSON."),
     quiet: Quiet = False,
 ) -> None:
     """Check your data as a run would: columns, values, ids. Sends nothing and spends nothing.
 
     Tells how many rows there are, how many ids look odd and how many values lie outside the study's
-    bounds. Keep the numbers to yourself: they are exact.
+    bounds. Keep the numbers to yourself: they are exact. With --mailbox everything else that a run
+    needs is checked as well: sizes of messages, room, disks, the result folder, the clock.
 
-    Example: splitmeans party check study.toml --party bank --data bank.parquet
+    Examples: splitmeans party check study.toml --party bank --data bank.parquet
+
+    splitmeans party check study.toml --party bank --data bank.parquet --mailbox shared
     """
     agreed = Study.read(study)
     spec = agreed.party(party)
@@ -95,6 +107,19 @@ def check_data(
         typer.echo(f"{facts}")
     if not allow_clipping:
         refuse_clipping(facts, where=find_place(data).shown)
+    if mailbox is not None:
+        own = home.expanduser()
+        identity = load_identity(home, key)
+        with contextlib.closing(
+            open_mailbox(mailbox, participant=party, signer=identity, ca=ca)
+        ) as box:
+            Preflight(
+                study=agreed,
+                participant=party,
+                home=own,
+                result_folder=result_folder(result, own, agreed, "1"),
+                mailbox=box,
+            ).check(rows=facts.ids.rows)
     if json:
         return
     typer.echo(f"the study takes ids as {rules.type!r}; all checks passed")
