@@ -7,6 +7,7 @@ rounds. Everything here is public; clipping and quantising rows is `party/table.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +41,12 @@ class Feature:
 
 def features_of(party: PartySpec) -> tuple[Feature, ...]:
     """Return the features of a party, in column order, categories in listed order."""
-    return tuple(feature for column in party.columns for feature in _features(column))
+    return features_of_columns(party.columns)
+
+
+def features_of_columns(columns: Iterable[Column]) -> tuple[Feature, ...]:
+    """Return the features of some columns, whoever holds them."""
+    return tuple(feature for column in columns for feature in _features(column))
 
 
 def _features(column: Column) -> list[Feature]:

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import math
 
@@ -60,6 +61,29 @@ def test_grid_by_hand(synopsis):
     half = HALF / GRID_UNITS
     assert half == pytest.approx(1 / math.sqrt(2), abs=1e-6)
     assert synopsis.scaled_nodes[4].tolist() == [1, 2, half, -half]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [f"monthly_value_{number:02}" for number in range(18)],
+        [f"{number:02}" + "x" * 198 for number in range(60)],
+    ],
+)
+def test_any_number_of_columns_with_names_of_any_allowed_length(tmp_path, names):
+    columns = tuple(Column(name=name, low=0, high=1) for name in names)
+    parties = [PartySpec(name=name, columns=columns) for name in ("bank", "shop")]
+    centres = [np.zeros((2, len(names)), dtype=np.int64)] * 2
+    built = build_synopsis(np.ones((2, 2)), centres, parties)
+    assert len(built.feature_names) == 2 * len(names)
+    built.to_parquet(tmp_path / "grid.parquet")
+    assert Synopsis.from_parquet(tmp_path / "grid.parquet").columns == (columns, columns)
+
+
+def test_columns_must_be_those_of_the_features(synopsis):
+    other = (Column(name="income", low=0, high=99), *BANK.columns[1:])
+    with pytest.raises(ParameterError, match="columns and features must describe the same"):
+        dataclasses.replace(synopsis, columns=(other, SHOP.columns))
 
 
 def test_three_parties_keep_the_order_of_the_weights():

@@ -8,9 +8,9 @@ import numpy as np
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError
-from splitmeans.features import features_of
+from splitmeans.features import features_of_columns
 from splitmeans.parties import MAX_WEIGHT
-from splitmeans.study import Column, PartySpec
+from splitmeans.study import Column
 
 if TYPE_CHECKING:
     from splitmeans.grid.synopsis import Synopsis
@@ -82,12 +82,7 @@ def _check_nodes(synopsis: "Synopsis") -> None:
 
 
 def _check_columns(synopsis: "Synopsis", columns: Sequence[tuple[Column, ...]]) -> None:
-    features = []
-    for group in columns:
-        # Features depend on the columns alone; the names here only have to be allowed.
-        other = "".join(column.name for column in group) + " id"
-        features.append(features_of(PartySpec(name="party", columns=group, id_column=other)))
-    if tuple(features) != synopsis.features:
+    if tuple(features_of_columns(group) for group in columns) != synopsis.features:
         raise ParameterError("columns and features must describe the same columns")
 
 
