@@ -94,7 +94,7 @@ def test_heavy_decoys_are_rehearsed_with_fewer_of_them():
     study = make_study(
         n_parties=4,
         user_sets="partial",
-        n_local_clusters=6,
+        n_local_clusters=10,
         budget=Budget(epsilon=0.3, delta=1e-7),
     )
     plan = make_plan(study)
@@ -151,7 +151,7 @@ def _wait(*args: Any, **keywords: Any) -> None:
 def test_a_study_is_rehearsed_once_from_a_home(tmp_path, monkeypatch):
     held: list[Study] = []
     counted = rehearse.Rehearsed(users=1, seconds=0.0)
-    monkeypatch.setattr(passed, "rehearse", lambda study, *, say: held.append(study) or counted)
+    monkeypatch.setattr(rehearse, "rehearse", lambda study, *, say: held.append(study) or counted)
     study, home = make_study(), tmp_path / "new" / "home"
     first = passed.rehearse_once(study, home, say=lambda text: None)
     assert passed.rehearse_once(study, home, say=lambda text: None) == first

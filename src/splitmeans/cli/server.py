@@ -18,6 +18,7 @@ from splitmeans.cli.run_options import (
     result_folder,
     say,
 )
+from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import SERVER_NAME, Study
@@ -60,7 +61,7 @@ def run_as_server(
                 mailbox=box,
                 result_folder=result_folder(result, own, agreed, run),
                 say=say,
-                rehearse=partial(_rehearse, agreed, own),
+                rehearse=partial(rehearse_once, agreed, own, say=say),
             ),
             own,
             timeout=timeout,
@@ -68,10 +69,3 @@ def run_as_server(
     finally:
         box.close()
     typer.echo(folder)
-
-
-def _rehearse(study: Study, home: Path) -> None:
-    # Imported where it is used: a run that is taken up again needs none of it.
-    from splitmeans.rehearsal.passed import rehearse_once
-
-    rehearse_once(study, home, say=say)

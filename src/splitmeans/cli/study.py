@@ -13,6 +13,7 @@ from splitmeans.cli.console import Quiet, check_file, err, out
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.cli.run_options import say
 from splitmeans.errors import ParameterError
+from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
 from splitmeans.study import SERVER_NAME, Column, IdRules, Study
 from splitmeans.wire.identity import PublicIdentity, spoken
@@ -191,8 +192,6 @@ def approve(
     elif "".join(digits.split()) != "".join(own.split()):
         raise ParameterError(f"{study} has the digits {own}, which are not those you gave")
     # Before the journal is opened: a rehearsal takes seconds, and another run may need it.
-    from splitmeans.rehearsal.passed import rehearse_once
-
     own_home = home.expanduser()
     passed = rehearse_once(agreed, own_home, say=say)
     with Journal.open(own_home) as journal:

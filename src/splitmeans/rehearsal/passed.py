@@ -4,19 +4,19 @@ A rehearsal says something about a study and a version of splitmeans, and about 
 another version it is held again.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from splitmeans._version import __version__
 from splitmeans.errors import ParameterError
-from splitmeans.rehearsal.rehearse import Say, rehearse
 from splitmeans.run.home import make_folders
 from splitmeans.study import Study
 
 _FOLDER = "rehearsed"
 
 
-def rehearse_once(study: Study, home: Path, *, say: Say) -> str:
+def rehearse_once(study: Study, home: Path, *, say: Callable[[str], None]) -> str:
     """Rehearse a study unless this version did so before from this home; say when it passed.
 
     Returns:
@@ -28,6 +28,9 @@ def rehearse_once(study: Study, home: Path, *, say: Say) -> str:
     mark = home / _FOLDER / study.hash
     passed = _read(mark)
     if passed is None:
+        # Imported where it is used: it loads nearly everything, and is needed once for a study.
+        from splitmeans.rehearsal.rehearse import rehearse
+
         done = rehearse(study, say=say)
         say(f"the rehearsal passed in {done.seconds:.1f} seconds; nothing was sent or charged")
         passed = _write(mark)
