@@ -16,6 +16,7 @@ from splitmeans.grid.joint import MAX_CELLS
 from splitmeans.grid.synopsis import Clustering, Synopsis, build_synopsis_from_points
 from splitmeans.grid.synopsis_checks import MOST_USERS
 from splitmeans.plan import Plan
+from splitmeans.shares import shares_are_valid
 from splitmeans.wire.messages import PublishedResult
 
 # Means of points on the border may lie beyond it by a rounding error.
@@ -73,6 +74,10 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
         # Both sides apart: the absolute value of -2^63 is negative in 64 bits.
         if np.any((own > bounds) | (own < -bounds)):
             raise ProtocolError("the published result has points outside the study's bounds")
+        if not shares_are_valid(party, own):
+            raise ProtocolError(
+                "the published result has points whose shares of categories do not add up to 1"
+            )
     return build_synopsis_from_points(
         result.labels.astype(np.int32), weights, centres, study.parties
     )

@@ -141,7 +141,7 @@ def _names(synopsis: Synopsis, position: int) -> list[tuple[str, str | None]]:
         return [(feature.name, None) for feature in synopsis.features[position]]
     names: list[tuple[str, str | None]] = []
     for column in synopsis.columns[position]:
-        names += [(column.name, category) for category in column.categories or (None,)]
+        names += [(column.name, category) for category in column.levels or (None,)]
     return names
 
 
