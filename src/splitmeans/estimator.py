@@ -4,6 +4,7 @@ For experiments and for learning what a study would give. Between organisations 
 own side; see `splitmeans.protocol`.
 """
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -17,6 +18,8 @@ from splitmeans import protocol
 from splitmeans._types import FloatArray, LabelArray
 from splitmeans.errors import DataError, ParameterError
 from splitmeans.evaluation import assign_labels, normalised_loss
+from splitmeans.grid.clustering import about_found
+from splitmeans.grid.segments import letter
 from splitmeans.party.table import PartyTable, as_stream, prepare_table
 from splitmeans.pooling import pooled_rows
 from splitmeans.privacy.noise import NoiseSource
@@ -51,7 +54,12 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Seeds what is not privacy noise.
 
     Attributes:
-        cluster_centers_: Segment centres, shape (k, all columns), own units, party order.
+        cluster_centers_: Segment centres, shape (k, all columns), own units, party order; the
+            largest first, and only those with users. So k is below `n_clusters`, with a warning,
+            where fewer places have users, and 0 if the noisy counts hold nobody.
+        segment_names_: Their letters, A the largest, as in result folders and reports.
+        labels_: Row of `cluster_centers_` nearest to each user (simulation only); -1 if there is
+            no segment.
         synopsis_: The weighted grid the centres come from; clusters for any other k.
         privacy_: What was released and what it cost; `privacy_.statement()` says it in words.
         result_: Everything the run produced.
@@ -140,6 +148,10 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.privacy_ = self.result_.privacy
         self.cluster_centers_: FloatArray = self.result_.server.clustering.centres
         self.n_features_in_ = self.cluster_centers_.shape[1]
+        self.segment_names_ = tuple(letter(rank) for rank in range(len(self.cluster_centers_)))
+        remark = about_found(len(self.cluster_centers_), asked=study.n_clusters)
+        if remark is not None:
+            warnings.warn(remark, UserWarning, stacklevel=4)
         # Simulation only: no participant of a real run can compute these joint labels.
         self.labels_ = self._nearest(tables)
         return self
@@ -150,10 +162,15 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self._nearest(_prepare_aligned(self.study_, X))
 
     def score(self, X: Sequence[Any], y: None = None) -> float:
-        """Return minus the mean squared distance to the nearest centre, in scaled units."""
+        """Return minus the mean squared distance to the nearest centre, in scaled units.
+
+        Minus infinity if there is no segment.
+        """
         check_is_fitted(self)
         tables = _prepare_aligned(self.study_, X)
         centres = self.result_.server.clustering.scaled_centres
+        if len(centres) == 0:
+            return -math.inf
         return -normalised_loss(pooled_rows(tables)[0], centres)
 
     def fit_predict(
@@ -181,7 +198,10 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _nearest(self, tables: Sequence[PartyTable]) -> LabelArray:
         rows, _ = pooled_rows(tables)
-        return assign_labels(rows, self.result_.server.clustering.scaled_centres)
+        centres = self.result_.server.clustering.scaled_centres
+        if len(centres) == 0:
+            return np.full(len(rows), -1, dtype=np.int32)
+        return assign_labels(rows, centres)
 
     def _study(self, blocks: Sequence[Any]) -> Study:
         for name, kind in (("sketch", SketchOptions), ("decoy", DecoyOptions)):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Magic, length and the header's names; shapes add a few digits.
 _HEADER_BYTES = 150
+# Of a published result, in its header.
+_DATE_AND_SIGNATURE = 220
 # Key contributions, confirmations and the like, to each other party and the server.
 _SMALL_MESSAGE_BYTES = 150
 
@@ -135,8 +137,8 @@ def _result_bytes(plan: "Plan") -> int:
     cells = N_POINTS if plan.grid_method == "many" else math.prod(plan.n_local_clusters)
     centres = sum(
         8 * width * d for width, d in zip(plan.n_local_clusters, features, strict=True)
-    ) + 8 * plan.study.n_clusters * sum(features)
-    return _HEADER_BYTES + centres + cells * (8 + len(parties))
+    ) + 8 * plan.study.n_clusters * (sum(features) + 1)
+    return _HEADER_BYTES + _DATE_AND_SIGNATURE + centres + cells * (8 + len(parties))
 
 
 def _sealing_bytes(plan: "Plan") -> int:

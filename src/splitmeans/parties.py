@@ -15,6 +15,9 @@ MIN_WEIGHT, MAX_WEIGHT = 0.001, 100
 # Messages call the server by this name.
 SERVER_NAME = "server"
 
+# What results call the level of people whose category is missing.
+MISSING_LEVEL = "(missing)"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
@@ -27,8 +30,9 @@ class Column:
         weight: How much the column counts in distances; its values fill [-weight, weight].
         categories: For a categorical column the public list of its values; no bounds then.
         missing: What a missing value becomes: "error" refuses the table, "midpoint" takes the
-            middle of the bounds, a number takes that number. A categorical column allows "error"
-            and "midpoint" (half-way to each category).
+            middle of the bounds, a number takes that number. For a categorical column: "error",
+            "level" (a level of its own, called "(missing)"), or "spread" (an equal share of each
+            category).
     """
 
     name: str
@@ -54,6 +58,12 @@ class Column:
             object.__setattr__(self, "categories", ())
             self._check_bounds(where)
 
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of a categorical column, one feature each; empty for a number column."""
+        own = (MISSING_LEVEL,) if self.categories and self.missing == "level" else ()
+        return (*self.categories, *own)
+
     def _check_categories(self, where: str) -> None:
         if self.low is not None or self.high is not None:
             raise StudyError(f"{where} has categories, so it must not have low or high")
@@ -66,8 +76,16 @@ class Column:
         different = {unicodedata.normalize("NFC", category) for category in self.categories}
         if len(different) < 2 or len(different) != len(self.categories):
             raise StudyError(f"categories of {where} must be two or more different names")
-        if self.missing not in ("error", "midpoint"):
-            raise StudyError(f"missing of {where} must be 'error' or 'midpoint'")
+        if self.missing not in ("error", "level", "spread"):
+            raise StudyError(
+                f"missing of {where} must be 'error', 'level' (missing is a level of its own) or "
+                "'spread' (an equal share of each category); categories have no middle"
+            )
+        if self.missing == "level" and MISSING_LEVEL in different:
+            raise StudyError(
+                f"categories of {where} must not list {MISSING_LEVEL!r}, which missing = 'level' "
+                "adds; rename the category, or leave it out"
+            )
 
     def _check_bounds(self, where: str) -> None:
         if self.low is None or self.high is None:

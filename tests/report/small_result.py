@@ -8,9 +8,8 @@ A bank knows income (0 to 8,000) and region, an insurer age (18 to 90); each has
     (1, 0)                  6,000      0      1    36       0
     (1, 1)                  6,000      0      1    72     300
 
-The published segments are, in the order of their message, the cell (1, 1) and the mean of the first
-two cells (age 48). So A, the larger one with 600 users, comes second in the message, and B
-has 300.
+The published segments are A, the mean of the first two cells (age 48) with 600 users, and B, the
+cell (1, 1) with 300.
 """
 
 from pathlib import Path
@@ -58,13 +57,16 @@ def write_small_result(
     insurer = [[-GRID // 2], [GRID // 2]]
     nodes = np.array([[*bank[a], *insurer[b]] for a in (0, 1) for b in (0, 1)]) / GRID
     weights = np.array([400.0, 200.0, 0.0, 300.0])
-    centres = np.stack([nodes[3], weights[:2] @ nodes[:2] / 600])
+    centres = np.stack([weights[:2] @ nodes[:2] / 600, nodes[3]])
     message = PublishedResult(
         fingerprint=plan.fingerprint,
         local_centres=np.array([*np.ravel(bank), *np.ravel(insurer)], dtype=np.int64),
         labels=np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.uint8),
         weights=weights,
         centres=centres,
+        sizes=np.array([600.0, 300.0]),
+        published_at="2026-01-31T12:00:00Z",
+        signature=b"",
     )
     transcript = [("taken", "study/run/partyrelease.bank.server", "ab" * 32)]
     write_result(
@@ -75,5 +77,6 @@ def write_small_result(
         participant="server",
         transcript=transcript,
         secure_noise=secure_noise,
+        written_at="2026-01-31T12:05:00Z",
     )
     return folder

@@ -66,7 +66,8 @@ def test_a_result_shows_its_segments(result):
     assert page.texts[at : at + 3] == ["bank: income", "2,000", "6,000"]
     assert repr(result) == (
         "<Result study 'bank and insurer', run '1': 2 segments of about 900 users, "
-        "4 columns of bank, insurer>"
+        "3 columns of bank, insurer; published 2026-01-31T12:00:00Z by the server, simulation, not "
+        "signed>"
     )
     assert repr(result.published) == "<Segmentation 2 segments as published: A 600, B 300>"
 

@@ -100,7 +100,12 @@ def test_number_column_rules(changes, message):
         ({"categories": ("a",)}, "must be two or more different names"),
         ({"categories": ("a", "a")}, "must be two or more different names"),
         ({"categories": (1, 2)}, "must be text; write numbers in quotes"),
-        ({"missing": 0}, "missing of column 'c' must be 'error' or 'midpoint'"),
+        ({"missing": 0}, "missing of column 'c' must be 'error', 'level' .* or 'spread'"),
+        ({"missing": "midpoint"}, "'level' .* or 'spread' .*categories have no middle"),
+        (
+            {"missing": "level", "categories": ("a", "(missing)")},
+            r"categories of column 'c' must not list '\(missing\)'",
+        ),
     ],
 )
 def test_categorical_column_rules(changes, message):
@@ -307,7 +312,7 @@ def other_value(item, value):
         "high": 12_345.0,
         "weight": 0.5,
         "categories": ("south", "north"),
-        "missing": "midpoint" if value == "error" else "error",
+        "missing": "level" if value == "error" else "error",  # the one with "error" has categories
         "epsilon": 0.3,
         "delta": 1e-6,
         "repetitions": 1024,

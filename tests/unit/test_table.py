@@ -57,10 +57,18 @@ def test_weight_stretches_the_grid():
 
 
 def test_categories_are_one_hot():
-    rows = grid(
-        party(branch(missing="midpoint"), number()), {"branch": ["south", None], "x": [0, 5]}
-    )
-    assert rows.tolist() == [[-ONE_HOT, ONE_HOT, -G], [0, 0, 0]]
+    rows = grid(party(branch(), number()), {"branch": ["south", "north"], "x": [0, 5]})
+    assert rows.tolist() == [[-ONE_HOT, ONE_HOT, -G], [ONE_HOT, -ONE_HOT, 0]]
+
+
+def test_a_missing_category_is_a_level_of_its_own_or_spread():
+    data = {"branch": ["south", None], "x": [0, 5]}
+    rows = grid(party(branch(missing="level"), number()), data)
+    assert rows.tolist() == [[-ONE_HOT, ONE_HOT, -ONE_HOT, -G], [-ONE_HOT, -ONE_HOT, ONE_HOT, 0]]
+    three = Column(name="branch", categories=("east", "north", "south"), missing="spread", weight=2)
+    rows = grid(party(three, number()), data)
+    # A third of 2 * 1482910 from the bottom up; the one step that is over goes to the first.
+    assert rows[1].tolist() == [988_607 - 1_482_910, 988_607 - 1_482_910, 988_606 - 1_482_910, 0]
 
 
 def test_missing_rules():
@@ -74,7 +82,7 @@ def test_missing_rules():
     assert grid(spec, data)[0].tolist() == [0, G // 2, -G]
 
 
-MIXED = party(number(), branch(missing="midpoint"))
+MIXED = party(number(), branch(missing="spread"))
 EXPECTED = [[-G, ONE_HOT, -ONE_HOT], [G, -ONE_HOT, ONE_HOT]]
 
 
@@ -142,7 +150,7 @@ def test_booleans_are_zero_and_one():
     ids=lambda values: type(values).__name__,
 )
 def test_whole_numbers_are_compared_with_categories_as_text(values):
-    spec = party(Column(name="c", categories=("1", "2"), missing="midpoint"))
+    spec = party(Column(name="c", categories=("1", "2"), missing="spread"))
     assert np.sign(grid(spec, {"c": values})).tolist() == [[1, -1], [-1, 1], [0, 0]]
 
 

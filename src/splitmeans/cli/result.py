@@ -14,10 +14,12 @@ from rich.table import Table
 
 from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
 from splitmeans.cli.data_options import DATA, QUERY, QUERY_FILE, chosen_query
-from splitmeans.cli.result_options import RESULT, K, called, number, parse_ks
+from splitmeans.cli.result_options import RESULT, K, called, parse_ks
 from splitmeans.errors import ParameterError
+from splitmeans.figures import digits, fixed, number, percent, users
 from splitmeans.grid.choose_k import ChooseK
 from splitmeans.result import Result, Segmentation
+from splitmeans.wire.identity import spoken
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -43,12 +45,12 @@ def show(result: Path = RESULT, k: int | None = K, json: bool = _JSON) -> None:
         typer.echo(json_format.dumps(_mapping(read, item), indent=1))
         return
     _print_segments(read, item)
-    out.print(
+    _say(
         f"study {read.study.name!r}, run {read.facts['run']!r}; sizes are noisy estimates; "
-        f"`splitmeans report {result}` shows more",
-        markup=False,
-        soft_wrap=True,
+        f"`splitmeans report {result}` shows more"
     )
+    _say(f"{read.origin}; {_verified(read)}")
+    _say(f"written {read.facts['written_at']} by {read.facts['participant']}")
 
 
 @app.command()
@@ -142,7 +144,23 @@ def label(
     typer.echo(output)
 
 
+def _say(text: str) -> None:
+    out.print(text, markup=False, soft_wrap=True)
+
+
+def _verified(result: Result) -> str:
+    """Return what reading the folder has shown."""
+    if not result.signed:
+        return "the files fit together, which proves nothing about who made them"
+    return (
+        "checked: the signature fits the key in study.toml, and all figures fit what was signed; "
+        f"the study's hash is {spoken(result.study.hash)}"
+    )
+
+
 def _print_segments(result: Result, item: Segmentation) -> None:
+    if result.remark is not None:
+        _say(f"note: {result.remark}")
     for start in range(0, item.k, _SEGMENTS_A_TABLE):
         print_table(_segment_table(result, item, slice(start, start + _SEGMENTS_A_TABLE)))
 
@@ -155,8 +173,8 @@ def _segment_table(result: Result, item: Segmentation, shown: slice) -> Table:
         table.add_column(letter, justify="right", no_wrap=True)
     total = result.synopsis.total
     shares = item.sizes / total if total > 0 else np.zeros(item.k)
-    table.add_row("users (noisy)", number(total), *(f"{size:,.0f}" for size in item.sizes[shown]))
-    table.add_row("share", "", *(f"{share:.1%}" for share in shares[shown]), end_section=True)
+    table.add_row("users (noisy)", number(total), *(users(size) for size in item.sizes[shown]))
+    table.add_row("share", "", *(percent(each, 1) for each in shares[shown]), end_section=True)
     means = _means(result)
     for at, name in enumerate(result.synopsis.feature_names):
         centres = (number(value) for value in item.centres[shown, at])
@@ -175,7 +193,7 @@ def _origin_table(result: Result, item: Segmentation) -> Table:
     for letter in published.letters:
         table.add_column(letter, justify="right")
     for letter, row in zip(item.letters, shares, strict=True):
-        table.add_row(letter, *(f"{share:.0%}" if share >= 0.005 else "" for share in row))
+        table.add_row(letter, *(percent(share) if share >= 0.005 else "" for share in row))
     return table
 
 
@@ -188,7 +206,7 @@ def _curve_table(result: Result, curve: ChooseK) -> Table:
     for k, loss, silhouette in rows:
         marks = ["published"] if k == result.published.k else []
         marks += ["suggested"] if k == curve.suggested else []
-        table.add_row(str(k), f"{loss:.4g}", f"{silhouette:.3f}", ", ".join(marks))
+        table.add_row(str(k), digits(loss, 4), fixed(silhouette, 3), ", ".join(marks))
     return table
 
 
@@ -205,6 +223,11 @@ def _mapping(result: Result, item: Segmentation) -> dict[str, Any]:
         "study_hash": result.study.hash,
         "run": result.facts["run"],
         "result_hash": result.facts["result_hash"],
+        "published_at": result.facts["published_at"],
+        "written_at": result.facts["written_at"],
+        "signed": result.signed,
+        "remark": result.remark,
+        "asked": result.study.n_clusters,
         "k": item.k,
         "published": item.published,
         "loss": item.loss,

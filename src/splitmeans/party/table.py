@@ -25,6 +25,7 @@ from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.kernels.quantise import to_grid_column
 from splitmeans.party.columns import is_text, name_rows, normalised_text, read_array
 from splitmeans.party.ids import canonical_ids
+from splitmeans.shares import even_shares
 from splitmeans.study import Column, PartySpec
 
 _Flags = npt.NDArray[np.bool_]
@@ -154,7 +155,7 @@ def grid_rows(party: PartySpec, data: Any, *, first_row: int = 0) -> tuple[IntAr
         here = f"{where}, column {column.name!r}"
         own = read(column, values, features[place], where=here, first_row=first_row)
         checked.append((column, place, own))
-        place += max(1, len(column.categories))
+        place += max(1, len(column.levels))
     n = _common_length(checked, where=where)
     rows = np.empty((n, len(features)), dtype=np.int64)
     # A few rows of all columns at a time: the part of the result being written stays in cache.
@@ -162,7 +163,7 @@ def grid_rows(party: PartySpec, data: Any, *, first_row: int = 0) -> tuple[IntAr
         part = slice(start, start + _ROWS_AT_ONCE)
         for column, place, own in checked:
             if column.categories:
-                rows[part, place : place + len(column.categories)] = own[part]
+                rows[part, place : place + len(column.levels)] = own[part]
             else:
                 _fill_numbers(column, own[part], features[place], out=rows[part, place])
     return rows, id_values
@@ -258,7 +259,7 @@ def _checked_numbers(
     """Return the column's numbers, NaN where the study allows them to be missing."""
     numbers = read_numbers(values, where=where)
     if column.missing == "error":
-        _refuse_missing(np.isnan(numbers), where=where, first_row=first_row)
+        _refuse_missing(np.isnan(numbers), "'midpoint'", where=where, first_row=first_row)
     infinite = np.isinf(numbers)
     if infinite.any():
         raise DataError(
@@ -308,11 +309,12 @@ def _is_plain_numbers(values: Any) -> bool:
 def _grid_categories(
     column: Column, values: Any, feature: Feature, *, where: str, first_row: int
 ) -> IntArray:
-    """Return one feature for each category, shape (n, categories); all have the same bound."""
+    """Return one feature for each level, shape (n, levels); all have the same bound."""
     text = _read_categories(values, where=where, first_row=first_row)
     missing = np.asarray(text.is_null())
     if column.missing == "error":
-        _refuse_missing(missing, where=where, first_row=first_row)
+        ways = "'level' (a level of its own) or 'spread' (an equal share of each category)"
+        _refuse_missing(missing, ways, where=where, first_row=first_row)
     listed = normalised_text(pa.array(column.categories, pa.large_string()))
     position = pc.index_in(text, value_set=listed)
     unknown = np.asarray(position.is_null()) & ~missing
@@ -321,10 +323,12 @@ def _grid_categories(
             f"{where} must hold only categories that the study lists (case and spaces count); see "
             f"{name_rows(unknown, first_row=first_row)}; correct the rows or agree on a longer list"
         )
-    chosen = position.fill_null(-1).to_numpy(zero_copy_only=False)
-    is_chosen = chosen[:, np.newaxis] == np.arange(len(column.categories))
+    # A missing one is at the level behind the listed ones, if the study has that level.
+    chosen = position.fill_null(len(column.categories)).to_numpy(zero_copy_only=False)
+    is_chosen = chosen[:, np.newaxis] == np.arange(len(column.levels))
     grid = np.where(is_chosen, feature.bound, -feature.bound).astype(np.int64)
-    grid[missing] = 0  # half-way to each category; only the midpoint rule gets here
+    if column.missing == "spread":
+        grid[missing] = even_shares(len(column.levels), bound=feature.bound)
     return grid
 
 
@@ -344,10 +348,10 @@ def _read_categories(values: Any, *, where: str, first_row: int) -> pa.LargeStri
     return normalised_text(array)
 
 
-def _refuse_missing(missing: _Flags, *, where: str, first_row: int) -> None:
+def _refuse_missing(missing: _Flags, ways: str, *, where: str, first_row: int) -> None:
     if missing.any():
         raise DataError(
             f"{where} must not have missing values; see "
-            f"{name_rows(missing, first_row=first_row)}; fill them in, or set missing = 'midpoint' "
+            f"{name_rows(missing, first_row=first_row)}; fill them in, or set missing = {ways} "
             "for this column in the study"
         )

@@ -1,6 +1,7 @@
 """From a result to the data of its report."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -46,18 +47,20 @@ def build_report(
     """
     synopsis = result.synopsis
     if synopsis.total <= 0:
-        raise ParameterError(f"{result.folder}: the result counts no users; there is no report")
+        return _nobody(result, title=title)
     names = dict(names or {})
     for given in names:
         if given not in result.published.letters:
             known = ", ".join(result.published.letters)
             raise ParameterError(f"there is no segment {given!r} to name; there are {known}")
-    most = int(np.count_nonzero(synopsis.weights))
-    wanted = sorted({*(k for k in ks if k <= most), result.published.k})
+    wanted = sorted({*(k for k in ks if k <= result.most_segments), result.published.k})
     found = []
     for k in wanted:
         progress(f"{k} segments")
-        found.append(result.segments(k))
+        item = result.segments(k)
+        if item.k == k:  # noise may leave a place that no segment takes
+            found.append(item)
+    wanted = [item.k for item in found]
     progress("how well each number of segments fits")
     curve = result.compare_k(wanted)
     progress("what the noise means for the sizes")
@@ -78,18 +81,46 @@ def build_report(
         for at, item in enumerate(found)
     )
     return ReportData(
-        title=title or f"Segments across {_listed(synopsis.party_names)}",
-        parties=synopsis.party_names,
-        users=synopsis.total,
+        **_about(result, title=title),
         columns=columns,
         columns_left_out=0,
         segmentations=segmentations,
         suggested_k=curve.suggested,
         map=_map(synopsis, plane, shown),
         uncertainty=uncertainty,
-        privacy=read_privacy(result),
-        facts=run_facts(result),
-        version=__version__,
+    )
+
+
+def _about(result: Result, *, title: str | None) -> dict[str, Any]:
+    """Return what does not depend on the segments."""
+    synopsis = result.synopsis
+    return {
+        "title": title or f"Segments across {_listed(synopsis.party_names)}",
+        "origin": result.origin,
+        "remark": result.remark,
+        "asked": result.study.n_clusters,
+        "parties": synopsis.party_names,
+        "users": synopsis.total,
+        "n_columns": synopsis.n_columns,
+        "privacy": read_privacy(result),
+        "facts": run_facts(result),
+        "version": __version__,
+    }
+
+
+def _nobody(result: Result, *, title: str | None) -> ReportData:
+    """Return the report of a run that counted nobody: what it cost, and what to do."""
+    none: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    return ReportData(
+        **_about(result, title=title),
+        columns=(),
+        columns_left_out=0,
+        segmentations=(),
+        suggested_k=0,
+        map=MapInfo(
+            x=(), y=(), users=(), users_shown=0.0, explained=(0.0, 0.0), towards=(none, none)
+        ),
+        uncertainty="",
     )
 
 
@@ -141,7 +172,7 @@ def _names(synopsis: Synopsis, position: int) -> list[tuple[str, str | None]]:
         return [(feature.name, None) for feature in synopsis.features[position]]
     names: list[tuple[str, str | None]] = []
     for column in synopsis.columns[position]:
-        names += [(column.name, category) for category in column.categories or (None,)]
+        names += [(column.name, category) for category in column.levels or (None,)]
     return names
 
 

@@ -155,11 +155,15 @@ class ReportData:
 
     Attributes:
         title: What the page is called.
+        origin: When the result was published, by whom, and whether it is signed.
+        remark: What to know if fewer segments were found than asked for, or none.
+        asked: How many segments the study asks for.
         parties: Who took part.
         users: Estimated number of users.
-        columns: All columns, in party order.
-        columns_left_out: How many further columns there are.
-        segmentations: The segments for each k, ascending.
+        n_columns: How many columns the parties have; one with categories is one.
+        columns: All coordinates, in party order: columns of numbers, and categories.
+        columns_left_out: How many further coordinates there are.
+        segmentations: The segments for each k, ascending; none if nobody was counted.
         suggested_k: The smallest k whose silhouette is within 0.01 of the best.
         map: The map of nodes.
         uncertainty: What the deviations of sizes are, or why there are none.
@@ -169,8 +173,12 @@ class ReportData:
     """
 
     title: str
+    origin: str
+    remark: str | None
+    asked: int
     parties: tuple[str, ...]
     users: float
+    n_columns: int
     columns: tuple[ColumnInfo, ...]
     columns_left_out: int
     segmentations: tuple[SegmentationInfo, ...]

@@ -3,11 +3,14 @@
 import html
 import math
 
+from splitmeans import figures
 from splitmeans.report.data import ColumnInfo, CostInfo, SegmentInfo
 from splitmeans.report.uncertainty import WIDTH_95
 
 # From how many spreads on a segment's difference is shown as one, two and three steps.
 STEPS = (0.25, 0.75, 1.5)
+# Stands between a number and the sign for per cent.
+THIN = "\u202f"
 _WORDS = ("about average", "somewhat", "clearly", "far")
 
 
@@ -48,20 +51,19 @@ def heads(*names: str, number: bool = False) -> str:
 def value(number: float, column: ColumnInfo) -> str:
     """Return a value of a column: shares in per cent, numbers to about 1/200 of their range."""
     if column.category is not None:
-        return f"{100 * number:.0f}\u202f%"
+        return figures.percent(number, space=THIN)
     span = column.high - column.low
     if not 1e-6 <= span < 1e9:
-        return f"{number:.4g}"
-    decimals = max(0, 2 - math.floor(math.log10(span / 2)))
-    return f"{number:,.{decimals}f}"
+        return figures.digits(number, 4)
+    return figures.fixed(number, max(0, 2 - math.floor(math.log10(span / 2))))
 
 
 def users(number: float, deviation: float | None = None) -> str:
     """Return a number of users, rounded to one digit of its deviation if that is known."""
     if deviation is None or deviation < 1:
-        return f"{number:,.0f}"
+        return figures.users(number)
     unit = 10 ** math.floor(math.log10(deviation))
-    return f"{round(number / unit) * unit:,.0f}"
+    return figures.users(round(number / unit) * unit)
 
 
 def interval(segment: SegmentInfo) -> tuple[float, float] | None:
@@ -83,7 +85,7 @@ def interval_text(segment: SegmentInfo) -> str:
 
 def percent(share: float) -> str:
     """Return a share of all users."""
-    return f"{100 * share:.0f}\u202f%" if share >= 0.095 else f"{100 * share:.1f}\u202f%"
+    return figures.percent(share, 0 if share >= 0.095 else 1, space=THIN)
 
 
 def cost(bound: CostInfo | None, *, none: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from splitmeans.engine.walk import Table
 from splitmeans.errors import JournalError, PrivacyError, StudyError
+from splitmeans.grid.clustering import about_found
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
@@ -269,4 +270,6 @@ class _Driver:
         self.desk.journal.finish(self.desk.key, outcome=DONE, reason="")
         self.desk.journal.forget_files(self.desk.key)
         self.what.say(f"the result is in {self.what.result_folder}")
+        if remark := about_found(len(state.result.sizes), asked=self.what.study.n_clusters):
+            self.what.say(remark)
         return self.what.result_folder

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from splitmeans.grid.clustering import about_found
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import SecureNoise
@@ -22,6 +23,7 @@ from splitmeans.run.preflight import Preflight
 from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.server import node
+from splitmeans.signed_result import Stamp
 from splitmeans.study import Study
 from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.identity import Identity
@@ -110,12 +112,14 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
     desk.journal.finish(desk.key, outcome=DONE, reason="")
     desk.journal.forget_files(desk.key)
     what.say(f"published; the result is in {what.result_folder}")
+    if remark := about_found(len(result.sizes), asked=what.study.n_clusters):
+        what.say(remark)
     return what.result_folder
 
 
 def _collect(what: ServerRun, desk: Desk) -> tuple[int | None, PublishedResult]:
     """Take messages until the result is stored."""
-    state = node.start(what.study)
+    state = node.start(what.study, run=what.run)
     while not isinstance(state, node.Done):
         desk.send_pending()
         with desk.ending_on_protocol_errors():
@@ -131,7 +135,11 @@ def _step(
 ) -> node.ServerState:
     envelope = received.envelope
     next_state, envelopes = node.step(
-        state, envelope, noise=SecureNoise(), rng=np.random.default_rng()
+        state,
+        envelope,
+        noise=SecureNoise(),
+        rng=np.random.default_rng(),
+        stamp=Stamp(sign=what.identity.sign),
     )
     # After a restart the plan was sent already, and it is the same.
     stored = {item.slot_path for item in desk.journal.outgoing(desk.key)}
@@ -140,9 +148,7 @@ def _step(
         desk.journal.accept(desk.key, received.slot.path, sha256=received.sha256)
         desk.queue(messages)
         if isinstance(next_state, node.Done):
-            result = envelopes[0].message
-            assert isinstance(result, PublishedResult)
-            data = dump_result(next_state.plan.noisy_count, result)
+            data = dump_result(next_state.plan.noisy_count, next_state.published)
             desk.journal.save(desk.key, stage=_PUBLISHED, state=data)
     what.say(f"took {type(envelope.message).__name__} from {envelope.sender}")
     return next_state

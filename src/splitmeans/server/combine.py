@@ -31,6 +31,7 @@ from splitmeans.membership.sketch.estimate import SketchEstimator
 from splitmeans.membership.sketch.law import PublishedSketch
 from splitmeans.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.shares import shares_are_valid
 from splitmeans.wire.messages import (
     CellSketchMessage,
     DecoyMessage,
@@ -70,6 +71,8 @@ def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
     # Both sides apart: the absolute value of -2^63 is negative in 64 bits.
     if np.any((release.centres > bounds) | (release.centres < -bounds)):
         raise ProtocolError(f"party {party!r} sent a centre outside the study's bounds")
+    if not shares_are_valid(plan.study.party(party), release.centres):
+        raise ProtocolError(f"party {party!r} sent shares of categories that do not add up to 1")
     expected = _MESSAGE_OF_LAW[type(plan.membership)]
     if not isinstance(release.membership, expected):
         raise ProtocolError(
