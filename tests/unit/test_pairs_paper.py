@@ -212,3 +212,27 @@ def test_four_parties_of_eight_clusters_take_a_moment():
     pair_weights(table, total=total, rng=np.random.default_rng(0))
     # 0.015 s on one core; the bound leaves room for a busy machine.
     assert time.perf_counter() - start < 2.0
+
+
+@dataclass
+class Noise:
+    """Sizes and cells that are far more noise than users."""
+
+    n_local_clusters: tuple[int, ...]
+    size: float
+
+    def one(self, party):
+        return np.full(self.n_local_clusters[party], self.size)
+
+    def joint(self, parties):
+        return np.full([self.n_local_clusters[party] for party in parties], self.size)
+
+
+@RULES
+@pytest.mark.parametrize("n_parties", [3, 10])
+def test_sizes_far_above_the_users_do_not_multiply(rules, n_parties):
+    noise = Noise((3,) * n_parties, size=1e6)
+    weights = pair_weights(noise, total=2.0, rng=np.random.default_rng(4), rules=rules)
+    assert np.isfinite(weights).all()
+    # The floor of 1e-5 in each of 59,049 cells is part of what is left.
+    assert weights.sum() < 3.0 + 2 * 1e-5 * weights.size

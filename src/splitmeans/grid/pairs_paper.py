@@ -20,6 +20,9 @@ from splitmeans.grid.projection import project_to_simplex
 from splitmeans.membership.estimator import WeightEstimator
 
 _FIRST_STEP = 0.5
+# With little budget a party's noisy sizes may add up to any multiple of the users, and the product
+# of many parties' shares to more than any count. Up to this sum shares are taken as they are.
+_MOST_SHARES = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +110,7 @@ def _independent_start(estimator: WeightEstimator, *, total: float) -> FloatArra
         return np.zeros(estimator.n_local_clusters)
     sizes = [estimator.one(party) for party in range(len(estimator.n_local_clusters))]
     shares = [np.maximum(size, 0.0) / total for size in sizes]
+    shares = [share / max(1.0, float(share.sum()) / _MOST_SHARES) for share in shares]
     product: FloatArray = functools.reduce(np.multiply.outer, shares)
     return product * total
 

@@ -1,0 +1,257 @@
+"""One random study run whole: plan, all participants, result folder, report, labels, re-reading.
+
+Before a release a study may be refused, in words; from the first release on nothing may raise.
+"""
+
+import math
+import re
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from splitmeans import protocol
+from splitmeans.errors import ParameterError, PrivacyError
+from splitmeans.features import features_of
+from splitmeans.forecasting.forecast import forecast
+from splitmeans.forecasting.sizes import message_sizes
+from splitmeans.labels import segment_probabilities
+from splitmeans.membership.cell_sketch.law import CellSketch
+from splitmeans.party.label_file import write_labels
+from splitmeans.party.table import PartyTable, prepare_table
+from splitmeans.plan import Plan, make_plan
+from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
+from splitmeans.report.build import build_report
+from splitmeans.report.html import render
+from splitmeans.result import Result
+from splitmeans.run.result_folder import write_result
+from splitmeans.study import Study
+from splitmeans.wire.envelope import Envelope
+from splitmeans.wire.messages import PublishedResult
+from tests.studies.generate import Case
+
+# What a case may cost, so that thousands of them end in minutes: records of all messages, and
+# products of cells or points with what is done to each.
+_MOST_RECORDS = 300_000
+_MOST_WORK = 4e7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of a case: "ran", "refused" before a release, or "too large" for this test."""
+
+    kind: str
+    reason: str = ""
+
+
+class AfterRelease(Exception):
+    """Something raised, or was wrong, where nothing may; `stage` says where."""
+
+    def __init__(self, stage: str, problem: BaseException) -> None:
+        super().__init__(f"{stage}: {type(problem).__name__}: {problem}")
+        self.stage, self.problem = stage, problem
+
+
+def run_whole(case: Case, *, with_report: bool = False) -> Outcome:
+    """Run a case; raise `AfterRelease` if it fails where it may not.
+
+    Args:
+        case: The study and its tables.
+        with_report: Also forecast, build the report and write labels to a file: most of the time.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "membership='sketch-paper' is for reproducing")
+        with _stage("study and plan"):
+            try:
+                study = case.study()
+                plan = make_plan(study)
+            except (ParameterError, PrivacyError) as problem:
+                return Outcome(kind="refused", reason=reason_class(str(problem)))
+        with _stage("forecast"):
+            users = max(len(next(iter(table.values()))) for table in case.tables.values())
+            if _too_large(plan, users=users):
+                return Outcome(kind="too large")
+            if with_report:
+                forecast(study).to_mapping()
+        with _stage("tables"):
+            tables = [
+                prepare_table(party, arrow_table(study, case, party.name), rules=study.id_rules)
+                for party in study.parties
+            ]
+        _run(case, study, tables, with_report=with_report)
+    return Outcome(kind="ran")
+
+
+def arrow_table(study: Study, case: Case, party: str) -> pa.Table:
+    """Return a party's table; columns without any value get the type that the study says."""
+    columns = {column.name: column for column in study.party(party).columns}
+    table = case.tables[party]
+    return pa.table(
+        {
+            name: pa.array(
+                values,
+                None
+                if name not in columns
+                else pa.string()
+                if columns[name].categories
+                else pa.float64(),
+            )
+            for name, values in table.items()
+        }
+    )
+
+
+def reason_class(message: str) -> str:
+    """Return a message without what differs between studies: names and numbers."""
+    text = re.sub(r"'[^']*'|\"[^\"]*\"", "...", message)
+    return re.sub(r"-?\d[\d.,e+-]*", "#", text)[:90]
+
+
+@contextmanager
+def _stage(name: str) -> Iterator[None]:
+    try:
+        yield
+    except AfterRelease:
+        raise
+    except Exception as problem:
+        raise AfterRelease(name, problem) from problem
+
+
+def _too_large(plan: Plan, *, users: int) -> bool:
+    records = sum(message_sizes(plan, users=users).records.values())
+    n_features = sum(len(features_of(party)) for party in plan.study.parties)
+    k, width = plan.study.n_clusters, max(plan.n_local_clusters)
+    n_pairs = len(plan.groups) or 1
+    points = 20_000 if plan.grid_method == "many" else math.prod(plan.n_local_clusters)
+    work = points * k * n_features
+    if plan.grid_method == "many":
+        work += (width * len(plan.study.parties)) ** 2 * 2 * k * 100
+    else:
+        work += 20 * points * n_pairs
+    if isinstance(plan.membership, CellSketch):
+        law = plan.membership
+        work += n_pairs * width**2 * (law.repetitions + 65 * 100)
+        work += n_pairs * law.phantoms.bit_length() * law.repetitions * width**2
+    return records > _MOST_RECORDS or work > _MOST_WORK
+
+
+def _run(case: Case, study: Study, tables: list[PartyTable], *, with_report: bool) -> None:
+    published: list[PublishedResult] = []
+
+    def watch(envelope: Envelope, size: int) -> None:
+        if isinstance(envelope.message, PublishedResult):
+            published.append(envelope.message)
+
+    with _stage("run"):
+        found = protocol.run(
+            study,
+            tables,
+            noise=SecureNoise() if case.secure else InsecureSeededNoise(case.seed),
+            rng=np.random.default_rng(case.seed),
+            on_message=watch,
+        )
+        assert len(published) == len(study.parties), "not every party got the result"
+    with _stage("what the server found"):
+        check_numbers(found.server.synopsis, found.server.clustering)
+        assert found.privacy.statement()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "result"
+        with _stage("writing the result"):
+            write_result(
+                folder,
+                found.plan,
+                published[0],
+                run="1",
+                participant=study.party_names[0],
+                transcript=[("taken", "slot", "ab" * 32)],
+                secure_noise=case.secure,
+            )
+        with _stage("reading the result"):
+            result = Result.read(folder)
+            assert result.study == study
+            for name in ("scaled_nodes", "weights", "labels"):
+                same = np.array_equal(
+                    getattr(result.synopsis, name), getattr(found.server.synopsis, name)
+                )
+                assert same, f"{name} changed on the way"
+            check_numbers(result.synopsis, result.published.clustering)
+        _use(case, result, tables, with_report=with_report, folder=Path(place))
+
+
+def _use(
+    case: Case, result: Result, tables: list[PartyTable], *, with_report: bool, folder: Path
+) -> None:
+    """Do all that a participant can do with a result."""
+    synopsis = result.synopsis
+    table = tables[case.seed % len(tables)]
+    with _stage("labels"):
+        shares = segment_probabilities(
+            table, synopsis, centres=result.published.clustering, party=table.party
+        )
+        assert shares.shape == (len(table), result.study.n_clusters)
+        assert np.isfinite(shares).all()
+        assert shares.min() >= 0
+        np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-9)
+    if synopsis.total == 0:
+        return
+    used = int(np.count_nonzero(synopsis.weights))
+    with _stage("other numbers of segments"):
+        for k in {2, 3, min(7, used)}:
+            if 2 <= k <= used:
+                check_numbers(synopsis, result.segments(k).clustering)
+        curve = result.compare_k([2, result.study.n_clusters])
+        assert np.isfinite([*curve.losses, *curve.silhouettes]).all()
+    with _stage("synthetic rows"):
+        assert len(synopsis.sample(10, random_state=1)) == 10
+        estimate = synopsis.estimated_loss(result.published.clustering)
+        assert math.isfinite(estimate.value)
+    if with_report:
+        with _stage("report"):
+            data = build_report(result, ks=(2, 3))
+            data.to_json()
+            assert "</html>" in render(data)
+        with _stage("label file"):
+            _check_label_file(case, result, table.party, folder=folder)
+
+
+def _check_label_file(case: Case, result: Result, party: str, *, folder: Path) -> None:
+    pq.write_table(arrow_table(result.study, case, party), folder / "rows.parquet")
+    suffix = ".csv" if case.seed % 2 else ".parquet"
+    output = folder / f"labels{suffix}"
+    rows = write_labels(
+        result,
+        folder / "rows.parquet",
+        output,
+        party=party,
+        segments=result.published,
+        progress=lambda *args, **kwargs: None,
+    )
+    assert rows == len(next(iter(case.tables[party].values())))
+    assert output.stat().st_size > 0
+
+
+def check_numbers(synopsis: Any, clustering: Any) -> None:
+    """Check that counts are counts and centres lie within the bounds of the study."""
+    for what, values in (("weights", synopsis.weights), ("sizes", clustering.sizes)):
+        assert np.isfinite(values).all(), f"{what} are not finite"
+        assert values.min() >= 0, f"{what} are negative"
+    assert math.isfinite(synopsis.total)
+    assert math.isclose(float(clustering.sizes.sum()), synopsis.total, rel_tol=1e-6, abs_tol=1e-6)
+    assert math.isfinite(clustering.loss)
+    features = [feature for group in synopsis.features for feature in group]
+    low = np.array([feature.low for feature in features])
+    high = np.array([feature.high for feature in features])
+    # A rounding error of the width or, where that is finer, of the bounds themselves.
+    slack = 1e-6 * (high - low) + 4 * np.spacing(np.maximum(np.abs(low), np.abs(high)))
+    for what, points in (("centres", clustering.centres), ("nodes", synopsis.nodes)):
+        assert np.isfinite(points).all(), f"{what} are not finite"
+        inside = (points >= low - slack) & (points <= high + slack)
+        assert inside.all(), f"{what} lie outside the bounds"
