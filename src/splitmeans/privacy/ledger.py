@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from splitmeans.errors import BudgetError, ParameterError
-from splitmeans.privacy.book import Book, Entry, Limit, Spent, check_cost
+from splitmeans.privacy.book import Book, Entry, Limit, Spent, check_cost, check_source
 from splitmeans.privacy.events import Relation
 
 # What the first entry follows.
@@ -121,6 +121,7 @@ class Ledger:
         Raises:
             BudgetError: As for `charge`; nothing is written.
         """
+        check_source(source)
         check_cost(epsilon, delta)
         book, number, _ = self._replay()  # a copy of its own, so the entry goes no further
         entry = Entry(
@@ -320,6 +321,8 @@ def _fail_closed() -> Iterator[None]:
 
 
 def _check_text(name: str, value: Any) -> None:
+    if name == "source":
+        check_source(value)
     if not isinstance(value, str) or not value or not value.isprintable():
         raise ParameterError(f"{name} of a ledger entry must be printable text")
     if name in ("study_hash", "release_sha256") and not _is_hash(value):

@@ -218,6 +218,14 @@ class Journal:
                 (stage, state, _digest(state), self._running(run_key)),
             )
 
+    def change_details(self, run_key: RunKey, *, details: Mapping[str, str]) -> None:
+        """Replace what a run was begun with, of a run that goes on."""
+        with self._writing():
+            self._execute(
+                "UPDATE runs SET details = ? WHERE id = ?",
+                (json.dumps(dict(details)), self._running(run_key)),
+            )
+
     def finish(self, run_key: RunKey, *, outcome: str, reason: str) -> None:
         """End a run for good and erase its state; messages not yet sent can still be sent."""
         with self._writing():
