@@ -14,6 +14,7 @@ import pytest
 from splitmeans.errors import (
     BudgetError,
     DataError,
+    HomeBusy,
     JournalError,
     MailboxError,
     ParameterError,
@@ -25,6 +26,7 @@ from splitmeans.run import home as home_files
 from splitmeans.run.journal import Journal
 from splitmeans.run.mailbox import MailboxLimits, MessagePath
 from splitmeans.run.post import Post
+from splitmeans.run.records import RunKey
 from splitmeans.run.relay_limits import RelayLimits
 from splitmeans.run.relay_store import RelayStore, SlotTaken
 from splitmeans.run.waiting import Patience
@@ -252,17 +254,19 @@ def test_two_processes_on_one_home(stage):
     """Someone starts the party twice at once, so that both answer the server.
 
     Gain: two releases, one from each process.
-    Fails: a home is locked by the process that uses it.
+    Fails: a run is locked by the process that drives it. (Another run of the home is not: it has a
+    charge of its own.)
     """
     world = stage("prepared")
     world.ask_for_releases()
-    with (
-        Journal.open(world.home("bank")),
-        pytest.raises(JournalError, match="in use by another splitmeans process"),
-    ):
-        world.visit("bank")
-    assert world.releases("bank") == {}
+    with Journal.open(world.home("bank")) as journal:
+        journal.hold(RunKey(study_hash=world.study.hash, run="1", participant="bank"))
+        with pytest.raises(HomeBusy, match="in use by another splitmeans process"):
+            world.visit("bank")
+        assert world.releases("bank") == {}
+        assert not world.visit("bank", run="2")
     assert not world.visit("bank")
+    assert len(world.releases("bank")) == 1
 
 
 def test_party_started_from_a_second_home(stage, tmp_path):

@@ -18,9 +18,10 @@ from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
-from splitmeans.run.journal import Journal, RunKey, SavedRun
+from splitmeans.run.journal import Journal
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.run.post import Post, Received, check_own_key
+from splitmeans.run.records import RunKey, SavedRun
 from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.study import Study
@@ -73,6 +74,7 @@ def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Pa
     check_own_key(what.study, what.party, what.identity)
     key = RunKey(study_hash=what.study.hash, run=what.run, participant=what.party)
     with Journal.open(home) as journal, contextlib.ExitStack() as opened:
+        journal.hold(key)
         if not journal.approved(what.study.hash):
             raise StudyError(
                 f"study {what.study.name!r} with hash {spoken(what.study.hash)} is not approved at "
