@@ -10,14 +10,21 @@ SplitmeansError
 │   └── MessageRefused a message's signature, seal, slot or size is wrong; it was not looked at
 ├── EngineError        what walks a party's table (Spark) is missing, or stopped
 ├── JournalError       the stored state of a run cannot be used
-├── MailboxError       a mailbox cannot be reached, or refuses
+│   └── HomeBusy       another process uses it at the moment              (Retryable)
+├── MailboxError       a mailbox refuses
+│   └── MailboxAway    it cannot be reached, or has no room, at the moment (Retryable)
 ├── RehearsalError     a study failed on made-up tables, before anything was charged
 └── WaitingError       nothing arrived for too long; the run can be taken up again
 
-The command line maps `ParameterError` and `DataError` to exit code 2 (the user can mend it),
-`WaitingError` to 3 and the others to 1. No message ever contains a value from a party's table: row
-numbers and names only.
+`exit_code` says how the command line ends on each; docs/reference/cli.md has the table for people.
+No message ever contains a value from a party's table: row numbers and names only.
 """
+
+FINAL, MENDABLE, WAITED, LATER, STOPPED = 1, 2, 3, 4, 130
+
+
+class Retryable:
+    """Marks errors that may pass by themselves: the same command, unchanged, can succeed later."""
 
 
 class SplitmeansError(Exception):
@@ -60,8 +67,16 @@ class JournalError(SplitmeansError):
     """The stored state of a run is missing, damaged, or belongs to something else."""
 
 
+class HomeBusy(JournalError, Retryable):
+    """Another process holds the run, or the home's database, at the moment."""
+
+
 class MailboxError(SplitmeansError):
-    """A mailbox cannot be reached, or refuses a request."""
+    """A mailbox refuses a request, or cannot be used."""
+
+
+class MailboxAway(MailboxError, Retryable):
+    """A mailbox cannot be reached, is busy or has no room at the moment."""
 
 
 class RehearsalError(SplitmeansError):
@@ -70,3 +85,12 @@ class RehearsalError(SplitmeansError):
 
 class WaitingError(SplitmeansError):
     """Others did not send in time; nothing is lost and the same command goes on later."""
+
+
+def exit_code(problem: SplitmeansError) -> int:
+    """Return the exit code of a command that ends with this error."""
+    if isinstance(problem, WaitingError):
+        return WAITED
+    if isinstance(problem, Retryable):
+        return LATER
+    return MENDABLE if isinstance(problem, ParameterError | DataError) else FINAL

@@ -11,13 +11,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from splitmeans.errors import BudgetError, DataError, JournalError, MailboxError, ProtocolError
+from splitmeans.errors import (
+    BudgetError,
+    DataError,
+    HomeBusy,
+    JournalError,
+    MailboxError,
+    ParameterError,
+    ProtocolError,
+)
 from splitmeans.party.table import prepare_table
 from splitmeans.privacy.ledger import HEAD_FILE, Ledger
 from splitmeans.run import home as home_files
 from splitmeans.run.journal import Journal
-from splitmeans.run.mailbox import MessagePath
+from splitmeans.run.mailbox import MailboxLimits, MessagePath
 from splitmeans.run.post import Post
+from splitmeans.run.records import RunKey
 from splitmeans.run.relay_limits import RelayLimits
 from splitmeans.run.relay_store import RelayStore, SlotTaken
 from splitmeans.run.waiting import Patience
@@ -92,6 +101,44 @@ def test_limit_passed_by_a_run_in_between(stage):
         world.visit("bank")
     assert len(world.releases("bank")) == 1
     assert world.charged("bank") == 4
+
+
+def test_source_named_anew_between_two_starts(stage):
+    """The party's clerk gives the data another name when the run is taken up again.
+
+    Gain: a release whose cost is on a source that has no limit, or on none.
+    Fails: before the charge the new name is what is charged, and its limit holds; after it the
+    charge stays where it is.
+    """
+    world = stage("prepared")
+    limit(world, "bank", epsilon=3)  # of "customers"; too little for the run
+    with pytest.raises(BudgetError, match="'customers' would have spent"):
+        world.visit("bank")
+    with pytest.raises(ParameterError, match="source must be printable text"):
+        world.visit("bank", source="no\u00a0break")
+    assert world.saved("bank").details["source"] == "customers"
+    assert not world.visit("bank", source="crm")
+    assert "source 'crm' takes the place of 'customers'" in "".join(world.said["bank"])
+    assert world.releases("bank") == {}
+    world.ask_for_releases()
+    assert not world.visit("bank", source="crm")
+    assert not world.visit("bank", source="again")
+    assert "was charged to source 'crm' and stays with it" in "".join(world.said["bank"])
+    charges = [entry.source for entry in world.entries("bank") if entry.kind == "charge"]
+    assert charges == ["crm"]
+
+
+def test_a_source_that_the_ledger_refuses_does_not_join(stage):
+    """A file's name holds a character that cannot be printed, such as a no-break space.
+
+    Gain: none for anyone; the other party would be charged for a run that cannot end.
+    Fails: the ledger's own rule is applied before anything is sent or opened.
+    """
+    world = stage("approved")
+    for name in ("no\u00a0break", "bell\x07", "\udce9t\udce9", "", "  "):
+        with pytest.raises(ParameterError, match="source must be"):
+            world.visit("bank", source=name)
+    assert (world.box.sent, world.opened) == ([], [])
 
 
 def test_ledger_put_back_from_a_backup(stage, tmp_path):
@@ -175,6 +222,9 @@ class Relayed:
             raise MailboxError("a participant fetches only messages to itself")
         return self.world.box.get(path, max_bytes=max_bytes)
 
+    def limits(self, study_hash: str) -> MailboxLimits:
+        return self.world.box.limits(study_hash)
+
     def close(self) -> None:
         self.store.close()
 
@@ -204,17 +254,19 @@ def test_two_processes_on_one_home(stage):
     """Someone starts the party twice at once, so that both answer the server.
 
     Gain: two releases, one from each process.
-    Fails: a home is locked by the process that uses it.
+    Fails: a run is locked by the process that drives it. (Another run of the home is not: it has a
+    charge of its own.)
     """
     world = stage("prepared")
     world.ask_for_releases()
-    with (
-        Journal.open(world.home("bank")),
-        pytest.raises(JournalError, match="in use by another splitmeans process"),
-    ):
-        world.visit("bank")
-    assert world.releases("bank") == {}
+    with Journal.open(world.home("bank")) as journal:
+        journal.hold(RunKey(study_hash=world.study.hash, run="1", participant="bank"))
+        with pytest.raises(HomeBusy, match="in use by another splitmeans process"):
+            world.visit("bank")
+        assert world.releases("bank") == {}
+        assert not world.visit("bank", run="2")
     assert not world.visit("bank")
+    assert len(world.releases("bank")) == 1
 
 
 def test_party_started_from_a_second_home(stage, tmp_path):

@@ -103,9 +103,9 @@ ENDS: dict[str, tuple[httpx.Response | Exception, str, int]] = {
     "stranger": (refusal(403, "stranger"), "403: this participant's key is not in the study", 1),
     "clock": (refusal(400, "clock", "it is 8 here, 9 there"), "it is 8 here, 9 there; set", 1),
     "conflict": (refusal(409, "conflict"), "other bytes for this message", 1),
-    "too large": (refusal(413, "too-large", "1 byte"), "1 byte; ask the relay's operator", 1),
-    "proxy's limit": (httpx.Response(413, text="<html>"), "too large for a proxy", 1),
-    "full": (refusal(507, "study-full"), "remove old runs", 1),
+    "too large": (refusal(413, "too-large", "1 byte"), "1 byte, this one has 6; .*-message 1M", 1),
+    "proxy's limit": (httpx.Response(413, text="<html>"), "a proxy.*client_max_body_size 1m", 1),
+    "full": (refusal(507, "study-full"), "remove old runs or to allow more .* --max-study", 1),
     "moved": (httpx.Response(308, headers={"location": "https://x/"}), "redirects to another", 1),
     "other site": (httpx.Response(200, text="hello"), "gives no reason; check that the URL", 1),
 }
@@ -250,3 +250,15 @@ def test_limits_are_read_with_the_difference_of_the_clocks() -> None:
 def test_a_relay_that_does_not_tell_its_limits(answer: httpx.Response, words: str) -> None:
     with pytest.raises(MailboxError, match=words):
         Scene(answer).box.limits(STUDY)
+
+
+def test_too_large_names_the_option_and_the_way_out() -> None:
+    with pytest.raises(MailboxError) as found:
+        Scene(refusal(413, "too-large", "a message may have 600 bytes")).box.put(
+            PATH, bytes(2**20 + 1)
+        )
+    said = str(found.value)
+    assert "a message may have 600 bytes, this one has 1048577" in said
+    assert "relay serve --max-message 2M" in said
+    assert "the same command goes on" in said
+    assert "over a folder" in said

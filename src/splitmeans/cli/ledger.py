@@ -15,6 +15,7 @@ from splitmeans.cli.console import err, out
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.ledger import Ledger
+from splitmeans.run.home import BUSY_SECONDS
 from splitmeans.run.journal import Journal
 
 app = typer.Typer(
@@ -115,11 +116,11 @@ def limit(
 
 @contextmanager
 def _reading(home: Path) -> Iterator[Ledger]:
-    """Read the ledger without the lock, so that a run that is going on is not disturbed."""
+    """Read the ledger and change nothing, so that a run that is going on is not disturbed."""
     path = home.expanduser() / "splitmeans.sqlite"
     if not path.is_file():
         raise ParameterError(f"{path.parent} has no ledger; --home names the folder of your runs")
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=BUSY_SECONDS)
     try:
         yield Ledger(connection)
     finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from splitmeans.cli.console import Quiet
-from splitmeans.cli.data_options import DATA, QUERY, QUERY_FILE, chosen_query, source_name
+from splitmeans.cli.data_options import DATA, QUERY, QUERY_FILE, SOURCE, chosen_query, source_name
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
 from splitmeans.cli.progress import rows_progress
 from splitmeans.cli.run_options import (
@@ -48,6 +48,7 @@ def check_data(
     study: Path = STUDY,
     party: str = _PARTY,
     data: str = DATA,
+    source: str | None = SOURCE,
     query: str | None = QUERY,
     query_file: Path | None = QUERY_FILE,
     workers: int | None = _WORKERS,
@@ -75,6 +76,9 @@ def check_data(
     agreed = Study.read(study)
     spec = agreed.party(party)
     rules = agreed.id_rules
+    # A run on a database without a name needs --source; the table can be checked without.
+    has_name = source is not None or find_place(data).source
+    charged_to = source_name(source, data) if has_name else None
     found: list[TableFacts] = []
     with (
         rows_progress() as progress,
@@ -93,6 +97,7 @@ def check_data(
         report = {
             "party": party,
             "study_hash": agreed.hash,
+            "source": charged_to,
             "rows": facts.ids.rows,
             "ids": {
                 "kind": facts.ids.kind,
@@ -123,6 +128,10 @@ def check_data(
     if json:
         return
     typer.echo(f"the study takes ids as {rules.type!r}; all checks passed")
+    if charged_to is None:
+        say("this place has no name of its own: a run needs --source, a name for the ledger")
+    else:
+        say(f"the ledger calls this data {charged_to!r}, unless --source gives another name")
     say("nothing was sent, nothing was spent; the counts are exact, so keep them to yourself")
 
 
@@ -135,11 +144,7 @@ def run_as_party(
     run: str = RUN,
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
-    source: str | None = typer.Option(
-        None,
-        "--source",
-        help="What the ledger calls this data, the same in every run on it; default: from --data.",
-    ),
+    source: str | None = SOURCE,
     query: str | None = QUERY,
     query_file: Path | None = QUERY_FILE,
     result: Path | None = RESULT,

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from splitmeans.errors import BudgetError, ParameterError
-from splitmeans.privacy.book import Book, Entry, Limit, Spent, check_cost
+from splitmeans.errors import BudgetError, HomeBusy, ParameterError
+from splitmeans.privacy.book import Book, Entry, Limit, Spent, check_cost, check_source
 from splitmeans.privacy.events import Relation
 
 # What the first entry follows.
@@ -121,6 +121,7 @@ class Ledger:
         Raises:
             BudgetError: As for `charge`; nothing is written.
         """
+        check_source(source)
         check_cost(epsilon, delta)
         book, number, _ = self._replay()  # a copy of its own, so the entry goes no further
         entry = Entry(
@@ -265,6 +266,12 @@ def read_head(path: Path) -> tuple[int, str]:
     )
 
 
+def is_busy(problem: sqlite3.Error) -> bool:
+    """Whether another process had the database for too long; nothing is wrong with it."""
+    code = getattr(problem, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
 def _check_row(row: tuple[Any, ...], *, number: int, follows: str, book: Book) -> str:
     """Check one entry against the chain and the rules; return its hash."""
     if row[0] != number:
@@ -316,10 +323,16 @@ def _fail_closed() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as problem:
+        if is_busy(problem):
+            raise HomeBusy(
+                "the ledger is in use by another splitmeans process: wait until it ends, or stop it"
+            ) from problem
         raise BudgetError(f"the ledger cannot be read or written: {problem}") from problem
 
 
 def _check_text(name: str, value: Any) -> None:
+    if name == "source":
+        check_source(value)
     if not isinstance(value, str) or not value or not value.isprintable():
         raise ParameterError(f"{name} of a ledger entry must be printable text")
     if name in ("study_hash", "release_sha256") and not _is_hash(value):

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from splitmeans import _validate
 from splitmeans.errors import MailboxError, MessageRefused, ParameterError, SplitmeansError
+from splitmeans.run.folder_rights import explain_denied
 from splitmeans.run.local_folder import LocalFolder
 from splitmeans.run.mailbox import (
     MailboxLimits,
@@ -69,7 +70,10 @@ class FileMailbox:
                 f"{', '.join(_OBJECT_STORES)}, got {public_url(url)!r}"
             )
         if scheme == "file":
-            self._files = LocalFolder(_local_path(url))
+            try:
+                self._files = self._connect()
+            except OSError as problem:
+                raise self._error(problem) from problem
 
     def __repr__(self) -> str:
         return f"FileMailbox({public_url(self._url)!r})"
@@ -235,7 +239,7 @@ def _in_words(problem: Exception, secrets: list[str]) -> str:
     """Say what went wrong, without anything secret that the driver may have put into its text."""
     name = type(problem).__name__
     if isinstance(problem, PermissionError):
-        return "access denied; check who may write there"
+        return explain_denied(problem)
     if isinstance(problem, TimeoutError) or "Timeout" in name:
         return "no answer in time; check the network, or allow more time"
     if "Authentication" in name or "Credentials" in name:

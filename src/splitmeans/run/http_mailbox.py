@@ -103,7 +103,8 @@ class HttpMailbox:
     def put(self, path: str, data: bytes) -> None:
         """Store a message; the relay keeps the first bytes of a slot and refuses others."""
         MessagePath.parse(path)
-        self._ask("PUT", f"messages/{path}", signed=path, data=data, read=self._read_stored)
+        read = partial(self._read_stored, n_bytes=len(data))
+        self._ask("PUT", f"messages/{path}", signed=path, data=data, read=read)
 
     def get(self, path: str, *, max_bytes: int) -> bytes | None:
         """Return a message, or None if it is not there yet."""
@@ -177,7 +178,9 @@ class HttpMailbox:
         assert last_problem is not None
         raise self._unreachable(last_problem) from last_problem
 
-    def _read_stored(self, response: httpx.Response, _: float) -> None:
+    def _read_stored(self, response: httpx.Response, _: float, *, n_bytes: int) -> None:
+        if response.status_code == 413:
+            raise self._too_large(response, n_bytes)
         if response.status_code not in (201, 204):
             raise self._refusal(response)
 
@@ -215,6 +218,24 @@ class HttpMailbox:
         offset = time - (asked + answered) / 2
         return MailboxLimits(max_message_bytes=most, free_bytes=free, clock_offset=offset)
 
+    def _too_large(self, response: httpx.Response, n_bytes: int) -> MailboxError:
+        code, text = _reason(response)
+        least = f"{-(-n_bytes // 2**20)}M"
+        if code == "too-large":
+            said, who = (
+                text,
+                f"the relay's operator allows more (relay serve --max-message {least})",
+            )
+        else:
+            said = _WITHOUT_REASON[413]
+            who = f"its operator allows more (nginx: client_max_body_size {least.lower()})"
+        return MailboxError(
+            f"relay {self._shown_url} answered 413: {said}, this one has {n_bytes}; nothing is "
+            f"lost: when {who}, the same command goes on. Or all participants go on with the same "
+            "run over a folder, SFTP or an object store, which have no such limit: the same "
+            "commands with another --mailbox"
+        )
+
     def _no_relay(self) -> MailboxError:
         return MailboxError(f"{self._shown_url} is not a splitmeans relay; check the URL")
 
@@ -226,8 +247,8 @@ class HttpMailbox:
             "clock": f"{text}; set this machine's clock",
             "conflict": "the relay holds other bytes for this message; was the journal of this run "
             "lost? Start a new run",
-            "too-large": f"{text}; ask the relay's operator to allow more",
-            "study-full": f"{text}; ask the relay's operator to remove old runs or to allow more",
+            "study-full": f"{text}; ask the relay's operator to remove old runs or to allow more "
+            "(splitmeans relay serve --max-study)",
         }
         if response.is_redirect:
             said = "it redirects to another place; give the URL of the relay itself"

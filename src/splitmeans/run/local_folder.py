@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from splitmeans.errors import MailboxError, MessageRefused
+from splitmeans.run.folder_rights import Rights
 from splitmeans.run.mailbox import MessagePath
 
 # Flags that some systems lack; without them the checks on the opened file remain.
@@ -38,7 +39,11 @@ class LocalFolder:
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
-        if not self._root.is_dir():
+        try:
+            is_folder = stat.S_ISDIR(self._root.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            is_folder = False
+        if not is_folder:
             raise MailboxError(
                 f"mailbox {root}: there is no such folder; make it first, or check that the share "
                 "is mounted"
@@ -60,11 +65,13 @@ class LocalFolder:
     def write(self, path: MessagePath, data: bytes) -> None:
         """Write a file so that a reader, or a restart after a crash, finds all of it or nothing."""
         target = self._target(path)
-        make_folders(target.parent, below=self._root, mode=0o777)
+        rights = Rights.of(self._root)
+        for folder in (target.parent.parent, target.parent):
+            _make_folder(folder, rights)
         scratch = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
         try:
-            # Other organisations read the file through the share; the umask has the last word.
-            with os.fdopen(os.open(scratch, _CREATE, 0o666), "wb") as file:
+            with os.fdopen(os.open(scratch, _CREATE, 0o600), "wb") as file:
+                rights.give(scratch, is_folder=False)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -99,6 +106,23 @@ class LocalFolder:
         for place in (folder.parent, folder):
             _refuse_link(place)
         return folder / name
+
+
+def _make_folder(folder: Path, rights: Rights) -> None:
+    """Make a folder that has its rights as soon as it has its name, or find it made."""
+    if folder.is_dir():
+        return
+    scratch = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.part")
+    scratch.mkdir(mode=0o700)
+    try:
+        rights.give(scratch, is_folder=True)
+        scratch.rename(folder)
+    except OSError:
+        with contextlib.suppress(OSError):
+            scratch.rmdir()
+        if not folder.is_dir():  # otherwise another participant was faster
+            raise
+    sync_folder(folder.parent)
 
 
 def _refuse_link(place: Path) -> None:

@@ -19,10 +19,11 @@ from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
-from splitmeans.run.journal import Journal, RunKey
+from splitmeans.run.journal import Journal
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.preflight import Preflight
+from splitmeans.run.records import RunKey, SavedRun
 from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.study import Study
@@ -77,6 +78,7 @@ def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Pa
     check_own_key(what.study, what.party, what.identity)
     key = RunKey(study_hash=what.study.hash, run=what.run, participant=what.party)
     with Journal.open(home) as journal, contextlib.ExitStack() as opened:
+        journal.hold(key)
         if not journal.approved(what.study.hash):
             raise StudyError(
                 f"study {what.study.name!r} with hash {spoken(what.study.hash)} is not approved at "
@@ -117,6 +119,7 @@ class _Driver:
         else:
             assert saved.state is not None
             self.what.say(f"taking run {self.what.run!r} up again ({saved.stage})")
+            self._settle_source(saved)
             state = load_state(
                 saved.stage, saved.state, session=self._session, open_table=self._open
             )
@@ -139,12 +142,11 @@ class _Driver:
                 "and a party does not run them with others"
             )
 
-    def _open(self) -> Table:
-        self.what.say("reading and checking the data")
-        return self.opened.enter_context(self.what.open_table())
+    @property
+    def _details(self) -> dict[str, str]:
+        return {"source": self.what.source, "study": self.what.study.name}
 
-    def _join(self) -> node.PartyState:
-        # Before joining: a party that drops out later makes the others spend for nothing.
+    def _check_room(self) -> None:
         budget = self.what.study.budget
         Ledger(self.desk.journal.connection).check_room(
             self.what.source,
@@ -152,6 +154,32 @@ class _Driver:
             epsilon=budget.epsilon,
             delta=budget.delta,
         )
+
+    def _settle_source(self, saved: SavedRun) -> None:
+        """Let a run that is taken up again have another source, as long as nothing was charged."""
+        charged = Ledger(self.desk.journal.connection).charge_of(
+            study_hash=self.what.study.hash, run=self.what.run, party=self.what.party
+        )
+        before = saved.details["source"]
+        if charged is not None:
+            if charged.source != self.what.source:
+                self.what.say(f"the run was charged to source {charged.source!r} and stays with it")
+            return
+        self._check_room()
+        if before != self.what.source:
+            self.desk.journal.change_details(self.desk.key, details=self._details)
+            self.what.say(
+                f"nothing was charged yet: source {self.what.source!r} takes the place of "
+                f"{before!r}"
+            )
+
+    def _open(self) -> Table:
+        self.what.say("reading and checking the data")
+        return self.opened.enter_context(self.what.open_table())
+
+    def _join(self) -> node.PartyState:
+        # Before joining: a party that drops out later makes the others spend for nothing.
+        self._check_room()
         preflight = Preflight(
             study=self.what.study,
             participant=self.what.party,
@@ -168,7 +196,7 @@ class _Driver:
         with self.desk.journal.transaction():
             self.desk.journal.begin(
                 self.desk.key,
-                details={"source": self.what.source, "study": self.what.study.name},
+                details=self._details,
                 stage=type(state).__name__,
                 state=dump_state(state),
             )

@@ -16,10 +16,11 @@ from splitmeans.kernels.warm_up import warm_up
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.run.drive import DONE, Desk, refuse_failed
-from splitmeans.run.journal import Journal, RunKey
+from splitmeans.run.journal import Journal
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.preflight import Preflight
+from splitmeans.run.records import RunKey
 from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.server import node
@@ -59,6 +60,7 @@ def run_server(what: ServerRun, home: Path, *, timeout: float | None = None) -> 
     check_own_key(what.study, SERVER, what.identity)
     key = RunKey(study_hash=what.study.hash, run=what.run, participant=SERVER)
     with Journal.open(home) as journal:
+        journal.hold(key)
         post = Post(
             what.study,
             run=what.run,
