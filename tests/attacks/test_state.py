@@ -14,7 +14,7 @@ import pytest
 from splitmeans.errors import (
     BudgetError,
     DataError,
-    HomeBusy,
+    HomeUnavailable,
     JournalError,
     MailboxError,
     ParameterError,
@@ -261,7 +261,7 @@ def test_two_processes_on_one_home(stage):
     world.ask_for_releases()
     with Journal.open(world.home("bank")) as journal:
         journal.hold(RunKey(study_hash=world.study.hash, run="1", participant="bank"))
-        with pytest.raises(HomeBusy, match="in use by another splitmeans process"):
+        with pytest.raises(HomeUnavailable, match="in use by another splitmeans process"):
             world.visit("bank")
         assert world.releases("bank") == {}
         assert not world.visit("bank", run="2")

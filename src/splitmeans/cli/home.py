@@ -2,10 +2,12 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import typer
 
+from splitmeans.cli.stopping import asked
 from splitmeans.errors import ParameterError
 from splitmeans.wire.identity import Identity
 
@@ -41,8 +43,9 @@ def given_passphrase(path: Path) -> str | None:
         return text
     if not sys.stdin.isatty():
         raise ParameterError(f"{path} has a passphrase; set the variable {PASSPHRASE}")
-    asked: str = typer.prompt(f"Passphrase of {path}", hide_input=True, err=True)
-    return asked
+    ask = partial(typer.prompt, f"Passphrase of {path}", hide_input=True, err=True)
+    given: str = asked(ask, instead=f"no passphrase of {path}; or set the variable {PASSPHRASE}")
+    return given
 
 
 def new_passphrase() -> str:
@@ -52,5 +55,6 @@ def new_passphrase() -> str:
         return text
     if not sys.stdin.isatty():
         raise ParameterError(f"--passphrase needs a terminal or the variable {PASSPHRASE}")
-    asked: str = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True)
-    return asked
+    ask = partial(typer.prompt, "Passphrase", hide_input=True, confirmation_prompt=True, err=True)
+    chosen: str = asked(ask, instead=f"no passphrase; or set the variable {PASSPHRASE}")
+    return chosen

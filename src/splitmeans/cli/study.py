@@ -1,6 +1,7 @@
 """`splitmeans study`: write, check, show and approve the file that all participants agree on."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.table import Table
 from splitmeans.cli.ask_study import ask_for_study
 from splitmeans.cli.console import check_file, err, out
 from splitmeans.cli.home import HOME_OPTION
+from splitmeans.cli.stopping import asked
 from splitmeans.errors import ParameterError
 from splitmeans.run.journal import Journal
 from splitmeans.study import SERVER_NAME, Column, IdRules, Study
@@ -159,12 +161,11 @@ def approve(
     own = spoken(agreed.hash)
     if digits is None:
         err.print(f"{agreed.name}: {own}", markup=False)
-        try:
-            same = typer.confirm("Do all participants have the same digits?", err=True)
-        except typer.Abort:
-            raise ParameterError(
-                "not approved; without a terminal give the digits with --digits"
-            ) from None
+        same = asked(
+            partial(typer.confirm, "Do all participants have the same digits?", err=True),
+            instead="not approved, there was no answer; --digits takes the digits that the others "
+            "read to you",
+        )
         if not same:
             raise ParameterError("not approved; find out who has another file")
     elif "".join(digits.split()) != "".join(own.split()):

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from splitmeans import _validate
 from splitmeans._version import __version__
-from splitmeans.errors import MailboxError, MessageRefused, ParameterError
+from splitmeans.errors import MailboxError, MailboxUnavailable, MessageRefused, ParameterError
 from splitmeans.run.mailbox import MailboxLimits, MessagePath, public_url, study_folder
 from splitmeans.run.request_signature import EMPTY_HASH, Signer, sign_request
 
@@ -35,6 +35,7 @@ _ATTEMPTS = 6
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts, doubled each time
 _TRANSFER_SECONDS = 900.0  # for one download; a relay must not keep a reader for ever
 _TRY_AGAIN = (408, 429, 502, 503, 504)
+_PASSING = (*_TRY_AGAIN, 500, 507)  # may be over when the same command is given later
 _REASON_BYTES = 4096
 
 # Answers that a proxy in front of the relay gives.
@@ -260,7 +261,8 @@ class HttpMailbox:
                     response.status_code, "it gives no reason; check that the URL is a relay's"
                 )
             )
-        return MailboxError(f"relay {self._shown_url} answered {response.status_code}: {said}")
+        kind = MailboxUnavailable if response.status_code in _PASSING else MailboxError
+        return kind(f"relay {self._shown_url} answered {response.status_code}: {said}")
 
     def _unreachable(self, problem: Exception) -> MailboxError:
         certificate = _certificate_problem(problem)
@@ -277,7 +279,8 @@ class HttpMailbox:
             said = "no answer in time"
         else:
             said = f"the connection broke ({type(problem).__name__})"
-        return MailboxError(f"relay {self._shown_url}: {said}")
+        kind = MailboxError if certificate is not None else MailboxUnavailable
+        return kind(f"relay {self._shown_url}: {said}")
 
 
 def _check_url(url: str, *, insecure: bool) -> None:
@@ -314,7 +317,7 @@ def _download(response: httpx.Response, *, max_bytes: int, shown_url: str) -> by
         if len(data) > max_bytes:
             raise too_large
         if time.monotonic() > deadline:
-            raise MailboxError(f"relay {shown_url}: a download took too long")
+            raise MailboxUnavailable(f"relay {shown_url}: a download took too long")
     return bytes(data)
 
 

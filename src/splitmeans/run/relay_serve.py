@@ -1,6 +1,7 @@
 """Running the relay: uvicorn with TLS, bounded connections, and a clean stop on SIGTERM."""
 
 import asyncio
+import errno
 import ipaddress
 import logging
 import os
@@ -17,7 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from splitmeans.errors import MailboxError, ParameterError
+from splitmeans.errors import MailboxError, MailboxUnavailable, ParameterError
 
 _log = logging.getLogger("splitmeans.relay")
 
@@ -124,7 +125,8 @@ def _listen(host: str, port: int) -> socket.socket:
         return listener
     except OSError as problem:
         listener.close()
-        raise MailboxError(
+        kind = MailboxUnavailable if problem.errno == errno.EADDRINUSE else MailboxError
+        raise kind(
             f"the relay cannot listen on {host}, port {port} ({problem.strerror}); is another "
             "one running?"
         ) from problem
@@ -132,21 +134,25 @@ def _listen(host: str, port: int) -> socket.socket:
 
 @contextmanager
 def _signals_end_quietly() -> Iterator[None]:
-    """Keep the stop signals from ending the process a second time.
+    """Let SIGTERM end the relay as it should end, and Ctrl-C as it ends every command.
 
-    uvicorn stops on them and then raises them again for whoever handled them before; for us the
-    stop itself is all.
+    uvicorn stops on both and then raises them again for whoever handled them before.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    raised: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _: raised.append(number)) for number in numbers
+    }
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if signal.SIGINT in raised:
+        raise KeyboardInterrupt
 
 
 class _WatchedProtocol(H11Protocol):
