@@ -202,6 +202,8 @@ def test_twin_without_a_look_at_the_mailbox_is_not_safe(stage, tmp_path, monkeyp
 class Relayed:
     """The relay's own store as a mailbox; like the relay it shows nobody what they sent."""
 
+    shows_own = False
+
     def __init__(self, world: World, folder: Path, *, reader: str) -> None:
         self.world, self.store = world, RelayStore(folder, RelayLimits())
         self.reader = MessagePath.parse(world.path(SERVER, reader, PartyRelease)).receiver

@@ -40,6 +40,8 @@ def test_a_run_with_late_starts_and_a_stop(world: World, relay: Relay) -> None:
     check_ends(world, ends)
     check_charges(world)
     check_no_rows(world)
+    # A healthy run is no cause for alarm: nobody asks for what is not theirs.
+    assert "refused" not in relay.command.said
 
 
 def test_the_study_is_not_approved(world: World, folder_mailbox: tuple[str, str]) -> None:

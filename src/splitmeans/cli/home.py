@@ -23,14 +23,20 @@ HOME_OPTION = typer.Option(
 KEY_OPTION = typer.Option(None, "--key", help="Key file; key.json in the home folder by default.")
 
 
-def load_identity(home: Path, key: Path | None) -> Identity:
-    """Read the participant's key file."""
+def key_file(home: Path, key: Path | None) -> Path:
+    """Return the participant's key file, which must be there."""
     path = key or home.expanduser() / KEY_FILE
     if not path.exists():
         raise ParameterError(
             f"{path}: there is no key file; make one with `splitmeans keys new`, or name its "
             "folder with --home"
         )
+    return path
+
+
+def load_identity(home: Path, key: Path | None) -> Identity:
+    """Read the participant's key file."""
+    path = key_file(home, key)
     return Identity.load(path, passphrase=given_passphrase(path))
 
 

@@ -163,8 +163,7 @@ def approve(
         err.print(f"{agreed.name}: {own}", markup=False)
         same = asked(
             partial(typer.confirm, "Do all participants have the same digits?", err=True),
-            instead="not approved, there was no answer; --digits takes the digits that the others "
-            "read to you",
+            instead="not approved, there was no answer; or give the digits with --digits",
         )
         if not same:
             raise ParameterError("not approved; find out who has another file")

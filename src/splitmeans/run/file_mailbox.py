@@ -60,6 +60,8 @@ class FileMailbox:
         options: Settings of the storage driver; passwords belong here, not into the URL.
     """
 
+    shows_own = True
+
     def __init__(
         self, url: str, *, timeout: float = 30.0, options: Mapping[str, object] | None = None
     ) -> None:

@@ -11,6 +11,7 @@ import random
 import ssl
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +20,7 @@ from urllib.parse import urlsplit
 from splitmeans import _validate
 from splitmeans._version import __version__
 from splitmeans.errors import MailboxError, MailboxUnavailable, MessageRefused, ParameterError
+from splitmeans.run.certificates import explain_refused
 from splitmeans.run.mailbox import MailboxLimits, MessagePath, public_url, study_folder
 from splitmeans.run.request_signature import EMPTY_HASH, Signer, sign_request
 
@@ -64,6 +66,8 @@ class HttpMailbox:
         clock: Unix time in seconds; for tests.
     """
 
+    shows_own = False  # the relay hands messages to their receivers only
+
     def __init__(
         self,
         url: str,
@@ -84,6 +88,7 @@ class HttpMailbox:
         self._shown_url = public_url(self._url)
         self._participant = participant
         self._signer = signer
+        self._ca = ca
         self._sleep = sleep
         self._clock = clock
         self._client = httpx.Client(
@@ -267,9 +272,12 @@ class HttpMailbox:
     def _unreachable(self, problem: Exception) -> MailboxError:
         certificate = _certificate_problem(problem)
         if certificate is not None:
-            said = (
-                f"its certificate is not trusted ({certificate.verify_message}); give the "
-                "certificate of its authority with --ca"
+            parts = urlsplit(self._url)
+            said = explain_refused(
+                certificate,
+                address=(parts.hostname or "", parts.port or 443),
+                ca=self._ca,
+                now=datetime.fromtimestamp(self._clock(), UTC),
             )
         elif isinstance(problem, httpx.ConnectTimeout):
             said = "no connection in time; check address, port and firewall"

@@ -11,6 +11,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from splitmeans.errors import MailboxError, MailboxUnavailable, ParameterError
+from splitmeans.run.certificates import check_own
 
 _log = logging.getLogger("splitmeans.relay")
 
@@ -74,6 +76,8 @@ def serve(
         raise ParameterError(
             f"{cert}, {key}: not a certificate and its private key in PEM form ({problem})"
         ) from problem
+    for warning in [] if cert is None else check_own(cert, now=datetime.now(UTC)):
+        _log.warning("%s", warning)
     listener = _listen(host, port)
     shown_host = f"[{host}]" if ":" in host else host
     url = f"{'https' if cert else 'http'}://{shown_host}:{listener.getsockname()[1]}"
