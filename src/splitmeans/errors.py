@@ -10,9 +10,9 @@ SplitmeansError
 │   └── MessageRefused a message's signature, seal, slot or size is wrong; it was not looked at
 ├── EngineError        what walks a party's table (Spark) is missing, or stopped
 ├── JournalError       the stored state of a run cannot be used
-│   └── HomeBusy       another process uses it at the moment              (Retryable)
+│   └── HomeUnavailable     another process uses it, or its disk is full  (also Retryable)
 ├── MailboxError       a mailbox refuses
-│   └── MailboxAway    it cannot be reached, or has no room, at the moment (Retryable)
+│   └── MailboxUnavailable  it cannot be reached, or has no room          (also Retryable)
 ├── RehearsalError     a study failed on made-up tables, before anything was charged
 └── WaitingError       nothing arrived for too long; the run can be taken up again
 
@@ -67,15 +67,15 @@ class JournalError(SplitmeansError):
     """The stored state of a run is missing, damaged, or belongs to something else."""
 
 
-class HomeBusy(JournalError, Retryable):
-    """Another process holds the run, or the home's database, at the moment."""
+class HomeUnavailable(JournalError, Retryable):
+    """Another process holds the run or the home's database at the moment, or the disk is full."""
 
 
 class MailboxError(SplitmeansError):
     """A mailbox refuses a request, or cannot be used."""
 
 
-class MailboxAway(MailboxError, Retryable):
+class MailboxUnavailable(MailboxError, Retryable):
     """A mailbox cannot be reached, is busy or has no room at the moment."""
 
 

@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class Box:
         on_put: Decides what is stored; None drops it.
         on_get: Decides what a reader gets.
     """
+
+    shows_own: ClassVar[bool] = True
 
     files: dict[str, bytes] = field(default_factory=dict)
     log: list[tuple[str, str, bytes]] = field(default_factory=list)

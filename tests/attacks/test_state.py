@@ -14,7 +14,7 @@ import pytest
 from splitmeans.errors import (
     BudgetError,
     DataError,
-    HomeBusy,
+    HomeUnavailable,
     JournalError,
     MailboxError,
     ParameterError,
@@ -202,6 +202,8 @@ def test_twin_without_a_look_at_the_mailbox_is_not_safe(stage, tmp_path, monkeyp
 class Relayed:
     """The relay's own store as a mailbox; like the relay it shows nobody what they sent."""
 
+    shows_own = False
+
     def __init__(self, world: World, folder: Path, *, reader: str) -> None:
         self.world, self.store = world, RelayStore(folder, RelayLimits())
         self.reader = MessagePath.parse(world.path(SERVER, reader, PartyRelease)).receiver
@@ -261,7 +263,7 @@ def test_two_processes_on_one_home(stage):
     world.ask_for_releases()
     with Journal.open(world.home("bank")) as journal:
         journal.hold(RunKey(study_hash=world.study.hash, run="1", participant="bank"))
-        with pytest.raises(HomeBusy, match="in use by another splitmeans process"):
+        with pytest.raises(HomeUnavailable, match="in use by another splitmeans process"):
             world.visit("bank")
         assert world.releases("bank") == {}
         assert not world.visit("bank", run="2")

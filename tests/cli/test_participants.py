@@ -60,6 +60,15 @@ _PARTY_RUN = ("party", "run", "study.toml", "--party", "bank", "--home", "bank")
 _BOX = ("--mailbox", "shared", "--timeout", "0.01")
 
 
+def test_the_public_key_is_shown_without_the_passphrase(run, monkeypatch):
+    monkeypatch.setenv("SPLITMEANS_PASSPHRASE", "word")
+    made = run("keys", "new", "--home", "bank", "--passphrase")
+    monkeypatch.delenv("SPLITMEANS_PASSPHRASE")
+    shown = run("keys", "show", "--home", "bank")
+    assert (shown.code, shown.out) == (0, made.out)
+    assert shown.err.splitlines()[-1] == made.err.splitlines()[-1]
+
+
 def test_a_key_file_is_never_replaced(run):
     first = run("keys", "new", "--home", "bank")
     again = run("keys", "new", "--home", "bank")

@@ -15,7 +15,7 @@ import pytest
 
 from splitmeans.errors import (
     BudgetError,
-    HomeBusy,
+    HomeUnavailable,
     JournalError,
     ParameterError,
     ProtocolError,
@@ -569,7 +569,7 @@ def test_two_processes_cannot_drive_one_run(folder: Path) -> None:
             assert child.stdout is not None
             assert child.stdout.readline() == "open\n"
             with Journal.open(folder) as journal:
-                with pytest.raises(HomeBusy, match=r"run 'first' of 'bank' .* is in use by"):
+                with pytest.raises(HomeUnavailable, match=r"run 'first' of 'bank' .* is in use by"):
                     journal.hold(KEY)
                 journal.hold(OTHER)  # another run of the same home goes on beside it
         finally:
@@ -591,7 +591,7 @@ def test_a_run_is_held_once_and_others_beside_it(
 ) -> None:
     journal.hold(KEY)
     with Journal.open(folder) as again:
-        with pytest.raises(HomeBusy, match="is in use"):
+        with pytest.raises(HomeUnavailable, match="is in use"):
             again.hold(KEY)
         again.hold(other)
         journal.close()
@@ -635,16 +635,19 @@ def test_a_home_that_stays_busy_says_so(
     journal: Journal, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(home, "BUSY_SECONDS", 0.05)
-    with journal.transaction(), pytest.raises(HomeBusy, match=r"sqlite is in use by another"):
+    with (
+        journal.transaction(),
+        pytest.raises(HomeUnavailable, match=r"sqlite is in use by another"),
+    ):
         Journal.open(folder)
-    with home.brief_lock(folder), pytest.raises(HomeBusy, match="home is in use by another"):
+    with home.brief_lock(folder), pytest.raises(HomeUnavailable, match="home is in use by another"):
         Journal.open(folder)
     with Journal.open(folder) as again, journal.transaction():
         for write in (
             lambda: again.save(KEY, stage="Keyed", state=b""),
             lambda: Ledger(again.connection).set_limit("customers", epsilon=1.0, delta=0.0),
         ):
-            with pytest.raises(HomeBusy, match="is in use"), again.transaction():
+            with pytest.raises(HomeUnavailable, match="is in use"), again.transaction():
                 write()
     assert_before(journal)
 

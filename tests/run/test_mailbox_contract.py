@@ -241,3 +241,14 @@ def test_a_place_that_nobody_may_write_to_says_so(pair: Pair) -> None:
             pair.sender.limits("a1" * 32)
     finally:
         taken.unlink()
+
+
+def test_a_sender_sees_its_own_message_or_cannot_replace_it(pair: Pair) -> None:
+    """A party whose home was put back must not be able to release twice, on any mailbox."""
+    pair.sender.put(pair.path, b"first")
+    if pair.sender.shows_own:
+        assert pair.sender.get(pair.path, max_bytes=5) == b"first"
+    else:
+        with pytest.raises(MailboxError):
+            pair.sender.put(pair.path, b"other")
+    assert pair.receiver.get(pair.path, max_bytes=5) == b"first"

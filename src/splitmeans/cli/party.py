@@ -23,6 +23,7 @@ from splitmeans.cli.run_options import (
     result_folder,
     say,
 )
+from splitmeans.cli.stopping import goes_on
 from splitmeans.party.place import find_place
 from splitmeans.party.source import open_source
 from splitmeans.party.table_facts import TableFacts, refuse_clipping
@@ -160,6 +161,7 @@ def run_as_party(
 
     Example: splitmeans party run study.toml --party bank --data bank.parquet --mailbox shared
     """
+    goes_on()
     agreed = Study.read(study)
     spec = agreed.party(party)
     own = home.expanduser()

@@ -18,6 +18,7 @@ from splitmeans.cli.run_options import (
     result_folder,
     say,
 )
+from splitmeans.cli.stopping import goes_on
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.server import ServerRun, run_server
@@ -47,6 +48,7 @@ def run_as_server(
 
     Example: splitmeans server run study.toml --mailbox shared
     """
+    goes_on()
     agreed = Study.read(study)
     own = home.expanduser()
     identity = load_identity(home, key)

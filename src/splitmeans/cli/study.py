@@ -1,6 +1,7 @@
 """`splitmeans study`: write, check, rehearse, show and approve what all participants agree on."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from splitmeans.cli.ask_study import ask_for_study
 from splitmeans.cli.console import Quiet, check_file, err, out
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.cli.run_options import say
+from splitmeans.cli.stopping import asked
 from splitmeans.errors import ParameterError
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
@@ -181,12 +183,10 @@ def approve(
     own = spoken(agreed.hash)
     if digits is None:
         err.print(f"{agreed.name}: {own}", markup=False)
-        try:
-            same = typer.confirm("Do all participants have the same digits?", err=True)
-        except typer.Abort:
-            raise ParameterError(
-                "not approved; without a terminal give the digits with --digits"
-            ) from None
+        same = asked(
+            partial(typer.confirm, "Do all participants have the same digits?", err=True),
+            instead="not approved, there was no answer; or give the digits with --digits",
+        )
         if not same:
             raise ParameterError("not approved; find out who has another file")
     elif "".join(digits.split()) != "".join(own.split()):

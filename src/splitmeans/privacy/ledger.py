@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from splitmeans.errors import BudgetError, HomeBusy, ParameterError
+from splitmeans.errors import BudgetError, HomeUnavailable, ParameterError
 from splitmeans.privacy.book import Book, Entry, Limit, Spent, check_cost, check_source
 from splitmeans.privacy.events import Relation
 
@@ -266,10 +266,15 @@ def read_head(path: Path) -> tuple[int, str]:
     )
 
 
-def is_busy(problem: sqlite3.Error) -> bool:
-    """Whether another process had the database for too long; nothing is wrong with it."""
+def passing(problem: sqlite3.Error) -> str | None:
+    """Say what is in the way, if nothing is wrong with the database itself and it may pass."""
     code = getattr(problem, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    match None if code is None else code & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return "is in use by another splitmeans process: wait until it ends, or stop it"
+        case sqlite3.SQLITE_FULL:
+            return "cannot be written: database or disk is full; make room"
+    return None
 
 
 def _check_row(row: tuple[Any, ...], *, number: int, follows: str, book: Book) -> str:
@@ -323,10 +328,8 @@ def _fail_closed() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as problem:
-        if is_busy(problem):
-            raise HomeBusy(
-                "the ledger is in use by another splitmeans process: wait until it ends, or stop it"
-            ) from problem
+        if (words := passing(problem)) is not None:
+            raise HomeUnavailable(f"the ledger {words}") from problem
         raise BudgetError(f"the ledger cannot be read or written: {problem}") from problem
 
 

@@ -14,7 +14,13 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from splitmeans import _validate
-from splitmeans.errors import MailboxError, MessageRefused, ParameterError, SplitmeansError
+from splitmeans.errors import (
+    MailboxError,
+    MailboxUnavailable,
+    MessageRefused,
+    ParameterError,
+    SplitmeansError,
+)
 from splitmeans.run.folder_rights import explain_denied
 from splitmeans.run.local_folder import LocalFolder
 from splitmeans.run.mailbox import (
@@ -53,6 +59,8 @@ class FileMailbox:
         timeout: Seconds to wait for an answer, for places on a network.
         options: Settings of the storage driver; passwords belong here, not into the URL.
     """
+
+    shows_own = True
 
     def __init__(
         self, url: str, *, timeout: float = 30.0, options: Mapping[str, object] | None = None
@@ -151,9 +159,8 @@ class FileMailbox:
         self._files = None
 
     def _error(self, problem: Exception) -> MailboxError:
-        return MailboxError(
-            f"mailbox {public_url(self._url)}: {_in_words(problem, self._secrets())}"
-        )
+        kind = MailboxUnavailable if _may_pass(problem) else MailboxError
+        return kind(f"mailbox {public_url(self._url)}: {_in_words(problem, self._secrets())}")
 
     def _secrets(self) -> list[str]:
         parts = urlsplit(self._url)
@@ -233,6 +240,20 @@ def _local_path(url: str) -> Path:
     if parts.netloc not in ("", "localhost"):
         raise ParameterError(f"{url}: a folder on this machine has the form file:///folder")
     return Path(unquote(parts.path))
+
+
+def _may_pass(problem: Exception) -> bool:
+    """Tell whether the same request may succeed later: networks and disks, not rights or names."""
+    name = type(problem).__name__
+    if any(word in name for word in ("Authentication", "Credentials", "HostKey")):
+        return False
+    if "not found in known_hosts" in str(problem):
+        return False
+    if isinstance(problem, OSError):
+        lasting = (PermissionError, FileNotFoundError, NotADirectoryError, IsADirectoryError)
+        return not isinstance(problem, lasting)
+    words = ("Timeout", "Connect", "SSHException", "EOF", "Unavailable", "SlowDown")
+    return any(word in name for word in words)
 
 
 def _in_words(problem: Exception, secrets: list[str]) -> str:

@@ -20,7 +20,7 @@ import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from splitmeans.errors import HomeBusy, JournalError
+from splitmeans.errors import HomeUnavailable, JournalError
 from splitmeans.privacy import ledger
 
 DATABASE = "splitmeans.sqlite"
@@ -79,14 +79,14 @@ def brief_lock(folder: Path) -> Iterator[None]:
     """Hold the home for a moment; wait for another process that does.
 
     Raises:
-        HomeBusy: Another process held it all the time.
+        HomeUnavailable: Another process held it all the time.
     """
     lock = _open_lock(folder / LOCK)
     try:
         end = time.monotonic() + BUSY_SECONDS
         while not _is_taken(lock):
             if time.monotonic() > end:
-                raise HomeBusy(
+                raise HomeUnavailable(
                     f"{folder} is in use by another splitmeans process: wait until it ends, or "
                     "stop it"
                 )

@@ -11,6 +11,7 @@ import random
 import ssl
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -18,7 +19,8 @@ from urllib.parse import urlsplit
 
 from splitmeans import _validate
 from splitmeans._version import __version__
-from splitmeans.errors import MailboxError, MessageRefused, ParameterError
+from splitmeans.errors import MailboxError, MailboxUnavailable, MessageRefused, ParameterError
+from splitmeans.run.certificates import explain_refused
 from splitmeans.run.mailbox import MailboxLimits, MessagePath, public_url, study_folder
 from splitmeans.run.request_signature import EMPTY_HASH, Signer, sign_request
 
@@ -35,6 +37,7 @@ _ATTEMPTS = 6
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts, doubled each time
 _TRANSFER_SECONDS = 900.0  # for one download; a relay must not keep a reader for ever
 _TRY_AGAIN = (408, 429, 502, 503, 504)
+_PASSING = (*_TRY_AGAIN, 500, 507)  # may be over when the same command is given later
 _REASON_BYTES = 4096
 
 # Answers that a proxy in front of the relay gives.
@@ -63,6 +66,8 @@ class HttpMailbox:
         clock: Unix time in seconds; for tests.
     """
 
+    shows_own = False  # the relay hands messages to their receivers only
+
     def __init__(
         self,
         url: str,
@@ -83,6 +88,7 @@ class HttpMailbox:
         self._shown_url = public_url(self._url)
         self._participant = participant
         self._signer = signer
+        self._ca = ca
         self._sleep = sleep
         self._clock = clock
         self._client = httpx.Client(
@@ -260,14 +266,18 @@ class HttpMailbox:
                     response.status_code, "it gives no reason; check that the URL is a relay's"
                 )
             )
-        return MailboxError(f"relay {self._shown_url} answered {response.status_code}: {said}")
+        kind = MailboxUnavailable if response.status_code in _PASSING else MailboxError
+        return kind(f"relay {self._shown_url} answered {response.status_code}: {said}")
 
     def _unreachable(self, problem: Exception) -> MailboxError:
         certificate = _certificate_problem(problem)
         if certificate is not None:
-            said = (
-                f"its certificate is not trusted ({certificate.verify_message}); give the "
-                "certificate of its authority with --ca"
+            parts = urlsplit(self._url)
+            said = explain_refused(
+                certificate,
+                address=(parts.hostname or "", parts.port or 443),
+                ca=self._ca,
+                now=datetime.fromtimestamp(self._clock(), UTC),
             )
         elif isinstance(problem, httpx.ConnectTimeout):
             said = "no connection in time; check address, port and firewall"
@@ -277,7 +287,8 @@ class HttpMailbox:
             said = "no answer in time"
         else:
             said = f"the connection broke ({type(problem).__name__})"
-        return MailboxError(f"relay {self._shown_url}: {said}")
+        kind = MailboxError if certificate is not None else MailboxUnavailable
+        return kind(f"relay {self._shown_url}: {said}")
 
 
 def _check_url(url: str, *, insecure: bool) -> None:
@@ -314,7 +325,7 @@ def _download(response: httpx.Response, *, max_bytes: int, shown_url: str) -> by
         if len(data) > max_bytes:
             raise too_large
         if time.monotonic() > deadline:
-            raise MailboxError(f"relay {shown_url}: a download took too long")
+            raise MailboxUnavailable(f"relay {shown_url}: a download took too long")
     return bytes(data)
 
 

@@ -11,6 +11,7 @@ it, in a transaction of its own, so that no other process has a file on its way 
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import logging
@@ -23,7 +24,7 @@ from typing import Any
 
 from splitmeans.errors import (
     BudgetError,
-    HomeBusy,
+    HomeUnavailable,
     JournalError,
     ProtocolError,
 )
@@ -79,14 +80,14 @@ class Journal:
         """Keep other processes from driving a run until this journal is closed (rule R11).
 
         Raises:
-            HomeBusy: Another process has the run.
+            HomeUnavailable: Another process has the run.
         """
         try:
             lock = home.take_run_lock(self.folder, run_key.lock_name)
         except OSError as problem:
             raise JournalError(f"{self.folder} cannot be used: {problem.strerror}") from problem
         if lock is None:
-            raise HomeBusy(
+            raise HomeUnavailable(
                 f"{run_key} is in use by another splitmeans process with the home {self.folder}: "
                 "wait until it ends, or stop it"
             )
@@ -236,7 +237,7 @@ class Journal:
             try:
                 home.write_file(path, data)
             except OSError as problem:
-                raise JournalError(f"{path} cannot be written: {problem.strerror}") from problem
+                raise _unwritable(problem, path) from problem
             self._execute(
                 "INSERT INTO outbox (run_id, slot, sha256, size) VALUES (?, ?, ?, ?)",
                 (run_id, slot_path, item.sha256, item.size),
@@ -291,7 +292,7 @@ class Journal:
         with self._writing():
             self._execute(f"UPDATE outbox SET kept = 0 WHERE run_id = {_THIS_RUN}", run_key.values)
         if not self._inside:
-            with contextlib.suppress(HomeBusy), home.brief_lock(self.folder):
+            with contextlib.suppress(HomeUnavailable), home.brief_lock(self.folder):
                 self._sweep()
 
     @contextlib.contextmanager
@@ -333,7 +334,7 @@ class Journal:
         try:
             with home.brief_lock(self.folder):
                 self._write_head()
-        except (HomeBusy, OSError) as problem:
+        except (HomeUnavailable, OSError) as problem:
             # What was committed stands; the file catches up at the next commit.
             _log.warning("%s was not written: %s", self.folder / ledger.HEAD_FILE, problem)
 
@@ -353,11 +354,14 @@ class Journal:
 
 def _unusable(problem: sqlite3.Error, folder: Path, words: str = "") -> JournalError:
     path = folder / home.DATABASE
-    if ledger.is_busy(problem):
-        return HomeBusy(
-            f"{path} is in use by another splitmeans process: wait until it ends, or stop it"
-        )
+    if (passing := ledger.passing(problem)) is not None:
+        return HomeUnavailable(f"{path} {passing}")
     return JournalError(f"{path} {words}{problem}" if words else f"{path}: {problem}")
+
+
+def _unwritable(problem: OSError, path: Path) -> JournalError:
+    kind = HomeUnavailable if problem.errno in (errno.ENOSPC, errno.EDQUOT) else JournalError
+    return kind(f"{path} cannot be written: {problem.strerror}")
 
 
 def _digest(data: bytes) -> str:

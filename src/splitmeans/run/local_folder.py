@@ -8,7 +8,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from splitmeans.errors import MailboxError, MessageRefused
+from splitmeans.errors import MailboxError, MailboxUnavailable, MessageRefused
 from splitmeans.run.folder_rights import Rights
 from splitmeans.run.mailbox import MessagePath
 
@@ -44,7 +44,7 @@ class LocalFolder:
         except (FileNotFoundError, NotADirectoryError):
             is_folder = False
         if not is_folder:
-            raise MailboxError(
+            raise MailboxUnavailable(
                 f"mailbox {root}: there is no such folder; make it first, or check that the share "
                 "is mounted"
             )

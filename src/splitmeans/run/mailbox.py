@@ -53,6 +53,11 @@ class Mailbox(Protocol):
         """
         ...
 
+    @property
+    def shows_own(self) -> bool:
+        """Whether a sender can `get` what it has put; otherwise a slot takes one message, ever."""
+        ...
+
     def get(self, path: str, *, max_bytes: int) -> bytes | None:
         """Return a message, or None if it is not there yet.
 

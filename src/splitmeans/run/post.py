@@ -105,9 +105,11 @@ class Post:
     def own_message(self, envelope: Envelope) -> bytes | None:
         """Return what this participant has already left in the envelope's place, if anything.
 
-        A relay hands messages to their receivers only, so it refuses to answer; it also refuses
-        other bytes for a slot that is taken, so there nothing has to be asked.
+        A relay hands messages to their receivers only and refuses other bytes for a slot that is
+        taken, so there nothing has to be asked.
         """
+        if not self._mailbox.shows_own:
+            return None
         kind = type(envelope.message)
         slot = self._slot(sender=self._participant, receiver=envelope.receiver, kind=kind)
         limit = self._limit(kind)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from splitmeans.errors import MailboxError, ParameterError, SplitmeansError
+from splitmeans.errors import MailboxUnavailable, ParameterError, SplitmeansError
 from splitmeans.run.local_folder import make_folders, open_plain_file, sync_folder
 from splitmeans.run.mailbox import MessagePath
 from splitmeans.run.relay_limits import RelayLimits
@@ -237,5 +237,7 @@ def _lock_folder(folder: Path) -> BinaryIO | None:
         fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         guard.close()
-        raise MailboxError(f"{folder}: another relay uses this folder; stop it first") from None
+        raise MailboxUnavailable(
+            f"{folder}: another relay uses this folder; stop it first"
+        ) from None
     return guard
