@@ -23,10 +23,12 @@ from splitmeans.engine.walk import Table
 from splitmeans.errors import MessageRefused, SplitmeansError, WaitingError
 from splitmeans.plan import make_plan, needs_count
 from splitmeans.privacy.ledger import Entry, Ledger
+from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run.journal import Journal, RunKey, SavedRun
 from splitmeans.run.mailbox import Mailbox, MailboxLimits, MessagePath
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.run.server import ServerRun, run_server
+from splitmeans.signed_result import statement_to_compare
 from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import SERVER
@@ -234,6 +236,7 @@ class World:
             n_local_clusters=np.array(plan.n_local_clusters),
             noisy_count=count,
             fingerprint=plan.fingerprint,
+            statement=statement_to_compare(PrivacyReport(plan=plan, secure_noise=True)),
         )
         return dataclasses.replace(honest, **changes)
 
