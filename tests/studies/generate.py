@@ -37,6 +37,11 @@ class Case:
         """Return the checked study; raises what a reader of the file would be told."""
         return Study.from_mapping(self.settings)
 
+    @property
+    def users(self) -> int:
+        """The most rows that a party has."""
+        return max(len(next(iter(table.values()))) for table in self.tables.values())
+
     def with_settings(self, **changes: Any) -> "Case":
         return replace(self, settings={**self.settings, **changes})
 
@@ -58,7 +63,7 @@ def random_case(seed: int) -> Case:
     id_type = chance.choice(("as-is", "as-is", "text", "integer", "uuid"))
     rules: dict[str, Any] = {"type": id_type}
     if chance.random() < 0.2:
-        rules["pattern"] = chance.choice((".+", "[^,]{1,64}", r"[\s\S]*"))
+        rules["pattern"] = chance.choice((".+", r"[\s\S]{1,400}"))
     if not partial and chance.random() < 0.2:
         rules["explain_mismatch"] = True
     if rules != {"type": "as-is"}:
@@ -158,8 +163,8 @@ def _budget(chance: random.Random, expected_users: int) -> dict[str, Any]:
 def _methods(chance: random.Random, *, partial: bool, n_parties: int) -> dict[str, Any]:
     """Return the methods; now and then a combination that a study refuses."""
     membership = chance.choice(
-        ("decoy", "sketch")
-        if partial
+        ("decoy", "decoy", "decoy", "sketch" if n_parties == 2 else "decoy")
+        if partial and chance.random() < 0.95
         else ("decoy",) * 10
         + ("sketch",) * 3
         + ("independent",) * 3
@@ -175,7 +180,11 @@ def _methods(chance: random.Random, *, partial: bool, n_parties: int) -> dict[st
         local = ("dplsf", "dplloyd", "plain") if paper else ("tree-lloyd", "dplsf", "dplloyd")
         chosen["local"] = chance.choice((*local, "plain"))
     if chance.random() < 0.35:
-        chosen["grid"] = chance.choice(("joint", "pairs", "pairs-paper", "many"))
+        grids = ["joint", "pairs", "pairs-paper", "many"]
+        if n_parties > 2 and chance.random() < 0.95:
+            # What a study of many parties allows.
+            grids = ["joint"] if partial else ["pairs", "many"] if membership == "sketch" else grids
+        chosen["grid"] = chance.choice(grids)
     if chance.random() < 0.4:
         chosen["n_local_clusters"] = chance.choice(
             (2, 3, 4, 5, 8, chance.randint(2, 30), chance.randint(2, 250) if n_parties == 2 else 6)

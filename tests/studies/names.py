@@ -1,4 +1,4 @@
-"""Names that a study allows: ordinary ones, very long ones, and those that trip up other formats."""
+"""Names that a study allows: ordinary ones, long ones, and those that mean something elsewhere."""
 
 import random
 import unicodedata

@@ -75,8 +75,7 @@ def _smaller(case: Case) -> Iterator[Case]:
         for columns in _fewer(party["columns"]):
             changed: dict[str, Any] = {**party, "columns": columns}
             yield case.with_settings(parties=[*parties[:place], changed, *parties[place + 1 :]])
-    rows = max(len(next(iter(table.values()))) for table in case.tables.values())
-    if rows > 1 and case.settings.get("user_sets") == "partial":
+    if case.users > 1 and case.settings.get("user_sets") == "partial":
         yield replace(
             case,
             tables={

@@ -25,6 +25,9 @@ from splitmeans.membership.estimator import check_parties
 from splitmeans.membership.sketch.estimate import union_cardinalities
 from splitmeans.wire.messages import CellSketchMessage
 
+# Pairs of clusters times register values that are held at a time: some twenty arrays of 8 MB.
+_CHUNK = 1_000_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class CellSketchEstimator:
@@ -143,11 +146,17 @@ class CellSketchEstimator:
         return set_sizes(counts, self._scale) - self._phantoms(group, party)
 
     def _pair_in(self, group: tuple[int, ...], i: int, j: int) -> FloatArray:
-        tallies = tally_pairs(self._block(i, group), self._block(j, group), self._scale)
+        one, other = self._block(i, group), self._block(j, group)
         # Sizes from all groups of a party are more precise than those of this one alone.
         a = self._sizes[i] + self._phantoms(group, i)
         b = self._sizes[j] + self._phantoms(group, j)
-        return shared_sizes(a, b, tallies, self._scale) - self._phantoms(group, i, j)
+        step = max(1, _CHUNK // (len(b) * self._scale.size))
+        parts = []
+        for start in range(0, len(a), step):
+            rows = slice(start, start + step)
+            tallies = tally_pairs(one[:, rows], other, self._scale)
+            parts.append(shared_sizes(a[rows], b, tallies, self._scale))
+        return np.concatenate(parts) - self._phantoms(group, i, j)
 
     def _phantoms(self, group: tuple[int, ...], *parties: int) -> int:
         """How many phantoms of a group carry one given label of each of these parties."""
