@@ -21,13 +21,13 @@ from splitmeans.kernels.assign import clipped_sums
 from splitmeans.local.mechanism import (
     USABLE,
     check_public,
-    gaussian_event,
     l2_sensitivity,
     mu_scale,
     to_grid,
     whole_root,
 )
 from splitmeans.privacy.events import ComposedEvent, GaussianEvent
+from splitmeans.privacy.gaussian import discrete_slack
 from splitmeans.privacy.noise import NoiseSource
 
 # A radius is this many times the root mean square distance from the centre. Clipping rows there
@@ -91,16 +91,13 @@ class RadiusLloyd:
 
     @property
     def event(self) -> ComposedEvent:
-        """The steps. Slack is that of the smallest radius: a larger one has less."""
-        radius = self.smallest_radius
-        finest = gaussian_event(
-            self.scale(radius),
-            sensitivity=sensitivity(radius),
-            coordinates=len(self.bounds) + 2,
+        """The steps. Slack is that of the smallest radius: a larger one has no smaller scale."""
+        slack = discrete_slack(
+            self.scale(self.smallest_radius), mu=self.step_mu, coordinates=len(self.bounds) + 2
         )
         # Scales are rounded up for each radius on its own; the bound that holds for all of them.
         multiplier = 1 / (self.step_mu * math.sqrt(USABLE))
-        step = GaussianEvent(noise_multiplier=multiplier, slack=finest.slack)
+        step = GaussianEvent(noise_multiplier=multiplier, slack=slack)
         return ComposedEvent(parts=(step,) * self.steps)
 
     def release(

@@ -2,17 +2,16 @@
 
 from collections.abc import Callable
 
-from splitmeans.errors import PrivacyError
+from splitmeans.errors import ParameterError, PrivacyError
 from splitmeans.privacy.events import Event
-from splitmeans.privacy.pld import COARSE, FINE, delta_for
+from splitmeans.privacy.pld import COARSE, FINE, delta_for, flatten, gap_of
 from splitmeans.study import Budget
 
 # Below this delta the rounding of floating point would no longer be negligible. Above the other one
 # nothing is protected, and the calculation takes ever longer as delta comes close to 1.
 MIN_DELTA, MAX_DELTA = 1e-10, 0.5
 
-# Below, decoys and phantoms outgrow any message; above, the charge for discrete noise, which grows
-# with e^epsilon, would eat up delta (and nobody's privacy would be protected).
+# Below, decoys and phantoms outgrow any message; above, nobody's privacy would be protected.
 MIN_EPSILON, MAX_EPSILON = 0.01, 12.0
 
 _SEARCH_STEPS = 14
@@ -47,15 +46,9 @@ def calibrate(events_at: Callable[[float], tuple[Event, ...]], budget: Budget) -
         return delta <= budget.delta
 
     low, high = 1.0, 1.0
-    for _ in range(40):
-        if fits(low, coarse):
-            break
-        low, high = low / 2, low
-    else:
-        raise PrivacyError(
-            f"no amount of noise fits epsilon={budget.epsilon:g}, delta={budget.delta:g}; "
-            "is delta too small?"
-        )
+    if not fits(low, coarse):
+        low = _fitting(lambda at: fits(at, coarse), events_at, budget)
+        high = 2 * low
     if high == low:
         while fits(high * 2, coarse) and high < 2**20:
             high *= 2
@@ -75,4 +68,23 @@ def calibrate(events_at: Callable[[float], tuple[Event, ...]], budget: Budget) -
         precision *= 1 - _BACK_OFF
     raise PrivacyError(
         f"calibration to epsilon={budget.epsilon:g}, delta={budget.delta:g} did not settle"
+    )
+
+
+def _fitting(
+    fits: Callable[[float], bool], events_at: Callable[[float], tuple[Event, ...]], budget: Budget
+) -> float:
+    """Return a precision below 1 that fits, its double does not."""
+    reason: object = "more noise does not help"
+    try:
+        for halvings in range(1, 41):
+            if fits(0.5**halvings):
+                return 0.5**halvings
+    except (ParameterError, PrivacyError) as problem:
+        reason = problem  # so much noise cannot be drawn or sent
+    # Tables of whole numbers have a delta that more noise does not lower.
+    rounding = gap_of(flatten(events_at(1.0))).delta(budget.epsilon)
+    raise PrivacyError(
+        f"no amount of noise fits epsilon={budget.epsilon:g}, delta={budget.delta:g}, of which the "
+        f"rounding of tables alone takes {rounding:.2g}; raise delta or change epsilon: {reason}"
     )

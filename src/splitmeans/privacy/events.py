@@ -7,6 +7,7 @@ is hashable, so that composed results can be cached.
 """
 
 import hashlib
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
@@ -53,8 +54,8 @@ class GaussianEvent:
 
     Attributes:
         noise_multiplier: See above.
-        slack: Bound on the total variation distance between the discrete noise and rounded
-            continuous noise, over all coordinates (rule R15); accountants charge for it.
+        slack: How much discrete noise may add to the privacy loss of continuous noise, over all
+            coordinates (rule R15, `privacy.gaussian.discrete_slack`); accountants charge for it.
         delta: For accounting that adds (epsilon, delta) pairs up: the delta at which this
             event's epsilon is read. Exact accounting does not look at it.
     """
@@ -67,8 +68,8 @@ class GaussianEvent:
         _validate.positive(noise_multiplier=self.noise_multiplier)
         if self.delta is not None:
             _validate.open_unit(delta=self.delta)
-        if not 0 <= self.slack < 1:
-            raise ParameterError(f"slack must be in [0, 1), got {self.slack!r}")
+        if not 0 <= self.slack < math.inf:
+            raise ParameterError(f"slack must be a finite number >= 0, got {self.slack!r}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -58,7 +58,10 @@ NUMERICAL_MARGIN = 1e-12
 
 # Tags and registers come from a pseudo-random function with 128-bit keys and outputs: fewer than
 # 2^39 records repeat a tag with a probability below this.
-_TAG_SLACK = 2.0**-50
+_REPEATED_TAG = 2.0**-50
+
+# More than this beside the loss that is composed bounds nothing.
+_MOST_EXTRA_LOSS = 100.0
 
 # Up to so many equal events are composed one by one, which is faster than the way for many.
 _ONE_BY_ONE = 8
@@ -71,9 +74,12 @@ def delta_for(events: Iterable[Event], epsilon: float, *, interval: float = FINE
         return 1.0
     if not parts:
         return 0.0
-    delta = max(delta_at(grid, epsilon) for grid in _composed(_grouped(parts), interval))
-    slack = _slack(parts)
-    return min(1.0, delta + (1 + math.exp(epsilon)) * slack + NUMERICAL_MARGIN)
+    gap = gap_of(parts)
+    if gap.loss > _MOST_EXTRA_LOSS:
+        return 1.0
+    grids = _composed(_grouped(parts), interval)
+    delta = max(delta_at(grid, epsilon - gap.loss) for grid in grids)
+    return min(1.0, math.exp(gap.loss) * delta + gap.delta(epsilon))
 
 
 def epsilon_for(events: Iterable[Event], delta: float, *, interval: float = FINE) -> float:
@@ -83,7 +89,7 @@ def epsilon_for(events: Iterable[Event], delta: float, *, interval: float = FINE
         return math.inf
     if not parts:
         return 0.0
-    return _epsilon(_grouped(parts), _slack(parts), delta, interval)
+    return _epsilon(_grouped(parts), gap_of(parts), delta, interval)
 
 
 def flatten(events: Iterable[Event]) -> Iterable[Event]:
@@ -97,16 +103,19 @@ def flatten(events: Iterable[Event]) -> Iterable[Event]:
 
 @functools.lru_cache(maxsize=512)
 def _epsilon(
-    groups: tuple[tuple[Event, int], ...], slack: float, delta: float, interval: float
+    groups: tuple[tuple[Event, int], ...], gap: "Gap", delta: float, interval: float
 ) -> float:
+    if gap.loss > _MOST_EXTRA_LOSS:
+        return math.inf
     composed = _composed(groups, interval)
-    # The slack grows with epsilon, so epsilon is raised until both fit into delta.
+    # The gap grows with epsilon, so epsilon is raised until both fit into delta.
     epsilon = 0.0
     for _ in range(50):
-        left = delta - NUMERICAL_MARGIN - (1 + math.exp(epsilon)) * slack
+        left = delta - gap.delta(epsilon)
         if left <= 0:
             return math.inf
-        enough = max(epsilon_at(grid, left) for grid in composed)
+        left *= math.exp(-gap.loss)
+        enough = gap.loss + max(epsilon_at(grid, left) for grid in composed)
         if enough <= epsilon:
             return epsilon
         epsilon = enough + 1e-9
@@ -124,22 +133,40 @@ def _grouped(parts: tuple[Event, ...]) -> tuple[tuple[Event, int], ...]:
     return tuple(groups)
 
 
-def _slack(parts: tuple[Event, ...]) -> float:
-    """Total variation between the noise that is drawn and the noise that is accounted for.
+class Gap(NamedTuple):
+    """How far the releases as they are drawn may be from those whose losses are composed.
 
-    If the law with the user and the law without it each change by at most `slack`, delta grows by
-    at most (1 + e^epsilon) slack; the differences of composed releases add up.
+    Attributes:
+        loss: What is added to the privacy loss of every outcome (and e^loss to delta).
+        rare: Probability of outcomes to which that does not apply; they are given up once.
+        distance: Total variation between the laws that are drawn and those that are composed. Both
+            laws of a pair may be that far off, so delta grows by (1 + e^epsilon) times it.
     """
-    slack = 0.0
+
+    loss: float
+    rare: float
+    distance: float
+
+    def delta(self, epsilon: float) -> float:
+        """What is added to delta at this epsilon."""
+        return self.rare + (1 + math.exp(epsilon)) * self.distance + NUMERICAL_MARGIN
+
+
+def gap_of(parts: Iterable[Event]) -> Gap:
+    """Return the gap of simple events; those of composed releases add up."""
+    loss = rare = distance = 0.0
     for part in parts:
         match part:
             case GaussianEvent(slack=own):
-                slack += own
+                loss += own
             case CellSketchEvent():
-                slack += table_slack(part) + _TAG_SLACK
+                distance += table_slack(part) + _REPEATED_TAG
             case ShiftEvent():
-                slack += _TAG_SLACK
-    return slack
+                # A view without repeated tags is what is accounted for, and is a part of at least
+                # 1 - 2^-50 of the view that is sent.
+                rare += _REPEATED_TAG
+                loss += 2 * _REPEATED_TAG
+    return Gap(loss=loss, rare=rare, distance=distance)
 
 
 @functools.lru_cache(maxsize=512)

@@ -22,6 +22,9 @@ from splitmeans.privacy.events import (
 )
 from splitmeans.privacy.pld import FINE, epsilon_for
 
+# Noise is never so coarse that discreteness adds this much to a loss.
+_SMALL_SLACK = 0.01
+
 
 def fellow_party_cost(plan: Plan, relation: Relation, *, interval: float = FINE) -> Cost | None:
     """Return the worst cost towards any one party, None where no guarantee is claimed.
@@ -82,9 +85,10 @@ def replaced(event: Event) -> Event:
     two counts move by one each.
     """
     match event:
-        case GaussianEvent(noise_multiplier=multiplier, slack=slack):
-            # Twice as many coordinates move.
-            return GaussianEvent(noise_multiplier=multiplier / 2, slack=min(2 * slack, 0.5))
+        case GaussianEvent(noise_multiplier=multiplier, slack=slack) if slack < _SMALL_SLACK:
+            # Twice as many coordinates move, each by up to twice as much: with 12 + 2 mu for 12 +
+            # mu deviations `discrete_slack` grows by less than 2 x 4 e^(4 y), y < 3 slack.
+            return GaussianEvent(noise_multiplier=multiplier / 2, slack=10 * slack)
         case LaplaceEvent(single_count=True):
             return ComposedEvent(parts=(event, event))
         case LaplaceEvent(noise_multiplier=multiplier):
