@@ -628,3 +628,46 @@ def test_fit_study_aligns_tables_of_different_length_by_their_id_columns():
     model = seeded().fit_study(study, tables)
     # 1,500 users are at both; the deviation of the estimate is below 100.
     assert abs(model.synopsis_.total - 1500) < 600
+
+
+# ---- segments: letters by size, and only those with users ----
+
+
+def test_segments_are_letters_by_size():
+    """The rows of the centres, labels, sizes and names follow one order, that of result folders."""
+    model = seeded(n_clusters=3, membership="exact", n_local_clusters=4, local="plain")
+    model.fit(list(blocks()))
+    clustering = model.result_.server.clustering
+    assert model.segment_names_ == ("A", "B", "C")
+    assert (np.diff(clustering.sizes) <= 0).all()
+    np.testing.assert_array_equal(model.cluster_centers_, clustering.centres)
+    np.testing.assert_array_equal(np.bincount(model.labels_), clustering.sizes)
+    page = model._repr_html_()
+    assert ">A<" in page
+    assert ">0</th>" not in page
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_fit_that_counts_few_or_nobody_says_so_and_raises_nothing(seed):
+    """Thirty users at epsilon 0.05: of these six fits four count nobody."""
+    rows = np.random.default_rng(seed).uniform(-1, 1, size=(30, 4))
+    parts = [rows[:, :2], rows[:, 2:]]
+    model = VerticalKMeans(
+        5, epsilon=0.05, bounds=(-1, 1), noise=InsecureSeededNoise(seed), random_state=0
+    )
+    with pytest.warns(UserWarning, match=r"hold no user|asked for k = 5, found \d with users"):
+        model.fit(parts)
+    k = len(model.cluster_centers_)
+    assert model.cluster_centers_.shape == (k, 4)
+    assert len(model.segment_names_) == k < 5
+    assert len(np.unique(model.cluster_centers_, axis=0)) == k
+    assert (model.result_.server.clustering.sizes > 0).all()
+    if k == 0:
+        assert set(model.labels_) == {-1}
+        assert model.score(parts) == -np.inf
+        assert "the released counts hold no user" in model._repr_html_()
+    else:
+        assert set(model.labels_) <= set(range(k))
+        assert np.isfinite(model.score(parts))
+    assert set(model.predict(parts)) == set(model.labels_)
+    repr(model.result_)
