@@ -198,7 +198,7 @@ def _plan_at(
     groups: tuple[Group, ...],
     grid_method: str,
 ) -> Plan:
-    """Build the plan at one overall precision, or at given ones; with neither, as the paper does."""
+    """Build the plan at one overall precision or at given ones; with neither, as published."""
     bounds = [bounds_of(features_of(party)) for party in study.parties]
     with_count = needs_count(study)
     if scale is not None:

@@ -19,7 +19,14 @@ from splitmeans.grid.synopsis import Synopsis
 from splitmeans.study import Study
 
 FORMAT = 1
-_FILES = ("centres.csv", "statement.txt", "study.toml", "synopsis.parquet", "transcript.json")
+_FILES = (
+    "centres.csv",
+    "certificate.json",
+    "statement.txt",
+    "study.toml",
+    "synopsis.parquet",
+    "transcript.json",
+)
 _TEXTS = ("splitmeans", "study", "study_hash", "run", "participant", "result_hash", "plan")
 _PRIVACY = {
     "relation": str,

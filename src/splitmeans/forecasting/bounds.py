@@ -2,6 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 from splitmeans.forecasting.cells import cell_error
 from splitmeans.forecasting.loss_model import LossForecast, loss_forecast, refusal, strain_of
@@ -65,7 +66,8 @@ def prices(plan: Plan, *, users: int, structure: str | None) -> tuple[Price, ...
     for name in _BOUNDS:
         value = getattr(budget, name)
         if value is not None:
-            open_budget = dataclasses.replace(budget, **{name: None})
+            unbounded: dict[str, Any] = {name: None}
+            open_budget = dataclasses.replace(budget, **unbounded)
             without = make_plan(dataclasses.replace(study, budget=open_budget))
             price = Price(
                 bound=name, value=value, chosen=True, without=worth(without), given=worth(plan)

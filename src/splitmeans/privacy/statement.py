@@ -119,7 +119,7 @@ class PrivacyReport:
             events,
             delta=study.budget.delta,
             accounting=study.accounting,
-            interval=self._interval,
+            interval=self.interval,
         )
 
     @property
@@ -128,7 +128,7 @@ class PrivacyReport:
         return self.plan.study.membership in ("sketch-paper", "ldp")
 
     @property
-    def _interval(self) -> float:
+    def interval(self) -> float:
         """The step of privacy loss that the plan was calibrated with."""
         return FINE * max(1.0, self.plan.study.budget.epsilon)
 
@@ -172,7 +172,7 @@ class PrivacyReport:
 
     def _step(self, bound: float | None) -> float:
         """The step of privacy loss that a bound of the budget was calibrated with."""
-        return self._interval if bound is None else FINE * max(1.0, bound)
+        return self.interval if bound is None else FINE * max(1.0, bound)
 
     @functools.cached_property
     def views(self) -> tuple[View, ...]:

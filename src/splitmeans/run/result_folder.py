@@ -3,6 +3,7 @@
 result.json       the run, the segments in the columns' own units, sizes, file hashes
 centres.csv       the segments, one row each
 synopsis.parquet  the weighted grid: any number of segments can be found on it again
+certificate.json  whole numbers of every release and epsilon with two sides, to be checked
 statement.txt     what the run cost and who could see what, in plain words
 study.toml        what was agreed
 transcript.json   hashes of all messages that this participant sent and took
@@ -30,6 +31,7 @@ from splitmeans.features import to_own_units
 from splitmeans.grid.segments import assign_nodes, by_size, letter
 from splitmeans.grid.synopsis import Synopsis
 from splitmeans.plan import Plan
+from splitmeans.privacy.certificate import certificate_of
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.published import read_published
 from splitmeans.wire.messages import PublishedResult
@@ -126,6 +128,7 @@ def _write_files(
     plan, study = report.plan, report.plan.study
     synopsis.to_parquet(folder / "synopsis.parquet")
     (folder / "study.toml").write_text(study.to_toml(), encoding="utf-8")
+    _write_json(folder / "certificate.json", certificate_of(plan))
     (folder / "statement.txt").write_text(report.statement() + "\n", encoding="utf-8")
     entries = [{"direction": d, "slot": path, "sha256": digest} for d, path, digest in lines]
     _write_json(folder / "transcript.json", {"messages": entries})
