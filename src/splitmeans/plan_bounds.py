@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from splitmeans.errors import PrivacyError
-from splitmeans.privacy.calibrate import calibrate_views, fit
+from splitmeans.privacy.calibrate import Views, calibrate_views, check_range, fit
 from splitmeans.privacy.events import Event
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.pld import epsilon_for
@@ -48,18 +48,24 @@ def keep_bounds(
     local = server = 1.0
     if budget.party_epsilon is not None:
         limit = Budget(epsilon=budget.party_epsilon, delta=budget.delta)
-        server = _factor(lambda at: party_events(plan_at(_scaled(base, at, at))), limit)
+        server = _factor(
+            lambda at: party_events(plan_at(_scaled(base, at, at))), limit, "party_epsilon"
+        )
         local = server
     if budget.coalition_epsilon is not None:
         limit = Budget(epsilon=budget.coalition_epsilon, delta=budget.delta)
         _check_reachable(study, plan_at(base))
-        own = _factor(lambda at: coalition_events(plan_at(_scaled(base, at, server))), limit)
+        own = _factor(
+            lambda at: coalition_events(plan_at(_scaled(base, at, server))),
+            limit,
+            "coalition_epsilon",
+        )
         local = min(local, own)
     if local == 1.0:
         return base
     kept = _scaled(base, local, server)
 
-    def views_at(factor: float) -> tuple[tuple[Event, ...], ...]:
+    def views_at(factor: float) -> Views:
         return (server_events(plan_at(replace(kept, membership=base.membership * factor))),)
 
     most = max(1.0, _MOST_OVER_SERVER * server)
@@ -95,8 +101,9 @@ def _scaled(base: Precisions, local: float, server: float) -> Precisions:
     return replace(base, local=base.local * local, server=base.membership * server)
 
 
-def _factor(views_at: Callable[[float], tuple[tuple[Event, ...], ...]], limit: Budget) -> float:
+def _factor(views_at: Callable[[float], Views], limit: Budget, name: str) -> float:
     """Return the largest factor up to 1 at which all views fit."""
+    check_range(limit, name=name)
     if fit(views_at(1.0), limit):
         return 1.0
     return min(1.0, calibrate_views(views_at, limit))

@@ -42,16 +42,21 @@ def fit(views: Views, budget: Budget) -> bool:
     return _fit(views, budget, interval)
 
 
-def calibrate_views(views_at: Callable[[float], Views], budget: Budget) -> float:
-    """Like `calibrate`, where several onlookers each see events of their own; all must fit."""
+def check_range(budget: Budget, *, name: str = "epsilon") -> None:
+    """Refuse what exact accounting cannot do; `name` is what the error calls epsilon."""
     if not MIN_EPSILON <= budget.epsilon <= MAX_EPSILON:
         raise PrivacyError(
-            f"epsilon must be between {MIN_EPSILON:g} and {MAX_EPSILON:g} for exact accounting, "
+            f"{name} must be between {MIN_EPSILON:g} and {MAX_EPSILON:g} for exact accounting, "
             f"got {budget.epsilon:g}"
         )
     if not MIN_DELTA <= budget.delta <= MAX_DELTA:
         limit = f">= {MIN_DELTA:g}" if budget.delta < MIN_DELTA else f"<= {MAX_DELTA:g}"
         raise PrivacyError(f"delta must be {limit} for exact accounting, got {budget.delta:g}")
+
+
+def calibrate_views(views_at: Callable[[float], Views], budget: Budget) -> float:
+    """Like `calibrate`, where several onlookers each see events of their own; all must fit."""
+    check_range(budget)
     # A large epsilon does not need the same steps to be met as closely.
     unit = max(1.0, budget.epsilon)
     coarse, fine = COARSE * unit, FINE * unit
