@@ -21,9 +21,10 @@ from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
 from splitmeans.membership.law import MembershipLaw, published_law, tight_law
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.message_sizes import check_readable
+from splitmeans.plan_bounds import keep_bounds, rough_bounds
 from splitmeans.privacy.calibrate import calibrate
 from splitmeans.privacy.events import ComposedEvent, Event, LaplaceEvent, NonPrivateEvent
-from splitmeans.privacy.split import paper_split, tight_split
+from splitmeans.privacy.split import Precisions, paper_split, tight_split
 from splitmeans.study import Study
 
 # Labels travel as single bytes, and one value means "absent".
@@ -133,6 +134,14 @@ def make_plan(study: Study, *, noisy_count: int | None = None) -> Plan:
     if study.accounting != "paper":
         scale = calibrate(lambda at: _private_events(build(scale=at)), study.budget)
     plan = build(scale=scale)
+    if scale is not None and has_bounds(study):
+        precisions = keep_bounds(
+            study,
+            _precisions(study, scale, groups=plan.groups),
+            lambda precisions: build(precisions=precisions),
+            _private_events,
+        )
+        plan = build(precisions=precisions)
     check_readable(plan)
     return plan
 
@@ -143,7 +152,17 @@ def plan_at(study: Study, *, precision: float) -> Plan:
     Participants never use it; each computes `make_plan` itself and compares fingerprints.
     """
     build = _builder(study, noisy_count=None)
-    return build(scale=None if study.accounting == "paper" else precision)
+    plan = build(scale=None if study.accounting == "paper" else precision)
+    if not has_bounds(study):
+        return plan
+    base = _precisions(study, precision, groups=plan.groups)
+    return build(precisions=rough_bounds(study, base, n_groups=len(plan.groups)))
+
+
+def has_bounds(study: Study) -> bool:
+    """Whether the study sets a bound beside that towards the server."""
+    budget = study.budget
+    return budget.party_epsilon is not None or budget.coalition_epsilon is not None
 
 
 def _builder(study: Study, *, noisy_count: int | None) -> Callable[..., Plan]:
@@ -172,27 +191,31 @@ def _private_events(plan: Plan) -> tuple[Event, ...]:
 def _plan_at(
     study: Study,
     *,
-    scale: float | None,
+    scale: float | None = None,
+    precisions: Precisions | None = None,
     noisy_count: int | None,
     n_local_clusters: tuple[int, ...],
     groups: tuple[Group, ...],
     grid_method: str,
 ) -> Plan:
-    """Build the plan at one overall precision; None takes the paper's division of the budget."""
+    """Build the plan at one overall precision or at given ones; with neither, as published."""
     bounds = [bounds_of(features_of(party)) for party in study.parties]
     with_count = needs_count(study)
-    if scale is None:
+    if scale is not None:
+        precisions = _precisions(study, scale, groups=groups)
+    if precisions is None:
         shares = paper_split(study.budget, n_parties=len(study.parties), needs_count=with_count)
         local_cost: dict[str, float] = {"epsilon": shares.local_epsilon}
         count_scale = 1 / shares.count_epsilon if with_count else None
         membership = published_law(study, shares, n_local_clusters=max(n_local_clusters))
     else:
-        n_releases = len(groups) or len(study.parties)
-        precisions = tight_split(study, n_groups=n_releases, needs_count=with_count, scale=scale)
         local_cost = {"mu": precisions.local}
         count_scale = 1 / precisions.count if with_count else None
         membership = tight_law(
-            study, precisions, n_local_clusters=max(n_local_clusters), n_groups=n_releases
+            study,
+            precisions,
+            n_local_clusters=max(n_local_clusters),
+            n_groups=len(groups) or len(study.parties),
         )
     local = tuple(
         make_local(_local_method(study), n_clusters=clusters, bounds=limits, **local_cost)
@@ -208,6 +231,11 @@ def _plan_at(
         count_scale=count_scale,
         grid_method=grid_method,
     )
+
+
+def _precisions(study: Study, scale: float, *, groups: tuple[Group, ...]) -> Precisions:
+    n_releases = len(groups) or len(study.parties)
+    return tight_split(study, n_groups=n_releases, needs_count=needs_count(study), scale=scale)
 
 
 def _check_weights(study: Study) -> None:

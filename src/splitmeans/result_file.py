@@ -39,7 +39,14 @@ from splitmeans.signed_result import (
 from splitmeans.study import Study
 
 FORMAT = 2
-_FILES = ("centres.csv", "statement.txt", "study.toml", "synopsis.parquet", "transcript.json")
+_FILES = (
+    "centres.csv",
+    "certificate.json",
+    "statement.txt",
+    "study.toml",
+    "synopsis.parquet",
+    "transcript.json",
+)
 _TEXTS = ("splitmeans", "study", "participant", "written_at", "result_hash")
 _PRIVACY = {
     "relation": str,

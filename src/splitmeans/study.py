@@ -58,10 +58,22 @@ _HASH_PREFIX = b"splitmeans study 1\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The privacy loss that one user may suffer from the whole run, at all parties together."""
+    """The privacy loss that one user may suffer from the whole run, at all parties together.
+
+    Attributes:
+        epsilon: Bound on what the server, or who sees the result, learns about a user.
+        delta: How far probabilities may exceed that bound, added to e^epsilon times; far below one
+            over the number of users.
+        party_epsilon: If set, also a bound on what another party learns about a user's columns
+            elsewhere, at the same delta.
+        coalition_epsilon: If set, also a bound on what a party and the server together learn about
+            a user's values elsewhere; needs `decoy.collusion_epsilon`.
+    """
 
     epsilon: float
     delta: float
+    party_epsilon: float | None = None
+    coalition_epsilon: float | None = None
 
     def __post_init__(self) -> None:
         _validate.positive(error=StudyError, epsilon=self.epsilon)
@@ -70,6 +82,10 @@ class Budget:
         # Shares of a smaller one could be rounded to zero.
         if self.epsilon < MIN_EPSILON:
             raise StudyError(f"epsilon must be >= {MIN_EPSILON:g}, got {self.epsilon!r}")
+        for name in ("party_epsilon", "coalition_epsilon"):
+            if getattr(self, name) is not None:
+                _validate.positive(error=StudyError, **{name: getattr(self, name)})
+                to_builtin(self, **{name: float})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +226,16 @@ class Study:
             raise StudyError(
                 "ids.explain_mismatch needs user_sets='equal': where user sets differ, digests of "
                 "ids would tell the other parties whether a guess at this party's users is right"
+            )
+        if self.membership != "decoy" and self.budget.party_epsilon is not None:
+            raise StudyError("party_epsilon needs membership='decoy': no other method bounds it")
+        if self.budget.coalition_epsilon is not None and (
+            self.membership != "decoy" or self.decoy.collusion_epsilon is None
+        ):
+            raise StudyError(
+                "coalition_epsilon needs membership='decoy' and decoy.collusion_epsilon, which "
+                "randomises labels; take about half of coalition_epsilon, shared among the other "
+                "parties"
             )
         if len(self.parties) > 2:
             self._check_many_parties()

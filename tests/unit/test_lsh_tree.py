@@ -12,6 +12,7 @@ from splitmeans.local.gaussian_tree import GaussianTree
 from splitmeans.local.lsh_tree import Leaf, LshTree, _count_errors, grow, min_points, sim_hash
 from splitmeans.local.mechanism import COUNT_UNITS
 from splitmeans.privacy.events import GaussianEvent, LaplaceEvent
+from splitmeans.privacy.gaussian import discrete_slack
 
 UNIT = 2**20
 
@@ -171,7 +172,7 @@ def test_gaussian_scale_is_just_enough(epsilon, delta):
     multiplier = tree.sum_scale / 2**21
     assert gaussian_delta(multiplier, 0.8 * epsilon) <= delta
     assert gaussian_delta(multiplier * 0.9999, 0.8 * epsilon) > delta
-    slack = discrete_slack(tree.sum_scale, mu=1 / multiplier, coordinates=4)
+    slack = discrete_slack(tree.sum_scale, mu=2**21 / tree.sum_scale, coordinates=4)
     expected = GaussianEvent(noise_multiplier=multiplier, slack=slack, delta=delta)
     assert tree.event.parts[-1] == expected
     assert tree.low_noise_points == math.floor(20 * multiplier)

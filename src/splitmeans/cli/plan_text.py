@@ -5,11 +5,13 @@ import textwrap
 
 from splitmeans.cli.console import new_table, out, print_table
 from splitmeans.cli.plan_chart import number, per_cent, ratio, sweep_table
+from splitmeans.forecasting.bounds import Price
 from splitmeans.forecasting.forecast import EpsilonNeeded, Forecast
 from splitmeans.forecasting.loss_model import MAX_RATIO
 from splitmeans.forecasting.noise import shown_party
 from splitmeans.message_sizes import shown_bytes
 from splitmeans.privacy.calibrate import MAX_EPSILON
+from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.report.uncertainty import WIDTH_95
 
 # Figures begin here; a line that is too long for a terminal goes on below them.
@@ -39,6 +41,7 @@ def print_plan(
     out.print()
     _print_loss(found)
     _print_segment_error(found)
+    _print_bounds(found)
     out.print()
     _print_sweep(found, epsilons)
     if needed is not None:
@@ -93,6 +96,34 @@ def _print_segment_error(found: Forecast) -> None:
         f"plus or minus {WIDTH_95 * error:,.0f} users for a segment of {average:,.0f} (95 %, "
         "from noise in the memberships alone, as in the report)",
     )
+
+
+def _print_bounds(found: Forecast) -> None:
+    """Print the figures towards the server and a party, and what bounds towards parties cost."""
+    report = PrivacyReport(plan=found.plan, secure_noise=True)
+    if report.towards_party is not None:
+        what, cost = report.towards_party
+        _figure(
+            "epsilon",
+            f"{report.epsilon:.4g} towards the server, {cost.epsilon:.4g} towards another party "
+            f"({what})",
+        )
+    for price in found.prices:
+        _figure("", f"{price.bound} = {price.value:g} {_price(price)}")
+
+
+def _price(price: Price) -> str:
+    parts = []
+    if price.without.loss is not None and price.given.loss is not None:
+        before, after = ratio(price.without.loss.typical), ratio(price.given.loss.typical)
+        parts.append(f"a loss ratio of {after} instead of {before}")
+    if price.more_noise is not None:
+        parts.append(f"{price.more_noise:.3g} times the noise in local releases")
+    if price.without.cell_error is not None and price.given.cell_error is not None:
+        before, after = number(price.without.cell_error), number(price.given.cell_error)
+        parts.append(f"a cell error of {after} instead of {before} users")
+    verb = "costs" if price.chosen else "would cost about"
+    return f"{verb} {', '.join(parts)}" if parts else f"{verb} accuracy that is not forecast"
 
 
 def _print_sweep(found: Forecast, epsilons: tuple[float, ...]) -> None:

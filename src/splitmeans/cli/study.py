@@ -41,7 +41,12 @@ def new(
     name: str | None = typer.Option(None, help="What people call the study."),
     clusters: int = typer.Option(5, help="Number of segments wanted."),
     epsilon: float = typer.Option(1.0, help="What the run may cost a user."),
-    delta: float = typer.Option(1e-6, help="Probability that goes with epsilon."),
+    delta: float = typer.Option(
+        1e-6, help="What probabilities may exceed that bound by; far below 1 / users."
+    ),
+    party_epsilon: float | None = typer.Option(
+        None, help="Also bound what another party learns; without it `study check` says how much."
+    ),
     users: int = typer.Option(10_000, help="Roughly how many users; public."),
     partial: bool = typer.Option(
         False, "--partial", help="Some users are at some parties only; by default all are at all."
@@ -76,10 +81,13 @@ def new(
             )
         study = ask_for_study()
     else:
+        budget = {"epsilon": epsilon, "delta": delta}
+        if party_epsilon is not None:
+            budget["party_epsilon"] = party_epsilon
         study = _from_options(
             name=name or output.stem,
             n_clusters=clusters,
-            budget={"epsilon": epsilon, "delta": delta},
+            budget=budget,
             expected_users=users,
             user_sets="partial" if partial else "equal",
             ids={"type": id_type},

@@ -19,7 +19,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.engine.memory import as_rows
 from splitmeans.engine.walk import RawRows
 from splitmeans.errors import ParameterError
-from splitmeans.privacy.events import Event, GaussianEvent
+from splitmeans.privacy.events import Event, GaussianEvent, Realised
 from splitmeans.privacy.gaussian import discrete_slack, gaussian_multiplier
 from splitmeans.privacy.noise import NoiseSource
 
@@ -133,7 +133,12 @@ def gaussian_event(
         delta: See `GaussianEvent`.
     """
     slack = discrete_slack(scale, mu=sensitivity / scale, coordinates=coordinates)
-    return GaussianEvent(noise_multiplier=scale / sensitivity, slack=slack, delta=delta)
+    return GaussianEvent(
+        noise_multiplier=scale / sensitivity,
+        slack=slack,
+        delta=delta,
+        realised=Realised(scale=scale, sensitivity=sensitivity, coordinates=coordinates),
+    )
 
 
 def gaussian_counts(raw_counts: IntArray, *, scale: int, noise: NoiseSource) -> FloatArray:

@@ -26,7 +26,7 @@ from splitmeans.local.mechanism import (
     to_grid,
     whole_root,
 )
-from splitmeans.privacy.events import ComposedEvent, GaussianEvent
+from splitmeans.privacy.events import ComposedEvent, GaussianEvent, Realised
 from splitmeans.privacy.gaussian import discrete_slack
 from splitmeans.privacy.noise import NoiseSource
 
@@ -92,12 +92,15 @@ class RadiusLloyd:
     @property
     def event(self) -> ComposedEvent:
         """The steps. Slack is that of the smallest radius: a larger one has no smaller scale."""
-        slack = discrete_slack(
-            self.scale(self.smallest_radius), mu=self.step_mu, coordinates=len(self.bounds) + 2
+        smallest = Realised(
+            scale=self.scale(self.smallest_radius),
+            sensitivity=sensitivity(self.smallest_radius),
+            coordinates=len(self.bounds) + 2,
         )
+        slack = discrete_slack(smallest.scale, mu=self.step_mu, coordinates=smallest.coordinates)
         # Scales are rounded up for each radius on its own; the bound that holds for all of them.
         multiplier = 1 / (self.step_mu * math.sqrt(USABLE))
-        step = GaussianEvent(noise_multiplier=multiplier, slack=slack)
+        step = GaussianEvent(noise_multiplier=multiplier, slack=slack, realised=smallest)
         return ComposedEvent(parts=(step,) * self.steps)
 
     def release(

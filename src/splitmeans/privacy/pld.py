@@ -45,6 +45,9 @@ from splitmeans.privacy.register_law import register_pmfs, table_slack
 # When a user is added, and when a user is removed; the same object where both are the same.
 Pair: TypeAlias = tuple[LossGrid, LossGrid]
 
+# A law, and the one that its outcomes are compared with.
+Laws: TypeAlias = tuple[FloatArray, FloatArray]
+
 # Width of a step in privacy loss: COARSE for searching, FINE for every figure that is reported.
 COARSE = 2e-3
 FINE = 1e-4
@@ -77,7 +80,7 @@ def delta_for(events: Iterable[Event], epsilon: float, *, interval: float = FINE
     gap = gap_of(parts)
     if gap.loss > _MOST_EXTRA_LOSS:
         return 1.0
-    grids = _composed(_grouped(parts), interval)
+    grids = _composed(grouped(parts), interval)
     delta = max(delta_at(grid, epsilon - gap.loss) for grid in grids)
     return min(1.0, math.exp(gap.loss) * delta + gap.delta(epsilon))
 
@@ -89,7 +92,7 @@ def epsilon_for(events: Iterable[Event], delta: float, *, interval: float = FINE
         return math.inf
     if not parts:
         return 0.0
-    return _epsilon(_grouped(parts), gap_of(parts), delta, interval)
+    return _epsilon(grouped(parts), gap_of(parts), delta, interval)
 
 
 def flatten(events: Iterable[Event]) -> Iterable[Event]:
@@ -122,7 +125,7 @@ def _epsilon(
     return math.inf
 
 
-def _grouped(parts: tuple[Event, ...]) -> tuple[tuple[Event, int], ...]:
+def grouped(parts: tuple[Event, ...]) -> tuple[tuple[Event, int], ...]:
     """Count equal events, and merge all Gaussian ones: they compose to one Gaussian exactly."""
     gaussians = [part for part in parts if isinstance(part, GaussianEvent)]
     others = Counter(part for part in parts if not isinstance(part, GaussianEvent))
@@ -197,30 +200,45 @@ def _both(combine: Callable[[list[LossGrid]], LossGrid], parts: list[Pair]) -> P
 @functools.lru_cache(maxsize=512)
 def _losses(event: Event, interval: float) -> Pair:
     """Return the losses of one simple event, in both directions."""
+    if isinstance(event, GaussianEvent):
+        same = from_normal(1 / event.noise_multiplier, width=interval)
+        return same, same
+    added, removed = laws_of(event)
+    if added is removed:
+        same = from_laws(*added, width=interval)
+        return same, same
+    return from_laws(*added, width=interval), from_laws(*removed, width=interval)
+
+
+def laws_of(event: Event) -> tuple[Laws, Laws]:
+    """Return the two laws of an event on a finite set, when a user is added and when removed.
+
+    A Gaussian event has none. That of a sketch is about one row.
+    """
     match event:
-        case GaussianEvent(noise_multiplier=multiplier):
-            same = from_normal(1 / multiplier, width=interval)
-            return same, same
         case CountGaussianEvent(scale=scale):
-            return _shifted(_discrete_gaussian(scale), interval)
+            return _shifted(_discrete_gaussian(scale))
         case LaplaceEvent(noise_multiplier=multiplier):
             # Exact for a single count, whose loss is plus or minus epsilon whatever comes out; for
             # a vector it is the worst law of this epsilon.
-            return _pure(1 / multiplier, interval)
+            return _pure(1 / multiplier)
         case PureEvent(epsilon=epsilon) | RandomisedResponseEvent(epsilon=epsilon):
-            return _pure(epsilon, interval)
+            return _pure(epsilon)
         case ShiftEvent(weights=weights):
-            return _shifted(np.array(weights, dtype=np.float64) / sum(weights), interval)
+            return _shifted(np.array(weights, dtype=np.float64) / sum(weights))
+        case CellSketchEvent():
+            _, without, with_user = register_pmfs(event)
+            return (with_user, without), (without, with_user)
     raise PrivacyError(
         f"{type(event).__name__} has no proved privacy loss, so exact accounting refuses it"
     )
 
 
-def _pure(epsilon: float, interval: float) -> Pair:
+def _pure(epsilon: float) -> tuple[Laws, Laws]:
     """The worst law of an epsilon: one of two outcomes, each e^epsilon more likely in one case."""
     likely = 1 / (1 + math.exp(-epsilon))
     law = np.array([likely, math.exp(-epsilon) * likely])
-    same = from_laws(law, law[::-1], width=interval)
+    same = law, law[::-1]
     return same, same
 
 
@@ -231,10 +249,10 @@ def _discrete_gaussian(scale: float) -> FloatArray:
     return np.asarray(weights / weights.sum())
 
 
-def _shifted(law: FloatArray, interval: float) -> Pair:
+def _shifted(law: FloatArray) -> tuple[Laws, Laws]:
     """The law of a count's noise against itself moved by one."""
     here, moved = np.append(law, 0.0), np.append(0.0, law)
-    return from_laws(moved, here, width=interval), from_laws(here, moved, width=interval)
+    return (moved, here), (here, moved)
 
 
 def _sketch_rows(event: CellSketchEvent, rows: int, interval: float) -> Pair:
@@ -244,9 +262,7 @@ def _sketch_rows(event: CellSketchEvent, rows: int, interval: float) -> Pair:
     on a grid of their own, a small part of a row's typical loss, and the result is put on the run's
     grid.
     """
-    _, without, with_user = register_pmfs(event)
-    laws = ((with_user, without), (without, with_user))
-    added, removed = (_rows_one_direction(*pair, rows, interval) for pair in laws)
+    added, removed = (_rows_one_direction(*pair, rows, interval) for pair in laws_of(event))
     return added, removed
 
 

@@ -3,6 +3,7 @@
 result.json       the run, the segments in the columns' own units, sizes, file hashes, signature
 centres.csv       the segments, one row each
 synopsis.parquet  the weighted grid: any number of segments can be found on it again
+certificate.json  whole numbers of every release and epsilon with two sides, to be checked
 statement.txt     what the run cost and who could see what, in plain words, with dates
 study.toml        what was agreed
 transcript.json   hashes of all messages that this participant sent and took
@@ -27,6 +28,7 @@ from splitmeans._version import __version__
 from splitmeans.errors import ParameterError
 from splitmeans.grid.synopsis import Synopsis
 from splitmeans.plan import Plan
+from splitmeans.privacy.certificate import certificate_of
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.published import published_facts, read_published
 from splitmeans.result_file import FORMAT, centres_csv, derived
@@ -124,6 +126,7 @@ def _write_files(
     dates = dates_text(facts, key=key, participant=participant, written_at=written_at)
     synopsis.to_parquet(folder / "synopsis.parquet")
     (folder / "study.toml").write_text(study.to_toml(), encoding="utf-8")
+    _write_json(folder / "certificate.json", certificate_of(report.plan))
     (folder / "statement.txt").write_text(f"{report.statement()}\n{dates}\n", encoding="utf-8")
     entries = [{"direction": d, "slot": path, "sha256": digest} for d, path, digest in lines]
     _write_json(folder / "transcript.json", {"messages": entries})
