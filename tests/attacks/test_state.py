@@ -18,9 +18,9 @@ from splitmeans.errors import (
     JournalError,
     MailboxError,
     ParameterError,
-    ProtocolError,
 )
 from splitmeans.party.table import prepare_table
+from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import HEAD_FILE, Ledger
 from splitmeans.run import home as home_files
 from splitmeans.run.journal import Journal
@@ -160,7 +160,7 @@ def test_ledger_put_back_from_a_backup(stage, tmp_path):
     world.unchecked["charged"] = "the ledger cannot be read any more, as it should be"
 
 
-@pytest.mark.parametrize("instant", ["joined", "prepared"])
+@pytest.mark.parametrize("instant", ["approved", "joined", "prepared"])
 def test_home_restored_from_a_backup(stage, tmp_path, instant):
     """The party's whole home is put back as it was before its release, and the server asks again.
 
@@ -177,8 +177,11 @@ def test_home_restored_from_a_backup(stage, tmp_path, instant):
     assert len(world.releases("bank")) == 1
     restore_home(world, "bank", backup=backup)
     assert world.charged("bank") == 0
-    with pytest.raises(JournalError, match="put back from a backup or is used in two places"):
+    with pytest.raises(JournalError, match="this home is older than the mailbox") as found:
         world.visit("bank")
+    assert "nobody else did anything wrong" in str(found.value)
+    assert "its release was found in the mailbox and is charged now" in str(found.value)
+    assert [entry.kind for entry in world.entries("bank")] == ["added"]
     assert world.charged("bank") == 4
     assert world.stage_of("bank") == "failed"
     with pytest.raises(JournalError, match="has failed"):
@@ -187,7 +190,7 @@ def test_home_restored_from_a_backup(stage, tmp_path, instant):
 
 def test_twin_without_a_look_at_the_mailbox_is_not_safe(stage, tmp_path, monkeypatch):
     """The check above is needed: without it a restored home does release twice."""
-    monkeypatch.setattr(Post, "own_message", lambda self, envelope: None)
+    monkeypatch.setattr(Post, "own_message", lambda self, receiver, kind: None)
     world = stage("prepared")
     world.is_twin = True
     backup = copy_home(world, "bank", to=tmp_path / "backup")
@@ -197,6 +200,55 @@ def test_twin_without_a_look_at_the_mailbox_is_not_safe(stage, tmp_path, monkeyp
     world.visit("bank")
     with pytest.raises(ViewError, match="two different partyrelease"):
         world.check_view()
+
+
+def test_home_restored_and_no_room_for_what_was_released(stage, tmp_path):
+    """As above, and meanwhile the limit was set below what the forgotten release cost.
+
+    Gain: a release that the ledger never has, because its charge is refused.
+    Fails: what was released is added whatever the limit is, and leaves no room for more.
+    """
+    world = stage("prepared")
+    backup = copy_home(world, "bank", to=tmp_path / "backup")
+    world.ask_for_releases()
+    assert not world.visit("bank")
+    restore_home(world, "bank", backup=backup)
+    assert not world.visit("shop")
+    with Journal.open(world.home("bank")) as journal, journal.transaction():
+        Ledger(journal.connection).set_limit("customers", epsilon=5, delta=1e-3)
+        Ledger(journal.connection).add(
+            "customers",
+            study_hash="ab" * 32,
+            run="1",
+            party="bank",
+            what="forgotten run of another study",
+            relation=Relation.ADD_OR_REMOVE,
+            epsilon=3.0,
+            delta=0.0,
+        )
+    with pytest.raises(JournalError, match="this home is older than the mailbox"):
+        world.visit("bank")
+    assert world.charged("bank") == 7  # the limit is 5
+    with pytest.raises(BudgetError, match="'customers' would have spent"):
+        world.visit("bank", run="2")
+
+
+def test_result_published_from_a_restored_home(stage, tmp_path):
+    """The server's home is put back as it was before the result, and the server goes on.
+
+    Gain: a second result of the same run with other noise; the mean of both has less.
+    Fails: the mailbox still has the first result under the server's own signature.
+    """
+    world = stage("prepared")
+    assert not world.visit(SERVER)
+    backup = copy_home(world, SERVER, to=tmp_path / "backup")
+    world.play("bank", "shop")
+    assert world.visit(SERVER)
+    restore_home(world, SERVER, backup=backup)
+    with pytest.raises(JournalError, match="this home is older than the mailbox, which has a resu"):
+        world.visit(SERVER)
+    with pytest.raises(JournalError, match="has failed"):
+        world.visit(SERVER)
 
 
 class Relayed:
@@ -275,17 +327,21 @@ def test_party_started_from_a_second_home(stage, tmp_path):
     """The party joins the same run a second time from an empty home, with the same key file.
 
     Gain: a second release in the run from the same data.
-    Fails: the second home draws another contribution, so it has another run key than the other
-    parties confirmed.
+    Fails: the mailbox has messages of the run under the party's own signature, so the second home
+    does not even join; it charges what was released.
     """
     world = stage("released")
     second = tmp_path / "second"
     with Journal.open(second) as journal:
         journal.approve(world.study.hash, world.study.to_toml())
-    with pytest.raises(ProtocolError, match="hold different run keys"):
+    before = len(world.box.sent)
+    with pytest.raises(JournalError, match="this home is older than the mailbox"):
         world.visit("bank", home=second)
-    assert [len(versions) for versions in world.releases("bank").values()] == [1]
-    world.unchecked["kinds"] = "a second contribution was sent, which nobody takes"
+    assert len(world.box.sent) == before
+    with Journal.open(second) as journal:
+        (entry,) = Ledger(journal.connection).entries()
+    assert (entry.kind, entry.epsilon) == ("added", 4.0)
+    assert entry.release_sha256 == world.entries("bank")[0].release_sha256
 
 
 def test_users_changed_between_two_starts(stage):

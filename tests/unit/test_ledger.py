@@ -532,3 +532,55 @@ def test_a_files_name_becomes_a_source(name: str) -> None:
 )
 def test_how_a_files_name_becomes_a_source(name: str, made: str) -> None:
     assert printable(name) == made
+
+
+def add(connection: sqlite3.Connection, **values: Any) -> Entry:
+    plain = {
+        "source": "customers",
+        "study_hash": STUDY,
+        "run": "forgotten",
+        "party": "bank",
+        "what": "home restored from a backup",
+        "relation": Relation.ADD_OR_REMOVE,
+        "epsilon": 2.0,
+        "delta": 0.0,
+    } | values
+    return committed(connection, lambda: ledger_of(connection).add(plain.pop("source"), **plain))
+
+
+def test_a_forgotten_charge_is_added_whatever_the_limit(connection: sqlite3.Connection) -> None:
+    set_limit(connection, 2.5)
+    charge(connection)
+    entry = add(connection)
+    assert (entry.kind, entry.number, entry.release_sha256) == ("added", 3, None)
+    ledger = ledger_of(connection)
+    assert ledger.spent("customers").epsilon == 3.0
+    assert ledger.verify().n_entries == 3
+    assert ledger.charge_of(study_hash=STUDY, run="forgotten", party="bank") == entry
+    with pytest.raises(BudgetError, match=r"would have spent epsilon 3\.5"):
+        charge(connection, run="next", epsilon=0.5)
+
+
+def test_a_run_is_added_or_charged_once(connection: sqlite3.Connection) -> None:
+    add(connection)
+    with pytest.raises(BudgetError, match="has been charged already, by entry 1"):
+        add(connection, what="again")
+    with pytest.raises(BudgetError, match="has been charged already, by entry 1"):
+        charge(connection, run="forgotten")
+    charge(connection)
+    with pytest.raises(BudgetError, match="has been charged already, by entry 2"):
+        add(connection, run="first")
+    with pytest.raises(BudgetError, match="costs for REPLACE cannot be added"):
+        add(connection, run="third", relation=Relation.REPLACE)
+    for wrong in ({"what": ""}, {"source": "a\u00a0b"}, {"study_hash": "AB"}, {"epsilon": -1.0}):
+        with pytest.raises(ParameterError):
+            add(connection, run="fourth", **wrong)
+    assert ledger_of(connection).verify().n_entries == 2
+
+
+def test_an_added_entry_cannot_be_changed_without_a_trace(connection: sqlite3.Connection) -> None:
+    add(connection)
+    connection.execute("DROP TRIGGER ledger_update")
+    connection.execute("UPDATE ledger SET what = 'another reason'")
+    with pytest.raises(BudgetError, match="entry 1 was changed"):
+        ledger_of(connection).verify()

@@ -206,7 +206,8 @@ def _take_confirmation(
     if word.key_check != expected.key_check:
         raise ProtocolError(
             f"parties {session.party!r} and {sender!r} hold different run keys, studies or "
-            "versions of splitmeans; someone may have changed messages on their way"
+            "versions of splitmeans; one of them may have gone on from a home that was put back "
+            "from a backup, or someone changed messages on their way"
         )
     if word.user_check != expected.user_check:
         raise ProtocolError(

@@ -39,18 +39,19 @@ class Entry:
     Attributes:
         number: Position, from 1.
         kind: "charge" (a run's whole budget, with its first release), "cover" (a later release of
-            a run that has been charged; costs nothing) or "limit" (a new limit of the source).
+            a run that has been charged; costs nothing), "added" (a run that was released without
+            this ledger, added by hand) or "limit" (a new limit of the source).
         time: When it was written, UTC.
         source: Name of the data source.
         study_hash: The study; None for a limit, as are the next four.
         run: Name of the run.
         party: The party that releases.
-        what: What is released; each at most once in a run.
+        what: What is released, each at most once in a run; the reason of what was added by hand.
         relation: Name of the neighbouring relation that the cost is about.
         epsilon: Cost, or the limit.
         delta: Cost, or the limit.
         covered_by: For a cover, the number of the charge.
-        release_sha256: Hash of the bytes that are released; None for a limit.
+        release_sha256: Hash of the bytes that are released; None for a limit, or if not known.
     """
 
     number: int
@@ -115,12 +116,12 @@ class Book:
             return
         named = f"run {entry.run!r} of party {entry.party!r}"
         release = (*entry.run_key, entry.what)
-        if release in self.released:
+        first = self.charges.get(entry.run_key)
+        if release in self.released and entry.kind != "added":
             raise BudgetError(
                 f"{named} has released {entry.what!r} already: resend the stored bytes"
             )
-        first = self.charges.get(entry.run_key)
-        if entry.kind == "charge":
+        if entry.kind in ("charge", "added"):
             if first is not None:
                 raise BudgetError(f"{named} has been charged already, by entry {first.number}")
             self._add_cost(entry, default=default)
@@ -141,7 +142,8 @@ class Book:
             )
         epsilon = _SUMS.add(self.epsilon.get(source, Decimal(0)), _exact(entry.epsilon))
         delta = _SUMS.add(self.delta.get(source, Decimal(0)), _exact(entry.delta))
-        limit = self.limits.get(source, default)
+        # What was released cannot be refused any more; it leaves less room for what follows.
+        limit = None if entry.kind == "added" else self.limits.get(source, default)
         if limit is not None and (epsilon > _exact(limit.epsilon) or delta > _exact(limit.delta)):
             raise BudgetError(
                 f"source {source!r} would have spent epsilon {_round_up(epsilon)!r}, delta "

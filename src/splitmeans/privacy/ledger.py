@@ -115,6 +115,44 @@ class Ledger:
             release_sha256=release_sha256,
         )
 
+    def add(
+        self,
+        source: str,
+        *,
+        study_hash: str,
+        run: str,
+        party: str,
+        what: str,
+        relation: Relation,
+        epsilon: float,
+        delta: float,
+        release_sha256: str | None = None,
+    ) -> Entry:
+        """Add the cost of a run that was released and is not in this ledger.
+
+        For a home that was put back from a backup, or a release that did not go through it. The
+        entry is marked as added; limits do not stop it, because what was released cannot be called
+        back, but it counts for every later charge. `what` is the release that was found, or the
+        reason that a person gives.
+
+        Raises:
+            BudgetError: The run is in the ledger, the source's earlier charges are about another
+                relation, or the ledger is not sound.
+        """
+        check_cost(epsilon, delta)
+        return self._append(
+            kind="added",
+            source=source,
+            study_hash=study_hash,
+            run=run,
+            party=party,
+            what=what,
+            relation=relation.name,
+            epsilon=float(epsilon),
+            delta=float(delta),
+            release_sha256=release_sha256,
+        )
+
     def check_room(self, source: str, *, relation: Relation, epsilon: float, delta: float) -> None:
         """Refuse now what `charge` would refuse later, so that others do not spend in vain.
 
@@ -177,7 +215,7 @@ class Ledger:
     def _append(self, **values: Any) -> Entry:
         """Add an entry that keeps every rule; raise before anything is written otherwise."""
         for name, value in values.items():
-            if not isinstance(value, float):
+            if not isinstance(value, float) and (name, value) != ("release_sha256", None):
                 _check_text(name, value)
         if not self._connection.in_transaction:
             raise BudgetError(

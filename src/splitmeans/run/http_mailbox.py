@@ -251,8 +251,10 @@ class HttpMailbox:
             "stranger": "this participant's key is not in the study that the relay serves; compare "
             "the study files and keys",
             "clock": f"{text}; set this machine's clock",
-            "conflict": "the relay holds other bytes for this message; was the journal of this run "
-            "lost? Start a new run",
+            "conflict": "the relay holds another message of this participant in this place: this "
+            "home is older than the mailbox (put back from a backup, or the run was begun from "
+            "another copy of it). Add what was released since with `splitmeans ledger add`, and "
+            "begin another run with a new name",
             "study-full": f"{text}; ask the relay's operator to remove old runs or to allow more "
             "(splitmeans relay serve --max-study)",
         }

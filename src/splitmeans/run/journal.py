@@ -215,7 +215,10 @@ class Journal:
             if not rows:
                 self._execute("INSERT INTO accepted VALUES (?, ?, ?)", (run_id, slot_path, sha256))
             elif rows[0][0] != sha256:
-                raise ProtocolError(f"slot {slot_path} holds another message than the one taken")
+                raise ProtocolError(
+                    f"slot {slot_path} holds another message than the one taken; its sender may "
+                    "have gone on from a home that was put back from a backup"
+                )
             return not rows
 
     def accepted(self, run_key: RunKey) -> tuple[tuple[str, str], ...]:

@@ -4,7 +4,7 @@ import hashlib
 import logging
 from dataclasses import dataclass
 
-from splitmeans.errors import MailboxError, MessageRefused, ParameterError, ProtocolError
+from splitmeans.errors import MessageRefused, ParameterError, ProtocolError
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
@@ -102,16 +102,15 @@ class Post:
         envelope = Envelope(sender=sender, receiver=self._participant, message=message)
         return Received(envelope=envelope, slot=slot, sha256=hashlib.sha256(data).hexdigest())
 
-    def own_message(self, envelope: Envelope) -> bytes | None:
-        """Return what this participant has already left in the envelope's place, if anything.
+    def own_message(self, receiver: str, kind: type[Message]) -> bytes | None:
+        """Return the message of a kind that this participant has left for a receiver, if any.
 
         A relay hands messages to their receivers only and refuses other bytes for a slot that is
         taken, so there nothing has to be asked.
         """
         if not self._mailbox.shows_own:
             return None
-        kind = type(envelope.message)
-        slot = self._slot(sender=self._participant, receiver=envelope.receiver, kind=kind)
+        slot = self._slot(sender=self._participant, receiver=receiver, kind=kind)
         limit = self._limit(kind)
         try:
             data = self._mailbox.get(slot.path, max_bytes=limit)
@@ -120,10 +119,10 @@ class Post:
                     data,
                     slot=slot,
                     sender=self._identity.public,
-                    receiver=self._keys[envelope.receiver],
+                    receiver=self._keys[receiver],
                     max_bytes=limit,
                 )
-        except (MessageRefused, MailboxError):
+        except MessageRefused:
             return None
         return data
 

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from splitmeans.errors import JournalError
 from splitmeans.grid.clustering import about_found
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import SecureNoise
-from splitmeans.run.drive import DONE, Desk, refuse_failed
+from splitmeans.run.drive import DONE, FAILED, Desk, refuse_failed
 from splitmeans.run.journal import Journal
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.run.post import Post, Received, check_own_key
@@ -146,6 +147,8 @@ def _step(
     # After a restart the plan was sent already, and it is the same.
     stored = {item.slot_path for item in desk.journal.outgoing(desk.key)}
     messages = [message for message in desk.seal(envelopes) if message.path not in stored]
+    if isinstance(next_state, node.Done):
+        _refuse_second_result(what, desk)
     with desk.journal.transaction():
         desk.journal.accept(desk.key, received.slot.path, sha256=received.sha256)
         desk.queue(messages)
@@ -154,3 +157,18 @@ def _step(
             desk.journal.save(desk.key, stage=_PUBLISHED, state=data)
     what.say(f"took {type(envelope.message).__name__} from {envelope.sender}")
     return next_state
+
+
+def _refuse_second_result(what: ServerRun, desk: Desk) -> None:
+    """End the run if the mailbox has a result of it that this home has forgotten (R17)."""
+    if all(
+        desk.post.own_message(party, PublishedResult) is None for party in what.study.party_names
+    ):
+        return
+    reason = "this home is older than the mailbox, which has a result of this run"
+    desk.journal.finish(desk.key, outcome=FAILED, reason=reason)
+    raise JournalError(
+        f"{desk.key}: {reason} that it does not know. The home was put back from a backup, or the "
+        "run was served from another copy of it. The parties have that result, and a second "
+        "one with other noise must not follow; begin another run with a new name"
+    )
