@@ -62,9 +62,9 @@ def one_table(study: Study) -> bool:
 def _one_table_clusters(study: Study, users: int) -> int:
     """Return the largest k' whose table has little noise beside the users, and not many decoys."""
     deviation, n_parties = _cell_deviation(study), len(study.parties)
-    precise = (_TOTAL_NOISE * users / deviation) ** (2 / n_parties)
+    precise: float = (_TOTAL_NOISE * users / deviation) ** (2 / n_parties)
     # "Absent" is one more label of each party.
-    sendable = (_MOST_DECOYS / (_DECOYS_PER_DEVIATION * deviation)) ** (1 / n_parties) - 1
+    sendable: float = (_MOST_DECOYS / (_DECOYS_PER_DEVIATION * deviation)) ** (1 / n_parties) - 1
     return max(2, math.floor(min(precise, sendable)))
 
 

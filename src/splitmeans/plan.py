@@ -293,7 +293,7 @@ def _check_table_size(study: Study, n_local_clusters: tuple[int, ...]) -> None:
         return
     n_parties, k = len(study.parties), max(n_local_clusters)
     most = next(k for k in range(k, 0, -1) if (k + absent) ** n_parties <= MAX_TABLE_CELLS)
-    with_absent = " with \"absent\" as one more" if absent else ""
+    with_absent = ' with "absent" as one more' if absent else ""
     if most >= 2 and most**n_parties >= study.n_clusters:
         fix = f"take n_local_clusters={most} or fewer"
     else:

@@ -102,6 +102,7 @@ def check(study: Path = _FILE, as_json: bool = _JSON) -> None:
         typer.echo(json.dumps(report.to_mapping(), indent=1))
     else:
         out.print(report.statement(), markup=False, soft_wrap=True)
+    _warn(agreed)
     if not agreed.public_keys:
         err.print("note: the study has no keys, so it can only be simulated", markup=False)
 
@@ -157,6 +158,7 @@ def approve(
     """
     agreed = Study.read(study)
     own = spoken(agreed.hash)
+    _warn(agreed)
     if digits is None:
         err.print(f"{agreed.name}: {own}", markup=False)
         try:
@@ -172,6 +174,15 @@ def approve(
     with Journal.open(home.expanduser()) as journal:
         journal.approve(agreed.hash, agreed.to_toml())
     err.print(f"approved {agreed.name} at {home}", markup=False, soft_wrap=True)
+
+
+def _warn(study: Study) -> None:
+    """Say what noise will hide; `splitmeans plan` says more."""
+    from splitmeans.forecasting.warnings import plan_warnings
+    from splitmeans.plan import make_plan
+
+    for warning in plan_warnings(make_plan(study), users=study.expected_users):
+        err.print(f"WARNING: {warning}", markup=False, soft_wrap=True)
 
 
 def _from_options(

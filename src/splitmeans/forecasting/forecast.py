@@ -21,6 +21,7 @@ from splitmeans.forecasting.noise import NoiseLevel, noise_levels
 from splitmeans.forecasting.rough import allowed, rough_plan, study_at
 from splitmeans.forecasting.sizes import MessageSizes, message_sizes
 from splitmeans.forecasting.timing import RunTime, run_time
+from splitmeans.forecasting.warnings import plan_warnings
 from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.calibrate import MAX_EPSILON, MIN_EPSILON
 from splitmeans.study import Study
@@ -117,6 +118,11 @@ class Forecast:
     def loss_refusal(self) -> str | None:
         """Why there is no forecast of the loss, if there is none."""
         return refusal(self.plan)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the result will not show because of noise, before anything is spent."""
+        return plan_warnings(self.plan, users=self.users)
 
     @property
     def sizes(self) -> MessageSizes:
@@ -233,6 +239,7 @@ class Forecast:
                 for point in self.sweep(epsilons)
             ],
             "notes": list(self.notes),
+            "warnings": list(self.warnings),
         }
 
     def __repr__(self) -> str:

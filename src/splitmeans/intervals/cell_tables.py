@@ -12,9 +12,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from splitmeans._types import FloatArray
+from splitmeans._types import FloatArray, IntArray
 
 _STEPS = 30
 # Cut cells are drawn from a list of sizes up to this many deviations.
@@ -44,7 +45,7 @@ class PossibleCells:
 
     shape: tuple[int, ...]
     total: float
-    kept: FloatArray
+    kept: npt.NDArray[np.bool_]
     centre: FloatArray
     deviation: float
     filled: FloatArray
@@ -123,6 +124,7 @@ def possible_cells(published: FloatArray, *, deviation: float, cut: float) -> Po
     )
 
 
-def _positions(law: FloatArray, n: int, *, rng: np.random.Generator) -> FloatArray:
+def _positions(law: FloatArray, n: int, *, rng: np.random.Generator) -> IntArray:
     edges = np.cumsum(law)
-    return np.minimum(np.searchsorted(edges, rng.random(n) * edges[-1]), len(law) - 1)
+    found = np.searchsorted(edges, rng.random(n) * edges[-1])
+    return np.asarray(np.minimum(found, len(law) - 1), dtype=np.int64)

@@ -120,9 +120,11 @@ def size_intervals(
     # All users together are one more segmentation, of one segment.
     of_cell = [np.zeros(grid.size, dtype=np.int64)]
     of_cell += [_segments_of_cells(synopsis, centres, grid.shape) for centres in segmentations]
-    sizes = [np.bincount(cells, weights=grid.ravel()) for cells in of_cell]
-    for at, centres in enumerate(segmentations, start=1):
-        sizes[at] = np.pad(sizes[at], (0, len(centres) - len(sizes[at])))
+    counts = [1, *(len(centres) for centres in segmentations)]
+    sizes: list[FloatArray] = [
+        np.asarray(np.bincount(cells, weights=grid.ravel(), minlength=k), dtype=np.float64)
+        for cells, k in zip(of_cell, counts, strict=True)
+    ]
     if one_table(plan):
         errors = _summed_errors(plan, grid, of_cell, sizes)
     else:
@@ -138,7 +140,9 @@ def size_intervals(
     return found
 
 
-def _ends(sizes: FloatArray, errors: FloatArray, moved: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _ends(
+    sizes: FloatArray, errors: FloatArray, moved: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Reach over the users of the cells and those nearest to the centre."""
     in_cells = WIDTH_95 * errors
     nearest = sizes + moved.sum(axis=0) - moved.sum(axis=1)
@@ -158,9 +162,7 @@ def _draws(plan: Plan) -> int:
     return min(_MOST_DRAWS, _WORK // work)
 
 
-def _segments_of_cells(
-    synopsis: Synopsis, centres: FloatArray, shape: tuple[int, ...]
-) -> IntArray:
+def _segments_of_cells(synopsis: Synopsis, centres: FloatArray, shape: tuple[int, ...]) -> IntArray:
     """Return the segment of every cell, also of those published without users, in grid order."""
     k = len(centres)
     distances = np.zeros((*shape, k))
