@@ -30,6 +30,10 @@ from splitmeans.study import Study
 # Labels travel as single bytes, and one value means "absent".
 MAX_LOCAL_CLUSTERS = 250
 
+# Cells of one table of more than two parties, those of absent users included. Each costs every
+# party some fifty decoys or more, so that a release then has half a gigabyte.
+MAX_TABLE_CELLS = 600_000
+
 # Positions of parties that share one membership release under keys of its own.
 Group: TypeAlias = tuple[int, ...]
 
@@ -312,5 +316,26 @@ def _check_grid_size(study: Study, n_local_clusters: tuple[int, ...], grid_metho
             f"{where}, more than the {MAX_CELLS} that grid={grid_method!r} can hold; lower "
             "n_local_clusters or take membership='decoy' with grid='many'"
         )
+    if study.membership == "decoy" and grid_method == "joint" and len(study.parties) > 2:
+        _check_table_size(study, n_local_clusters)
     if k > MAX_LOCAL_CLUSTERS:
         raise ParameterError(f"n_local_clusters must be <= {MAX_LOCAL_CLUSTERS}, got {k}")
+
+
+def _check_table_size(study: Study, n_local_clusters: tuple[int, ...]) -> None:
+    """Refuse one table of all parties whose decoys alone would keep everyone busy for hours."""
+    absent = int(study.user_sets == "partial")
+    cells = _cells(tuple(k + absent for k in n_local_clusters))
+    if cells <= MAX_TABLE_CELLS:
+        return
+    n_parties, k = len(study.parties), max(n_local_clusters)
+    most = next(k for k in range(k, 0, -1) if (k + absent) ** n_parties <= MAX_TABLE_CELLS)
+    with_absent = ' with "absent" as one more' if absent else ""
+    if most >= 2 and most**n_parties >= study.n_clusters:
+        fix = f"take n_local_clusters={most} or fewer"
+    else:
+        fix = "take fewer parties" + (" or only users that all parties have" if absent else "")
+    raise ParameterError(
+        f"n_local_clusters={k}{with_absent} at {n_parties} parties gives one table of {cells} "
+        f"cells, more than the {MAX_TABLE_CELLS} whose decoys can be sent and joined; {fix}"
+    )

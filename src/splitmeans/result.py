@@ -13,7 +13,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from splitmeans.grid.synopsis import Synopsis
 from splitmeans.result_file import read_fields
 from splitmeans.signed_result import signer_text
 from splitmeans.study import Study
+
+if TYPE_CHECKING:
+    from splitmeans.intervals.sizes import SizeIntervals
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -207,6 +210,17 @@ class Result:
             losses=tuple(losses),
             silhouettes=tuple(one.silhouettes[0] for one in found),
         )
+
+    def size_intervals(self, k: int | None = None) -> "SizeIntervals | None":
+        """Return 95 % intervals of the sizes of `segments(k)`, in the same order.
+
+        Each is for the number of users who are nearer to the segment's centre than to any other,
+        and holds the number of users in its grid cells, which the size estimates, as often. None
+        where no honest interval can be given; the report says why.
+        """
+        from splitmeans.intervals.of_result import intervals_of
+
+        return intervals_of(self, [self.segments(k)]).found[0]
 
     def _letters_like_published(self, of_node: IntArray, sizes: FloatArray) -> list[str]:
         # Imported on first use: it takes long to load.

@@ -9,10 +9,10 @@ from splitmeans.forecasting.bounds import Price
 from splitmeans.forecasting.forecast import EpsilonNeeded, Forecast
 from splitmeans.forecasting.loss_model import MAX_RATIO
 from splitmeans.forecasting.noise import shown_party
+from splitmeans.intervals.sizes import WIDTH_95
 from splitmeans.message_sizes import shown_bytes
 from splitmeans.privacy.calibrate import MAX_EPSILON
 from splitmeans.privacy.statement import PrivacyReport
-from splitmeans.report.uncertainty import WIDTH_95
 
 # Figures begin here; a line that is too long for a terminal goes on below them.
 _INDENT = " " * 14
@@ -38,6 +38,8 @@ def print_plan(
         f"delta {budget.delta:g}, k' = {max(found.plan.n_local_clusters)}",
         indent="    ",
     )
+    for warning in found.warnings:
+        _line(f"WARNING: {warning}", indent="    ")
     out.print()
     _print_loss(found)
     _print_segment_error(found)
@@ -93,8 +95,8 @@ def _print_segment_error(found: Forecast) -> None:
     average = found.users / found.study.n_clusters
     _figure(
         "segment size",
-        f"plus or minus {WIDTH_95 * error:,.0f} users for a segment of {average:,.0f} (95 %, "
-        "from noise in the memberships alone, as in the report)",
+        f"plus or minus {WIDTH_95 * error:,.0f} users for a segment of {average:,.0f} (95 %, for "
+        "the users of its cells; users nearer to another centre than their cell come on top)",
     )
 
 

@@ -18,6 +18,8 @@ from splitmeans.cli.result_options import RESULT, K, called, parse_ks
 from splitmeans.errors import ParameterError
 from splitmeans.figures import digits, fixed, number, percent, users
 from splitmeans.grid.choose_k import ChooseK
+from splitmeans.intervals.of_result import intervals_of
+from splitmeans.intervals.sizes import SizeIntervals
 from splitmeans.result import Result, Segmentation
 from splitmeans.wire.identity import spoken
 
@@ -41,10 +43,14 @@ def show(result: Path = RESULT, k: int | None = K, json: bool = _JSON) -> None:
     """
     read = Result.read(result)
     item = read.segments(k)
+    intervals = intervals_of(read, [item])
     if json:
-        typer.echo(json_format.dumps(_mapping(read, item), indent=1))
+        mapping = _mapping(read, item, intervals.found[0])
+        mapping["intervals"] = intervals.words
+        typer.echo(json_format.dumps(mapping, indent=1))
         return
-    _print_segments(read, item)
+    _print_segments(read, item, intervals.found[0])
+    _say(intervals.words)
     _say(
         f"study {read.study.name!r}, run {read.facts['run']!r}; sizes are noisy estimates; "
         f"`splitmeans report {result}` shows more"
@@ -90,9 +96,9 @@ def explore(
     if k is not None:
         item = read.segments(k)
         if json:
-            typer.echo(json_format.dumps(_mapping(read, item), indent=1))
+            typer.echo(json_format.dumps(_mapping(read, item, read.size_intervals(k)), indent=1))
             return
-        _print_segments(read, item)
+        _print_segments(read, item, read.size_intervals(k))
         print_table(_origin_table(read, item))
         return
     curve = read.compare_k(compared)
@@ -158,14 +164,19 @@ def _verified(result: Result) -> str:
     )
 
 
-def _print_segments(result: Result, item: Segmentation) -> None:
+def _print_segments(
+    result: Result, item: Segmentation, intervals: SizeIntervals | None = None
+) -> None:
     if result.remark is not None:
         _say(f"note: {result.remark}")
     for start in range(0, item.k, _SEGMENTS_A_TABLE):
-        print_table(_segment_table(result, item, slice(start, start + _SEGMENTS_A_TABLE)))
+        shown = slice(start, start + _SEGMENTS_A_TABLE)
+        print_table(_segment_table(result, item, shown, intervals=intervals))
 
 
-def _segment_table(result: Result, item: Segmentation, shown: slice) -> Table:
+def _segment_table(
+    result: Result, item: Segmentation, shown: slice, *, intervals: SizeIntervals | None
+) -> Table:
     table = new_table(f"{called(item)} (centres in the columns' own units)")
     table.add_column("column", overflow="fold")
     table.add_column("mean", justify="right", no_wrap=True)
@@ -174,6 +185,12 @@ def _segment_table(result: Result, item: Segmentation, shown: slice) -> Table:
     total = result.synopsis.total
     shares = item.sizes / total if total > 0 else np.zeros(item.k)
     table.add_row("users (noisy)", number(total), *(users(size) for size in item.sizes[shown]))
+    if intervals is not None:
+        for name, ends, all_users in (
+            ("95 % from", intervals.low, intervals.total[0]),
+            ("95 % to", intervals.high, intervals.total[1]),
+        ):
+            table.add_row(name, number(all_users), *(users(end) for end in ends[shown]))
     table.add_row("share", "", *(percent(each, 1) for each in shares[shown]), end_section=True)
     means = _means(result)
     for at, name in enumerate(result.synopsis.feature_names):
@@ -217,7 +234,13 @@ def _means(result: Result) -> Any:
     return synopsis.weights @ synopsis.nodes / synopsis.total
 
 
-def _mapping(result: Result, item: Segmentation) -> dict[str, Any]:
+def _mapping(
+    result: Result, item: Segmentation, intervals: SizeIntervals | None = None
+) -> dict[str, Any]:
+    ends: list[list[float] | None] = [None] * item.k
+    if intervals is not None:
+        pairs = zip(intervals.low.tolist(), intervals.high.tolist(), strict=True)
+        ends = [[low, high] for low, high in pairs]
     return {
         "study": result.study.name,
         "study_hash": result.study.hash,
@@ -232,11 +255,19 @@ def _mapping(result: Result, item: Segmentation) -> dict[str, Any]:
         "published": item.published,
         "loss": item.loss,
         "users": result.synopsis.total,
+        "users_interval": None if intervals is None else list(intervals.total),
         "columns": list(result.synopsis.feature_names),
         "means": _means(result).tolist(),
         "segments": [
-            {"segment": letter, "size": float(size), "centre": centre.tolist()}
-            for letter, size, centre in zip(item.letters, item.sizes, item.centres, strict=True)
+            {
+                "segment": letter,
+                "size": float(size),
+                "size_interval": interval,
+                "centre": centre.tolist(),
+            }
+            for letter, size, interval, centre in zip(
+                item.letters, item.sizes, ends, item.centres, strict=True
+            )
         ],
     }
 

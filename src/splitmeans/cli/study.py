@@ -116,6 +116,7 @@ def check(study: Path = _FILE, as_json: bool = _JSON) -> None:
         typer.echo(json.dumps(report.to_mapping(), indent=1))
     else:
         out.print(report.statement(), markup=False, soft_wrap=True)
+    _warn(agreed)
     if not agreed.public_keys:
         err.print("note: the study has no keys, so it can only be simulated", markup=False)
 
@@ -189,6 +190,7 @@ def approve(
     """
     agreed = Study.read(study)
     own = spoken(agreed.hash)
+    _warn(agreed)
     if digits is None:
         err.print(f"{agreed.name}: {own}", markup=False)
         same = asked(
@@ -205,6 +207,15 @@ def approve(
     with Journal.open(own_home) as journal:
         journal.approve(agreed.hash, agreed.to_toml())
     say(f"approved {agreed.name} at {home}; its rehearsal passed on {passed}")
+
+
+def _warn(study: Study) -> None:
+    """Say what noise will hide; `splitmeans plan` says more."""
+    from splitmeans.forecasting.warnings import plan_warnings
+    from splitmeans.plan import make_plan
+
+    for warning in plan_warnings(make_plan(study), users=study.expected_users):
+        err.print(f"WARNING: {warning}", markup=False, soft_wrap=True)
 
 
 def _from_options(

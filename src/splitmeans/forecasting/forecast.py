@@ -22,6 +22,7 @@ from splitmeans.forecasting.loss_model import (
 from splitmeans.forecasting.noise import NoiseLevel, noise_levels
 from splitmeans.forecasting.rough import allowed, rough_plan, study_at
 from splitmeans.forecasting.timing import RunTime, run_time
+from splitmeans.forecasting.warnings import plan_warnings
 from splitmeans.message_sizes import MessageSizes, message_sizes
 from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.calibrate import MAX_EPSILON, MIN_EPSILON
@@ -120,6 +121,11 @@ class Forecast:
     def loss_refusal(self) -> str | None:
         """Why there is no forecast of the loss, if there is none."""
         return refusal(self.plan)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the result will not show because of noise, before anything is spent."""
+        return plan_warnings(self.plan, users=self.users)
 
     @property
     def sizes(self) -> MessageSizes:
@@ -257,6 +263,7 @@ class Forecast:
                 for price in self.prices
             ],
             "notes": list(self.notes),
+            "warnings": list(self.warnings),
         }
 
     def __repr__(self) -> str:

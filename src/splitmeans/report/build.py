@@ -11,11 +11,11 @@ from splitmeans.errors import ParameterError
 from splitmeans.features import to_own_units
 from splitmeans.grid.choose_k import ChooseK
 from splitmeans.grid.synopsis import Synopsis
-from splitmeans.plan import make_plan, needs_count
+from splitmeans.intervals.of_result import intervals_of
+from splitmeans.intervals.sizes import SizeIntervals
 from splitmeans.report.data import ColumnInfo, MapInfo, ReportData, SegmentationInfo, SegmentInfo
 from splitmeans.report.facts import read_privacy, run_facts
 from splitmeans.report.projection import Plane, fit_plane
-from splitmeans.report.uncertainty import size_deviations
 from splitmeans.result import Result, Segmentation
 
 DEFAULT_KS = range(2, 13)
@@ -63,8 +63,8 @@ def build_report(
     wanted = [item.k for item in found]
     progress("how well each number of segments fits")
     curve = result.compare_k(wanted)
-    progress("what the noise means for the sizes")
-    deviations, uncertainty = _deviations(result, found)
+    progress("how far the sizes may be off")
+    intervals = intervals_of(result, found)
     plane = fit_plane(synopsis.scaled_nodes, synopsis.weights)
     shown = _largest(synopsis.weights)
     columns = _columns(synopsis)
@@ -75,19 +75,20 @@ def build_report(
             synopsis=synopsis,
             plane=plane,
             shown=shown,
-            deviations=deviations[at] if deviations is not None else None,
+            intervals=intervals.found[at],
             names=names if item.published else {},
         )
         for at, item in enumerate(found)
     )
     return ReportData(
         **_about(result, title=title),
+        users_interval=next((one.total for one in intervals.found if one is not None), None),
         columns=columns,
         columns_left_out=0,
         segmentations=segmentations,
         suggested_k=curve.suggested,
         map=_map(synopsis, plane, shown),
-        uncertainty=uncertainty,
+        uncertainty=intervals.words,
     )
 
 
@@ -113,6 +114,7 @@ def _nobody(result: Result, *, title: str | None) -> ReportData:
     none: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     return ReportData(
         **_about(result, title=title),
+        users_interval=None,
         columns=(),
         columns_left_out=0,
         segmentations=(),
@@ -183,7 +185,7 @@ def _segmentation(
     synopsis: Synopsis,
     plane: Plane,
     shown: IntArray,
-    deviations: FloatArray | None,
+    intervals: SizeIntervals | None,
     names: Mapping[str, str],
 ) -> SegmentationInfo:
     means, spreads = _moments(synopsis)
@@ -197,7 +199,9 @@ def _segmentation(
             name=names.get(item.letters[at]),
             size=float(item.sizes[at]),
             share=float(item.sizes[at]) / synopsis.total,
-            size_deviation=None if deviations is None else float(deviations[at]),
+            interval=None
+            if intervals is None
+            else (float(intervals.low[at]), float(intervals.high[at])),
             centre=tuple(item.centres[at].tolist()),
             difference=tuple(differences[at].tolist()),
             standing_out=tuple(
@@ -236,37 +240,3 @@ def _map(synopsis: Synopsis, plane: Plane, shown: IntArray) -> MapInfo:
         explained=(float(plane.explained[0]), float(plane.explained[1])),
         towards=tuple(towards),
     )
-
-
-def _deviations(result: Result, found: list[Segmentation]) -> tuple[list[FloatArray] | None, str]:
-    """Return the deviations of sizes for each segmentation, and what they are in words."""
-    study = result.study
-    unknown = "How far the noise moves the sizes is not known for this run: "
-    if needs_count(study) or study.membership != "decoy":
-        return None, unknown + f"memberships were sent by the method {study.membership!r}."
-    plan = make_plan(study)
-    if plan.fingerprint != result.facts["plan"]:
-        return None, unknown + "it was planned by another version of splitmeans."
-    deviations = size_deviations(
-        plan,
-        result.synopsis,
-        [item.of_node for item in found],
-        # The seed only makes two reports of one result alike.
-        rng=np.random.default_rng(0),
-    )
-    if deviations is None:
-        return None, unknown + f"its grid ({plan.grid_method}) is too large to be redrawn."
-    padded = [
-        np.pad(values, (0, item.k - len(values)))
-        for values, item in zip(deviations, found, strict=True)
-    ]
-    return padded, _INTERVALS
-
-
-_INTERVALS = (
-    "Intervals are 95 % intervals for the noise that hides who is in which cluster: cell counts "
-    "were redrawn with noise of the same law and the grid was estimated again. They do not cover "
-    "noise in the organisations' local centres, cells left out because they could be noise, nor "
-    "that users of one grid cell are counted to one segment together. In simulations 86 to 99 % of "
-    "the true numbers of users in a segment's cells were inside."
-)

@@ -18,7 +18,7 @@ from splitmeans.report.charts import curve, map_table, segment_map
 from splitmeans.report.data import MapInfo, ReportData, SegmentationInfo
 from splitmeans.report.privacy_page import privacy_page
 from splitmeans.report.profiles import cards, heat_map, size_table, strip
-from splitmeans.report.words import escape, heads, percent, table, users
+from splitmeans.report.words import escape, heads, interval_text, percent, table, users
 
 # With more columns than this the page would outgrow its limit; the rest is in the JSON data.
 MOST_COLUMNS = 120
@@ -125,10 +125,11 @@ def _lead(data: ReportData) -> str:
         kind = "as published" if item.published else "found again on the published grid"
         hidden = "" if item.published else " hidden"
         texts.append(f'<span data-k="{item.k}"{hidden}>{item.k} segments, {kind}</span>')
-    known = [segment.size_deviation or 0.0 for segment in data.published.segments]
-    about = users(data.users, max(known) or None)
+    about = f"about {users(data.users, data.users_interval)} users"
+    if data.users_interval is not None:
+        about += f" (95\u202f% interval {interval_text(data.users_interval)})"
     return (
-        f"<strong>{''.join(texts)}</strong>, of about {about} users in {data.n_columns} "
+        f"<strong>{''.join(texts)}</strong>, of {about} in {data.n_columns} "
         f"columns{with_categories} of {len(data.parties)} organisations."
     )
 

@@ -4,8 +4,8 @@ import html
 import math
 
 from splitmeans import figures
-from splitmeans.report.data import ColumnInfo, CostInfo, SegmentInfo
-from splitmeans.report.uncertainty import WIDTH_95
+from splitmeans.intervals.sizes import WIDTH_95
+from splitmeans.report.data import ColumnInfo, CostInfo
 
 # From how many spreads on a segment's difference is shown as one, two and three steps.
 STEPS = (0.25, 0.75, 1.5)
@@ -58,29 +58,23 @@ def value(number: float, column: ColumnInfo) -> str:
     return figures.fixed(number, max(0, 2 - math.floor(math.log10(span / 2))))
 
 
-def users(number: float, deviation: float | None = None) -> str:
-    """Return a number of users, rounded to one digit of its deviation if that is known."""
-    if deviation is None or deviation < 1:
+def users(number: float, ends: tuple[float, float] | None = None) -> str:
+    """Return a number of users, rounded to one digit of its deviation if its interval is known."""
+    deviation = 0.0 if ends is None else (ends[1] - ends[0]) / 2 / WIDTH_95
+    if deviation < 1:
         return figures.users(number)
     unit = 10 ** math.floor(math.log10(deviation))
     return figures.users(round(number / unit) * unit)
 
 
-def interval(segment: SegmentInfo) -> tuple[float, float] | None:
-    """Return the 95 % interval of a segment's size, None if the noise is not known."""
-    if segment.size_deviation is None:
-        return None
-    half = WIDTH_95 * segment.size_deviation
-    return max(0.0, segment.size - half), segment.size + half
-
-
-def interval_text(segment: SegmentInfo) -> str:
-    """Return the interval in words."""
-    ends = interval(segment)
+def interval_text(ends: tuple[float, float] | None) -> str:
+    """Return an interval of users in words; rounding never makes it shorter."""
     if ends is None:
         return "not known"
-    low, high = (users(end, segment.size_deviation) for end in ends)
-    return f"{low} to {high}"
+    deviation = (ends[1] - ends[0]) / 2 / WIDTH_95
+    unit = 10 ** math.floor(math.log10(deviation)) if deviation >= 1 else 1
+    low, high = math.floor(ends[0] / unit) * unit, math.ceil(ends[1] / unit) * unit
+    return f"{figures.users(low)} to {figures.users(high)}"
 
 
 def percent(share: float) -> str:
