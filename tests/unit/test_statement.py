@@ -392,3 +392,10 @@ def test_a_study_has_its_statement_before_any_data_is_touched():
     assert report.plan == plan
     assert report.secure_noise
     assert report.epsilon <= plan.study.budget.epsilon
+
+
+def test_the_paper_s_delta_is_called_what_it_is():
+    as_published = report_of("sketch-paper", "paper", expected_users=100_000)
+    assert any("publish one user's row whole" in caveat for caveat in as_published.caveats)
+    smaller = report_of("sketch-paper", "paper", expected_users=99_999)
+    assert not any("publish one user's row" in caveat for caveat in smaller.caveats)

@@ -22,9 +22,8 @@ from splitmeans.cli.run_options import (
     result_folder,
     say,
 )
-from splitmeans.party.place import find_place
 from splitmeans.party.source import open_source
-from splitmeans.party.table_facts import TableFacts, refuse_clipping
+from splitmeans.party.table_facts import TableFacts, rows_note
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.study import Study
@@ -62,7 +61,6 @@ def check_data(
     agreed = Study.read(study)
     spec = agreed.party(party)
     rules = agreed.id_rules
-    found: list[TableFacts] = []
     with (
         rows_progress() as progress,
         open_source(
@@ -70,34 +68,42 @@ def check_data(
             data,
             query=chosen_query(query, query_file),
             rules=rules,
-            notice=found.append,
+            notice=partial(_report, study=agreed, party=party, as_json=json),
+            allow_clipping=allow_clipping,
             workers=workers,
             progress=progress,
         ),
     ):
-        (facts,) = found
-    if json:
-        report = {
-            "party": party,
-            "study_hash": agreed.hash,
-            "rows": facts.ids.rows,
-            "ids": {
-                "kind": facts.ids.kind,
-                "type": rules.type,
-                "n_odd": facts.ids.n_odd,
-                "odd": facts.ids.odd,
-            },
-            "outside_bounds": [asdict(column) for column in facts.clipped],
-        }
-        typer.echo(json_format.dumps(report, indent=1))
-    else:
-        typer.echo(f"{facts}")
-    if not allow_clipping:
-        refuse_clipping(facts, where=find_place(data).shown)
+        pass
     if json:
         return
     typer.echo(f"the study takes ids as {rules.type!r}; all checks passed")
     say("nothing was sent, nothing was spent; the counts are exact, so keep them to yourself")
+
+
+def _report(facts: TableFacts, *, study: Study, party: str, as_json: bool) -> None:
+    """Print how the table looks, also of one that is then refused for its units."""
+    note = rows_note(facts.ids.rows, study.expected_users)
+    if as_json:
+        report = {
+            "party": party,
+            "study_hash": study.hash,
+            "rows": facts.ids.rows,
+            "expected_users": study.expected_users,
+            "ids": {
+                "kind": facts.ids.kind,
+                "type": study.id_rules.type,
+                "n_odd": facts.ids.n_odd,
+                "odd": facts.ids.odd,
+            },
+            "outside_bounds": [asdict(column) for column in facts.clipped],
+            "notes": [] if note is None else [note],
+        }
+        typer.echo(json_format.dumps(report, indent=1))
+        return
+    typer.echo(f"{facts}")
+    if note is not None:
+        typer.echo(note)
 
 
 @app.command("run")
@@ -149,7 +155,8 @@ def run_as_party(
                         data,
                         query=chosen_query(query, query_file),
                         rules=agreed.id_rules,
-                        notice=partial(_tell, data=data, allow_clipping=allow_clipping),
+                        notice=partial(_tell, study=agreed),
+                        allow_clipping=allow_clipping,
                         workers=workers,
                         progress=progress,
                     ),
@@ -166,10 +173,11 @@ def run_as_party(
     typer.echo(folder)
 
 
-def _tell(facts: TableFacts, *, data: str, allow_clipping: bool) -> None:
-    """Say how the table looks; refuse it before anything is sent if it is mostly out of bounds."""
+def _tell(facts: TableFacts, *, study: Study) -> None:
+    """Say how the table looks, before anything is sent."""
     say(f"checked the data: {facts.ids}")
     for column in facts.clipped:
         say(str(column))
-    if not allow_clipping:
-        refuse_clipping(facts, where=find_place(data).shown)
+    note = rows_note(facts.ids.rows, study.expected_users)
+    if note is not None:
+        say(f"note: {note}")

@@ -13,7 +13,7 @@ from splitmeans.cli.console import check_file, err, out
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.errors import ParameterError
 from splitmeans.run.journal import Journal
-from splitmeans.study import SERVER_NAME, Column, IdRules, Study
+from splitmeans.study import DEFAULT_DELTA, SERVER_NAME, Column, IdRules, Study
 from splitmeans.wire.identity import PublicIdentity, spoken
 
 app = typer.Typer(
@@ -35,7 +35,9 @@ def new(
     name: str | None = typer.Option(None, help="What people call the study."),
     clusters: int = typer.Option(5, help="Number of segments wanted."),
     epsilon: float = typer.Option(1.0, help="What the run may cost a user."),
-    delta: float = typer.Option(1e-6, help="Probability that goes with epsilon."),
+    delta: float = typer.Option(
+        DEFAULT_DELTA, help="Probability that goes with epsilon; below 1 / users."
+    ),
     users: int = typer.Option(10_000, help="Roughly how many users; public."),
     partial: bool = typer.Option(
         False, "--partial", help="Some users are at some parties only; by default all are at all."
