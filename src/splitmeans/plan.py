@@ -139,7 +139,6 @@ def plan_at(study: Study, *, precision: float) -> Plan:
 
 def _builder(study: Study, *, noisy_count: int | None) -> Callable[..., Plan]:
     """Settle all that does not depend on the noise; the result makes the plan of a `scale`."""
-    _check_weights(study)
     users = study.expected_users if noisy_count is None else max(noisy_count, 1)
     clusters = _local_clusters(study, users)
     grid_method = _grid_method(study, clusters)
@@ -199,19 +198,6 @@ def _plan_at(
         count_scale=count_scale,
         grid_method=grid_method,
     )
-
-
-def _check_weights(study: Study) -> None:
-    """Refuse column weights with which distances would no longer be exact (`kernels.assign`)."""
-    for party in study.parties:
-        bounds = bounds_of(features_of(party))
-        # The largest bound stands for all, as it does where rows are checked: whether distances
-        # are exact must never depend on the rows.
-        if len(bounds) * (2 * int(bounds.max())) ** 2 >= 2**53:
-            raise ParameterError(
-                f"columns of party {party.name!r} have too large weights for exact distances; "
-                "divide all weights of the study by the same number"
-            )
 
 
 def _local_clusters(study: Study, users: int) -> tuple[int, ...]:

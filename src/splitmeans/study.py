@@ -51,6 +51,9 @@ _PARTIAL_OVERLAP = ("decoy", "sketch")
 
 MIN_EPSILON = 1e-100
 
+# Beyond it one label in 10^21 would change.
+MAX_COLLUSION_EPSILON = 50
+
 # Where nobody says otherwise; it suits fewer than 100,000 users.
 DEFAULT_DELTA = 1e-5
 
@@ -123,6 +126,12 @@ class DecoyOptions:
         to_builtin(self, max_users=int)
         if self.collusion_epsilon is not None:
             _validate.positive(error=StudyError, collusion_epsilon=self.collusion_epsilon)
+            if self.collusion_epsilon > MAX_COLLUSION_EPSILON:
+                raise StudyError(
+                    f"collusion_epsilon must be <= {MAX_COLLUSION_EPSILON}, got "
+                    f"{self.collusion_epsilon!r}: with more, every label stays as it is; leave it "
+                    "out for labels without noise"
+                )
             to_builtin(self, collusion_epsilon=float)
 
 

@@ -167,6 +167,7 @@ def test_tables_of_other_libraries(make, expected_kind):
     check_equal(in_memory, PartyTable)
 
 
+@pytest.mark.filterwarnings("ignore:party .* become the bound:UserWarning")
 @pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
 def test_the_estimator_takes_them(make):
     other = pd.DataFrame({"id": range(N), "y": np.linspace(0, 1, N)})

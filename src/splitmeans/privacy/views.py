@@ -6,6 +6,8 @@ one user's change at the other parties moves counts under E, and enters the othe
 releases. This holds while the server follows the protocol.
 """
 
+import math
+
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.plan import Plan
 from splitmeans.privacy.accountant import Cost
@@ -53,12 +55,14 @@ def coalition_cost(plan: Plan, *, interval: float = FINE) -> Cost | None:
     costs = []
     for observer in range(len(plan.study.parties)):
         others = [party for party in range(len(plan.study.parties)) if party != observer]
-        events: list[Event] = [replaced(plan.local[party].event) for party in others]
-        for party in others:
-            law = plan.collusion_laws[party]
-            if law is not None:
-                events.append(law.event)
-        costs.append(epsilon_for(events, delta, interval=interval))
+        local = [replaced(plan.local[party].event) for party in others]
+        labels = [law.event for party in others if (law := plan.collusion_laws[party]) is not None]
+        together = epsilon_for([*local, *labels], delta, interval=interval)
+        if math.isinf(together):
+            # Losses beyond the grid of exact accounting; pure ones may always be added up.
+            together = epsilon_for(local, delta, interval=interval)
+            together += sum(event.epsilon for event in labels)
+        costs.append(together)
     return Cost(epsilon=max(costs), delta=delta)
 
 
