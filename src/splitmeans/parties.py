@@ -9,8 +9,11 @@ from typing import Any
 from splitmeans import _validate
 from splitmeans.errors import ParameterError, StudyError
 
-# Within these limits a weight is far above a grid step and squared distances fit 63 bits.
-MIN_WEIGHT, MAX_WEIGHT = 0.001, 100
+# Within these limits a weight is far above a grid step, and distances of one column are exact.
+MIN_WEIGHT, MAX_WEIGHT = 0.001, 44
+# Distances of all columns are exact if there are so many features, times the largest weight
+# squared: squares of differences, on a grid of 2^20 steps, add up to less than 2^53.
+MAX_FEATURE_WEIGHTS = 2000
 
 # Messages call the server by this name.
 SERVER_NAME = "server"
@@ -134,9 +137,31 @@ class PartySpec:
             raise StudyError(f"a party must not be named {SERVER_NAME!r}; choose another name")
         if len(set(names)) != len(names):
             raise StudyError(f"party {self.name!r} lists a column twice")
+        self._check_weights()
         if self.id_column in names:
             raise StudyError(f"party {self.name!r} must not list its id column among its columns")
         check_key(f"public_key of party {self.name!r}", self.public_key)
+
+    def _check_weights(self) -> None:
+        """Refuse weights with which distances would no longer be exact (`kernels.assign`).
+
+        The largest stands for all, as it does where rows are checked: whether distances are exact
+        must never depend on the rows.
+        """
+        features = sum(max(1, len(column.categories)) for column in self.columns)
+        # A category is a feature of weight / sqrt 2 (`features.py`).
+        largest = max(
+            self.columns,
+            key=lambda column: column.weight**2 / (2 if column.categories else 1),
+        )
+        limit = math.sqrt(MAX_FEATURE_WEIGHTS / features * (2 if largest.categories else 1))
+        if largest.weight > limit:
+            raise StudyError(
+                f"party {self.name!r}: weight of column {largest.name!r} must be at most "
+                f"{math.floor(limit * 100) / 100:g} beside {features} features (a column of "
+                f"numbers is one, a column of categories one for each), got {largest.weight:g}; "
+                "divide all weights of the study by the same number, which changes nothing else"
+            )
 
 
 def to_builtin(value: Any, **kinds: Callable[[Any], Any]) -> None:

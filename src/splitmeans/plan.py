@@ -171,7 +171,6 @@ def has_bounds(study: Study) -> bool:
 
 def _builder(study: Study, *, noisy_count: int | None) -> Callable[..., Plan]:
     """Settle all that does not depend on the noise; the result makes the plan of a `scale`."""
-    _check_weights(study)
     users = study.expected_users if noisy_count is None else max(noisy_count, 1)
     clusters = _local_clusters(study, users)
     grid_method = _grid_method(study, clusters)
@@ -240,19 +239,6 @@ def _plan_at(
 def _precisions(study: Study, scale: float, *, groups: tuple[Group, ...]) -> Precisions:
     n_releases = len(groups) or len(study.parties)
     return tight_split(study, n_groups=n_releases, needs_count=needs_count(study), scale=scale)
-
-
-def _check_weights(study: Study) -> None:
-    """Refuse column weights with which distances would no longer be exact (`kernels.assign`)."""
-    for party in study.parties:
-        bounds = bounds_of(features_of(party))
-        # The largest bound stands for all, as it does where rows are checked: whether distances
-        # are exact must never depend on the rows.
-        if len(bounds) * (2 * int(bounds.max())) ** 2 >= 2**53:
-            raise ParameterError(
-                f"columns of party {party.name!r} have too large weights for exact distances; "
-                "divide all weights of the study by the same number"
-            )
 
 
 def _local_clusters(study: Study, users: int) -> tuple[int, ...]:

@@ -130,7 +130,7 @@ def test_long_results_are_cut_and_say_so(result):
 
 def test_an_estimator_before_and_after_fitting():
     rows = np.random.default_rng(0).uniform(-1, 1, (300, 3))
-    model = VerticalKMeans(n_clusters=2, epsilon=4.0, noise=InsecureSeededNoise(1))
+    model = VerticalKMeans(n_clusters=2, epsilon=4.0, bounds=(-1, 1), noise=InsecureSeededNoise(1))
     assert "not fitted" in check(model._repr_html_()).texts
     model.fit([rows[:, :2], rows[:, 2:]])
     bundle = model._repr_mimebundle_()

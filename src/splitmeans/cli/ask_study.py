@@ -8,7 +8,7 @@ import typer
 
 from splitmeans.cli.console import err
 from splitmeans.cli.stopping import asked
-from splitmeans.study import Study
+from splitmeans.study import DEFAULT_DELTA, Study
 
 _BY_OPTIONS = "no answer; give the study by options instead (splitmeans study new --help)"
 
@@ -18,13 +18,13 @@ def ask_for_study() -> Study:
     mapping: dict[str, Any] = {
         "name": _ask("Name of the study"),
         "n_clusters": _ask("Number of segments", kind=int, default=5),
+        "expected_users": _ask("Roughly how many users", kind=int, default=10_000),
         "budget": {
             "epsilon": _ask("Epsilon: what the run may cost a user", kind=float, default=1.0),
-            "delta": _ask("Delta", kind=float, default=1e-6),
         },
-        "expected_users": _ask("Roughly how many users", kind=int, default=10_000),
         "parties": [],
     }
+    mapping["budget"]["delta"] = _ask_delta(mapping["expected_users"])
     same = _confirm("Does every party have the same users?", default=True)
     mapping["user_sets"] = "equal" if same else "partial"
     with_keys = _confirm("Will it run between organisations (keys)?", default=True)
@@ -44,6 +44,15 @@ def ask_for_study() -> Study:
     if with_keys:
         mapping["server_key"] = _ask_key("File with the server's public key")
     return Study.from_mapping(mapping)
+
+
+def _ask_delta(users: int) -> float:
+    """Ask until the study would take the answer; the parties' columns are still to be asked for."""
+    while True:
+        delta = float(_ask("Delta, below 1 / users", kind=float, default=DEFAULT_DELTA))
+        if users < 1 or delta < 1 / users:
+            return delta
+        err.print(f"it must be below 1 / {users} = {1 / users:.3g}")
 
 
 def _ask_column() -> dict[str, Any]:

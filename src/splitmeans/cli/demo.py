@@ -54,14 +54,14 @@ def demo(
     from splitmeans.party.table import prepare_table
     from splitmeans.plan import make_plan
     from splitmeans.pooling import pooled_rows
-    from splitmeans.study import Budget, Study
+    from splitmeans.study import DEFAULT_DELTA, Budget, Study
 
     made_up = demo_customers(users, seed=seed)
     study = Study(
         name="demo",
         parties=made_up.parties,
         n_clusters=5,
-        budget=Budget(epsilon=epsilon, delta=1e-5),
+        budget=Budget(epsilon=epsilon, delta=DEFAULT_DELTA),
     )
     _check_output(output)
     tables = [

@@ -26,7 +26,7 @@ from splitmeans.cli.run_options import (
 from splitmeans.cli.stopping import goes_on
 from splitmeans.party.place import find_place
 from splitmeans.party.source import open_source
-from splitmeans.party.table_facts import TableFacts, refuse_clipping
+from splitmeans.party.table_facts import TableFacts, rows_note
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.party import PartyRun, run_party
@@ -80,7 +80,6 @@ def check_data(
     # A run on a database without a name needs --source; the table can be checked without.
     has_name = source is not None or find_place(data).source
     charged_to = source_name(source, data) if has_name else None
-    found: list[TableFacts] = []
     with (
         rows_progress() as progress,
         open_source(
@@ -88,31 +87,13 @@ def check_data(
             data,
             query=chosen_query(query, query_file),
             rules=rules,
-            notice=found.append,
+            notice=partial(_report, study=agreed, party=party, source=charged_to, as_json=json),
+            allow_clipping=allow_clipping,
             workers=workers,
             progress=progress,
-        ),
+        ) as table,
     ):
-        (facts,) = found
-    if json:
-        report = {
-            "party": party,
-            "study_hash": agreed.hash,
-            "source": charged_to,
-            "rows": facts.ids.rows,
-            "ids": {
-                "kind": facts.ids.kind,
-                "type": rules.type,
-                "n_odd": facts.ids.n_odd,
-                "odd": facts.ids.odd,
-            },
-            "outside_bounds": [asdict(column) for column in facts.clipped],
-        }
-        typer.echo(json_format.dumps(report, indent=1))
-    else:
-        typer.echo(f"{facts}")
-    if not allow_clipping:
-        refuse_clipping(facts, where=find_place(data).shown)
+        rows = len(table)
     if mailbox is not None:
         own = home.expanduser()
         identity = load_identity(home, key)
@@ -125,7 +106,7 @@ def check_data(
                 home=own,
                 result_folder=result_folder(result, own, agreed, "1"),
                 mailbox=box,
-            ).check(rows=facts.ids.rows)
+            ).check(rows=rows)
     if json:
         return
     typer.echo(f"the study takes ids as {rules.type!r}; all checks passed")
@@ -134,6 +115,34 @@ def check_data(
     else:
         say(f"the ledger calls this data {charged_to!r}, unless --source gives another name")
     say("nothing was sent, nothing was spent; the counts are exact, so keep them to yourself")
+
+
+def _report(
+    facts: TableFacts, *, study: Study, party: str, source: str | None, as_json: bool
+) -> None:
+    """Print how the table looks, also of one that is then refused for its units."""
+    note = rows_note(facts.ids.rows, study.expected_users)
+    if as_json:
+        report = {
+            "party": party,
+            "study_hash": study.hash,
+            "source": source,
+            "rows": facts.ids.rows,
+            "expected_users": study.expected_users,
+            "ids": {
+                "kind": facts.ids.kind,
+                "type": study.id_rules.type,
+                "n_odd": facts.ids.n_odd,
+                "odd": facts.ids.odd,
+            },
+            "outside_bounds": [asdict(column) for column in facts.clipped],
+            "notes": [] if note is None else [note],
+        }
+        typer.echo(json_format.dumps(report, indent=1))
+        return
+    typer.echo(f"{facts}")
+    if note is not None:
+        typer.echo(note)
 
 
 @app.command("run")
@@ -182,7 +191,8 @@ def run_as_party(
                         data,
                         query=chosen_query(query, query_file),
                         rules=agreed.id_rules,
-                        notice=partial(_tell, data=data, allow_clipping=allow_clipping),
+                        notice=partial(_tell, study=agreed),
+                        allow_clipping=allow_clipping,
                         workers=workers,
                         progress=progress,
                     ),
@@ -200,10 +210,11 @@ def run_as_party(
     typer.echo(folder)
 
 
-def _tell(facts: TableFacts, *, data: str, allow_clipping: bool) -> None:
-    """Say how the table looks; refuse it before anything is sent if it is mostly out of bounds."""
+def _tell(facts: TableFacts, *, study: Study) -> None:
+    """Say how the table looks, before anything is sent."""
     say(f"checked the data: {facts.ids}")
     for column in facts.clipped:
         say(str(column))
-    if not allow_clipping:
-        refuse_clipping(facts, where=find_place(data).shown)
+    note = rows_note(facts.ids.rows, study.expected_users)
+    if note is not None:
+        say(f"note: {note}")

@@ -17,7 +17,7 @@ from splitmeans.cli.stopping import asked
 from splitmeans.errors import ParameterError
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
-from splitmeans.study import SERVER_NAME, Column, IdRules, Study
+from splitmeans.study import DEFAULT_DELTA, SERVER_NAME, Column, IdRules, Study
 from splitmeans.wire.identity import PublicIdentity, spoken
 
 app = typer.Typer(
@@ -42,7 +42,7 @@ def new(
     clusters: int = typer.Option(5, help="Number of segments wanted."),
     epsilon: float = typer.Option(1.0, help="What the run may cost a user."),
     delta: float = typer.Option(
-        1e-6, help="What probabilities may exceed that bound by; far below 1 / users."
+        DEFAULT_DELTA, help="What probabilities may exceed that bound by; below 1 / users."
     ),
     party_epsilon: float | None = typer.Option(
         None, help="Also bound what another party learns; without it `study check` says how much."

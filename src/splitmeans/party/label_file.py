@@ -23,8 +23,9 @@ from splitmeans.idrules import IdRules
 from splitmeans.labels import segment_probabilities
 from splitmeans.party.columns import is_text
 from splitmeans.party.ids import canonical_text
+from splitmeans.party.row_checks import grid_rows
 from splitmeans.party.source import read_batches
-from splitmeans.party.table import PartyTable, grid_rows
+from splitmeans.party.table import PartyTable
 from splitmeans.result import Result, Segmentation
 from splitmeans.study import PartySpec
 

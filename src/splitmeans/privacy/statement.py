@@ -223,6 +223,13 @@ class PrivacyReport:
     def caveats(self) -> tuple[str, ...]:
         """What a reader must know beside the numbers."""
         caveats: tuple[str, ...] = _CAVEATS[self.plan.study.membership]
+        study = self.plan.study
+        if study.budget.delta >= 1 / study.expected_users:
+            caveats += (
+                f"delta {study.budget.delta:g} is one over the expected users, as in the paper: it "
+                "alone would allow to publish one user's row whole. Take a smaller one to protect "
+                "people.",
+            )
         if self.plan.study.local == "plain":
             caveats += ("Local centres are exact k-means centres: no privacy at all.",)
         if self.unused_budget is not None:

@@ -6,6 +6,7 @@ one user's change at the other parties moves counts under E, and enters the othe
 releases. This holds while the server follows the protocol.
 """
 
+import math
 from typing import TYPE_CHECKING
 
 from splitmeans.membership.decoy.law import DecoyLaw
@@ -92,8 +93,17 @@ def label_events(plan: "Plan") -> Views:
 
 
 def _worst(views: Views, delta: float, interval: float) -> Cost:
-    costs = (epsilon_for(view, delta, interval=interval) for view in views)
-    return Cost(epsilon=max(costs), delta=delta)
+    return Cost(epsilon=max(_epsilon(view, delta, interval) for view in views), delta=delta)
+
+
+def _epsilon(view: tuple[Event, ...], delta: float, interval: float) -> float:
+    together = epsilon_for(view, delta, interval=interval)
+    if math.isfinite(together):
+        return together
+    # Losses beyond the grid of exact accounting; pure ones may always be added up.
+    pure = [event for event in view if isinstance(event, RandomisedResponseEvent)]
+    rest = [event for event in view if not isinstance(event, RandomisedResponseEvent)]
+    return epsilon_for(rest, delta, interval=interval) + sum(event.epsilon for event in pure)
 
 
 def _events(plan: "Plan", law: DecoyLaw, observer: int, relation: Relation) -> tuple[Event, ...]:
