@@ -664,10 +664,10 @@ def test_a_fit_that_counts_few_or_nobody_says_so_and_raises_nothing(seed):
     assert (model.result_.server.clustering.sizes > 0).all()
     if k == 0:
         assert set(model.labels_) == {-1}
-        assert model.score(parts) == -np.inf
+        assert model.score(parts) == pytest.approx(-np.square(rows).sum(axis=1).mean(), rel=1e-4)
         assert "the released counts hold no user" in model._repr_html_()
     else:
         assert set(model.labels_) <= set(range(k))
-        assert np.isfinite(model.score(parts))
+        assert model.score(parts) < 0
     assert set(model.predict(parts)) == set(model.labels_)
     repr(model.result_)

@@ -17,6 +17,7 @@ from splitmeans.figures import number, users
 
 if TYPE_CHECKING:
     from splitmeans.protocol import RunResult
+    from splitmeans.result import Result
     from splitmeans.wire.envelope import Envelope
 
 _STEPS = {
@@ -104,8 +105,8 @@ def demo(
     )
     sent = sum(result.bytes_from(party) for party in study.party_names) / len(study.parties)
     out.print(f"each party sent {sent / 1000:.0f} kB\n")
-    out.print(result.privacy.statement(), markup=False)
-    _save(output, result, names)
+    saved = _save(output, result, names)
+    out.print(saved.statement, markup=False)
     out.print(
         f"\nresult in {output}: look at report.html in a browser, or at the segments with "
         f"`splitmeans result show {output}`",
@@ -149,7 +150,7 @@ def _segment_table(result: "RunResult", names: list[str]) -> Table:
     return table
 
 
-def _save(output: Path, result: "RunResult", names: list[str]) -> None:
+def _save(output: Path, result: "RunResult", names: list[str]) -> "Result":
     from splitmeans.grid.segments import letter
     from splitmeans.report.build import build_report
     from splitmeans.report.html import render
@@ -170,3 +171,4 @@ def _save(output: Path, result: "RunResult", names: list[str]) -> None:
     kinds = {letter(rank): name.split(" (")[0] for rank, name in enumerate(names)}
     page = render(build_report(saved, names=kinds))
     (output / "report.html").write_text(page, encoding="utf-8")
+    return saved
