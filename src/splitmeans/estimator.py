@@ -34,7 +34,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         n_clusters: Number of segments, k.
         epsilon: Total privacy loss of one user, over all parties and releases.
-        delta: Probability with which that bound may fail; below one over the number of users.
+        delta: What probabilities may exceed that bound by; below one over the number of users.
         membership: How parties tell which user is in which cluster: "decoy", "sketch",
             "sketch-paper", "ldp", "independent" or "exact" (not private).
         local: Local clustering: "auto", "tree-lloyd", "dplsf", "dplloyd" or "plain" (not private).
