@@ -47,7 +47,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         n_clusters: Number of segments, k.
         epsilon: Total privacy loss of one user, over all parties and releases.
-        delta: Probability with which that bound may fail; below 1 / expected_users.
+        delta: What probabilities may exceed that bound by; below 1 / expected_users.
         membership: How parties tell which user is in which cluster: "decoy", "sketch",
             "sketch-paper", "ldp", "independent" or "exact" (not private).
         local: Local clustering: "auto", "tree-lloyd", "dplsf", "dplloyd" or "plain" (not private).
