@@ -287,9 +287,9 @@ def test_segment_error_by_hand():
 def test_segment_error_is_what_the_report_finds(parties, clear, least, most):
     """About as much if few cells are empty, less if the server can clear many of them.
 
-    The report draws noise 100 times; chance moves what it finds by a few per cent.
+    Noise is drawn 50 times; chance moves what it finds by a few per cent.
     """
-    from splitmeans.report.uncertainty import size_deviations
+    from splitmeans.intervals.sizes import size_intervals
 
     rng = np.random.default_rng(3)
     rows = rng.uniform(-1, 1, (10_000, 2 * parties))
@@ -300,10 +300,9 @@ def test_segment_error_is_what_the_report_finds(parties, clear, least, most):
         4, epsilon=1.0, expected_users=10_000, noise=InsecureSeededNoise(1), random_state=1
     )
     model.fit(np.split(rows, parties, axis=1))
-    nodes = model.synopsis_.nodes
-    of_node = np.square(nodes[:, None] - model.cluster_centers_).sum(axis=2).argmin(axis=1)
-    found = size_deviations(model.result_.plan, model.synopsis_, [of_node], rng=rng)
-    measured = math.sqrt(np.mean(np.square(found[0])))
+    centres = model.result_.server.clustering.scaled_centres
+    (found,) = size_intervals(model.result_.plan, model.synopsis_, [centres], rng=rng)
+    measured = math.sqrt(np.mean(np.square(found.noise)))
     assert least < measured / forecast(model.study_).segment_error < most
 
 
