@@ -10,13 +10,21 @@ SplitmeansError
 │   └── MessageRefused a message's signature, seal, slot or size is wrong; it was not looked at
 ├── EngineError        what walks a party's table (Spark) is missing, or stopped
 ├── JournalError       the stored state of a run cannot be used
-├── MailboxError       a mailbox cannot be reached, or refuses
+│   └── HomeUnavailable     another process uses it, or its disk is full  (also Retryable)
+├── MailboxError       a mailbox refuses
+│   └── MailboxUnavailable  it cannot be reached, or has no room          (also Retryable)
+├── RehearsalError     a study failed on made-up tables, before anything was charged
 └── WaitingError       nothing arrived for too long; the run can be taken up again
 
-The command line maps `ParameterError` and `DataError` to exit code 2 (the user can mend it),
-`WaitingError` to 3 and the others to 1. No message ever contains a value from a party's table: row
-numbers and names only.
+`exit_code` says how the command line ends on each; docs/reference/cli.md has the table for people.
+No message ever contains a value from a party's table: row numbers and names only.
 """
+
+FINAL, MENDABLE, WAITED, LATER, STOPPED = 1, 2, 3, 4, 130
+
+
+class Retryable:
+    """Marks errors that may pass by themselves: the same command, unchanged, can succeed later."""
 
 
 class SplitmeansError(Exception):
@@ -59,9 +67,30 @@ class JournalError(SplitmeansError):
     """The stored state of a run is missing, damaged, or belongs to something else."""
 
 
+class HomeUnavailable(JournalError, Retryable):
+    """Another process holds the run or the home's database at the moment, or the disk is full."""
+
+
 class MailboxError(SplitmeansError):
-    """A mailbox cannot be reached, or refuses a request."""
+    """A mailbox refuses a request, or cannot be used."""
+
+
+class MailboxUnavailable(MailboxError, Retryable):
+    """A mailbox cannot be reached, is busy or has no room at the moment."""
+
+
+class RehearsalError(SplitmeansError):
+    """A study failed in its rehearsal, where nothing is sent and nothing is charged."""
 
 
 class WaitingError(SplitmeansError):
     """Others did not send in time; nothing is lost and the same command goes on later."""
+
+
+def exit_code(problem: SplitmeansError) -> int:
+    """Return the exit code of a command that ends with this error."""
+    if isinstance(problem, WaitingError):
+        return WAITED
+    if isinstance(problem, Retryable):
+        return LATER
+    return MENDABLE if isinstance(problem, ParameterError | DataError) else FINAL

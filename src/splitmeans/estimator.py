@@ -4,8 +4,9 @@ For experiments and for learning what a study would give. Between organisations 
 own side; see `splitmeans.protocol`.
 """
 
+import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,12 +16,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from splitmeans import protocol
 from splitmeans._types import FloatArray, LabelArray
+from splitmeans.column_bounds import read_bounds
 from splitmeans.errors import DataError, ParameterError
 from splitmeans.evaluation import assign_labels, normalised_loss
-from splitmeans.party.table import PartyTable, as_stream, prepare_table
+from splitmeans.grid.clustering import about_found
+from splitmeans.grid.segments import letter
+from splitmeans.party.row_checks import as_stream
+from splitmeans.party.table import PartyTable, prepare_table
+from splitmeans.party.table_facts import TableFacts, ignore_facts, rows_note
 from splitmeans.pooling import pooled_rows
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
+from splitmeans.study import (
+    DEFAULT_DELTA,
+    Budget,
+    Column,
+    DecoyOptions,
+    PartySpec,
+    SketchOptions,
+    Study,
+)
 
 _PUBLISHED_SKETCH = (
     "membership='sketch-paper' is for reproducing the paper: its published privacy bound does not "
@@ -34,24 +48,34 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         n_clusters: Number of segments, k.
         epsilon: Total privacy loss of one user, over all parties and releases.
-        delta: Probability with which that bound may fail; below one over the number of users.
+        delta: Probability with which that bound may fail; below 1 / expected_users.
         membership: How parties tell which user is in which cluster: "decoy", "sketch",
             "sketch-paper", "ldp", "independent" or "exact" (not private).
         local: Local clustering: "auto", "tree-lloyd", "dplsf", "dplloyd" or "plain" (not private).
         n_local_clusters: Clusters per party, k', or "auto".
         accounting: "tight" composes exact privacy losses, "paper" adds costs up as published.
-        bounds: Public bounds of the columns: one (low, high) for all, or one entry per party, each
-            a (low, high) whose ends are numbers or one number per column.
+        bounds: Public bounds of the columns, from general knowledge; there is no default. One
+            (low, high) for all columns; or a list with one entry per party, each a (low, high), a
+            list with one (low, high) per column, or a dict by column name; or one dict by column
+            name for all parties. What can be read in two ways is refused.
         grid: How cell weights are found: "auto", "joint", "pairs", "pairs-paper" or "many".
         user_sets: "equal", or "partial" if some users are at some parties only (give ids then).
-        expected_users: A public rough number of users; sets defaults, has no effect on privacy.
+        expected_users: A public rough number of users; sets defaults, and delta must be below one
+            over it. A warning says if the tables are far from it.
         sketch: Parameters of the sketch methods; None takes the paper's.
         decoy: Parameters of the decoy join; None takes the defaults.
+        allow_clipping: Fit also if more than half of a column's values lie outside the bounds and
+            become the bound; such a table is refused otherwise. Fewer give a warning.
         noise: Source of privacy noise; None takes the operating system's.
         random_state: Seeds what is not privacy noise.
 
     Attributes:
-        cluster_centers_: Segment centres, shape (k, all columns), own units, party order.
+        cluster_centers_: Segment centres, shape (k, all columns), own units, party order; the
+            largest first, and only those with users. So k is below `n_clusters`, with a warning,
+            where fewer places have users, and 0 if the noisy counts hold nobody.
+        segment_names_: Their letters, A the largest, as in result folders and reports.
+        labels_: Row of `cluster_centers_` nearest to each user (simulation only); -1 if there is
+            no segment.
         synopsis_: The weighted grid the centres come from; clusters for any other k.
         privacy_: What was released and what it cost; `privacy_.statement()` says it in words.
         result_: Everything the run produced.
@@ -63,17 +87,18 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         n_clusters: int = 5,
         *,
         epsilon: float = 1.0,
-        delta: float = 1e-5,
+        delta: float = DEFAULT_DELTA,
         membership: str = "decoy",
         local: str = "auto",
         n_local_clusters: int | str = "auto",
         accounting: str = "tight",
-        bounds: Any = (-1, 1),
+        bounds: Any = None,
         grid: str = "auto",
         user_sets: str = "equal",
         expected_users: int = 10_000,
         sketch: SketchOptions | None = None,
         decoy: DecoyOptions | None = None,
+        allow_clipping: bool = False,
         noise: NoiseSource | None = None,
         random_state: Any = None,
     ) -> None:
@@ -90,6 +115,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.expected_users = expected_users
         self.sketch = sketch
         self.decoy = decoy
+        self.allow_clipping = allow_clipping
         self.noise = noise
         self.random_state = random_state
 
@@ -130,7 +156,11 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise ParameterError("noise must be None or a noise source")
         if study.membership == "sketch-paper":
             warnings.warn(_PUBLISHED_SKETCH, UserWarning, stacklevel=4)
-        tables = _prepare(study, X, ids)
+        facts: list[TableFacts] = []
+        tables = _prepare(
+            study, X, ids, notice=facts.append, allow_clipping=bool(self.allow_clipping)
+        )
+        _warn(study, facts)
         _check_rows(study, tables, aligned_by_row=ids is None and not _have_ids(study, X))
         state = check_random_state(self.random_state)
         rng = np.random.default_rng(state.randint(np.iinfo(np.int32).max, size=4))
@@ -140,6 +170,10 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.privacy_ = self.result_.privacy
         self.cluster_centers_: FloatArray = self.result_.server.clustering.centres
         self.n_features_in_ = self.cluster_centers_.shape[1]
+        self.segment_names_ = tuple(letter(rank) for rank in range(len(self.cluster_centers_)))
+        remark = about_found(len(self.cluster_centers_), asked=study.n_clusters)
+        if remark is not None:
+            warnings.warn(remark, UserWarning, stacklevel=4)
         # Simulation only: no participant of a real run can compute these joint labels.
         self.labels_ = self._nearest(tables)
         return self
@@ -150,10 +184,15 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self._nearest(_prepare_aligned(self.study_, X))
 
     def score(self, X: Sequence[Any], y: None = None) -> float:
-        """Return minus the mean squared distance to the nearest centre, in scaled units."""
+        """Return minus the mean squared distance to the nearest centre, in scaled units.
+
+        Minus infinity if there is no segment.
+        """
         check_is_fitted(self)
         tables = _prepare_aligned(self.study_, X)
         centres = self.result_.server.clustering.scaled_centres
+        if len(centres) == 0:
+            return -math.inf
         return -normalised_loss(pooled_rows(tables)[0], centres)
 
     def fit_predict(
@@ -181,7 +220,10 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _nearest(self, tables: Sequence[PartyTable]) -> LabelArray:
         rows, _ = pooled_rows(tables)
-        return assign_labels(rows, self.result_.server.clustering.scaled_centres)
+        centres = self.result_.server.clustering.scaled_centres
+        if len(centres) == 0:
+            return np.full(len(rows), -1, dtype=np.int32)
+        return assign_labels(rows, centres)
 
     def _study(self, blocks: Sequence[Any]) -> Study:
         for name, kind in (("sketch", SketchOptions), ("decoy", DecoyOptions)):
@@ -255,17 +297,14 @@ def _listed_names(block: Any) -> list[str] | None:
 
 def _columns(blocks: Sequence[Any], bounds: Any) -> list[tuple[Column, ...]]:
     """Make column specifications from the blocks' column names and the bounds argument."""
-    columns = []
-    for position, block in enumerate(blocks):
-        names = _column_names(block, position)
-        low, high = _party_bounds(bounds, position, len(blocks), len(names))
-        columns.append(
-            tuple(
-                Column(name=name, low=float(lo), high=float(hi))
-                for name, lo, hi in zip(names, low, high, strict=True)
-            )
+    names = [_column_names(block, position) for position, block in enumerate(blocks)]
+    return [
+        tuple(
+            Column(name=name, low=low, high=high)
+            for name, (low, high) in zip(own, pairs, strict=True)
         )
-    return columns
+        for own, pairs in zip(names, read_bounds(bounds, names), strict=True)
+    ]
 
 
 def _column_names(block: Any, position: int) -> list[str]:
@@ -285,24 +324,23 @@ def _column_names(block: Any, position: int) -> list[str]:
     return [f"x{number}" for number in range(shape[1])]
 
 
-def _party_bounds(bounds: Any, position: int, n_parties: int, n_columns: int) -> Any:
-    rule = (
-        "bounds must be (low, high), or one (low, high) per party whose ends are numbers or one "
-        "number per column"
-    )
-    try:
-        entry = bounds if np.ndim(bounds[0]) == 0 else bounds[position]
-        if entry is not bounds and len(bounds) != n_parties:
-            raise ParameterError(f"{rule}; got {len(bounds)} entries for {n_parties} parties")
-        low, high = (np.asarray(end, dtype=np.float64) for end in entry)
-        return np.broadcast_to(low, n_columns), np.broadcast_to(high, n_columns)
-    except (TypeError, ValueError, IndexError, KeyError) as problem:
-        if isinstance(problem, ParameterError):
-            raise
-        raise ParameterError(f"{rule}; got {bounds!r} for party {position + 1}") from problem
+def _warn(study: Study, facts: Sequence[TableFacts]) -> None:
+    """Say what `party check` would say to each party; nobody here is anybody else."""
+    for party, own in zip(study.parties, facts, strict=True):
+        notes = [str(column) for column in own.clipped]
+        rows = rows_note(own.ids.rows, study.expected_users)
+        for note in notes if rows is None else [*notes, rows]:
+            warnings.warn(f"party {party.name!r}: {note}", UserWarning, stacklevel=5)
 
 
-def _prepare(study: Study, blocks: Sequence[Any], ids: Sequence[Any] | None) -> list[PartyTable]:
+def _prepare(
+    study: Study,
+    blocks: Sequence[Any],
+    ids: Sequence[Any] | None,
+    *,
+    notice: Callable[[TableFacts], None] = ignore_facts,
+    allow_clipping: bool = True,
+) -> list[PartyTable]:
     if len(blocks) != len(study.parties):
         raise DataError(f"X must hold {len(study.parties)} parties, got {len(blocks)}")
     if ids is not None:
@@ -311,7 +349,12 @@ def _prepare(study: Study, blocks: Sequence[Any], ids: Sequence[Any] | None) -> 
             raise DataError(f"ids must be one list per party ({len(blocks)}), got {n_lists}")
     return [
         prepare_table(
-            party, block, ids=None if ids is None else ids[position], rules=study.id_rules
+            party,
+            block,
+            ids=None if ids is None else ids[position],
+            rules=study.id_rules,
+            notice=notice,
+            allow_clipping=allow_clipping,
         )
         for position, (party, block) in enumerate(zip(study.parties, blocks, strict=True))
     ]

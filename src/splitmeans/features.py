@@ -1,6 +1,6 @@
 """Features: a party's columns as coordinates on a fixed integer grid.
 
-A number column is one feature; a categorical column is one feature per category. A feature's
+A number column is one feature; a categorical column is one feature per level. A feature's
 values fill [-weight, weight] and are whole multiples of 1/GRID_UNITS, so sums of rows are exact
 integers, sensitivities are exact, and the nearest centre of a row does not depend on how a machine
 rounds. Everything here is public; clipping and quantising rows is `party/table.py`.
@@ -40,7 +40,7 @@ class Feature:
 
 
 def features_of(party: PartySpec) -> tuple[Feature, ...]:
-    """Return the features of a party, in column order, categories in listed order."""
+    """Return the features of a party, in column order, levels in listed order."""
     return features_of_columns(party.columns)
 
 
@@ -53,8 +53,8 @@ def _features(column: Column) -> list[Feature]:
     if column.categories:
         weight = column.weight * ONE_HOT_WEIGHT
         return [
-            Feature(name=f"{column.name}={category}", low=0.0, high=1.0, weight=weight)
-            for category in column.categories
+            Feature(name=f"{column.name}={level}", low=0.0, high=1.0, weight=weight)
+            for level in column.levels
         ]
     assert column.low is not None
     assert column.high is not None
@@ -67,10 +67,19 @@ def bounds_of(features: tuple[Feature, ...]) -> IntArray:
     return np.array([feature.bound for feature in features], dtype=np.int64)
 
 
+# Below this share of a column's range a value is a rounding error of zero.
+_ROUNDING = 1e-12
+
+
 def to_own_units(features: tuple[Feature, ...], scaled: FloatArray) -> FloatArray:
-    """Map points in distance units (grid / GRID_UNITS), shape (..., d), to own units."""
+    """Map points in distance units (grid / GRID_UNITS), shape (..., d), to own units.
+
+    Points lie within the bounds up to rounding; what is returned does exactly, and is 0 rather
+    than a rounding error beside it.
+    """
     bounds = bounds_of(features) / GRID_UNITS
     low = np.array([feature.low for feature in features])
     high = np.array([feature.high for feature in features])
     # Halved first: a difference of bounds may be close to the largest float.
-    return np.asarray(low + (scaled / bounds + 1) / 2 * (high - low))
+    own = np.clip(low + (scaled / bounds + 1) / 2 * (high - low), low, high)
+    return np.where(np.abs(own) < _ROUNDING * (high - low), 0.0, own)

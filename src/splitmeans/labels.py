@@ -14,8 +14,9 @@ import numpy.typing as npt
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
 from splitmeans.features import GRID_UNITS
+from splitmeans.grid.clustering import NOBODY, Clustering
 from splitmeans.grid.distances import squared_distances
-from splitmeans.grid.synopsis import Clustering, Synopsis
+from splitmeans.grid.synopsis import Synopsis
 from splitmeans.kernels.assign import nearest
 from splitmeans.party.table import PartyTable
 
@@ -52,6 +53,8 @@ def segment_probabilities(
             f"the table of party {name!r} must have {own.stop - own.start} features, "
             f"got {table.raw_rows.shape[1]}"
         )
+    if isinstance(centres, Clustering) and len(centres.sizes) == 0:
+        raise ParameterError(NOBODY)
     segments = synopsis.scaled_centres(centres)
     used = synopsis.weights > 0
     if not used.any():

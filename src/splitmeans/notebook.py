@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from splitmeans._types import FloatArray
+from splitmeans.figures import number, percent, users
+from splitmeans.grid.clustering import about_found
+from splitmeans.grid.segments import letter
 from splitmeans.privacy.accountant import Cost, cost_text
 
 if TYPE_CHECKING:
-    from splitmeans.grid.synopsis import Clustering, Synopsis
+    from splitmeans.grid.clustering import Clustering
+    from splitmeans.grid.synopsis import Synopsis
     from splitmeans.privacy.statement import PrivacyReport
     from splitmeans.result import Result, Segmentation
 
@@ -33,9 +37,12 @@ def result_html(result: "Result") -> str:
     saved = result.privacy["total"]
     total = None if saved is None else Cost(epsilon=saved["epsilon"], delta=saved["delta"])
     about = f"run {result.facts['run']}; the run cost {cost_text(total)}; sizes are noisy estimates"
+    remark = [] if result.remark is None else [_line(f"NOTE: {result.remark}", strong=True)]
     return _box(
         _line(f"Result of study {result.study.name}", strong=True),
         _line(about),
+        _line(result.origin),
+        *remark,
         segments_html(result.published, result.synopsis.feature_names),
     )
 
@@ -83,11 +90,15 @@ def model_html(
         return _box(*parts, _line("not fitted"))
     synopsis, clustering = found
     about = (
-        f"fitted on {len(synopsis.party_names)} parties, about {synopsis.total:,.0f} users "
+        f"fitted on {len(synopsis.party_names)} parties, about {users(synopsis.total)} users "
         f"(noisy); {cost_text(privacy.total)}"
     )
+    asked = privacy.plan.study.n_clusters
+    remark = about_found(len(clustering.sizes), asked=asked)
+    if remark is not None:
+        parts.append(_line(f"NOTE: {remark}", strong=True))
     table = _centres(
-        [str(number) for number in range(len(clustering.sizes))],
+        [letter(rank) for rank in range(len(clustering.sizes))],
         sizes=clustering.sizes,
         centres=clustering.centres,
         names=synopsis.feature_names,
@@ -106,11 +117,11 @@ def _centres(
     shown, listed = segments[:_MOST_SEGMENTS], names[:_MOST_COLUMNS]
     total = float(np.sum(sizes))
     rows = [
-        ("users", *(f"{size:,.0f}" for size in sizes[: len(shown)])),
-        ("share", *(f"{size / total:.1%}" if total else "" for size in sizes[: len(shown)])),
+        ("users", *(users(size) for size in sizes[: len(shown)])),
+        ("share", *(percent(size / total, 1) if total else "" for size in sizes[: len(shown)])),
     ]
     rows += [
-        (name, *(_number(value) for value in centres[: len(shown), at]))
+        (name, *(number(value) for value in centres[: len(shown), at]))
         for at, name in enumerate(listed)
     ]
     page = _table(
@@ -125,10 +136,6 @@ def _centres(
     if len(segments) > len(shown):
         left.append(f"{len(segments) - len(shown)} more segments")
     return page + (_line(f"and {', '.join(left)}") if left else "")
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _box(*parts: str) -> str:

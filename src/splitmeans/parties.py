@@ -9,11 +9,17 @@ from typing import Any
 from splitmeans import _validate
 from splitmeans.errors import ParameterError, StudyError
 
-# Within these limits a weight is far above a grid step and squared distances fit 63 bits.
-MIN_WEIGHT, MAX_WEIGHT = 0.001, 100
+# Within these limits a weight is far above a grid step, and distances of one column are exact.
+MIN_WEIGHT, MAX_WEIGHT = 0.001, 44
+# Distances of all columns are exact if there are so many features, times the largest weight
+# squared: squares of differences, on a grid of 2^20 steps, add up to less than 2^53.
+MAX_FEATURE_WEIGHTS = 2000
 
 # Messages call the server by this name.
 SERVER_NAME = "server"
+
+# What results call the level of people whose category is missing.
+MISSING_LEVEL = "(missing)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +33,9 @@ class Column:
         weight: How much the column counts in distances; its values fill [-weight, weight].
         categories: For a categorical column the public list of its values; no bounds then.
         missing: What a missing value becomes: "error" refuses the table, "midpoint" takes the
-            middle of the bounds, a number takes that number. A categorical column allows "error"
-            and "midpoint" (half-way to each category).
+            middle of the bounds, a number takes that number. For a categorical column: "error",
+            "level" (a level of its own, called "(missing)"), or "spread" (an equal share of each
+            category).
     """
 
     name: str
@@ -54,6 +61,12 @@ class Column:
             object.__setattr__(self, "categories", ())
             self._check_bounds(where)
 
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of a categorical column, one feature each; empty for a number column."""
+        own = (MISSING_LEVEL,) if self.categories and self.missing == "level" else ()
+        return (*self.categories, *own)
+
     def _check_categories(self, where: str) -> None:
         if self.low is not None or self.high is not None:
             raise StudyError(f"{where} has categories, so it must not have low or high")
@@ -66,8 +79,16 @@ class Column:
         different = {unicodedata.normalize("NFC", category) for category in self.categories}
         if len(different) < 2 or len(different) != len(self.categories):
             raise StudyError(f"categories of {where} must be two or more different names")
-        if self.missing not in ("error", "midpoint"):
-            raise StudyError(f"missing of {where} must be 'error' or 'midpoint'")
+        if self.missing not in ("error", "level", "spread"):
+            raise StudyError(
+                f"missing of {where} must be 'error', 'level' (missing is a level of its own) or "
+                "'spread' (an equal share of each category); categories have no middle"
+            )
+        if self.missing == "level" and MISSING_LEVEL in different:
+            raise StudyError(
+                f"categories of {where} must not list {MISSING_LEVEL!r}, which missing = 'level' "
+                "adds; rename the category, or leave it out"
+            )
 
     def _check_bounds(self, where: str) -> None:
         if self.low is None or self.high is None:
@@ -116,9 +137,31 @@ class PartySpec:
             raise StudyError(f"a party must not be named {SERVER_NAME!r}; choose another name")
         if len(set(names)) != len(names):
             raise StudyError(f"party {self.name!r} lists a column twice")
+        self._check_weights()
         if self.id_column in names:
             raise StudyError(f"party {self.name!r} must not list its id column among its columns")
         check_key(f"public_key of party {self.name!r}", self.public_key)
+
+    def _check_weights(self) -> None:
+        """Refuse weights with which distances would no longer be exact (`kernels.assign`).
+
+        The largest stands for all, as it does where rows are checked: whether distances are exact
+        must never depend on the rows.
+        """
+        features = sum(max(1, len(column.categories)) for column in self.columns)
+        # A category is a feature of weight / sqrt 2 (`features.py`).
+        largest = max(
+            self.columns,
+            key=lambda column: column.weight**2 / (2 if column.categories else 1),
+        )
+        limit = math.sqrt(MAX_FEATURE_WEIGHTS / features * (2 if largest.categories else 1))
+        if largest.weight > limit:
+            raise StudyError(
+                f"party {self.name!r}: weight of column {largest.name!r} must be at most "
+                f"{math.floor(limit * 100) / 100:g} beside {features} features (a column of "
+                f"numbers is one, a column of categories one for each), got {largest.weight:g}; "
+                "divide all weights of the study by the same number, which changes nothing else"
+            )
 
 
 def to_builtin(value: Any, **kinds: Callable[[Any], Any]) -> None:

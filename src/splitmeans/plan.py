@@ -23,13 +23,19 @@ from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
 from splitmeans.membership.law import MembershipLaw, published_law, tight_law
 from splitmeans.membership.ldp.law import RandomisedLabels
+from splitmeans.message_sizes import check_readable
+from splitmeans.plan_bounds import keep_bounds, rough_bounds
 from splitmeans.privacy.calibrate import calibrate
 from splitmeans.privacy.events import ComposedEvent, Event, LaplaceEvent, NonPrivateEvent
-from splitmeans.privacy.split import paper_split, tight_split
+from splitmeans.privacy.split import Precisions, paper_split, tight_split
 from splitmeans.study import Study
 
 # Labels travel as single bytes, and one value means "absent".
 MAX_LOCAL_CLUSTERS = 250
+
+# Cells of one table of more than two parties, those of absent users included. Each costs every
+# party some fifty decoys or more, so that a release then has half a gigabyte.
+MAX_TABLE_CELLS = 600_000
 
 # Positions of parties that share one membership release under keys of its own.
 Group: TypeAlias = tuple[int, ...]
@@ -67,6 +73,11 @@ class Plan:
         table = self.membership.table_hash if isinstance(self.membership, DecoyLaw) else None
         parameters = repr((*parts, self.n_local_clusters, self.count_scale, table))
         return hashlib.sha256(parameters.encode()).hexdigest()
+
+    @property
+    def counting_party(self) -> str | None:
+        """The party that releases the user count, where the method needs it."""
+        return None if self.count_scale is None else counting_party(self.study)
 
     @property
     def sample_rate(self) -> float:
@@ -126,9 +137,19 @@ def make_plan(study: Study, *, noisy_count: int | None = None) -> Plan:
     noise is that of the run, its k' may differ.
     """
     build = _builder(study, noisy_count=noisy_count)
-    if study.accounting == "paper":
-        return build(scale=None)
-    plan = build(scale=calibrate(lambda at: _private_events(build(scale=at)), study.budget))
+    scale = None
+    if study.accounting != "paper":
+        scale = calibrate(lambda at: _private_events(build(scale=at)), study.budget)
+    plan = build(scale=scale)
+    if scale is not None and has_bounds(study):
+        precisions = keep_bounds(
+            study,
+            _precisions(study, scale, groups=plan.groups),
+            lambda precisions: build(precisions=precisions),
+            _private_events,
+        )
+        plan = build(precisions=precisions)
+    check_readable(plan)
     _check_sketch_work(plan)
     return plan
 
@@ -139,12 +160,21 @@ def plan_at(study: Study, *, precision: float) -> Plan:
     Participants never use it; each computes `make_plan` itself and compares fingerprints.
     """
     build = _builder(study, noisy_count=None)
-    return build(scale=None if study.accounting == "paper" else precision)
+    plan = build(scale=None if study.accounting == "paper" else precision)
+    if not has_bounds(study):
+        return plan
+    base = _precisions(study, precision, groups=plan.groups)
+    return build(precisions=rough_bounds(study, base, n_groups=len(plan.groups)))
+
+
+def has_bounds(study: Study) -> bool:
+    """Whether the study sets a bound beside that towards the server."""
+    budget = study.budget
+    return budget.party_epsilon is not None or budget.coalition_epsilon is not None
 
 
 def _builder(study: Study, *, noisy_count: int | None) -> Callable[..., Plan]:
     """Settle all that does not depend on the noise; the result makes the plan of a `scale`."""
-    _check_weights(study)
     users = study.expected_users if noisy_count is None else max(noisy_count, 1)
     clusters = _local_clusters(study, users)
     grid_method = _grid_method(study, clusters)
@@ -168,27 +198,31 @@ def _private_events(plan: Plan) -> tuple[Event, ...]:
 def _plan_at(
     study: Study,
     *,
-    scale: float | None,
+    scale: float | None = None,
+    precisions: Precisions | None = None,
     noisy_count: int | None,
     n_local_clusters: tuple[int, ...],
     groups: tuple[Group, ...],
     grid_method: str,
 ) -> Plan:
-    """Build the plan at one overall precision; None takes the paper's division of the budget."""
+    """Build the plan at one overall precision or at given ones; with neither, as published."""
     bounds = [bounds_of(features_of(party)) for party in study.parties]
     with_count = needs_count(study)
-    if scale is None:
+    if scale is not None:
+        precisions = _precisions(study, scale, groups=groups)
+    if precisions is None:
         shares = paper_split(study.budget, n_parties=len(study.parties), needs_count=with_count)
         local_cost: dict[str, float] = {"epsilon": shares.local_epsilon}
         count_scale = 1 / shares.count_epsilon if with_count else None
         membership = published_law(study, shares, n_local_clusters=max(n_local_clusters))
     else:
-        n_releases = len(groups) or len(study.parties)
-        precisions = tight_split(study, n_groups=n_releases, needs_count=with_count, scale=scale)
         local_cost = {"mu": precisions.local}
         count_scale = 1 / precisions.count if with_count else None
         membership = tight_law(
-            study, precisions, n_local_clusters=max(n_local_clusters), n_groups=n_releases
+            study,
+            precisions,
+            n_local_clusters=max(n_local_clusters),
+            n_groups=len(groups) or len(study.parties),
         )
     local = tuple(
         make_local(_local_method(study), n_clusters=clusters, bounds=limits, **local_cost)
@@ -206,17 +240,9 @@ def _plan_at(
     )
 
 
-def _check_weights(study: Study) -> None:
-    """Refuse column weights with which distances would no longer be exact (`kernels.assign`)."""
-    for party in study.parties:
-        bounds = bounds_of(features_of(party))
-        # The largest bound stands for all, as it does where rows are checked: whether distances
-        # are exact must never depend on the rows.
-        if len(bounds) * (2 * int(bounds.max())) ** 2 >= 2**53:
-            raise ParameterError(
-                f"columns of party {party.name!r} have too large weights for exact distances; "
-                "divide all weights of the study by the same number"
-            )
+def _precisions(study: Study, scale: float, *, groups: tuple[Group, ...]) -> Precisions:
+    n_releases = len(groups) or len(study.parties)
+    return tight_split(study, n_groups=n_releases, needs_count=needs_count(study), scale=scale)
 
 
 def _local_clusters(study: Study, users: int) -> tuple[int, ...]:
@@ -282,6 +308,8 @@ def _check_grid_size(study: Study, n_local_clusters: tuple[int, ...], grid_metho
             f"{where}, more than the {MAX_CELLS} that grid={grid_method!r} can hold; lower "
             "n_local_clusters or take membership='decoy' with grid='many'"
         )
+    if study.membership == "decoy" and grid_method == "joint" and len(study.parties) > 2:
+        _check_table_size(study, n_local_clusters)
     if k > MAX_LOCAL_CLUSTERS:
         raise ParameterError(f"n_local_clusters must be <= {MAX_LOCAL_CLUSTERS}, got {k}")
     if grid_method == "many":
@@ -323,3 +351,22 @@ def _check_sketch_work(plan: Plan) -> None:
             f"the server too long to read from sketches with gamma={law.gamma:g}: "
             f"n_local_clusters must be <= {fewer}, or raise gamma, or take membership='decoy'"
         )
+
+
+def _check_table_size(study: Study, n_local_clusters: tuple[int, ...]) -> None:
+    """Refuse one table of all parties whose decoys alone would keep everyone busy for hours."""
+    absent = int(study.user_sets == "partial")
+    cells = _cells(tuple(k + absent for k in n_local_clusters))
+    if cells <= MAX_TABLE_CELLS:
+        return
+    n_parties, k = len(study.parties), max(n_local_clusters)
+    most = next(k for k in range(k, 0, -1) if (k + absent) ** n_parties <= MAX_TABLE_CELLS)
+    with_absent = ' with "absent" as one more' if absent else ""
+    if most >= 2 and most**n_parties >= study.n_clusters:
+        fix = f"take n_local_clusters={most} or fewer"
+    else:
+        fix = "take fewer parties" + (" or only users that all parties have" if absent else "")
+    raise ParameterError(
+        f"n_local_clusters={k}{with_absent} at {n_parties} parties gives one table of {cells} "
+        f"cells, more than the {MAX_TABLE_CELLS} whose decoys can be sent and joined; {fix}"
+    )

@@ -18,6 +18,7 @@ import numpy as np
 
 from splitmeans.engine.walk import Table
 from splitmeans.errors import ParameterError, ProtocolError
+from splitmeans.figures import users
 from splitmeans.party import node as party_node
 from splitmeans.plan import Plan
 from splitmeans.privacy.noise import NoiseSource, SecureNoise
@@ -50,8 +51,8 @@ class RunResult:
     def __repr__(self) -> str:
         found = self.server.synopsis
         return (
-            f"<RunResult {len(self.server.clustering.sizes)} segments of about {found.total:,.0f} "
-            f"users, {', '.join(found.party_names)}; {self.privacy!r}>"
+            f"<RunResult {len(self.server.clustering.sizes)} segments of about "
+            f"{users(found.total)} users, {', '.join(found.party_names)}; {self.privacy!r}>"
         )
 
     def bytes_from(self, sender: str) -> int:
@@ -89,7 +90,9 @@ def run(
     mail: list[Envelope] = []
     traffic: dict[tuple[str, str], int] = {}
     for name in study.party_names:
-        parties[name], sent = party_node.join(study, by_name[name], noise=party_noise[name])
+        parties[name], sent = party_node.join(
+            study, by_name[name], noise=party_noise[name], simulated=True
+        )
         mail.extend(sent)
 
     while (envelope := _next_expected(mail, server, parties)) is not None:

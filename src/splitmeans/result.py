@@ -3,16 +3,17 @@
 The folder is what `run/result_folder.py` writes, at every participant. Everything here works on
 published values, so it costs no privacy.
 
-Segments have letters. Those of the published result are in order of size, A the largest. Segments
-for another k keep the letter of the published one that they share most users with, each letter
-once; what is new gets the next letters. So a letter means about the same wherever it is shown.
+Segments have letters. Those of the published result are in the order in which the server sent them,
+A the largest, and only those with users. Segments for another k keep the letter of the published
+one that they share most users with, each letter once; what is new gets the next letters. So a
+letter means about the same wherever it is shown.
 """
 
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,12 +21,18 @@ from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
 from splitmeans.features import to_own_units
+from splitmeans.figures import users
 from splitmeans.grid.choose_k import ChooseK
+from splitmeans.grid.clustering import NOBODY, Clustering, about_found
 from splitmeans.grid.distances import nearest_distance
 from splitmeans.grid.segments import assign_nodes, by_size, letter
-from splitmeans.grid.synopsis import Clustering, Synopsis
+from splitmeans.grid.synopsis import Synopsis
 from splitmeans.result_file import read_fields
+from splitmeans.signed_result import signer_text
 from splitmeans.study import Study
+
+if TYPE_CHECKING:
+    from splitmeans.intervals.sizes import SizeIntervals
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,7 +46,8 @@ class Segmentation:
         centres: The same in the columns' own units.
         sizes: Estimated users of each, shape (k,).
         loss: Mean squared distance of the weighted nodes to the nearest centre.
-        of_node: Which segment each node of the synopsis belongs to, shape (cells,).
+        of_node: Which segment each node of the synopsis belongs to, shape (cells,); -1 if there
+            is none.
     """
 
     letters: tuple[str, ...]
@@ -67,7 +75,7 @@ class Segmentation:
 
     def __repr__(self) -> str:
         sizes = ", ".join(
-            f"{name} {size:,.0f}" for name, size in zip(self.letters, self.sizes, strict=True)
+            f"{name} {users(size)}" for name, size in zip(self.letters, self.sizes, strict=True)
         )
         return (
             f"<Segmentation {self.k} segments{' as published' if self.published else ''}: {sizes}>"
@@ -83,10 +91,13 @@ class Result:
         study: What was agreed.
         synopsis: The weighted grid.
         published_centres: The published segments in distance units, shape (k, D).
+        published_sizes: Their estimated users, shape (k,).
         noisy_count: The released number of users, for methods that release one.
         privacy: `PrivacyReport.to_mapping` of the run.
         statement: The same in plain words.
-        facts: Texts that identify the run: names, hashes, version.
+        facts: Texts that identify the run: names, hashes, dates, version.
+        signed: Whether the server signed the result; the signature fits the study's key then. A
+            study without keys is a simulation, of which nothing is signed.
         messages: The transcript: for each message its direction, slot and hash.
     """
 
@@ -94,26 +105,30 @@ class Result:
     study: Study
     synopsis: Synopsis
     published_centres: FloatArray
+    published_sizes: FloatArray
     noisy_count: int | None
     privacy: Mapping[str, Any]
     statement: str
     facts: Mapping[str, str]
+    signed: bool
     messages: tuple[Mapping[str, str], ...]
 
     @classmethod
     def read(cls, folder: str | Path) -> "Result":
-        """Read a result folder.
+        """Read a result folder and check it against the server's signature.
 
         Raises:
-            ParameterError: If a file is missing, changed or not of this format; it is named.
+            ParameterError: If a file is missing, changed or not of this format, or what the server
+                signed does not fit; the file is named.
         """
         return cls(**read_fields(Path(folder)))
 
     def __repr__(self) -> str:
         return (
             f"<Result study {self.study.name!r}, run {self.facts['run']!r}: "
-            f"{len(self.published_centres)} segments of about {self.synopsis.total:,.0f} users, "
-            f"{len(self.synopsis.feature_names)} columns of {', '.join(self.study.party_names)}>"
+            f"{len(self.published_centres)} segments of about {users(self.synopsis.total)} users, "
+            f"{self.synopsis.n_columns} columns of {', '.join(self.study.party_names)}; "
+            f"{self.origin}>"
         )
 
     def _repr_html_(self) -> str:
@@ -121,14 +136,29 @@ class Result:
 
         return result_html(self)
 
+    @property
+    def origin(self) -> str:
+        """When it was published, by whom, and whether that is proved."""
+        signer = signer_text(self.study.server_key if self.signed else None)
+        return f"published {self.facts['published_at']} by the server, {signer}"
+
+    @property
+    def remark(self) -> str | None:
+        """What to know if there are fewer segments than the study asks for, or none."""
+        return about_found(len(self.published_sizes), asked=self.study.n_clusters)
+
     @functools.cached_property
     def published(self) -> Segmentation:
         """The segments that the server published, largest first."""
-        of_node, sizes = assign_nodes(self.synopsis, self.published_centres)
-        order = by_size(sizes)
-        letters = [letter(rank) for rank in range(len(order))]
+        of_node, _ = assign_nodes(self.synopsis, self.published_centres)
+        k = len(self.published_sizes)
         return self._segmentation(
-            self.published_centres, of_node, sizes, order=order, letters=letters, published=True
+            self.published_centres,
+            of_node,
+            self.published_sizes,
+            order=np.arange(k),
+            letters=[letter(rank) for rank in range(k)],
+            published=True,
         )
 
     def segments(self, k: int | None = None) -> Segmentation:
@@ -136,16 +166,18 @@ class Result:
         if k is None or k == len(self.published_centres):
             return self.published
         _validate.at_least(2, k=k)
-        cells = int(np.count_nonzero(self.synopsis.weights > 0))
-        if k > cells:
+        if self.most_segments == 0:
+            raise ParameterError(f"{self.folder}: {NOBODY}")
+        if k > self.most_segments:
             raise ParameterError(
-                f"k must be at most {cells}, the number of cells of the published grid that have "
-                f"users, got {k}"
+                f"k must be at most {self.most_segments}, the number of different places of the "
+                f"published grid that have users, got {k}"
             )
         clustering = self.synopsis.cluster(k, random_state=k)
         of_node, sizes = assign_nodes(self.synopsis, clustering.scaled_centres)
         letters = self._letters_like_published(of_node, sizes)
-        order = np.array(sorted(range(k), key=lambda at: (len(letters[at]), letters[at])))
+        found = range(len(letters))
+        order = np.array(sorted(found, key=lambda at: (len(letters[at]), letters[at])))
         return self._segmentation(
             clustering.scaled_centres,
             of_node,
@@ -154,6 +186,12 @@ class Result:
             letters=[letters[at] for at in order],
             published=False,
         )
+
+    @functools.cached_property
+    def most_segments(self) -> int:
+        """How many segments the grid can have: its different places with users."""
+        used = self.synopsis.weights > 0
+        return len(np.unique(self.synopsis.scaled_nodes[used], axis=0))
 
     def compare_k(self, ks: Iterable[int]) -> ChooseK:
         """Measure the segments for each k, as `segments` returns them.
@@ -172,6 +210,17 @@ class Result:
             losses=tuple(losses),
             silhouettes=tuple(one.silhouettes[0] for one in found),
         )
+
+    def size_intervals(self, k: int | None = None) -> "SizeIntervals | None":
+        """Return 95 % intervals of the sizes of `segments(k)`, in the same order.
+
+        Each is for the number of users who are nearer to the segment's centre than to any other,
+        and holds the number of users in its grid cells, which the size estimates, as often. None
+        where no honest interval can be given; the report says why.
+        """
+        from splitmeans.intervals.of_result import intervals_of
+
+        return intervals_of(self, [self.segments(k)]).found[0]
 
     def _letters_like_published(self, of_node: IntArray, sizes: FloatArray) -> list[str]:
         # Imported on first use: it takes long to load.
@@ -200,7 +249,9 @@ class Result:
     ) -> Segmentation:
         features = tuple(feature for group in self.synopsis.features for feature in group)
         weights, total = self.synopsis.weights, self.synopsis.total
-        cost = float(weights @ nearest_distance(self.synopsis.scaled_nodes, scaled_centres))
+        cost = 0.0
+        if total > 0:
+            cost = float(weights @ nearest_distance(self.synopsis.scaled_nodes, scaled_centres))
         return Segmentation(
             letters=tuple(letters),
             published=published,
@@ -208,5 +259,5 @@ class Result:
             centres=to_own_units(features, scaled_centres[order]),
             sizes=sizes[order],
             loss=cost / total if total > 0 else 0.0,
-            of_node=np.argsort(order)[of_node],
+            of_node=np.argsort(order)[of_node] if len(order) else of_node,
         )

@@ -5,6 +5,7 @@ wanted, which methods run, and what they may cost. Its canonical hash is what pe
 what every message of a run is bound to, so two parties with equal hashes run the same protocol.
 """
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -50,6 +51,12 @@ _PARTIAL_OVERLAP = ("decoy", "sketch")
 
 MIN_EPSILON = 1e-100
 
+# Beyond it one label in 10^21 would change.
+MAX_COLLUSION_EPSILON = 50
+
+# Where nobody says otherwise; it suits fewer than 100,000 users.
+DEFAULT_DELTA = 1e-5
+
 # More than any grid of the plans gives; a larger number would only keep a reader busy.
 MAX_CLUSTERS = 1_000_000
 
@@ -58,10 +65,22 @@ _HASH_PREFIX = b"splitmeans study 1\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The privacy loss that one user may suffer from the whole run, at all parties together."""
+    """The privacy loss that one user may suffer from the whole run, at all parties together.
+
+    Attributes:
+        epsilon: Bound on what the server, or who sees the result, learns about a user.
+        delta: How far probabilities may exceed that bound, added to e^epsilon times; far below one
+            over the number of users.
+        party_epsilon: If set, also a bound on what another party learns about a user's columns
+            elsewhere, at the same delta.
+        coalition_epsilon: If set, also a bound on what a party and the server together learn about
+            a user's values elsewhere; needs `decoy.collusion_epsilon`.
+    """
 
     epsilon: float
     delta: float
+    party_epsilon: float | None = None
+    coalition_epsilon: float | None = None
 
     def __post_init__(self) -> None:
         _validate.positive(error=StudyError, epsilon=self.epsilon)
@@ -70,6 +89,10 @@ class Budget:
         # Shares of a smaller one could be rounded to zero.
         if self.epsilon < MIN_EPSILON:
             raise StudyError(f"epsilon must be >= {MIN_EPSILON:g}, got {self.epsilon!r}")
+        for name in ("party_epsilon", "coalition_epsilon"):
+            if getattr(self, name) is not None:
+                _validate.positive(error=StudyError, **{name: getattr(self, name)})
+                to_builtin(self, **{name: float})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +142,12 @@ class DecoyOptions:
         to_builtin(self, max_users=int)
         if self.collusion_epsilon is not None:
             _validate.positive(error=StudyError, collusion_epsilon=self.collusion_epsilon)
+            if self.collusion_epsilon > MAX_COLLUSION_EPSILON:
+                raise StudyError(
+                    f"collusion_epsilon must be <= {MAX_COLLUSION_EPSILON}, got "
+                    f"{self.collusion_epsilon!r}: with more, every label stays as it is; leave it "
+                    "out for labels without noise"
+                )
             to_builtin(self, collusion_epsilon=float)
 
 
@@ -138,8 +167,8 @@ class Study:
         accounting: "tight" composes exact privacy losses; "paper" adds costs up as published.
         user_sets: "equal" if every party holds the same users (checked before anything is sent),
             "partial" if some users are at some parties only.
-        expected_users: A public rough number of users. It sets defaults such as k' and has no
-            influence on privacy; a wrong value costs accuracy.
+        expected_users: A public rough number of users. It sets defaults such as k' and the largest
+            delta, which must be below one over it; a wrong value costs accuracy.
         sketch: Parameters of the sketch methods.
         decoy: Parameters of the decoy join.
         server_key: Public identity of the server, for runs between organisations.
@@ -188,7 +217,23 @@ class Study:
         if self.ids == AS_IS:
             object.__setattr__(self, "ids", None)  # a default has the hash of what is left out
         self._check_combination()
+        self._check_delta()
         self._check_keys()
+
+    def _check_delta(self) -> None:
+        """Refuse a delta with which publishing a random user's row whole would count as private.
+
+        The published accounting may have exactly one over the number of users, as the paper does;
+        its statement says what that is worth.
+        """
+        limit = 1 / self.expected_users
+        if self.budget.delta < limit or (self.accounting == "paper" and self.budget.delta == limit):
+            return
+        raise StudyError(
+            f"delta must be below 1 / expected_users = 1 / {self.expected_users} = {limit:.3g}, "
+            f"got {self.budget.delta:.3g}: a larger one would allow to publish whole rows of some "
+            f"users; write delta = {_below(limit):g} or less, or correct expected_users"
+        )
 
     def _check_combination(self) -> None:
         """Refuse methods that have no proof, or no meaning, together."""
@@ -210,6 +255,16 @@ class Study:
             raise StudyError(
                 "ids.explain_mismatch needs user_sets='equal': where user sets differ, digests of "
                 "ids would tell the other parties whether a guess at this party's users is right"
+            )
+        if self.membership != "decoy" and self.budget.party_epsilon is not None:
+            raise StudyError("party_epsilon needs membership='decoy': no other method bounds it")
+        if self.budget.coalition_epsilon is not None and (
+            self.membership != "decoy" or self.decoy.collusion_epsilon is None
+        ):
+            raise StudyError(
+                "coalition_epsilon needs membership='decoy' and decoy.collusion_epsilon, which "
+                "randomises labels; take about half of coalition_epsilon, shared among the other "
+                "parties"
             )
         if len(self.parties) > 2:
             self._check_many_parties()
@@ -315,6 +370,11 @@ class Study:
     def hash(self) -> str:
         """SHA-256 of the canonical form (`_plain.canonical_hash`), in hex."""
         return _plain.canonical_hash(self.to_mapping(), prefix=_HASH_PREFIX)
+
+
+def _below(limit: float) -> float:
+    """Return the largest power of ten that is a tenth of a limit or less."""
+    return float(10.0 ** (math.floor(math.log10(limit)) - 1))
 
 
 # The nested tables of study.toml.

@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,10 +23,12 @@ from splitmeans.engine.walk import Table
 from splitmeans.errors import MessageRefused, SplitmeansError, WaitingError
 from splitmeans.plan import make_plan, needs_count
 from splitmeans.privacy.ledger import Entry, Ledger
+from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run.journal import Journal, RunKey, SavedRun
-from splitmeans.run.mailbox import Mailbox, MessagePath
+from splitmeans.run.mailbox import Mailbox, MailboxLimits, MessagePath
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.run.server import ServerRun, run_server
+from splitmeans.signed_result import statement_to_compare
 from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import SERVER
@@ -52,6 +54,8 @@ class Box:
         on_get: Decides what a reader gets.
     """
 
+    shows_own: ClassVar[bool] = True
+
     files: dict[str, bytes] = field(default_factory=dict)
     log: list[tuple[str, str, bytes]] = field(default_factory=list)
     on_put: Callable[[str, bytes], Stored] = lambda path, data: data
@@ -76,6 +80,9 @@ class Box:
         if data is not None:
             self.log.append(("got", path, data))
         return data
+
+    def limits(self, study_hash: str) -> MailboxLimits:
+        return MailboxLimits(max_message_bytes=None, free_bytes=None, clock_offset=None)
 
     def close(self) -> None:
         pass
@@ -229,6 +236,7 @@ class World:
             n_local_clusters=np.array(plan.n_local_clusters),
             noisy_count=count,
             fingerprint=plan.fingerprint,
+            statement=statement_to_compare(PrivacyReport(plan=plan, secure_noise=True)),
         )
         return dataclasses.replace(honest, **changes)
 

@@ -11,6 +11,7 @@ from splitmeans.party import node
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.run import party as driver
+from splitmeans.run.post import Post
 from splitmeans.study import Budget
 from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.messages import Confirmation, CountRelease, PartyRelease, PlanConfirmation
@@ -315,6 +316,7 @@ def send_before_storing(self: Any, state: Any, received: Any) -> Any:
 def test_twin_that_recomputes_a_release_is_caught(stage, monkeypatch):
     """The check of the attack above can fail: a release made anew at a retry is noticed (R11)."""
     monkeypatch.setattr(driver._Driver, "_step", send_before_storing)
+    monkeypatch.setattr(Post, "own_message", lambda self, receiver, kind: None)
     world = stage("prepared")
     world.is_twin = True
     world.ask_for_releases()

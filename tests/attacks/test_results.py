@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ProtocolError
+from splitmeans.privacy.statement import PrivacyReport
+from splitmeans.published import published_facts, read_published
 from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.messages import PartyRelease, PublishedResult
 
 from .harness import World
+from .scene import KEYS
 
 Change = Callable[[PublishedResult], Any]
 
@@ -26,17 +29,30 @@ def forger(stage: Any) -> Callable[..., World]:
     """Returns a function that gives the bank a result, true but for the changed fields."""
     template = stage("finished").message(SERVER, "bank", PublishedResult)
 
-    def forge(receivers: tuple[str, ...] = ("bank",), **changes: Change) -> World:
+    def forge(
+        receivers: tuple[str, ...] = ("bank",), *, signer: str = SERVER, **changes: Change
+    ) -> World:
         world = stage("released")
         own = [world.message(name, SERVER, PartyRelease).centres for name in ("bank", "shop")]
         centres = np.concatenate([local.ravel() for local in own])
         true = dataclasses.replace(template, local_centres=centres)
         values = {field: change(true) for field, change in changes.items()}
         for name in receivers:
-            world.forge(name, dataclasses.replace(true, **values))
+            world.forge(name, _signed(world, dataclasses.replace(true, **values), signer=signer))
         return world
 
     return forge
+
+
+def _signed(world: World, result: PublishedResult, *, signer: str) -> PublishedResult:
+    """Sign a result as the server does; it may sign what it likes, also what no party takes."""
+    report = PrivacyReport.for_study(world.study)
+    try:
+        synopsis = read_published(report.plan, result)
+    except ProtocolError:
+        return result
+    facts = published_facts(report, synopsis, result, run="1")
+    return dataclasses.replace(result, signature=KEYS[signer].sign(facts.data))
 
 
 def refuses(world: World, *, match: str) -> None:
@@ -148,6 +164,15 @@ def test_result_with_points_outside_the_bounds(forger, value):
         return changed
 
     refuses(forger(local_centres=others), match="points outside the study's bounds")
+
+
+def test_result_that_the_server_did_not_sign(forger):
+    """The server publishes a result with another participant's signature.
+
+    Gain: a result that nobody can show to be the server's.
+    Fails: the bank checks the signature against the key in its study before it keeps a result.
+    """
+    refuses(forger(signer="shop"), match="not signed with the server's key")
 
 
 def test_result_of_another_run(stage):

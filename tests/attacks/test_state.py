@@ -11,13 +11,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from splitmeans.errors import BudgetError, DataError, JournalError, MailboxError, ProtocolError
+from splitmeans.errors import (
+    BudgetError,
+    DataError,
+    HomeUnavailable,
+    JournalError,
+    MailboxError,
+    ParameterError,
+)
 from splitmeans.party.table import prepare_table
+from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import HEAD_FILE, Ledger
 from splitmeans.run import home as home_files
 from splitmeans.run.journal import Journal
-from splitmeans.run.mailbox import MessagePath
+from splitmeans.run.mailbox import MailboxLimits, MessagePath
 from splitmeans.run.post import Post
+from splitmeans.run.records import RunKey
 from splitmeans.run.relay_limits import RelayLimits
 from splitmeans.run.relay_store import RelayStore, SlotTaken
 from splitmeans.run.waiting import Patience
@@ -94,6 +103,44 @@ def test_limit_passed_by_a_run_in_between(stage):
     assert world.charged("bank") == 4
 
 
+def test_source_named_anew_between_two_starts(stage):
+    """The party's clerk gives the data another name when the run is taken up again.
+
+    Gain: a release whose cost is on a source that has no limit, or on none.
+    Fails: before the charge the new name is what is charged, and its limit holds; after it the
+    charge stays where it is.
+    """
+    world = stage("prepared")
+    limit(world, "bank", epsilon=3)  # of "customers"; too little for the run
+    with pytest.raises(BudgetError, match="'customers' would have spent"):
+        world.visit("bank")
+    with pytest.raises(ParameterError, match="source must be printable text"):
+        world.visit("bank", source="no\u00a0break")
+    assert world.saved("bank").details["source"] == "customers"
+    assert not world.visit("bank", source="crm")
+    assert "source 'crm' takes the place of 'customers'" in "".join(world.said["bank"])
+    assert world.releases("bank") == {}
+    world.ask_for_releases()
+    assert not world.visit("bank", source="crm")
+    assert not world.visit("bank", source="again")
+    assert "was charged to source 'crm' and stays with it" in "".join(world.said["bank"])
+    charges = [entry.source for entry in world.entries("bank") if entry.kind == "charge"]
+    assert charges == ["crm"]
+
+
+def test_a_source_that_the_ledger_refuses_does_not_join(stage):
+    """A file's name holds a character that cannot be printed, such as a no-break space.
+
+    Gain: none for anyone; the other party would be charged for a run that cannot end.
+    Fails: the ledger's own rule is applied before anything is sent or opened.
+    """
+    world = stage("approved")
+    for name in ("no\u00a0break", "bell\x07", "\udce9t\udce9", "", "  "):
+        with pytest.raises(ParameterError, match="source must be"):
+            world.visit("bank", source=name)
+    assert (world.box.sent, world.opened) == ([], [])
+
+
 def test_ledger_put_back_from_a_backup(stage, tmp_path):
     """After a run someone puts the database back as it was before, to forget the charge.
 
@@ -113,7 +160,7 @@ def test_ledger_put_back_from_a_backup(stage, tmp_path):
     world.unchecked["charged"] = "the ledger cannot be read any more, as it should be"
 
 
-@pytest.mark.parametrize("instant", ["joined", "prepared"])
+@pytest.mark.parametrize("instant", ["approved", "joined", "prepared"])
 def test_home_restored_from_a_backup(stage, tmp_path, instant):
     """The party's whole home is put back as it was before its release, and the server asks again.
 
@@ -130,8 +177,11 @@ def test_home_restored_from_a_backup(stage, tmp_path, instant):
     assert len(world.releases("bank")) == 1
     restore_home(world, "bank", backup=backup)
     assert world.charged("bank") == 0
-    with pytest.raises(JournalError, match="put back from a backup or is used in two places"):
+    with pytest.raises(JournalError, match="this home is older than the mailbox") as found:
         world.visit("bank")
+    assert "nobody else did anything wrong" in str(found.value)
+    assert "its release was found in the mailbox and is charged now" in str(found.value)
+    assert [entry.kind for entry in world.entries("bank")] == ["added"]
     assert world.charged("bank") == 4
     assert world.stage_of("bank") == "failed"
     with pytest.raises(JournalError, match="has failed"):
@@ -140,7 +190,7 @@ def test_home_restored_from_a_backup(stage, tmp_path, instant):
 
 def test_twin_without_a_look_at_the_mailbox_is_not_safe(stage, tmp_path, monkeypatch):
     """The check above is needed: without it a restored home does release twice."""
-    monkeypatch.setattr(Post, "own_message", lambda self, envelope: None)
+    monkeypatch.setattr(Post, "own_message", lambda self, receiver, kind: None)
     world = stage("prepared")
     world.is_twin = True
     backup = copy_home(world, "bank", to=tmp_path / "backup")
@@ -152,8 +202,59 @@ def test_twin_without_a_look_at_the_mailbox_is_not_safe(stage, tmp_path, monkeyp
         world.check_view()
 
 
+def test_home_restored_and_no_room_for_what_was_released(stage, tmp_path):
+    """As above, and meanwhile the limit was set below what the forgotten release cost.
+
+    Gain: a release that the ledger never has, because its charge is refused.
+    Fails: what was released is added whatever the limit is, and leaves no room for more.
+    """
+    world = stage("prepared")
+    backup = copy_home(world, "bank", to=tmp_path / "backup")
+    world.ask_for_releases()
+    assert not world.visit("bank")
+    restore_home(world, "bank", backup=backup)
+    assert not world.visit("shop")
+    with Journal.open(world.home("bank")) as journal, journal.transaction():
+        Ledger(journal.connection).set_limit("customers", epsilon=5, delta=1e-3)
+        Ledger(journal.connection).add(
+            "customers",
+            study_hash="ab" * 32,
+            run="1",
+            party="bank",
+            what="forgotten run of another study",
+            relation=Relation.ADD_OR_REMOVE,
+            epsilon=3.0,
+            delta=0.0,
+        )
+    with pytest.raises(JournalError, match="this home is older than the mailbox"):
+        world.visit("bank")
+    assert world.charged("bank") == 7  # the limit is 5
+    with pytest.raises(BudgetError, match="'customers' would have spent"):
+        world.visit("bank", run="2")
+
+
+def test_result_published_from_a_restored_home(stage, tmp_path):
+    """The server's home is put back as it was before the result, and the server goes on.
+
+    Gain: a second result of the same run with other noise; the mean of both has less.
+    Fails: the mailbox still has the first result under the server's own signature.
+    """
+    world = stage("prepared")
+    assert not world.visit(SERVER)
+    backup = copy_home(world, SERVER, to=tmp_path / "backup")
+    world.play("bank", "shop")
+    assert world.visit(SERVER)
+    restore_home(world, SERVER, backup=backup)
+    with pytest.raises(JournalError, match="this home is older than the mailbox, which has a resu"):
+        world.visit(SERVER)
+    with pytest.raises(JournalError, match="has failed"):
+        world.visit(SERVER)
+
+
 class Relayed:
     """The relay's own store as a mailbox; like the relay it shows nobody what they sent."""
+
+    shows_own = False
 
     def __init__(self, world: World, folder: Path, *, reader: str) -> None:
         self.world, self.store = world, RelayStore(folder, RelayLimits())
@@ -174,6 +275,9 @@ class Relayed:
         if MessagePath.parse(path).receiver != self.reader:
             raise MailboxError("a participant fetches only messages to itself")
         return self.world.box.get(path, max_bytes=max_bytes)
+
+    def limits(self, study_hash: str) -> MailboxLimits:
+        return self.world.box.limits(study_hash)
 
     def close(self) -> None:
         self.store.close()
@@ -204,34 +308,40 @@ def test_two_processes_on_one_home(stage):
     """Someone starts the party twice at once, so that both answer the server.
 
     Gain: two releases, one from each process.
-    Fails: a home is locked by the process that uses it.
+    Fails: a run is locked by the process that drives it. (Another run of the home is not: it has a
+    charge of its own.)
     """
     world = stage("prepared")
     world.ask_for_releases()
-    with (
-        Journal.open(world.home("bank")),
-        pytest.raises(JournalError, match="in use by another splitmeans process"),
-    ):
-        world.visit("bank")
-    assert world.releases("bank") == {}
+    with Journal.open(world.home("bank")) as journal:
+        journal.hold(RunKey(study_hash=world.study.hash, run="1", participant="bank"))
+        with pytest.raises(HomeUnavailable, match="in use by another splitmeans process"):
+            world.visit("bank")
+        assert world.releases("bank") == {}
+        assert not world.visit("bank", run="2")
     assert not world.visit("bank")
+    assert len(world.releases("bank")) == 1
 
 
 def test_party_started_from_a_second_home(stage, tmp_path):
     """The party joins the same run a second time from an empty home, with the same key file.
 
     Gain: a second release in the run from the same data.
-    Fails: the second home draws another contribution, so it has another run key than the other
-    parties confirmed.
+    Fails: the mailbox has messages of the run under the party's own signature, so the second home
+    does not even join; it charges what was released.
     """
     world = stage("released")
     second = tmp_path / "second"
     with Journal.open(second) as journal:
         journal.approve(world.study.hash, world.study.to_toml())
-    with pytest.raises(ProtocolError, match="hold different run keys"):
+    before = len(world.box.sent)
+    with pytest.raises(JournalError, match="this home is older than the mailbox"):
         world.visit("bank", home=second)
-    assert [len(versions) for versions in world.releases("bank").values()] == [1]
-    world.unchecked["kinds"] = "a second contribution was sent, which nobody takes"
+    assert len(world.box.sent) == before
+    with Journal.open(second) as journal:
+        (entry,) = Ledger(journal.connection).entries()
+    assert (entry.kind, entry.epsilon) == ("added", 4.0)
+    assert entry.release_sha256 == world.entries("bank")[0].release_sha256
 
 
 def test_users_changed_between_two_starts(stage):

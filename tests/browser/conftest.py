@@ -11,7 +11,6 @@ import pytest
 from splitmeans import protocol
 from splitmeans.datasets import demo_customers
 from splitmeans.party.table import prepare_table
-from splitmeans.published import publish
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render
 from splitmeans.result import Result
@@ -38,13 +37,11 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for party, table in zip(made_up.parties, made_up.tables, strict=True)
     ]
     done = protocol.run(study, tables)
-    centres = [done.server.releases[party].centres for party in study.party_names]
-    message = publish(done.plan, done.server.synopsis, done.server.clustering, centres)
     folder = tmp_path_factory.mktemp("browser") / "result"
     write_result(
         folder,
         done.plan,
-        message,
+        done.server.published,
         run="1",
         participant="server",
         transcript=(),

@@ -131,13 +131,50 @@ def test_a_run_says_what_it_saw_before_it_joins(data, source, run):
     assert code == 3, said  # waits for the shop
     seen = said.index("checked the data: 4 rows; ids are text, 3 look odd")
     assert seen < said.index("joined run '1'")
+    expected = Path().resolve().name if source == "the folder's own" else source
+    assert source_of_run() == expected
+    stored = b"".join(path.read_bytes() for path in Path("bank").rglob("*") if path.is_file())
+    assert b"select * from" not in stored
+
+
+def test_a_name_that_cannot_be_printed_is_known_before_joining(run):
+    """A no-break space in a file's name once failed at the charge only, after the others paid."""
+    odd = Path("bank\u00a02026.parquet")
+    odd.write_bytes(Path("bank.parquet").read_bytes())
+    code, out, said = run("party", "check", *BANK, "--data", str(odd), "--json")
+    assert (code, json.loads(out)["source"]) == (0, "bank 2026.parquet")
+    assert (
+        "the ledger calls this data 'bank 2026.parquet'"
+        in run("party", "check", *BANK, "--data", str(odd))[2]
+    )
+    for command in (("party", "check", *BANK), RUN):
+        code, out, said = run(*command, "--data", "bank.parquet", "--source", "my\u00a0data")
+        assert (code, out) == (2, "")
+        assert "source must be printable text" in said
+        assert "character 3 of 'my data' is not (U+00A0)" in said
+    assert list(Path("shared").iterdir()) == []
+    code, _, said = run(*RUN, "--data", str(odd))
+    assert code == 3, said
+    assert source_of_run() == "bank 2026.parquet"
+    code, _, said = run(*RUN, "--data", str(odd), "--source", "customers")
+    assert code == 3, said
+    assert "source 'customers' takes the place of 'bank 2026.parquet'" in said
+    assert source_of_run() == "customers"
+
+
+def test_check_says_that_a_place_has_no_name(run):
+    where = ("--data", "duckdb://", "--query", "from 'bank.parquet'")
+    code, _, said = run("party", "check", *BANK, *where)
+    assert code == 0
+    assert "a run needs --source" in said
+    assert json.loads(run("party", "check", *BANK, *where, "--json")[1])["source"] is None
+
+
+def source_of_run() -> str:
     with sqlite3.connect("bank/splitmeans.sqlite") as base:
         (details,) = base.execute("select details from runs").fetchone()
     base.close()
-    expected = Path().resolve().name if source == "the folder's own" else source
-    assert json.loads(details)["source"] == expected
-    stored = b"".join(path.read_bytes() for path in Path("bank").rglob("*") if path.is_file())
-    assert b"select * from" not in stored
+    return json.loads(details)["source"]
 
 
 CENTS = "income: 3 of 4 values lie outside 0 to 9000 and become the bound"
@@ -152,7 +189,7 @@ def test_values_in_other_units_are_refused_before_joining(run):
     write_cents()
     code, out, said = run(*RUN, "--data", "cents.parquet")
     assert (code, out) == (2, "")
-    assert said.index(CENTS) < said.index("cents.parquet: column 'income' must have at least half")
+    assert said.index(CENTS) < said.index("column 'income' must have at least half")
     assert "correct the units, or agree on other bounds" in said
     assert "joined" not in said
     # Nothing was sent, and nothing is kept of the run: the corrected table may still join.
@@ -178,10 +215,11 @@ def test_check_counts_values_outside_the_bounds(run):
     assert code == 2
     assert CENTS in out
     assert "passed" not in out
-    assert "cents.parquet: column 'income' must have at least half" in said
+    assert "cents.parquet: party 'bank', column 'income' must have at least half" in said
     code, out, _ = run(*where, "--allow-clipping")
     assert code == 0
-    assert out.splitlines()[1:] == [CENTS, "the study takes ids as 'integer'; all checks passed"]
+    assert out.splitlines()[1] == CENTS
+    assert out.splitlines()[-1] == "the study takes ids as 'integer'; all checks passed"
     expected = {"column": "income", "low": 0.0, "high": 9000.0, "values": 4, "outside": 3}
     for more, code in (((), 2), (("--allow-clipping",), 0)):
         done = run(*where, "--json", *more)

@@ -1,6 +1,7 @@
 """The commands of a participant, as a newcomer types them: what they say and how they end."""
 
 import io
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +59,15 @@ _PARTIES = ("--party", "bank=bank.pub", "--party", "shop=shop.pub")
 _COLUMNS = ("--column", "bank:income:0:9000", "--column", "shop:region:north|south")
 _PARTY_RUN = ("party", "run", "study.toml", "--party", "bank", "--home", "bank")
 _BOX = ("--mailbox", "shared", "--timeout", "0.01")
+
+
+def test_the_public_key_is_shown_without_the_passphrase(run, monkeypatch):
+    monkeypatch.setenv("SPLITMEANS_PASSPHRASE", "word")
+    made = run("keys", "new", "--home", "bank", "--passphrase")
+    monkeypatch.delenv("SPLITMEANS_PASSPHRASE")
+    shown = run("keys", "show", "--home", "bank")
+    assert (shown.code, shown.out) == (0, made.out)
+    assert shown.err.splitlines()[-1] == made.err.splitlines()[-1]
 
 
 def test_a_key_file_is_never_replaced(run):
@@ -128,3 +138,49 @@ def test_an_empty_ledger(run, digits):
     assert (done.code, done.out) == (0, "")
     assert "nothing was spent" in done.err
     assert run("ledger", "verify", "--home", "bank").out.startswith("0 entries, sound")
+
+
+def test_a_forgotten_charge_can_be_added(run, digits):
+    run("study", "approve", "study.toml", "--home", "bank", "--digits", digits)
+    said = ("--party", "bank", "--reason", "restored: [red] of 3 May", "--home", "bank")
+    added = run("ledger", "add", "crm", "--study", "study.toml", "--run", "7", *said)
+    assert added.code == 0, added.err
+    assert "entry 1: added epsilon 1, delta 1e-06 to crm; spent so far: epsilon 1" in added.err
+    study_hash = json.loads(run("study", "show", "study.toml", "--json").out)["hash"]
+    again = run("ledger", "add", "crm", "--study", study_hash, "--run", "7", *said)
+    assert again.code == 2
+    assert "--epsilon and --delta are needed with a hash" in again.err
+    cost = ("--epsilon", "0.5", "--delta", "0")
+    again = run("ledger", "add", "crm", "--study", study_hash, "--run", "7", *said, *cost)
+    assert again.code == 1
+    assert "has been charged already, by entry 1" in again.err
+    other = ("--study", study_hash, "--run", "8", *said, *cost)
+    assert run("ledger", "add", "crm", *other).code == 0
+    shown = json.loads(run("ledger", "show", "--home", "bank", "--json").out)
+    assert shown["sources"]["crm"]["epsilon"] == 1.5
+    assert [entry["kind"] for entry in shown["entries"]] == ["added", "added"]
+    assert shown["entries"][0]["what"] == "restored: [red] of 3 May"
+    assert "restored: [red] of 3 May" in run("ledger", "show", "--home", "bank").out
+    assert run("ledger", "verify", "--home", "bank").code == 0
+    # The run that was added is not charged a second time, and limits count it.
+    run("ledger", "limit", "crm", "--epsilon", "2", "--delta", "1e-3", "--home", "bank")
+    refused = run(*_PARTY_RUN, *_BOX, "--data", "bank.parquet", "--source", "crm", "--run", "9")
+    assert refused.code == 1
+    assert "its limit is epsilon 2" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"--study": "nowhere.toml"}, "nowhere.toml"),
+        ({"--party": "Bank"}, "no party 'Bank'"),
+        ({"--run": "Run 1"}, "run"),
+        ({"--reason": ""}, "what of a ledger entry must be printable text"),
+    ],
+)
+def test_what_cannot_be_added(change, words, run, digits):
+    options = {"--study": "study.toml", "--run": "7", "--party": "bank", "--reason": "why"} | change
+    given = [word for pair in options.items() for word in pair]
+    done = run("ledger", "add", "crm", *given, "--home", "bank")
+    assert done.code == 2
+    assert words in done.err

@@ -149,7 +149,7 @@ def labels_of(path: Path) -> dict[str, dict[str, str]]:
     if path.suffix == ".csv":
         with path.open() as file:
             return {row["customer"]: row for row in csv.DictReader(file)}
-    return {row["customer"]: row for row in pq.read_table(path).to_pylist()}
+    return {str(row["customer"]): row for row in pq.read_table(path).to_pylist()}
 
 
 @pytest.mark.parametrize("source", ["bank.parquet", "bank.csv", "bank.feather"])

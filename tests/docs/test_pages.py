@@ -19,6 +19,7 @@ QUICK = (
     "README.md",
     "docs/reference/python.md",
     "docs/guides/big-tables.md",
+    "docs/concepts/certificate.md",
 )
 # Left to `make guides`.
 LONG = ("docs/guides/data-sources.md",)

@@ -1,20 +1,22 @@
 """One set of organisations, made by real commands and copied for every test, and a relay."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from splitmeans.bench.local_relay import write_certificate
-from tests.e2e.world import World, agree
+from tests.e2e.world import Command, World, agree
 
 
 class Relay(NamedTuple):
-    """A running relay: its folder, and the options with which participants reach it."""
+    """A running relay: its folder, the options with which it is reached, and its process."""
 
     folder: Path
     options: tuple[str, ...]
+    command: Command
 
 
 @pytest.fixture(scope="session")
@@ -43,19 +45,25 @@ def folder_mailbox(tmp_path: Path) -> tuple[str, str]:
 
 @pytest.fixture
 def relay(world: World) -> Iterator[Relay]:
+    with serve_relay(world) as running:
+        yield running
+
+
+@contextmanager
+def serve_relay(world: World, *options: str, port: int = 0) -> Iterator[Relay]:
     """A relay with TLS, run by somebody who has the study file and nothing else."""
     folder = world.folder / "operator"
-    folder.mkdir()
-    (folder / "study.toml").write_bytes((world.folder / "bank" / "study.toml").read_bytes())
     ca, cert, key = (folder / name for name in ("ca.pem", "cert.pem", "key.pem"))
-    write_certificate(ca=ca, cert=cert, key=key)
-    place = ("--study", "study.toml", "--folder", "messages", "--port", "0")
-    command = world.start(
-        "operator", "relay", "serve", *place, "--tls-cert", cert.name, "--tls-key", key.name
-    )
+    if not folder.exists():
+        folder.mkdir()
+        (folder / "study.toml").write_bytes((world.folder / "bank" / "study.toml").read_bytes())
+        write_certificate(ca=ca, cert=cert, key=key)
+    place = ("--study", "study.toml", "--folder", "messages", "--port", str(port))
+    tls = ("--tls-cert", cert.name, "--tls-key", key.name)
+    command = world.start("operator", "relay", "serve", *place, *tls, *options)
     try:
         url = command.until("relay at https://").split("relay at ")[1].split()[0]
-        yield Relay(folder, ("--mailbox", url, "--ca", str(ca)))
+        yield Relay(folder, ("--mailbox", url, "--ca", str(ca)), command)
     finally:
         ended = command.stop()
     assert ended.code == 0, ended.err

@@ -1,5 +1,6 @@
 """The same run over SFTP and over a folder, and what comes after a run."""
 
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.checks import check_charges, check_ends, check_no_rows
-from tests.e2e.world import DATA, EVERYONE, World
+from tests.e2e.conftest import serve_relay
+from tests.e2e.world import DATA, EVERYONE, PARTIES, World
 
 
 def run_all(world: World, *options: str, order: Sequence[str] = EVERYONE) -> dict[str, Any]:
@@ -55,3 +57,31 @@ def test_over_a_folder_and_again(world: World, folder_mailbox: tuple[str, str]) 
     assert third.code == 1
     assert "limit" in third.err
     assert not list(Path(folder_mailbox[1]).glob("*/3"))
+
+
+@pytest.mark.slow
+def test_a_relay_that_allows_too_little_after_the_charge(
+    world: World, folder_mailbox: tuple[str, str]
+) -> None:
+    """Charged, and the release is too large: it is said what to do, and the run can be ended.
+
+    The relay takes less than it said before the parties joined, as a new operator may set it.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    with serve_relay(world, port=port) as relay:
+        parties = {who: world.take_part(who, *relay.options) for who in PARTIES}
+        for command in parties.values():
+            command.until("waiting for server")
+    with serve_relay(world, "--max-message", "4K", port=port) as relay:
+        server = world.take_part("server", *relay.options)
+        for command in parties.values():
+            ended = command.done()
+            assert ended.code == 1, ended.err
+            assert "charged epsilon" in ended.err
+            assert "a message may have 4096 bytes, this one has" in ended.err
+            assert "relay serve --max-message" in ended.err
+            assert "over a folder" in ended.err
+        server.stop()
+    run_all(world, *folder_mailbox)
+    check_charges(world)

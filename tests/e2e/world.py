@@ -52,7 +52,14 @@ class Done(NamedTuple):
 class Command:
     """A command that runs in the background; what it says goes to a file."""
 
-    def __init__(self, arguments: Iterable[str], *, folder: Path, env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        arguments: Iterable[str],
+        *,
+        folder: Path,
+        env: Mapping[str, str],
+        stdin: int = subprocess.DEVNULL,
+    ) -> None:
         number = len(list(folder.glob("*.err")))
         self._err = folder / f"{number}.err"
         with self._err.open("wb") as err:
@@ -60,7 +67,7 @@ class Command:
                 [sys.executable, "-m", "splitmeans", *arguments],
                 cwd=folder,
                 env=dict(env),
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=err,
                 text=True,
@@ -98,13 +105,13 @@ class World:
     folder: Path
     started: list[Command] = field(default_factory=list)
 
-    def start(self, who: str, *arguments: str) -> Command:
+    def start(self, who: str, *arguments: str, stdin: int = subprocess.DEVNULL) -> Command:
         """Start a command of a participant."""
         folder = self.folder / who
         env = {"HOME": str(folder), "PATH": os.environ["PATH"], "XDG_CACHE_HOME": _cache()}
         # The package under test, also where it is not installed.
         env["PYTHONPATH"] = str(Path(splitmeans.__file__).parents[1])
-        command = Command(arguments, folder=folder, env=env)
+        command = Command(arguments, folder=folder, env=env, stdin=stdin)
         self.started.append(command)
         return command
 

@@ -37,12 +37,12 @@ from splitmeans.party.source import open_source
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.published import read_published
 from splitmeans.run.mailbox import MessagePath
 from splitmeans.run.relay_access import Access, Refused
 from splitmeans.run.relay_limits import RelayLimits
 from splitmeans.run.request_signature import SignedRequest, _signed_text
-from splitmeans.run.result_folder import _segments
 from splitmeans.server import node as server_node
 from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
@@ -317,7 +317,7 @@ def _server_takes(state: server_node.ServerState, sender: str, message: Any) -> 
     _finite(found.centres, found.scaled_centres, found.sizes, found.loss, after.synopsis.total)
     _finite(after.synopsis.nodes, 0.0 if after.weights is None else after.weights)
     result = decode(encode(sent[0].message))
-    _finite(*_segments(read_published(after.plan, result), result))
+    _finite(read_published(after.plan, result).total, result.centres, result.sizes)
 
 
 def result(data: bytes) -> None:
@@ -337,12 +337,14 @@ def result(data: bytes) -> None:
     # A damaged fingerprint would hide everything that is checked after it.
     message = replace(message, fingerprint=run.plan.fingerprint)
     try:
-        check_result(run.plan, party, message, released_centres=own)
+        session = Session(study=run.study, run="1", party=party)
+        report = PrivacyReport(plan=run.plan, secure_noise=False)
+        check_result(session, report, message, released_centres=own)
     except ProtocolError as problem:
         _refuse_long(problem)
         return
     found = read_published(run.plan, message)
-    _finite(found.total, found.nodes, *_segments(found, message))
+    _finite(found.total, found.nodes, message.centres, message.sizes)
 
 
 def server_step(data: bytes) -> None:

@@ -31,6 +31,7 @@ from splitmeans.party.saved_state import load_state
 from splitmeans.party.source import open_source
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.server.combine import check_release
 from splitmeans.study import Column, PartySpec, Study
 from splitmeans.wire.codec import MAGIC, decode, encode
@@ -221,8 +222,10 @@ def test_a_result_with_numbers_that_overflow_is_refused(
     changed.flat[-1] = value
     result = dataclasses.replace(run.result, **{field: changed})
     own = run.releases["org0"].centres
+    session = Session(study=run.study, run="1", party="org0")
+    report = PrivacyReport(plan=run.plan, secure_noise=False)
     with pytest.raises(ProtocolError, match=message):
-        check_result(run.plan, "org0", result, released_centres=own)
+        check_result(session, report, result, released_centres=own)
 
 
 def test_a_plan_of_thousands_of_numbers_is_not_repeated_in_the_error() -> None:
@@ -232,6 +235,7 @@ def test_a_plan_of_thousands_of_numbers_is_not_repeated_in_the_error() -> None:
         n_local_clusters=np.ones(5000, dtype=np.int64),
         noisy_count=state.noisy_count,
         fingerprint=run.plan.fingerprint,
+        statement="",
     )
     envelope = Envelope(sender=SERVER, receiver=state.session.party, message=plan)
     with pytest.raises(ProtocolError, match=r"n_local_clusters=\(1, 1, 1\), the study"):

@@ -22,7 +22,7 @@ from splitmeans.privacy.events import (
     ShiftEvent,
 )
 from splitmeans.privacy.gaussian import gaussian_delta, gaussian_multiplier
-from splitmeans.privacy.pld import NUMERICAL_MARGIN, _slack, delta_for, epsilon_for
+from splitmeans.privacy.pld import delta_for, epsilon_for, gap_of
 from splitmeans.privacy.register_law import register_pmfs
 
 INTERVAL = 1e-3
@@ -91,7 +91,7 @@ def test_same_figures_as_the_library(name):
         part = of_library(event).self_compose(count)
         composed = part if composed is None else composed.compose(part)
         events += [event] * count
-    own = (1 + math.e) * _slack(tuple(events)) + NUMERICAL_MARGIN
+    own = gap_of(events).delta(1.0)
     for epsilon in (0.05, 0.3, 1.0):
         expected = composed.get_delta_for_epsilon(epsilon)
         found = delta_for(events, epsilon, interval=INTERVAL)

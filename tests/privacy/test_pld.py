@@ -25,7 +25,14 @@ from splitmeans.privacy.events import (
     RandomisedResponseEvent,
     ShiftEvent,
 )
-from splitmeans.privacy.pld import COARSE, FINE, delta_for, epsilon_for
+from splitmeans.privacy.pld import (
+    COARSE,
+    FINE,
+    NUMERICAL_MARGIN,
+    delta_for,
+    epsilon_for,
+    gap_of,
+)
 
 Law = tuple[np.ndarray, np.ndarray]
 
@@ -217,17 +224,25 @@ def test_gaussians_merge() -> None:
 def test_slack_is_charged() -> None:
     plain = delta_for([GaussianEvent(noise_multiplier=2.0)], 1.0)
     slack = delta_for([GaussianEvent(noise_multiplier=2.0, slack=1e-6)], 1.0)
-    assert slack - plain == pytest.approx((1 + math.e) * 1e-6, rel=1e-6)
+    shifted = delta_for([GaussianEvent(noise_multiplier=2.0)], 1.0 - 1e-6)
+    assert plain < slack == pytest.approx(shifted * (1 + 1e-6), rel=1e-9)
+    more = epsilon_for([GaussianEvent(noise_multiplier=2.0, slack=1e-3)], 1e-5)
+    less = epsilon_for([GaussianEvent(noise_multiplier=2.0)], 1e-5 * math.exp(-1e-3))
+    assert more == pytest.approx(less + 1e-3, abs=1e-6)
 
 
-def test_discrete_and_rounded_gaussian_differ_by_less_than_the_slack_of_the_rule() -> None:
-    """R15 charges 4.2 / sigma^2 a coordinate; the distance itself is far smaller."""
-    for sigma in (4.0, 8.0, 32.0):
-        x = np.arange(-math.ceil(10 * sigma), math.ceil(10 * sigma) + 1)
-        rounded = stats.norm.cdf((x + 0.5) / sigma) - stats.norm.cdf((x - 0.5) / sigma)
-        weights = np.exp(-(x**2) / (2 * sigma**2))
-        distance = 0.5 * np.abs(rounded - weights / weights.sum()).sum()
-        assert distance <= 0.021 / sigma**2
+def test_a_repeated_tag_is_charged_once_whatever_epsilon() -> None:
+    """It is an outcome that is given up, not a distance that e^epsilon multiplies."""
+    event = ShiftEvent(weights=tuple(round(p * 2**60) for p in discrete_gaussian(7.6, 36)))
+    assert gap_of([event] * 3).delta(12.0) == pytest.approx(3 * 2**-50 + NUMERICAL_MARGIN)
+    sketch = CellSketchEvent(repetitions=16, gamma=1.0, phantoms=5, floor=2)
+    assert gap_of([sketch]).delta(12.0) > 1e5 * 2**-50
+
+
+def test_slack_beyond_reason_bounds_nothing() -> None:
+    event = GaussianEvent(noise_multiplier=2.0, slack=1e9)
+    assert delta_for([event], 1.0) == 1
+    assert epsilon_for([event], 1e-5) == math.inf
 
 
 def test_pure_events_use_the_worst_law_of_their_epsilon() -> None:

@@ -11,6 +11,7 @@ from splitmeans.party import node as party_node
 from splitmeans.party.table import PartyTable, prepare_table
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.server import node as server_node
+from splitmeans.signed_result import Stamp
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import SERVER, Envelope
@@ -53,9 +54,11 @@ class Stage:
         tables: Sequence[PartyTable] | None = None,
         runs: Mapping[str, str] | None = None,
         alter: Callable[[Envelope], Envelope] = lambda envelope: envelope,
+        stamp: Stamp = server_node.UNSIGNED,
     ) -> None:
         self.study = study
         self.alter = alter
+        self.stamp = stamp
         self.server: Any = server_node.start(study)
         self.states: dict[str, Any] = {}
         self.mail: list[Envelope] = []
@@ -131,7 +134,9 @@ class Stage:
         }
         try:
             if name == SERVER:
-                self.server, sent = server_node.step(self.server, arrived, **options)
+                self.server, sent = server_node.step(
+                    self.server, arrived, stamp=self.stamp, **options
+                )
             else:
                 self.states[name], sent = party_node.step(self.states[name], arrived, **options)
         except ProtocolError as problem:

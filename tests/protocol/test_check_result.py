@@ -6,15 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from splitmeans import protocol
 from splitmeans.errors import ProtocolError
 from splitmeans.features import GRID_UNITS
 from splitmeans.party import node as party_node
 from splitmeans.party.check_result import check_result
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.published import local_centres_of, read_published
-from splitmeans.study import GRID_METHODS, MEMBERSHIP_METHODS
-from splitmeans.wire.envelope import SERVER, Envelope
-from splitmeans.wire.messages import PartyRelease, PublishedResult
+from splitmeans.signed_result import Stamp
+from splitmeans.study import GRID_METHODS, MEMBERSHIP_METHODS, Study
+from splitmeans.wire.envelope import SERVER, Envelope, Session
+from splitmeans.wire.identity import Identity
+from splitmeans.wire.messages import PartyRelease, PublishedResult, RunPlan
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 
@@ -64,7 +68,13 @@ class Honest:
 
     def check(self, **changes: Any) -> None:
         changed = dataclasses.replace(self.result, **changes)
-        check_result(self.plan, "org1", changed, released_centres=self.own)
+        check(self.plan, "org1", changed, released_centres=self.own)
+
+
+def check(plan: Any, party: str, result: PublishedResult, *, released_centres: Any) -> None:
+    session = Session(study=plan.study, run="1", party=party)
+    report = PrivacyReport(plan=plan, secure_noise=False)
+    check_result(session, report, result, released_centres=released_centres)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +102,7 @@ def test_a_result_of_another_plan_is_refused(honest):
         honest.check(fingerprint="ab" * 32)
     other = dataclasses.replace(honest.plan, n_local_clusters=(4, 5))
     with pytest.raises(ProtocolError, match="belongs to another plan than was run"):
-        check_result(other, "org1", honest.result, released_centres=honest.own)
+        check(other, "org1", honest.result, released_centres=honest.own)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +119,8 @@ def test_a_result_of_another_plan_is_refused(honest):
         ("weights", (0,)),
         ("centres", (2, 4)),
         ("centres", (4, 4)),
+        ("sizes", (2,)),
+        ("sizes", (3, 1)),
         ("centres", (3, 3)),
         ("centres", (3, 5)),
         ("centres", (12,)),
@@ -117,13 +129,13 @@ def test_a_result_of_another_plan_is_refused(honest):
 def test_wrong_shapes_are_refused(field, shape, honest):
     dtype = getattr(honest.result, field).dtype
     with pytest.raises(
-        ProtocolError, match=r"labels, weights and centres of shapes \(.*expected \(\(.*, 2\), "
+        ProtocolError, match=r"weights, centres and sizes of shapes \(.*expected \(\(.*, 2\), "
     ):
         honest.check(**{field: np.zeros(shape, dtype=dtype)})
 
 
 def test_a_result_without_cells_is_refused(honest):
-    with pytest.raises(ProtocolError, match=r"labels, weights and centres of shapes \(\(0, 2\)"):
+    with pytest.raises(ProtocolError, match=r"centres and sizes of shapes \(\(0, 2\)"):
         honest.check(labels=np.zeros((0, 2), dtype=np.uint8), weights=np.zeros(0))
 
 
@@ -148,11 +160,34 @@ def test_weights_that_are_no_counts_are_refused(value, honest):
 def test_a_result_of_no_users_is_a_result(honest):
     """Noise can leave no cell above zero, so an honest server can come to this."""
     honest.check(weights=np.zeros(16))
+    honest.check(weights=np.zeros(16), centres=np.zeros((0, 4)), sizes=np.zeros(0))
+    with pytest.raises(ProtocolError, match="has 0 segments, the study asks for 3"):
+        honest.check(centres=np.zeros((0, 4)), sizes=np.zeros(0))
+
+
+def test_fewer_segments_than_asked_for_are_a_result_and_more_are_not(honest):
+    honest.check(centres=honest.result.centres[:2], sizes=honest.result.sizes[:2])
+    with pytest.raises(ProtocolError, match="has 4 segments, the study asks for 3"):
+        honest.check(centres=np.zeros((4, 4)), sizes=np.zeros(4))
+
+
+@pytest.mark.parametrize("size", [np.nan, np.inf, -1.0, 1e300])
+def test_sizes_that_are_no_counts_are_refused(size, honest):
+    with pytest.raises(ProtocolError, match=r"has (centres or )?sizes that are no"):
+        honest.check(sizes=changed_at(honest.result.sizes, 1, size))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "2026-13-01T00:00:00Z", "2026-01-01T00:00:00", "2026-01-01"]
+)
+def test_a_result_without_a_date_is_refused(text, honest):
+    with pytest.raises(ProtocolError, match="has no date"):
+        honest.check(published_at=text)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_centres_that_are_no_numbers_are_refused(value, honest):
-    with pytest.raises(ProtocolError, match="has centres that are no numbers"):
+    with pytest.raises(ProtocolError, match="has centres or sizes that are no numbers"):
         honest.check(centres=changed_at(honest.result.centres, (1, 2), value))
 
 
@@ -200,7 +235,7 @@ def test_a_party_can_speak_for_its_own_centres_only(honest):
     local = honest.result.local_centres
     honest.check(local_centres=changed_at(local, 0, local[0] // 2))
     with pytest.raises(ProtocolError, match="not built on the centres that party 'org0' released"):
-        check_result(
+        check(
             honest.plan,
             "org0",
             dataclasses.replace(honest.result, local_centres=changed_at(local, 0, local[0] // 2)),
@@ -220,3 +255,86 @@ def test_a_party_that_refused_a_result_still_takes_the_honest_one(honest):
     assert isinstance(finished, party_node.Finished)
     assert finished.result is honest.result
     assert sent == []
+
+
+# ---- signatures ----
+
+SERVER_KEYS, OTHER_KEYS = Identity.new(), Identity.new()
+
+
+def with_keys(study: Study) -> Study:
+    parties = tuple(
+        dataclasses.replace(party, public_key=Identity.new().public.to_text())
+        for party in study.parties
+    )
+    return dataclasses.replace(study, parties=parties, server_key=SERVER_KEYS.public.to_text())
+
+
+@pytest.fixture(scope="module")
+def keyed(small_study: Any) -> Study:
+    return with_keys(small_study("decoy", 2))
+
+
+def stamped(identity: Identity | None) -> Stamp:
+    sign = None if identity is None else identity.sign
+    return Stamp(now=lambda: "2026-01-31T12:00:00Z", sign=sign)
+
+
+def test_parties_take_a_result_that_the_server_signed(keyed, stage):
+    played = stage(keyed, stamp=stamped(SERVER_KEYS)).play()
+    assert played.errors == {}
+    result = played.states["org0"].result
+    assert result.published_at == "2026-01-31T12:00:00Z"
+    assert len(result.signature) == 64
+    assert played.server.published.signature == result.signature
+
+
+@pytest.mark.parametrize("identity", [None, OTHER_KEYS], ids=["unsigned", "another key"])
+def test_a_result_that_another_signed_is_refused(identity, keyed, stage):
+    played = stage(keyed, stamp=stamped(identity)).play()
+    message = "the published result is not signed with the server's key"
+    assert played.errors == {"org0": message, "org1": message}
+
+
+def test_a_result_signed_for_another_run_is_refused(keyed, stage):
+    played = stage(keyed, stamp=stamped(SERVER_KEYS), runs={"org0": "2", "org1": "2"}).play()
+    assert set(played.errors) == {"org0", "org1"}
+    assert "not signed" in played.errors["org0"]
+
+
+@pytest.mark.parametrize("field", ["weights", "sizes", "centres", "published_at"])
+def test_the_signature_covers_every_part(field, keyed, stage):
+    played = stage(keyed, stamp=stamped(SERVER_KEYS)).play()
+    plan, result = played.server.plan, played.message(SERVER, "org1", PublishedResult)
+    own = played.message("org1", SERVER, PartyRelease).centres
+    check(plan, "org1", result, released_centres=own)
+    value = getattr(result, field)
+    other = "2026-01-31T12:00:01Z" if field == "published_at" else value * (1 - 1e-12)
+    with pytest.raises(ProtocolError, match="not signed with the server's key"):
+        check(
+            plan,
+            "org1",
+            dataclasses.replace(result, **{field: other}),
+            released_centres=own,
+        )
+
+
+def test_another_statement_is_refused_before_anything_is_released(keyed, stage):
+    """After a release there must be nothing left on which server and party could differ."""
+
+    def alter(envelope: Envelope) -> Envelope:
+        if not isinstance(envelope.message, RunPlan):
+            return envelope
+        changed = dataclasses.replace(envelope.message, statement="ab" * 32)
+        return dataclasses.replace(envelope, message=changed)
+
+    played = stage(keyed, stamp=stamped(SERVER_KEYS), alter=alter).play()
+    assert set(played.errors) == {"org0", "org1"}
+    assert "different privacy statements of the same study" in played.errors["org0"]
+    assert "PartyRelease" not in played.kinds_from("org0", to=SERVER)
+
+
+def test_a_study_with_keys_can_be_simulated(keyed, small_tables):
+    """Nobody has the server's private key then; `protocol.run` says so to the parties."""
+    done = protocol.run(keyed, small_tables(keyed), noise=InsecureSeededNoise(1))
+    assert done.server.published.signature == b""

@@ -245,6 +245,7 @@ def test_a_plan_with_a_needless_or_lacking_count_is_refused(membership, small_st
         n_local_clusters=np.array(plan.n_local_clusters),
         noisy_count=count,
         fingerprint=plan.fingerprint,
+        statement="",
     )
     with pytest.raises(ProtocolError, match="another user count than was released"):
         step_party(ready, SERVER, proposal)

@@ -41,8 +41,11 @@ BETWEEN_PARTIES = {
 }
 # Server to party: nothing of a party's data but what was released before.
 FROM_SERVER = {
-    messages.RunPlan: {"n_local_clusters", "noisy_count", "fingerprint"},
-    messages.PublishedResult: {"fingerprint", "local_centres", "labels", "weights", "centres"},
+    messages.RunPlan: {"n_local_clusters", "noisy_count", "fingerprint", "statement"},
+    messages.PublishedResult: {
+        *("fingerprint", "local_centres", "labels", "weights", "centres", "sizes"),
+        *("published_at", "signature"),
+    },
 }
 # Party to server, the same whatever the data is.
 WITHOUT_DATA = {messages.Ready}

@@ -64,6 +64,7 @@ def proposal_of(study: Study, *, noisy_count: int | None = None, **changes: Any)
         n_local_clusters=np.array(plan.n_local_clusters),
         noisy_count=noisy_count,
         fingerprint=plan.fingerprint,
+        statement="",
     )
     return dataclasses.replace(honest, **changes)
 

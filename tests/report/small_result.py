@@ -8,9 +8,8 @@ A bank knows income (0 to 8,000) and region, an insurer age (18 to 90); each has
     (1, 0)                  6,000      0      1    36       0
     (1, 1)                  6,000      0      1    72     300
 
-The published segments are, in the order of their message, the cell (1, 1) and the mean of the first
-two cells (age 48). So A, the larger one with 600 users, comes second in the message, and B
-has 300.
+The published segments are A, the mean of the first two cells (age 48) with 600 users, and B, the
+cell (1, 1) with 300.
 """
 
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from splitmeans.features import bounds_of, features_of
-from splitmeans.plan import make_plan
+from splitmeans.plan import Plan, make_plan
 from splitmeans.run.result_folder import write_result
 from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.wire.messages import PublishedResult
@@ -48,32 +47,43 @@ def small_study(**changes: object) -> Study:
     return Study(**(settings | changes))
 
 
-def write_small_result(
-    folder: Path, *, study: Study | None = None, secure_noise: bool = True
-) -> Path:
-    study = study or small_study()
-    plan = make_plan(study, noisy_count=900 if study.membership == "independent" else None)
-    category = int(bounds_of(features_of(study.parties[0]))[1])
+def small_message(plan: Plan) -> PublishedResult:
+    category = int(bounds_of(features_of(plan.study.parties[0]))[1])
     bank = [[-GRID // 2, category, -category], [GRID // 2, -category, category]]
     insurer = [[-GRID // 2], [GRID // 2]]
     nodes = np.array([[*bank[a], *insurer[b]] for a in (0, 1) for b in (0, 1)]) / GRID
     weights = np.array([400.0, 200.0, 0.0, 300.0])
-    centres = np.stack([nodes[3], weights[:2] @ nodes[:2] / 600])
-    message = PublishedResult(
+    return PublishedResult(
         fingerprint=plan.fingerprint,
         local_centres=np.array([*np.ravel(bank), *np.ravel(insurer)], dtype=np.int64),
         labels=np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.uint8),
         weights=weights,
-        centres=centres,
+        centres=np.stack([weights[:2] @ nodes[:2] / 600, nodes[3]]),
+        sizes=np.array([600.0, 300.0]),
+        published_at="2026-01-31T12:00:00Z",
+        signature=b"",
     )
-    transcript = [("taken", "study/run/partyrelease.bank.server", "ab" * 32)]
+
+
+def write_message(
+    folder: Path, plan: Plan, message: PublishedResult, *, secure_noise: bool = True
+) -> Path:
     write_result(
         folder,
         plan,
         message,
         run="1",
         participant="server",
-        transcript=transcript,
+        transcript=[("taken", "study/run/partyrelease.bank.server", "ab" * 32)],
         secure_noise=secure_noise,
+        written_at="2026-01-31T12:05:00Z",
     )
     return folder
+
+
+def write_small_result(
+    folder: Path, *, study: Study | None = None, secure_noise: bool = True
+) -> Path:
+    study = study or small_study()
+    plan = make_plan(study, noisy_count=900 if study.membership == "independent" else None)
+    return write_message(folder, plan, small_message(plan), secure_noise=secure_noise)

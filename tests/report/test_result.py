@@ -71,7 +71,9 @@ def test_k_below_two_is_refused(result):
 
 def test_more_segments_than_cells_with_users_are_refused(result):
     cells = int((result.synopsis.weights > 0).sum())
-    with pytest.raises(ParameterError, match=f"k must be at most {cells}, the number of cells"):
+    with pytest.raises(
+        ParameterError, match=f"k must be at most {cells}, the number of different places"
+    ):
         result.segments(cells + 1)
 
 
@@ -108,8 +110,8 @@ def test_every_file_must_be_there_and_unchanged(folder, name):
 
 
 def test_other_format(folder):
-    rewrite(folder, lambda value: value.update(format=2))
-    with pytest.raises(ParameterError, match=r"result\.json: format must be 1, got 2"):
+    rewrite(folder, lambda value: value.update(format=1))
+    with pytest.raises(ParameterError, match=r"result\.json: format must be 2, got 1; older"):
         Result.read(folder)
 
 
@@ -122,7 +124,10 @@ def test_not_an_object(folder, text):
 
 @pytest.mark.parametrize(
     "key",
-    ["files", "run", "result_hash", "plan", "noisy_count", "columns", "privacy", "scaled_centres"],
+    [
+        *("files", "result_hash", "participant", "written_at", "signed", "signature", "columns"),
+        *("segments", "centres", "users", "privacy", "scaled_centres", "sizes"),
+    ],
 )
 def test_missing_entries_are_named(folder, key):
     rewrite(folder, lambda value: value.pop(key))
@@ -147,7 +152,7 @@ def test_another_study(folder):
 
 def test_another_grid(folder):
     rewrite(folder, lambda value: value.update(columns=["a", "b"]))
-    with pytest.raises(ParameterError, match=r"columns are not those of synopsis\.parquet"):
+    with pytest.raises(ParameterError, match=r"'columns' does not follow from the grid"):
         Result.read(folder)
 
 
@@ -161,7 +166,7 @@ def test_a_file_that_is_no_synopsis(folder):
 @pytest.mark.parametrize(
     ("centres", "message"),
     [
-        ([[0.0]], r"of shape \(2, 4\), got shape \(1, 1\)"),
+        ([[0.0]], r"of shape \(up to 2, 4\), got shape \(1, 1\)"),
         ([[0.0], [0.0, 1.0]], "must be rows of numbers"),
         ([["a"]], "must be rows of numbers"),
         ([[float("nan")] * 4] * 2, "must be finite numbers"),

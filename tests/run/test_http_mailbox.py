@@ -12,7 +12,8 @@ from splitmeans.run.http_mailbox import HttpMailbox
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import Slot
 
-PATH = Slot(study_hash="ab" * 32, run="run-1", sender="alice", receiver="bob", kind="Letter").path
+STUDY = "ab" * 32
+PATH = Slot(study_hash=STUDY, run="run-1", sender="alice", receiver="bob", kind="Letter").path
 ABSENT = {"code": "absent", "error": "there is no such message yet"}
 KEY = Identity.new()
 
@@ -101,10 +102,10 @@ ENDS: dict[str, tuple[httpx.Response | Exception, str, int]] = {
     "proxy": (httpx.Response(502, text="<html>"), "502: a proxy cannot reach the relay", 6),
     "stranger": (refusal(403, "stranger"), "403: this participant's key is not in the study", 1),
     "clock": (refusal(400, "clock", "it is 8 here, 9 there"), "it is 8 here, 9 there; set", 1),
-    "conflict": (refusal(409, "conflict"), "other bytes for this message", 1),
-    "too large": (refusal(413, "too-large", "1 byte"), "1 byte; ask the relay's operator", 1),
-    "proxy's limit": (httpx.Response(413, text="<html>"), "too large for a proxy", 1),
-    "full": (refusal(507, "study-full"), "remove old runs", 1),
+    "conflict": (refusal(409, "conflict"), "this home is older than the mailbox .*ledger add", 1),
+    "too large": (refusal(413, "too-large", "1 byte"), "1 byte, this one has 6; .*-message 1M", 1),
+    "proxy's limit": (httpx.Response(413, text="<html>"), "a proxy.*client_max_body_size 1m", 1),
+    "full": (refusal(507, "study-full"), "remove old runs or to allow more .* --max-study", 1),
     "moved": (httpx.Response(308, headers={"location": "https://x/"}), "redirects to another", 1),
     "other site": (httpx.Response(200, text="hello"), "gives no reason; check that the URL", 1),
 }
@@ -217,3 +218,47 @@ def test_a_bad_ca_file_is_named(tmp_path: Path) -> None:
     for file in (tmp_path / "ca.pem", tmp_path / "absent.pem"):
         with pytest.raises(ParameterError, match=rf"{file.name}: no certificates in PEM form"):
             box_at("https://relay.example", ca=file)
+
+
+TOLD = {"message_bytes": 600, "free_bytes": 0, "time": 1_800_000_042}
+
+
+def test_limits_are_read_with_the_difference_of_the_clocks() -> None:
+    scene = Scene(refusal(503, "busy"), httpx.Response(200, json=TOLD))
+    told = scene.box.limits(STUDY)
+    assert (told.max_message_bytes, told.free_bytes) == (600, 0)
+    assert told.clock_offset == pytest.approx(41.1)
+    assert [str(request.url) for request in scene.requests] == [
+        f"https://relay.example:8443/box/v1/studies/{STUDY[:32]}/limits"
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (refusal(404, "no-page"), "does not tell its limits: it is of an older version; its oper"),
+        (httpx.Response(404, text="<html>"), "is not a splitmeans relay; check the URL"),
+        (httpx.Response(200, text="<html>"), "is not a splitmeans relay; check the URL"),
+        (httpx.Response(200, json=[]), "is not a splitmeans relay"),
+        (httpx.Response(200, json=TOLD | {"free_bytes": -1}), "is not a splitmeans relay"),
+        (httpx.Response(200, json=TOLD | {"message_bytes": True}), "is not a splitmeans relay"),
+        (httpx.Response(200, json=TOLD | {"time": 10**400}), "is not a splitmeans relay"),
+        (refusal(403, "stranger"), "this participant's key is not in the study"),
+        (refusal(400, "clock", "8 here, 9 there"), "8 here, 9 there; set this machine's clock"),
+    ],
+)
+def test_a_relay_that_does_not_tell_its_limits(answer: httpx.Response, words: str) -> None:
+    with pytest.raises(MailboxError, match=words):
+        Scene(answer).box.limits(STUDY)
+
+
+def test_too_large_names_the_option_and_the_way_out() -> None:
+    with pytest.raises(MailboxError) as found:
+        Scene(refusal(413, "too-large", "a message may have 600 bytes")).box.put(
+            PATH, bytes(2**20 + 1)
+        )
+    said = str(found.value)
+    assert "a message may have 600 bytes, this one has 1048577" in said
+    assert "relay serve --max-message 2M" in said
+    assert "the same command goes on" in said
+    assert "over a folder" in said

@@ -7,12 +7,19 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from splitmeans.errors import BudgetError, JournalError, ParameterError, ProtocolError
+from splitmeans.errors import (
+    BudgetError,
+    HomeUnavailable,
+    JournalError,
+    ParameterError,
+    ProtocolError,
+)
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import GENESIS, Ledger
 from splitmeans.run import home
@@ -269,6 +276,7 @@ def test_only_the_owner_can_read(journal: Journal, folder: Path) -> None:
         "splitmeans.sqlite": 0o600,
         "splitmeans.lock": 0o600,
         "ledger.head": 0o600,
+        "locks": 0o700,
         "outbox": 0o700,
         f"outbox/{DATA_HASH}": 0o600,
     }
@@ -285,6 +293,7 @@ def test_places_that_others_can_read_are_refused(journal: Journal, folder: Path)
     for path, opened, fix in (
         (folder, 0o750, "chmod 700"),
         (folder / "outbox", 0o701, "chmod 700"),
+        (folder / "locks", 0o750, "chmod 700"),
         (folder / "splitmeans.sqlite", 0o604, "chmod 600"),
     ):
         before = mode_of(path)
@@ -483,6 +492,7 @@ def die(*_, **__):
 
 folder, point = Path(sys.argv[2]), sys.argv[3]
 journal = Journal.open(folder)
+journal.hold(KEY)
 if point == "hold":
     print("open", flush=True)
     sys.stdin.read()
@@ -550,33 +560,170 @@ def assert_after(journal: Journal, *, data: bytes = DATA) -> None:
     assert Ledger(journal.connection).verify().n_entries == 1
 
 
-def test_two_processes_cannot_drive_one_home(folder: Path) -> None:
+OTHER = RunKey(study_hash=STUDY, run="second", participant="bank")
+
+
+def test_two_processes_cannot_drive_one_run(folder: Path) -> None:
     with start_child(folder, "hold") as child:
         try:
             assert child.stdout is not None
             assert child.stdout.readline() == "open\n"
-            with pytest.raises(JournalError, match="home is in use by another splitmeans process"):
-                Journal.open(folder)
+            with Journal.open(folder) as journal:
+                with pytest.raises(HomeUnavailable, match=r"run 'first' of 'bank' .* is in use by"):
+                    journal.hold(KEY)
+                journal.hold(OTHER)  # another run of the same home goes on beside it
         finally:
             child.send_signal(signal.SIGKILL)
-    Journal.open(folder).close()
+    with Journal.open(folder) as journal:
+        journal.hold(KEY)
 
 
-def test_one_process_opens_a_home_once(journal: Journal, folder: Path) -> None:
-    with pytest.raises(JournalError, match="home is in use"):
-        Journal.open(folder)
-    journal.close()
-    journal.close()
-    Journal.open(folder).close()
+@pytest.mark.parametrize(
+    "other",
+    [
+        RunKey(study_hash="ac" * 32, run="first", participant="bank"),
+        RunKey(study_hash=STUDY, run="first-2", participant="bank"),
+        RunKey(study_hash=STUDY, run="first", participant="server"),
+    ],
+)
+def test_a_run_is_held_once_and_others_beside_it(
+    journal: Journal, folder: Path, other: RunKey
+) -> None:
+    journal.hold(KEY)
+    with Journal.open(folder) as again:
+        with pytest.raises(HomeUnavailable, match="is in use"):
+            again.hold(KEY)
+        again.hold(other)
+        journal.close()
+        journal.close()
+        again.hold(KEY)
 
 
-def test_a_worker_that_outlives_its_parent_does_not_hold_the_lock(folder: Path) -> None:
+def test_a_worker_that_outlives_its_parent_does_not_hold_the_run(folder: Path) -> None:
     with start_child(folder, "fork") as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "open\n"
         # The grandchild sits on this pipe; only its parent is dead.
         assert child.wait() == -signal.SIGKILL
-        Journal.open(folder).close()
+        with Journal.open(folder) as journal:
+            journal.hold(KEY)
+
+
+def test_opening_waits_for_another_ones_step(
+    journal: Journal, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stored message has no row before its step is committed; nobody may sweep it away."""
+    swept = threading.Event()
+    real = home.sweep
+
+    def sweep(*args: object, **names: object) -> None:
+        swept.set()
+        real(*args, **names)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(home, "sweep", sweep)
+    opening = threading.Thread(target=lambda: Journal.open(folder).close())
+    with journal.transaction():
+        item = journal.queue(KEY, SLOT, data=DATA)
+        opening.start()
+        assert not swept.wait(0.3)  # an error here can only pass, never fail
+    opening.join()
+    assert swept.is_set()
+    assert journal.read(item) == DATA
+
+
+def test_a_home_that_stays_busy_says_so(
+    journal: Journal, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home, "BUSY_SECONDS", 0.05)
+    with (
+        journal.transaction(),
+        pytest.raises(HomeUnavailable, match=r"sqlite is in use by another"),
+    ):
+        Journal.open(folder)
+    with home.brief_lock(folder), pytest.raises(HomeUnavailable, match="home is in use by another"):
+        Journal.open(folder)
+    with Journal.open(folder) as again, journal.transaction():
+        for write in (
+            lambda: again.save(KEY, stage="Keyed", state=b""),
+            lambda: Ledger(again.connection).set_limit("customers", epsilon=1.0, delta=0.0),
+        ):
+            with pytest.raises(HomeUnavailable, match="is in use"), again.transaction():
+                write()
+    assert_before(journal)
+
+
+RACER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from test_journal import *
+
+folder, name = Path(sys.argv[2]), sys.argv[3]
+with Journal.open(folder) as journal:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for number in range(N_EACH):
+        key = RunKey(study_hash=STUDY, run=f"{name}-{number}", participant="bank")
+        journal.hold(key)
+        journal.begin(key, details={}, state=b"state")
+        data = str(key).encode()
+        try:
+            with journal.transaction():
+                Ledger(journal.connection).charge(
+                    "customers", study_hash=STUDY, run=key.run, party="bank",
+                    what="PartyRelease", relation=Relation.ADD_OR_REMOVE, epsilon=1.0, delta=0.0,
+                    release_sha256=hashlib.sha256(data).hexdigest())
+                item = journal.queue(key, SLOT + key.run, data=data)
+        except BudgetError:
+            assert journal.pending(key) == ()
+            continue
+        assert journal.read(item) == data
+        print(key.run, flush=True)
+        if number % 3 == 0:
+            journal.mark_sent(key, item.slot_path)
+            journal.finish(key, outcome="done", reason="")
+            journal.forget_files(key)  # sweeps while the others write
+"""
+N_PROCESSES, N_EACH, ROOM = 3, 8, 17
+
+
+def test_processes_that_race_for_the_last_budget(folder: Path) -> None:
+    """The limit holds for all runs of a home together; what is charged is stored as well."""
+    with Journal.open(folder) as journal, journal.transaction():
+        Ledger(journal.connection).set_limit("customers", epsilon=ROOM, delta=1e-3)
+    command = [sys.executable, "-c", RACER, str(Path(__file__).parent), str(folder)]
+    env = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"}
+    with contextlib.ExitStack() as running:
+        racers = [
+            running.enter_context(
+                subprocess.Popen(
+                    [*command, f"racer{number}"],
+                    env=env,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for number in range(N_PROCESSES)
+        ]
+        for racer in racers:
+            assert racer.stdout is not None
+            assert racer.stdout.readline() == "ready\n"
+        for racer in racers:
+            assert racer.stdin is not None
+            racer.stdin.write("go\n")
+            racer.stdin.flush()
+        charged = [racer.communicate()[0].split() for racer in racers]
+    assert [racer.returncode for racer in racers] == [0] * N_PROCESSES
+    with Journal.open(folder) as journal:
+        book = Ledger(journal.connection)
+        verified = book.verify()
+        assert book.spent("customers").epsilon == ROOM
+        runs = [entry.run for entry in book.entries() if entry.kind == "charge"]
+        assert sorted(runs) == sorted(name for names in charged for name in names)
+        assert len(runs) == ROOM
+    assert (folder / "ledger.head").read_text() == f"{ROOM + 1} {verified.head}\n"
+    assert not list(folder.rglob("*.part"))
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import fsspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.bench.local_relay import LocalRelay
-from splitmeans.errors import MessageRefused, ParameterError
-from splitmeans.run.mailbox import Mailbox, MessagePath, open_mailbox
+from splitmeans.errors import MailboxError, MessageRefused, ParameterError
+from splitmeans.run.mailbox import Mailbox, MailboxLimits, MessagePath, open_mailbox
+from splitmeans.run.relay_limits import RelayLimits
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import Slot, short_name
 
@@ -26,9 +28,11 @@ RUNS = (f"run-{number}" for number in itertools.count())
 class Pair:
     """A mailbox as its sender alice and its receiver bob see it, and a slot that is free."""
 
+    kind: str
     sender: Mailbox
     receiver: Mailbox
     path: str
+    place: Path | None
 
 
 def slot_path(run: str, kind: str = "Letter") -> str:
@@ -39,25 +43,31 @@ def slot_path(run: str, kind: str = "Letter") -> str:
 def pair(
     request: pytest.FixtureRequest, tmp_path: Path, keys: dict[str, Identity]
 ) -> Iterator[Pair]:
-    ca = options = None
+    ca = options = place = None
     match request.param:
         case "folder":
-            url = str(tmp_path)
+            url, place = str(tmp_path), tmp_path
         case "file-url":
-            url = tmp_path.as_uri()
+            url, place = tmp_path.as_uri(), tmp_path
         case "memory":
             url = f"memory://{secrets.token_hex(8)}/box"
         case "sftp":
             server = request.getfixturevalue("sftp_server")
-            url, options = server.url, server.options
+            url, options, place = server.url, server.options, server.folder
         case "relay":
             relay: LocalRelay = request.getfixturevalue("relay")
-            url, ca = relay.url, relay.ca
+            url, ca, place = relay.url, relay.ca, relay.ca.parent / "messages" / "messages"
     boxes = [
         open_mailbox(url, participant=name, signer=keys[name], ca=ca, options=options)
         for name in ("alice", "bob")
     ]
-    yield Pair(sender=boxes[0], receiver=boxes[1], path=slot_path(next(RUNS)))
+    yield Pair(
+        kind=request.param,
+        sender=boxes[0],
+        receiver=boxes[1],
+        path=slot_path(next(RUNS)),
+        place=place,
+    )
     for box in boxes:
         box.close()
 
@@ -171,3 +181,74 @@ def test_a_reader_sees_nothing_or_all(pair: Pair) -> None:
 def test_its_text_shows_no_key(pair: Pair) -> None:
     assert "Mailbox(" in repr(pair.sender)
     assert "signer" not in repr(pair.sender)
+
+
+# What each kind of mailbox can tell: the longest message, the free room, the clock.
+TOLD = {
+    "folder": (False, True, False),
+    "file-url": (False, True, False),
+    "memory": (False, False, False),
+    "sftp": (False, True, False),
+    "relay": (True, True, True),
+}
+
+
+def test_limits_are_told_where_they_can_be_known(pair: Pair) -> None:
+    for box in (pair.sender, pair.receiver):
+        told = box.limits(STUDY)
+        assert isinstance(told, MailboxLimits)
+        values = (told.max_message_bytes, told.free_bytes, told.clock_offset)
+        assert tuple(value is not None for value in values) == TOLD[pair.kind]
+        assert told.max_message_bytes in (None, RelayLimits().message_bytes)
+        assert told.free_bytes is None or told.free_bytes > 2**20
+        # The relay is on this machine; it tells whole seconds.
+        assert told.clock_offset is None or abs(told.clock_offset) <= 2.0
+
+
+def test_asking_for_limits_leaves_nothing(pair: Pair) -> None:
+    def files() -> set[str]:
+        if pair.place is None:
+            return set(fsspec.filesystem("memory").find(""))
+        return {str(file) for file in pair.place.rglob("*")}
+
+    for _ in range(2):  # before the study has a folder, and after
+        before = files()
+        pair.sender.limits(STUDY)
+        assert files() == before
+        pair.sender.put(pair.path, b"sealed")
+    assert pair.receiver.get(pair.path, max_bytes=6) == b"sealed"
+
+
+@pytest.mark.parametrize("study", ["", "c0ffee", STUDY.upper(), "../" + STUDY[3:], STUDY + "\n"])
+def test_limits_are_for_a_study(pair: Pair, study: str) -> None:
+    with pytest.raises(ParameterError, match="study_hash must be 64 hexadecimal digits"):
+        pair.sender.limits(study)
+
+
+def test_a_place_that_nobody_may_write_to_says_so(pair: Pair) -> None:
+    """Asking is not enough: a mailbox that can be read only would fail after the charge."""
+    if pair.kind == "relay":
+        stranger = "d0d0" + STUDY[4:]
+        with pytest.raises(MailboxError, match="this participant's key is not in the study"):
+            pair.sender.limits(stranger)
+        return
+    if pair.place is None:
+        pytest.skip("a store in memory has no rights")
+    taken = pair.place / ("a1" * 16)
+    taken.write_bytes(b"no folder")  # writing below it fails for everybody, root included
+    try:
+        with pytest.raises(MailboxError):
+            pair.sender.limits("a1" * 32)
+    finally:
+        taken.unlink()
+
+
+def test_a_sender_sees_its_own_message_or_cannot_replace_it(pair: Pair) -> None:
+    """A party whose home was put back must not be able to release twice, on any mailbox."""
+    pair.sender.put(pair.path, b"first")
+    if pair.sender.shows_own:
+        assert pair.sender.get(pair.path, max_bytes=5) == b"first"
+    else:
+        with pytest.raises(MailboxError):
+            pair.sender.put(pair.path, b"other")
+    assert pair.receiver.get(pair.path, max_bytes=5) == b"first"

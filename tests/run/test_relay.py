@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import shutil
 import stat
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -460,6 +461,57 @@ def test_what_a_study_may_store(make_relay: Callable[..., Relay]) -> None:
     again = make_relay(study_bytes=1000, study_messages=3)  # counts what it finds
     assert again.ask("PUT", slot_path(run="d"), body=b"").code == "study-full"
     assert make_relay(study_messages=4).ask("PUT", slot_path(run="d"), body=b"x").status == 201
+
+
+LIMITS = f"{STUDY[:32]}/limits"
+
+
+def ask_limits(relay: Relay, **settings: Any) -> "Answer":
+    return relay.ask("GET", LIMITS, target=f"/v1/studies/{LIMITS}", **settings)
+
+
+def test_limits_are_told_to_participants(make_relay: Callable[..., Relay]) -> None:
+    relay = make_relay(message_bytes=600, study_bytes=1000, study_messages=2)
+    for who in KEYS:
+        told = ask_limits(relay, who=who)
+        assert (told.status, told.headers["cache-control"]) == (200, "no-store")
+        assert json.loads(told.body) == {"message_bytes": 600, "free_bytes": 1000, "time": NOW}
+    relay.ask("PUT", slot_path(), body=b"x" * 400)
+    assert json.loads(ask_limits(relay).body)["free_bytes"] == 600
+    relay.ask("PUT", slot_path(run="b"), body=b"")
+    # The study has all the messages that it may have: bytes do not help.
+    assert json.loads(ask_limits(relay).body)["free_bytes"] == 0
+
+
+def test_room_is_what_the_disk_has(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(relay.folder)._replace(free=77)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    assert json.loads(ask_limits(relay).body)["free_bytes"] == 77
+
+
+def test_limits_are_told_to_nobody_else(relay: Relay) -> None:
+    unsigned = ask_limits(relay, headers={})
+    for_a_message = ask_limits(relay, headers=relay.headers("GET", slot_path("bob", "alice")))
+    other = "ab" * 16
+    elsewhere = relay.ask("GET", f"{other}/limits", target=f"/v1/studies/{other}/limits")
+    for answer in (unsigned, for_a_message, elsewhere):
+        assert (answer.status, answer.code) == (403, "stranger")
+    # A signature for the limits is none for a message.
+    signed = relay.headers("GET", LIMITS, who="bob")
+    assert relay.ask("GET", slot_path(), headers=signed).code == "stranger"
+
+
+def test_asking_for_limits_counts_as_a_request(make_relay: Callable[..., Relay]) -> None:
+    relay = make_relay(requests_per_minute=2)
+    signed = relay.headers("GET", LIMITS)
+    assert ask_limits(relay, headers=dict(signed)).status == 200
+    assert ask_limits(relay, headers=dict(signed)).code == "repeated"
+    assert ask_limits(relay).status == 200
+    assert ask_limits(relay).code == "too-many-requests"
+    relay.clock.now += 600
+    assert ask_limits(relay, headers=relay.headers("GET", LIMITS)).status == 200
+    relay.clock.now += 600
+    assert ask_limits(relay, headers=signed).code == "clock"
 
 
 def test_an_upload_that_fails_takes_no_room(make_relay: Callable[..., Relay]) -> None:

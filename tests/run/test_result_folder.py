@@ -31,7 +31,6 @@ def test_a_new_an_empty_and_an_older_result_folder_may_be_written(tmp_path):
 
 
 def test_segments_are_in_the_order_of_their_letters_in_every_file(tmp_path):
-    """The message has the smaller segment first (see `small_result`)."""
     folder = write_small_result(tmp_path / "result")
     with (folder / "centres.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -68,6 +67,8 @@ def test_a_released_count_is_kept(tmp_path):
 def test_a_count_must_be_a_whole_number(tmp_path, wrong):
     folder = write_small_result(tmp_path / "result")
     path = folder / "result.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"noisy_count": wrong}))
+    head = json.loads(path.read_text())
+    head["signed"]["noisy_count"] = wrong
+    path.write_text(json.dumps(head))
     with pytest.raises(ParameterError, match="'noisy_count' as a whole number or null"):
         Result.read(folder)

@@ -22,9 +22,9 @@ from splitmeans.errors import ParameterError, PrivacyError
 from splitmeans.features import features_of
 from splitmeans.forecasting.forecast import forecast
 from splitmeans.forecasting.rough import rough_plan
-from splitmeans.forecasting.sizes import message_sizes
 from splitmeans.labels import segment_probabilities
 from splitmeans.membership.cell_sketch.law import CellSketch
+from splitmeans.message_sizes import message_sizes
 from splitmeans.party.label_file import write_labels
 from splitmeans.party.table import PartyTable, prepare_table
 from splitmeans.plan import Plan, make_plan

@@ -80,7 +80,7 @@ def test_noise_that_costs_nothing_stops_somewhere():
     "event",
     [
         NonPrivateEvent(reason="plain labels"),
-        GaussianEvent(noise_multiplier=1.0, slack=0.01),  # no noise takes the slack away
+        GaussianEvent(noise_multiplier=1.0, slack=1.01),  # no noise takes the slack away
         ShiftEvent(weights=(1, 1)),  # delta 1/2, whatever the rest does
     ],
     ids=["not private", "slack", "short table"],

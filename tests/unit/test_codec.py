@@ -16,8 +16,10 @@ EXAMPLES = [
     m.Ready(study_hash="ab" * 32),
     m.PlanConfirmation(plan_check=b"\x03" * 32),
     m.CountRelease(noisy_count=-3),
-    m.RunPlan(n_local_clusters=np.array([5, 5]), noisy_count=None, fingerprint="ab"),
-    m.RunPlan(n_local_clusters=np.array([5, 5]), noisy_count=20_017, fingerprint="ab"),
+    m.RunPlan(n_local_clusters=np.array([5, 5]), noisy_count=None, fingerprint="ab", statement=""),
+    m.RunPlan(
+        n_local_clusters=np.array([5, 5]), noisy_count=20_017, fingerprint="ab", statement="cd"
+    ),
     m.PartyRelease(
         centres=np.array([[1, -2], [3, 4]]),
         membership=m.SketchMessage(registers=np.array([[12, 13], [14, 65535]], dtype=np.uint16)),
@@ -41,6 +43,19 @@ EXAMPLES = [
         labels=np.array([[0, 250], [1, 0]], dtype=np.uint8),
         weights=np.array([2.5, 0]),
         centres=np.array([[0.5, -0.25]]),
+        sizes=np.array([2.5]),
+        published_at="2026-01-31T12:00:00Z",
+        signature=b"\x05" * 64,
+    ),
+    m.PublishedResult(  # nobody was counted, in a simulation
+        fingerprint="cd" * 32,
+        local_centres=np.array([1, -2, 3]),
+        labels=np.array([[0, 250], [1, 0]], dtype=np.uint8),
+        weights=np.array([0.0, 0.0]),
+        centres=np.zeros((0, 2)),
+        sizes=np.zeros(0),
+        published_at="2026-01-31T12:00:00Z",
+        signature=b"",
     ),
     m.Confirmation(key_check=b"\x02" * 32, user_check=b"\x01" * 32, folded_checks=b"\x04" * 64),
 ]

@@ -119,7 +119,7 @@ def test_the_contract_s_signature():
         "local": "auto",
         "n_local_clusters": "auto",
         "accounting": "tight",
-        "bounds": (-1, 1),
+        "bounds": None,  # there is no default that fits tables in own units
         "random_state": None,
     }
     assert {name: defaults[name] for name in contract} == contract
@@ -188,6 +188,7 @@ def test_centres_are_in_the_columns_own_units():
     np.testing.assert_allclose(np.sort(centres[:, 0]), [20, 50, 85], atol=12)
 
 
+@pytest.mark.filterwarnings("ignore:asked for k = ")  # one hundredth of the range has users
 def test_bounds_may_be_one_pair_for_all():
     model = seeded(bounds=(-1, 100)).fit(list(blocks()))
     assert model.cluster_centers_.min() >= -1
@@ -195,8 +196,8 @@ def test_bounds_may_be_one_pair_for_all():
 
 
 def test_bounds_may_name_every_column():
-    wide = seeded(bounds=([0, 0], [100, 200]), membership="exact", n_local_clusters=4)
-    spelled = wide.set_params(bounds=[([0, 0], [100, 200]), (-1, [1, 1, 1])])
+    bounds = [[(0, 100), (0, 200)], (-1, 1)]
+    spelled = seeded(bounds=bounds, membership="exact", n_local_clusters=4)
     spelled.fit(list(blocks()))
     columns = [column for party in spelled.study_.parties for column in party.columns]
     assert [(column.low, column.high) for column in columns] == [
@@ -213,9 +214,9 @@ def test_values_outside_the_bounds_are_clipped():
     clipped = [block.copy() for block in blocks()]
     rows[0][5] = [1e9, -1e9]
     clipped[0][5] = [100, 0]
-    np.testing.assert_array_equal(
-        seeded().fit(rows).cluster_centers_, seeded().fit(clipped).cluster_centers_
-    )
+    with pytest.warns(UserWarning, match=r"party 'party1': x\d: 1 of 300 values lie outside 0 to"):
+        model = seeded().fit(rows)
+    np.testing.assert_array_equal(model.cluster_centers_, seeded().fit(clipped).cluster_centers_)
 
 
 def test_predict_is_the_nearest_centre():
@@ -492,7 +493,7 @@ def test_tight_sketch_paper_says_what_to_take_instead():
 
 
 BAD_BOUNDS = {
-    "nothing": (None, "bounds must be .low, high."),
+    "nothing": (None, r"bounds must be given: .*party 1: x0, x1; .*Write bounds=\[{'x0': \(low"),
     "a number": (3, "bounds must be .low, high."),
     "one number": ((1,), "bounds must be .low, high."),
     "three numbers": ((0, 1, 2), "bounds must be .low, high."),
@@ -627,3 +628,46 @@ def test_fit_study_aligns_tables_of_different_length_by_their_id_columns():
     model = seeded().fit_study(study, tables)
     # 1,500 users are at both; the deviation of the estimate is below 100.
     assert abs(model.synopsis_.total - 1500) < 600
+
+
+# ---- segments: letters by size, and only those with users ----
+
+
+def test_segments_are_letters_by_size():
+    """The rows of the centres, labels, sizes and names follow one order, that of result folders."""
+    model = seeded(n_clusters=3, membership="exact", n_local_clusters=4, local="plain")
+    model.fit(list(blocks()))
+    clustering = model.result_.server.clustering
+    assert model.segment_names_ == ("A", "B", "C")
+    assert (np.diff(clustering.sizes) <= 0).all()
+    np.testing.assert_array_equal(model.cluster_centers_, clustering.centres)
+    np.testing.assert_array_equal(np.bincount(model.labels_), clustering.sizes)
+    page = model._repr_html_()
+    assert ">A<" in page
+    assert ">0</th>" not in page
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_fit_that_counts_few_or_nobody_says_so_and_raises_nothing(seed):
+    """Thirty users at epsilon 0.05: of these six fits four count nobody."""
+    rows = np.random.default_rng(seed).uniform(-1, 1, size=(30, 4))
+    parts = [rows[:, :2], rows[:, 2:]]
+    model = VerticalKMeans(
+        5, epsilon=0.05, bounds=(-1, 1), noise=InsecureSeededNoise(seed), random_state=0
+    )
+    with pytest.warns(UserWarning, match=r"hold no user|asked for k = 5, found \d with users"):
+        model.fit(parts)
+    k = len(model.cluster_centers_)
+    assert model.cluster_centers_.shape == (k, 4)
+    assert len(model.segment_names_) == k < 5
+    assert len(np.unique(model.cluster_centers_, axis=0)) == k
+    assert (model.result_.server.clustering.sizes > 0).all()
+    if k == 0:
+        assert set(model.labels_) == {-1}
+        assert model.score(parts) == -np.inf
+        assert "the released counts hold no user" in model._repr_html_()
+    else:
+        assert set(model.labels_) <= set(range(k))
+        assert np.isfinite(model.score(parts))
+    assert set(model.predict(parts)) == set(model.labels_)
+    repr(model.result_)

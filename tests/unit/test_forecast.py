@@ -116,6 +116,7 @@ def runs():
         model = VerticalKMeans(
             4,
             epsilon=2.0,
+            bounds=(-1, 1),
             membership=membership,
             accounting="paper" if membership in ("independent", "ldp", "exact") else "tight",
             expected_users=3000,
@@ -146,7 +147,12 @@ def test_sizes_with_partial_overlap():
     rng = np.random.default_rng(5)
     rows = rng.uniform(-1, 1, (3000, 2))
     model = VerticalKMeans(
-        4, epsilon=2.0, user_sets="partial", expected_users=2000, noise=InsecureSeededNoise(1)
+        4,
+        epsilon=2.0,
+        bounds=(-1, 1),
+        user_sets="partial",
+        expected_users=2000,
+        noise=InsecureSeededNoise(1),
     )
     ids = [np.arange(2000), np.arange(1000, 3000)]
     model.fit([rows[:2000, :1], rows[1000:, 1:]], ids=ids)
@@ -297,7 +303,12 @@ def test_segment_error_is_what_the_report_finds(parties, clear, least, most):
         centres = rng.uniform(-0.8, 0.8, (4, 2 * parties))
         rows = np.clip(centres[rng.integers(4, size=10_000)] + 0.08 * rows, -1, 1)
     model = VerticalKMeans(
-        4, epsilon=1.0, expected_users=10_000, noise=InsecureSeededNoise(1), random_state=1
+        4,
+        epsilon=1.0,
+        bounds=(-1, 1),
+        expected_users=10_000,
+        noise=InsecureSeededNoise(1),
+        random_state=1,
     )
     model.fit(np.split(rows, parties, axis=1))
     nodes = model.synopsis_.nodes

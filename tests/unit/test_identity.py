@@ -194,6 +194,25 @@ def test_file_round_trip_with_passphrase(tmp_path: Path) -> None:
         Identity.load(path, "")
 
 
+@pytest.mark.usefixtures("cheap")
+def test_the_public_half_needs_no_passphrase(tmp_path: Path) -> None:
+    path, open_path = tmp_path / "bank.key", tmp_path / "open.key"
+    BANK.save(path, "word")
+    BANK.save(open_path)
+    assert Identity.load_public(path) == Identity.load_public(open_path) == BANK.public
+    # A changed public half is found out: at once without a passphrase, else when it is given.
+    other = Identity.new().public.to_text()
+    for file in (path, open_path):
+        file.write_text(file.read_text().replace(BANK.public.to_text(), other))
+    with pytest.raises(ParameterError, match=r"open.key is damaged: its two halves do not fit"):
+        Identity.load_public(open_path)
+    with pytest.raises(ParameterError, match=r"is wrong, or the file is damaged"):
+        Identity.load(path, "word")
+    path.write_text(path.read_text().replace(other, other[:-1]))
+    with pytest.raises(ParameterError, match=r"bank.key is damaged: identity text must have"):
+        Identity.load_public(path)
+
+
 def test_default_cost_is_allowed_when_read() -> None:
     assert module._COST in module._COSTS
 

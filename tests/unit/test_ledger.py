@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import BudgetError, ParameterError
-from splitmeans.privacy.book import Entry, Limit
+from splitmeans.privacy.book import Entry, Limit, check_source, printable
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import GENESIS, Ledger, create_tables
 
@@ -237,8 +237,10 @@ def test_bad_values_are_refused(connection: sqlite3.Connection) -> None:
     for wrong in (1.0, -0.1, float("nan")):
         with pytest.raises(ParameterError, match="delta must be"):
             charge(connection, delta=wrong)
-    with pytest.raises(ParameterError, match="source of a ledger entry must be printable text"):
+    with pytest.raises(ParameterError, match="source must be a name that is not empty"):
         charge(connection, source="")
+    with pytest.raises(ParameterError, match="what of a ledger entry must be printable text"):
+        charge(connection, what="")
     with pytest.raises(ParameterError, match="release_sha256 must be 64 hexadecimal digits"):
         charge(connection, release_sha256="CD" * 32)
     with pytest.raises(ParameterError, match="epsilon must be a finite number"):
@@ -481,3 +483,104 @@ def test_against_a_naive_model(
         seen = ledger.spent(source)
         assert total <= Fraction(str(seen.epsilon)) <= total * (1 + Fraction(1, 2**52))
         assert (seen.limit and Fraction(str(seen.limit.epsilon))) == limits[source]
+
+
+names = st.text(st.characters(), max_size=12)  # also what no file should be called
+
+
+@given(name=names)
+def test_every_use_of_a_source_has_one_rule(name: str) -> None:
+    """What is taken before joining is taken at the charge, and nothing else is."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    create_tables(connection)
+    cost = {"relation": Relation.ADD_OR_REMOVE, "epsilon": 1.0, "delta": 0.0}
+    uses = (
+        lambda: check_source(name),
+        lambda: ledger_of(connection).check_room(name, **cost),
+        lambda: charge(connection, source=name),
+        lambda: set_limit(connection, 2.0, source=name),
+    )
+    refused = []
+    for use in uses:
+        try:
+            use()
+        except ParameterError:
+            refused.append(use)
+    connection.close()
+    assert refused in ([], list(uses))
+
+
+@given(name=names)
+def test_a_files_name_becomes_a_source(name: str) -> None:
+    made = printable(name)
+    assert printable(made) == made
+    if made.strip():
+        check_source(made)
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("customers.csv", "customers.csv"),
+        ("customers\u00a02026.csv", "customers 2026.csv"),
+        ("a\tb\nc.csv", "a b c.csv"),
+        ("bell\x07.csv", "bell\\x07.csv"),
+        ("zero\u200bwidth", "zero\\u200bwidth"),
+        ("cafe\u0301", "caf\u00e9"),
+        (b"caf\xe9.csv".decode(errors="surrogateescape"), "caf\\udce9.csv"),
+    ],
+)
+def test_how_a_files_name_becomes_a_source(name: str, made: str) -> None:
+    assert printable(name) == made
+
+
+def add(connection: sqlite3.Connection, **values: Any) -> Entry:
+    plain = {
+        "source": "customers",
+        "study_hash": STUDY,
+        "run": "forgotten",
+        "party": "bank",
+        "what": "home restored from a backup",
+        "relation": Relation.ADD_OR_REMOVE,
+        "epsilon": 2.0,
+        "delta": 0.0,
+    } | values
+    return committed(connection, lambda: ledger_of(connection).add(plain.pop("source"), **plain))
+
+
+def test_a_forgotten_charge_is_added_whatever_the_limit(connection: sqlite3.Connection) -> None:
+    set_limit(connection, 2.5)
+    charge(connection)
+    entry = add(connection)
+    assert (entry.kind, entry.number, entry.release_sha256) == ("added", 3, None)
+    ledger = ledger_of(connection)
+    assert ledger.spent("customers").epsilon == 3.0
+    assert ledger.verify().n_entries == 3
+    assert ledger.charge_of(study_hash=STUDY, run="forgotten", party="bank") == entry
+    with pytest.raises(BudgetError, match=r"would have spent epsilon 3\.5"):
+        charge(connection, run="next", epsilon=0.5)
+
+
+def test_a_run_is_added_or_charged_once(connection: sqlite3.Connection) -> None:
+    add(connection)
+    with pytest.raises(BudgetError, match="has been charged already, by entry 1"):
+        add(connection, what="again")
+    with pytest.raises(BudgetError, match="has been charged already, by entry 1"):
+        charge(connection, run="forgotten")
+    charge(connection)
+    with pytest.raises(BudgetError, match="has been charged already, by entry 2"):
+        add(connection, run="first")
+    with pytest.raises(BudgetError, match="costs for REPLACE cannot be added"):
+        add(connection, run="third", relation=Relation.REPLACE)
+    for wrong in ({"what": ""}, {"source": "a\u00a0b"}, {"study_hash": "AB"}, {"epsilon": -1.0}):
+        with pytest.raises(ParameterError):
+            add(connection, run="fourth", **wrong)
+    assert ledger_of(connection).verify().n_entries == 2
+
+
+def test_an_added_entry_cannot_be_changed_without_a_trace(connection: sqlite3.Connection) -> None:
+    add(connection)
+    connection.execute("DROP TRIGGER ledger_update")
+    connection.execute("UPDATE ledger SET what = 'another reason'")
+    with pytest.raises(BudgetError, match="entry 1 was changed"):
+        ledger_of(connection).verify()

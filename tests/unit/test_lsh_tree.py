@@ -12,6 +12,7 @@ from splitmeans.local.gaussian_tree import GaussianTree
 from splitmeans.local.lsh_tree import Leaf, LshTree, _count_errors, grow, min_points, sim_hash
 from splitmeans.local.mechanism import COUNT_UNITS
 from splitmeans.privacy.events import GaussianEvent, LaplaceEvent
+from splitmeans.privacy.gaussian import discrete_slack
 
 UNIT = 2**20
 
@@ -171,7 +172,7 @@ def test_gaussian_scale_is_just_enough(epsilon, delta):
     multiplier = tree.sum_scale / 2**21
     assert gaussian_delta(multiplier, 0.8 * epsilon) <= delta
     assert gaussian_delta(multiplier * 0.9999, 0.8 * epsilon) > delta
-    slack = 4 * 4.2 / tree.sum_scale**2
+    slack = discrete_slack(tree.sum_scale, mu=2**21 / tree.sum_scale, coordinates=4)
     expected = GaussianEvent(noise_multiplier=multiplier, slack=slack, delta=delta)
     assert tree.event.parts[-1] == expected
     assert tree.low_noise_points == math.floor(20 * multiplier)
@@ -267,9 +268,10 @@ def test_gaussian_tree_scales_by_hand():
     *levels, sums = tree.event.parts
     assert len(levels) == 9
     assert levels[0].noise_multiplier == pytest.approx(10, rel=1e-6)
-    assert levels[0].slack == pytest.approx(4.2 / (10 * UNIT) ** 2, rel=1e-6)
+    # A coordinate adds ((12 + mu)^2 + 1) / (24 scale^2) to the loss.
+    assert levels[0].slack == pytest.approx((12.1**2 + 1) / 24 / (10 * UNIT) ** 2, rel=1e-3)
     assert sums.noise_multiplier == pytest.approx(2.5, rel=1e-6)
-    assert sums.slack == pytest.approx(4 * 4.2 / (5 * UNIT) ** 2, rel=1e-6)
+    assert sums.slack == pytest.approx(4 * (12.4**2 + 1) / 24 / (5 * UNIT) ** 2, rel=1e-3)
 
 
 def test_gaussian_tree_draws_counts_first_and_sums_last():

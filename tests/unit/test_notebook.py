@@ -66,7 +66,8 @@ def test_a_result_shows_its_segments(result):
     assert page.texts[at : at + 3] == ["bank: income", "2,000", "6,000"]
     assert repr(result) == (
         "<Result study 'bank and insurer', run '1': 2 segments of about 900 users, "
-        "4 columns of bank, insurer>"
+        "3 columns of bank, insurer; published 2026-01-31T12:00:00Z by the server, simulation, not "
+        "signed>"
     )
     assert repr(result.published) == "<Segmentation 2 segments as published: A 600, B 300>"
 
@@ -129,7 +130,7 @@ def test_long_results_are_cut_and_say_so(result):
 
 def test_an_estimator_before_and_after_fitting():
     rows = np.random.default_rng(0).uniform(-1, 1, (300, 3))
-    model = VerticalKMeans(n_clusters=2, epsilon=4.0, noise=InsecureSeededNoise(1))
+    model = VerticalKMeans(n_clusters=2, epsilon=4.0, bounds=(-1, 1), noise=InsecureSeededNoise(1))
     assert "not fitted" in check(model._repr_html_()).texts
     model.fit([rows[:, :2], rows[:, 2:]])
     bundle = model._repr_mimebundle_()

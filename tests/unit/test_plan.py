@@ -1,13 +1,17 @@
 """The plan: what it settles for each method, what it refuses, and that it fits the budget."""
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from splitmeans import plan as plan_module
 from splitmeans.errors import ParameterError, PrivacyError, StudyError
+from splitmeans.features import bounds_of, features_of
 from splitmeans.local import DpLloyd, GaussianTree, LshTree, PlainKMeans, TreeLloyd
 from splitmeans.local_clusters import default_local_clusters, enough_clusters
 from splitmeans.membership.cell_sketch.law import CellSketch
@@ -164,7 +168,7 @@ def test_a_cell_sketch_knows_about_partial_user_sets():
 
 
 @pytest.mark.usefixtures("uncalibrated")
-@pytest.mark.parametrize(("users", "expected"), [(500, 5), (1_000, 8), (10_000, 12), (100_000, 16)])
+@pytest.mark.parametrize(("users", "expected"), [(500, 5), (1_000, 8), (10_000, 12), (99_999, 16)])
 def test_decoy_takes_more_clusters_the_more_users_stand_above_the_noise(users, expected):
     # (1, 1e-5) is a Gaussian of 3.73; a quarter of its squared precision and two noises make a
     # deviation of sqrt(2 / 0.25) x 3.73 = 10.6: 47, 94, 945 and 9,450 users for each.
@@ -295,17 +299,18 @@ def test_more_than_250_local_clusters_are_refused():
 
 
 def test_weights_that_would_spoil_exact_distances_are_refused():
-    # Four columns of weight w: 4 x (2 w 2^20)^2 < 2^53 means w < sqrt(512) = 22.6.
+    # Four columns of weight w: 4 x (2 w 2^20)^2 < 2^53 means w < sqrt(512) = 22.6; the rule, with
+    # 2000 for 2^11, says sqrt(500) = 22.36.
     def study(weight: float) -> Study:
         columns = tuple(Column(name=f"c{n}", low=0, high=1, weight=weight) for n in range(4))
         parties = tuple(PartySpec(name=name, columns=columns) for name in ("a", "b"))
         return make_study(parties=parties, membership="independent", accounting="paper")
 
-    make_plan(study(22.5))
+    make_plan(study(22.3))
     with pytest.raises(
-        ParameterError, match="party 'a' have too large weights for exact distances"
+        StudyError, match=r"party 'a': weight of column 'c0' must be at most 22\.36 "
     ):
-        make_plan(study(24))
+        study(22.5)
 
 
 def test_a_decoy_join_with_hardly_any_delta_is_refused():
@@ -317,7 +322,9 @@ def test_a_decoy_join_with_hardly_any_delta_is_refused():
 
 
 def test_the_published_sketch_refuses_an_epsilon_beyond_its_lemma():
-    study = make_study(membership="sketch-paper", budget=Budget(epsilon=1000, delta=0.5))
+    study = make_study(
+        membership="sketch-paper", expected_users=2, budget=Budget(epsilon=1000, delta=0.5)
+    )
     with pytest.raises(PrivacyError, match="lemma"):
         make_plan(study)
 
@@ -406,8 +413,8 @@ def test_every_noise_parameter_is_in_the_fingerprint():
         ("decoy", 2, 0.2, 1e-6),
         ("decoy", 3, 1.0, 1e-8),
         ("decoy", 2, 1.0, 5e-5),
-        ("decoy", 2, 4.0, 1e-4),
-        ("sketch", 2, 0.2, 1e-4),
+        ("decoy", 2, 4.0, 9e-5),
+        ("sketch", 2, 0.2, 9e-5),
         ("sketch", 2, 1.0, 5e-5),
         ("sketch", 3, 2.0, 1e-6),
     ],
@@ -435,8 +442,11 @@ def test_tight_baselines_fit_their_budget(membership, local):
 def test_a_sketch_for_very_many_users_can_be_planned(expected_users):
     # The floor follows the expected users, so hardly any row of a single user rises above it.
     sketch = SketchOptions(repetitions=4096)
-    study = make_study(membership="sketch", expected_users=expected_users, sketch=sketch)
-    assert epsilon_for(make_plan(study).events, 1e-5) <= 1
+    budget = Budget(epsilon=1, delta=1e-9)
+    study = make_study(
+        membership="sketch", expected_users=expected_users, sketch=sketch, budget=budget
+    )
+    assert epsilon_for(make_plan(study).events, 1e-9) <= 1
 
 
 def test_a_coarse_sketch_fits_too():
@@ -519,9 +529,37 @@ def test_weights_that_could_make_exactness_depend_on_a_row_are_refused():
     wide = [Column(name="wide", low=0, high=1, weight=20)]
     narrow = [Column(name=f"c{number}", low=0, high=1) for number in range(6)]
     study = make_study()
-    parties = (PartySpec(name="first", columns=(*wide, *narrow)), *study.parties[1:])
-    with pytest.raises(ParameterError, match="party 'first' have too large weights"):
-        make_plan(dataclasses.replace(study, parties=parties))
+    with pytest.raises(StudyError, match="party 'first': weight of column 'wide' must be at most"):
+        PartySpec(name="first", columns=(*wide, *narrow))
+    first = PartySpec(name="first", columns=(*wide, *narrow[:4]))
+    make_plan(dataclasses.replace(study, parties=(first, *study.parties[1:])))
+
+
+@given(
+    numbers=st.integers(0, 60),
+    categories=st.lists(st.integers(2, 40), max_size=4),
+    weight=st.floats(0.001, 44),
+)
+@settings(max_examples=200, deadline=None)
+def test_a_study_that_is_taken_has_exact_distances(numbers, categories, weight):
+    """The largest weight that the rule allows is below the limit of the kernels, and not far."""
+    columns = [Column(name=f"n{n}", low=0, high=1, weight=weight) for n in range(numbers)]
+    columns += [
+        Column(name=f"c{n}", categories=[str(i) for i in range(size)], weight=weight)
+        for n, size in enumerate(categories)
+    ]
+    if not columns:
+        return
+    try:
+        party = PartySpec(name="p", columns=tuple(columns))
+    except StudyError as problem:
+        said = float(re.search(r"must be at most (\S+) beside", str(problem))[1])
+        assert said <= weight
+        columns = [dataclasses.replace(column, weight=said) for column in columns]
+        party = PartySpec(name="p", columns=tuple(columns))
+        assert len(features_of(party)) * said**2 > 1900
+    bounds = bounds_of(features_of(party))
+    assert len(bounds) * (2 * int(bounds.max())) ** 2 < 2**53
 
 
 @pytest.mark.parametrize("epsilon", [0.009, 12.1, 100])

@@ -179,8 +179,8 @@ def with_column(name: str, values) -> pa.Table:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (rows_of(1).drop_columns(["y"]), "must have the column 'y' of the study once"),
-        (rows_of(1).drop_columns(["customer"]), "the column 'customer' of the study once"),
+        (rows_of(1).drop_columns(["y"]), "must have the column 'y' of the study; the file has no"),
+        (rows_of(1).drop_columns(["customer"]), "the id column 'customer' of the study; the file"),
         (with_column("y", [0.5] * 1500 + [None] + [0.5] * 1499), "row number 1500 "),
         (with_column("kind", ["a"] * 2999 + ["z"]), "row number 2999 "),
         (

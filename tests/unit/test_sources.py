@@ -167,6 +167,7 @@ def test_tables_of_other_libraries(make, expected_kind):
     check_equal(in_memory, PartyTable)
 
 
+@pytest.mark.filterwarnings("ignore:party .* become the bound:UserWarning")
 @pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
 def test_the_estimator_takes_them(make):
     other = pd.DataFrame({"id": range(N), "y": np.linspace(0, 1, N)})
@@ -268,9 +269,12 @@ def test_types_of_a_csv_file_do_not_depend_on_its_first_lines(tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["1,2,1,hunter2"], "column 'visits' must hold numbers, got large_string"),
-        ([*["1,2,1,3"] * 600_000, "1,2,1,hunter2"], "column 'visits' has a value that is no numb"),
-        (["1,2,1,3", "1,2,1,3,hunter2"], "a line has more or fewer values"),
+        (["1,2,1,hunter2"], "column 'visits' must hold numbers, found text .*row number 0 "),
+        (
+            [*["1,2,1,3"] * 600_000, "1,2,1,hunter2"],
+            "column 'visits' must hold numbers.*row number 600000 ",
+        ),
+        (["1,2,1,3", "1,2,1,3,hunter2"], "has more or fewer values"),
         (["1,2,hunter2,3"], "column 'kind' must hold only categories.*row number 0 "),
         ([], "at least one row"),
     ],

@@ -392,3 +392,21 @@ def test_a_study_has_its_statement_before_any_data_is_touched():
     assert report.plan == plan
     assert report.secure_noise
     assert report.epsilon <= plan.study.budget.epsilon
+
+
+def test_the_paper_s_delta_is_called_what_it_is():
+    as_published = report_of("sketch-paper", "paper", expected_users=100_000)
+    assert any("publish one user's row whole" in caveat for caveat in as_published.caveats)
+    smaller = report_of("sketch-paper", "paper", expected_users=99_999)
+    assert not any("publish one user's row" in caveat for caveat in smaller.caveats)
+
+
+@pytest.mark.parametrize("epsilon", [11.0, 18.0, 50.0])
+@pytest.mark.parametrize("n_parties", [2, 3])
+def test_a_large_collusion_epsilon_has_a_cost_that_is_a_number(epsilon, n_parties):
+    """At most the other parties' labels and local centres, added up."""
+    report = report_of("decoy", n_parties=n_parties, decoy=DecoyOptions(collusion_epsilon=epsilon))
+    ((_, cost),) = report.views[-1].bounds
+    labels = (n_parties - 1) * epsilon
+    assert labels < cost.epsilon < labels + 4
+    assert "no privacy" not in report.statement()

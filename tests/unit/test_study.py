@@ -5,9 +5,13 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError, StudyError
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
@@ -100,7 +104,12 @@ def test_number_column_rules(changes, message):
         ({"categories": ("a",)}, "must be two or more different names"),
         ({"categories": ("a", "a")}, "must be two or more different names"),
         ({"categories": (1, 2)}, "must be text; write numbers in quotes"),
-        ({"missing": 0}, "missing of column 'c' must be 'error' or 'midpoint'"),
+        ({"missing": 0}, "missing of column 'c' must be 'error', 'level' .* or 'spread'"),
+        ({"missing": "midpoint"}, "'level' .* or 'spread' .*categories have no middle"),
+        (
+            {"missing": "level", "categories": ("a", "(missing)")},
+            r"categories of column 'c' must not list '\(missing\)'",
+        ),
     ],
 )
 def test_categorical_column_rules(changes, message):
@@ -307,7 +316,7 @@ def other_value(item, value):
         "high": 12_345.0,
         "weight": 0.5,
         "categories": ("south", "north"),
-        "missing": "midpoint" if value == "error" else "error",
+        "missing": "level" if value == "error" else "error",  # the one with "error" has categories
         "epsilon": 0.3,
         "delta": 1e-6,
         "repetitions": 1024,
@@ -493,3 +502,47 @@ def test_gamma_follows_the_method():
     published = {"membership": "sketch-paper", "accounting": "paper"}
     assert Study.from_mapping(MAPPING | published).gamma == 1.0
     assert Study.from_mapping(MAPPING | published | {"sketch": {"gamma": 0.5}}).gamma == 0.5
+
+
+# ---- delta and the number of users ----
+
+
+@pytest.mark.parametrize("delta", [1e-4, 2e-4, 0.1])
+def test_a_delta_of_one_over_the_users_or_more_is_refused(delta):
+    """0.1 with 10,000 users would let a mechanism publish a thousand rows as they are."""
+    rule = r"delta must be below 1 / expected_users = 1 / 10000 = 0.0001, got .*write delta = 1e-05"
+    with pytest.raises(StudyError, match=rule):
+        study(budget=Budget(epsilon=1.0, delta=delta))
+
+
+def test_a_delta_below_one_over_the_users_is_taken():
+    assert study(budget=Budget(epsilon=1.0, delta=math.nextafter(1e-4, 0))).budget.delta < 1e-4
+    with pytest.raises(StudyError, match=r"1 / 1000000 = 1e-06, got 1e-05.*write delta = 1e-07 "):
+        study(expected_users=1_000_000)
+
+
+def test_the_paper_s_own_delta_needs_the_paper_s_accounting():
+    published = {"membership": "sketch-paper", "accounting": "paper"}
+    assert study(budget=Budget(epsilon=1.0, delta=1e-4), **published).budget.delta == 1e-4
+    with pytest.raises(StudyError, match="delta must be below"):
+        study(budget=Budget(epsilon=1.0, delta=1.1e-4), **published)
+
+
+@given(users=st.integers(1, 10**12))
+def test_the_delta_that_the_error_says_is_taken(users):
+    largest = Budget(epsilon=1.0, delta=min(1 / users, 0.5))
+    try:
+        study(expected_users=users, budget=largest)
+    except StudyError as problem:
+        said = float(re.search(r"write delta = (\S+) or less", str(problem))[1])
+        assert study(expected_users=users, budget=Budget(epsilon=1.0, delta=said))
+    else:
+        assert users == 1
+
+
+def test_a_collusion_epsilon_that_changes_no_label_is_refused():
+    assert DecoyOptions(collusion_epsilon=50).collusion_epsilon == 50
+    with pytest.raises(
+        StudyError, match=r"collusion_epsilon must be <= 50, got 800: .*leave it out"
+    ):
+        DecoyOptions(collusion_epsilon=800)

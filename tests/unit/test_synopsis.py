@@ -144,17 +144,31 @@ def test_equal_seeds_give_equal_centres(synopsis):
     np.testing.assert_array_equal(first.centres, third.centres)
 
 
-def test_more_clusters_than_nodes_still_give_k_centres():
-    found = flat(1.0, 2.0, at=[-0.5, 0.5]).cluster(3, random_state=0)
-    assert found.centres.shape == (3, 1)
-    assert found.sizes.sum() == 3
+def test_only_clusters_with_users_are_named_and_none_twice():
+    """Three are asked for where only two different places have users, one of them twice."""
+    found = flat(1.0, 2.0, 0.0, 0.5, at=[-0.5, 0.5, 0.1, -0.5]).cluster(3, random_state=0)
+    assert found.scaled_centres.tolist() == [[0.5], [-0.5]]
+    assert found.sizes.tolist() == [2, 1.5]
     assert found.loss == 0
 
 
-def test_no_weight_at_all_costs_nothing():
-    found = flat(0.0, 0.0, at=[-0.5, 0.5]).cluster(1, random_state=0)
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 8])
+def test_clusters_are_largest_first_and_all_have_users(k):
+    rng = np.random.default_rng(k)
+    some = rng.random(30) * (rng.random(30) < 0.2)
+    found = flat(*some, at=list(rng.uniform(-1, 1, 30))).cluster(k, random_state=0)
+    assert len(found.sizes) == min(k, np.count_nonzero(some))
+    assert (np.diff(found.sizes) <= 0).all()
+    assert found.sizes.min() > 0
+    assert found.sizes.sum() == pytest.approx(some.sum())
+    assert len(np.unique(found.scaled_centres, axis=0)) == len(found.sizes)
+
+
+def test_where_nobody_is_counted_there_are_no_clusters():
+    found = flat(0.0, 0.0, at=[-0.5, 0.5]).cluster(2, random_state=0)
     assert found.loss == 0
-    assert found.sizes.tolist() == [0]
+    assert found.sizes.tolist() == []
+    assert found.centres.shape == found.scaled_centres.shape == (0, 1)
 
 
 def test_k_must_be_positive(synopsis):
@@ -166,7 +180,7 @@ def test_sizes_and_loss_do_not_depend_on_chunks(monkeypatch):
     rng = np.random.default_rng(0)
     many = flat(*rng.random(50), at=list(rng.uniform(-1, 1, 50)))
     whole = many.cluster(4, random_state=0)
-    monkeypatch.setattr("splitmeans.grid.synopsis._CHUNK_ROWS", 7)
+    monkeypatch.setattr("splitmeans.grid.clustering.CHUNK_ROWS", 7)
     parts = many.cluster(4, random_state=0)
     np.testing.assert_allclose(parts.sizes, whole.sizes)
     assert parts.loss == pytest.approx(whole.loss)

@@ -57,10 +57,18 @@ def test_weight_stretches_the_grid():
 
 
 def test_categories_are_one_hot():
-    rows = grid(
-        party(branch(missing="midpoint"), number()), {"branch": ["south", None], "x": [0, 5]}
-    )
-    assert rows.tolist() == [[-ONE_HOT, ONE_HOT, -G], [0, 0, 0]]
+    rows = grid(party(branch(), number()), {"branch": ["south", "north"], "x": [0, 5]})
+    assert rows.tolist() == [[-ONE_HOT, ONE_HOT, -G], [ONE_HOT, -ONE_HOT, 0]]
+
+
+def test_a_missing_category_is_a_level_of_its_own_or_spread():
+    data = {"branch": ["south", None], "x": [0, 5]}
+    rows = grid(party(branch(missing="level"), number()), data)
+    assert rows.tolist() == [[-ONE_HOT, ONE_HOT, -ONE_HOT, -G], [-ONE_HOT, -ONE_HOT, ONE_HOT, 0]]
+    three = Column(name="branch", categories=("east", "north", "south"), missing="spread", weight=2)
+    rows = grid(party(three, number()), data)
+    # A third of 2 * 1482910 from the bottom up; the one step that is over goes to the first.
+    assert rows[1].tolist() == [988_607 - 1_482_910, 988_607 - 1_482_910, 988_606 - 1_482_910, 0]
 
 
 def test_missing_rules():
@@ -74,7 +82,7 @@ def test_missing_rules():
     assert grid(spec, data)[0].tolist() == [0, G // 2, -G]
 
 
-MIXED = party(number(), branch(missing="midpoint"))
+MIXED = party(number(), branch(missing="spread"))
 EXPECTED = [[-G, ONE_HOT, -ONE_HOT], [G, -ONE_HOT, ONE_HOT]]
 
 
@@ -142,7 +150,7 @@ def test_booleans_are_zero_and_one():
     ids=lambda values: type(values).__name__,
 )
 def test_whole_numbers_are_compared_with_categories_as_text(values):
-    spec = party(Column(name="c", categories=("1", "2"), missing="midpoint"))
+    spec = party(Column(name="c", categories=("1", "2"), missing="spread"))
     assert np.sign(grid(spec, {"c": values})).tolist() == [[1, -1], [-1, 1], [0, 0]]
 
 
@@ -203,11 +211,15 @@ SECRET = 987_654.5
         (X, {"x": [None, None]}, IN_X + "must not have missing values; see row numbers 0, 1"),
         (X, {"x": [SECRET, np.inf]}, IN_X + "must hold finite numbers; see row number 1"),
         (X, {"x": [-np.inf, SECRET]}, IN_X + "must hold finite numbers; see row number 0"),
-        (X, {"x": ["secret"]}, IN_X + "must hold numbers, got large_string; convert it, or give"),
-        (X, np.array([["1.5"]]), IN_X + "must hold numbers, got large_string"),
-        (X, {"x": pd.to_datetime(["2020-01-01"])}, IN_X + "must hold numbers, got timestamp"),
-        (X, {"x": [1.0, "secret"]}, IN_X + "must be one list of values of one kind"),
-        (X, {"x": [1j]}, IN_X + "must be one list of values of one kind"),
+        (X, {"x": ["secret"]}, IN_X + "must hold numbers, found text that is no number; see row"),
+        (X, np.array([["1.5"]]), IN_X + "must hold numbers, found numbers kept as text"),
+        (
+            X,
+            {"x": pd.to_datetime(["2020-01-01"])},
+            IN_X + "must hold numbers, found dates or times .*row number 0",
+        ),
+        (X, {"x": [1.0, "secret"]}, IN_X + "must hold numbers, found text .*see row number 1 "),
+        (X, {"x": [1j]}, IN_X + "must hold numbers, found a value that is neither number nor text"),
         (X, {"x": np.zeros((2, 2))}, IN_X + "must be one list of values of one kind"),
         (X, {"x": 3}, IN_X + "must be one list of values of one kind"),
         (X, {"X": [1]}, r"party 'bank' must have the column 'x' of the study; .*\(case and spaces"),
@@ -233,7 +245,7 @@ SECRET = 987_654.5
         (party(branch()), {"branch": ["north", None]}, "column 'branch' must not have missing"),
         (
             party(branch()),
-            {"branch": ["north", "secret", "North"]},
+            {"branch": ["north", "secret", "other"]},
             "column 'branch' must hold only categories that the study lists .*row numbers 1, 2",
         ),
         (party(branch()), {"branch": [1.5]}, "must hold text or whole numbers; see row number 0"),

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from splitmeans.errors import DataError
-from splitmeans.party.table_facts import facts_from, refuse_clipping, table_facts
+from splitmeans.party.row_checks import check_rows
+from splitmeans.party.table_facts import TableFacts, facts_from, finish_checks, rows_note
 from splitmeans.study import Column, PartySpec
 
 SPEC = PartySpec(
@@ -24,6 +25,14 @@ def rows(ages, premiums) -> pa.Table:
     n = len(ages)
     ids = [str(number) for number in range(n)]
     return pa.table({"id": ids, "age": ages, "kind": ["a"] * n, "premium": premiums})
+
+
+def table_facts(spec: PartySpec, table: pa.Table) -> TableFacts:
+    return check_rows(spec, table).facts
+
+
+def refuse_clipping(facts: TableFacts) -> None:
+    finish_checks("insurer", [], facts, where="t.csv")
 
 
 def test_values_on_a_bound_are_inside_and_missing_ones_are_none():
@@ -49,13 +58,33 @@ def test_parts_add_up_and_survive_the_way_through_text():
 
 
 def test_more_than_half_outside_is_refused_and_just_half_is_not():
-    refuse_clipping(table_facts(SPEC, rows([20, 20, 20, 20], [1, 2, 3000, 3000])), where="t.csv")
-    refuse_clipping(table_facts(SPEC, rows([None, None], [1, 2])), where="t.csv")
+    refuse_clipping(table_facts(SPEC, rows([20, 20, 20, 20], [1, 2, 3000, 3000])))
+    refuse_clipping(table_facts(SPEC, rows([None, None], [1, 2])))
     one = table_facts(SPEC, rows([20, 20, 20, 20], [1, 3000, 3000, 3000]))
-    with pytest.raises(DataError, match=r"t\.csv: column 'premium' must have at least half"):
-        refuse_clipping(one, where="t.csv")
+    with pytest.raises(DataError, match=r"t\.csv: party 'insurer', column 'premium' must have at"):
+        refuse_clipping(one)
+    finish_checks("insurer", [], one, allow_clipping=True)
     # The missing value of the one column does not count as inside.
     both = table_facts(SPEC, rows([1, None, 20, 2], [3000, 1, 3000, 3000]))
-    with pytest.raises(DataError, match=r"'age', 'premium' must .* correct the units") as no:
-        refuse_clipping(both, where="t.csv")
+    with pytest.raises(
+        DataError, match=r"2 problems:\n- column 'age' must .* correct the units"
+    ) as no:
+        refuse_clipping(both)
+    assert "- column 'premium' must have" in str(no.value)
     assert "3000" not in str(no.value)
+
+
+@pytest.mark.parametrize(
+    ("own", "expected", "said"),
+    [
+        (60, 5000, "60 rows, 1 / 83 of the study's expected_users = 5,000"),
+        (1000, 3000, "1,000 rows, 1 / 3 of"),
+        (1001, 3000, None),
+        (3000, 3000, None),
+        (8999, 3000, None),
+        (9000, 3000, "9,000 rows, 3 times the study's expected_users = 3,000"),
+    ],
+)
+def test_a_party_is_told_if_its_rows_are_three_times_more_or_fewer(own, expected, said):
+    note = rows_note(own, expected)
+    assert note is None if said is None else said in note

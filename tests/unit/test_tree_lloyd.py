@@ -248,7 +248,8 @@ def test_cell_scales_by_hand():
     size, columns, cells = histogram.event.parts
     assert columns.noise_multiplier == pytest.approx(1 / math.sqrt(0.98 * 0.25), rel=1e-5)
     assert size.slack < columns.slack < 1e-10
-    assert cells.slack == pytest.approx(4.2 / histogram.cell_scale**2)
+    mu = math.sqrt(0.98 * 0.75)
+    assert cells.slack == pytest.approx(((12 + mu) ** 2 + 1) / 24 / histogram.cell_scale**2)
 
 
 # --- local/radius_lloyd.py

@@ -36,7 +36,7 @@ def test_a_fit_after_it_compiles_no_more():
     rng = np.random.default_rng(0)
     for options in ({}, {"membership": "sketch"}):
         X = [rng.normal(scale=0.2, size=(500, 2)) for _ in range(2)]
-        VerticalKMeans(2, random_state=0, **options).fit(X)
+        VerticalKMeans(2, bounds=(-2, 2), random_state=0, **options).fit(X)
     after = {name: len(kernel.signatures) for name, kernel in kernels().items()}
     assert after == before
 

@@ -1,123 +1,146 @@
-"""An audit case: a mechanism run on two neighbouring inputs, what it claims, and what was seen."""
+"""A line of an audit: a part run on two neighbouring inputs, what it claims, and what was seen."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from splitmeans._types import FloatArray
-from splitmeans.audit.bounds import EpsilonBound, epsilon_of_event, epsilon_of_scores
+from splitmeans.audit.bounds import Bound, bound_of_event, bound_of_scores
+from splitmeans.audit.claims import Claim
 from splitmeans.privacy.noise import NoiseSource
-
-# Two ways to calculate the same epsilon may differ by this factor.
-_ROUNDING = 1 + 1e-9
 
 
 class Scores(NamedTuple):
     """One number per independent trial: large where an observer would say that the user is there.
 
-    Whatever the score, it is a function of what the observer sees, so an epsilon shown with it is
-    one that the mechanism has. A poor score only shows less.
+    Whatever the score, it is a function of what the observer sees, so what it shows is true of the
+    part. A poor score only shows less; the halved twin tells whether it shows enough.
     """
 
     with_user: FloatArray
     without: FloatArray
 
 
-Sampler = Callable[[int, NoiseSource], Scores]
+Sampler: TypeAlias = Callable[[int, NoiseSource], Scores]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
-    """One line of an audit.
+class Part:
+    """A part of the system that claims something, and the same with half its noise.
 
     Attributes:
-        name: Short name, for choosing the case.
+        name: Short name, for choosing the line.
         what: What is released, and which users differ.
-        claimed: The stated epsilon at `delta`.
-        delta: The delta of the statement.
-        exact: Epsilon of the exact law at `delta`, where one is known; at most `claimed` if sound.
-        sample: Runs the mechanism this many times on each input.
-        trials: How often, in the quick form; 0 leaves the case to the long form.
+        claim: What is stated.
+        sample: Runs the part this many times on each input.
+        halved: The same with half the noise (decoys, phantoms); it must be caught.
+        trials: How often, in the quick form; 0 leaves the line to the long form.
         long_trials: How often, in the long form.
-        sound: Whether the claim should hold; False for a twin that is broken on purpose.
-        event_at: If given, the event "score >= event_at", with against without the user, is fixed
-            beforehand and all trials test it; otherwise half of the trials choose an event.
     """
 
     name: str
     what: str
-    claimed: float
-    delta: float
-    exact: float | None
+    claim: Claim
+    sample: Sampler
+    halved: Sampler
+    trials: int
+    long_trials: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Twin:
+    """A mechanism that is broken on purpose in another way, with the claim of the sound one.
+
+    Attributes:
+        name: As for a part, and so on.
+        event_at: If given, the event "score >= event_at" is fixed beforehand and all trials test
+            it; otherwise half of the trials choose an event.
+    """
+
+    name: str
+    what: str
+    claim: Claim
     sample: Sampler
     trials: int
     long_trials: int
-    sound: bool = True
     event_at: float | None = None
+
+
+Case: TypeAlias = Part | Twin
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What an audit found."""
+    """What an audit found.
+
+    Attributes:
+        case: The line.
+        sound: The bound on the part as it is; None for a twin.
+        broken: The bound on the part with half its noise, or on the twin.
+        trials: How many on each input.
+        seconds: Of processor time, for all of them.
+    """
 
     case: Case
-    bound: EpsilonBound
+    sound: Bound | None
+    broken: Bound
     trials: int
+    seconds: float
 
     @property
-    def exceeds(self) -> bool:
-        """Whether the mechanism was caught above its claim."""
-        return self.bound.epsilon > self.case.claimed
-
-    @property
-    def reach(self) -> float:
-        """The largest bound that so many trials could have shown, had noise been missing."""
-        first, second = self.bound.trials
-        confidence = self.bound.confidence
-        return epsilon_of_event(
-            (first, 0), (first, second), delta=self.case.delta, confidence=confidence
-        ).epsilon
+    def claimed(self) -> Bound:
+        """The bound whose `allowed` is the claim that a table shows."""
+        return self.broken if self.sound is None else self.sound
 
     @property
     def as_expected(self) -> bool:
-        """A sound mechanism stays under its claim, also exactly, and a broken twin is caught.
+        """The part stays under its claim, and what is broken is caught.
 
-        Staying under a claim that the trials could not have reached says nothing.
+        Staying under a claim means something only because the same number of trials catches half
+        the noise.
         """
-        if not self.case.sound:
-            return self.exceeds
-        if self.reach <= self.case.claimed:
-            return False
-        exact = self.case.exact
-        return not self.exceeds and (exact is None or exact <= self.case.claimed * _ROUNDING)
+        return self.broken.exceeds and (self.sound is None or not self.sound.exceeds)
 
     @property
     def verdict(self) -> str:
         """One word for the table."""
-        if self.case.sound and self.reach <= self.case.claimed:
-            return "TOO FEW TRIALS"
-        if self.case.sound:
-            return "not refuted" if self.as_expected else "EXCEEDED"
-        return "caught" if self.as_expected else "ESCAPED"
+        if self.sound is not None and self.sound.exceeds:
+            return "EXCEEDED"
+        return "caught" if self.broken.exceeds else "ESCAPED"
 
 
 def run_case(case: Case, *, noise: NoiseSource, confidence: float, long: bool = False) -> Outcome:
-    """Run one case; the bound holds with this confidence."""
+    """Run one line; each of its bounds holds with this confidence."""
     trials = case.long_trials if long else case.trials
-    scores = case.sample(trials, noise.spawn(case.name))
-    return Outcome(case=case, bound=_bound(case, scores, confidence=confidence), trials=trials)
+    own = noise.spawn(case.name)
+    # Not the time on the clock: other programs have no part in it.
+    start = time.process_time()
+    sound = None
+    if isinstance(case, Part):
+        scores = case.sample(trials, own.spawn("sound"))
+        sound = bound_of_scores(case.claim, *scores, confidence=confidence)
+        broken = case.halved(trials, own.spawn("halved"))
+        bound = bound_of_scores(case.claim, *broken, confidence=confidence)
+    else:
+        bound = _twin_bound(case, case.sample(trials, own), confidence=confidence)
+    return Outcome(
+        case=case,
+        sound=sound,
+        broken=bound,
+        trials=trials,
+        seconds=time.process_time() - start,
+    )
 
 
-def _bound(case: Case, scores: Scores, *, confidence: float) -> EpsilonBound:
-    if case.event_at is None:
-        return epsilon_of_scores(
-            scores.with_user, scores.without, delta=case.delta, confidence=confidence
-        )
-    hits = [int((score >= case.event_at).sum()) for score in scores]
-    return epsilon_of_event(
+def _twin_bound(twin: Twin, scores: Scores, *, confidence: float) -> Bound:
+    if twin.event_at is None:
+        return bound_of_scores(twin.claim, *scores, confidence=confidence)
+    hits = [int((score >= twin.event_at).sum()) for score in scores]
+    return bound_of_event(
+        twin.claim,
         (hits[0], hits[1]),
         (scores.with_user.size, scores.without.size),
-        delta=case.delta,
         confidence=confidence,
-        event=f"score >= {case.event_at:g}, with against without the user (fixed beforehand)",
+        event=f"score >= {twin.event_at:g} (fixed beforehand)",
     )

@@ -22,6 +22,7 @@ from splitmeans.membership.decoy.encode import encode
 from splitmeans.membership.decoy.estimate import add_server_noise, join_counts
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.decoy.layout import cell_shape, unpack
+from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.wire import keys
 from splitmeans.wire.messages import DecoyMessage
@@ -34,35 +35,35 @@ _WIDTHS = (_CELLS, 1)
 _CANDIDATES = 8000
 
 
-def changed_cell(law: DecoyLaw, trials: int, noise: NoiseSource) -> Scores:
-    """How many records the server counts in the user's cell: all that a user changes."""
+def changed_cell(law: DecoyLaw, trials: int, noise: NoiseSource, *, rate: float = 1.0) -> Scores:
+    """How many records the server counts in the user's cell: all that a user changes.
+
+    With a sample the user is one who is in it: no privacy is claimed for sampling.
+    """
+    threshold = np.uint64(min(sample_threshold(rate), 2**64 - 1))
 
     def one_call(present: bool) -> FloatArray:
-        return _joined(_messages(law, _users(present), fresh_key(noise), noise=noise))
+        key = fresh_key(noise)
+        ids = _users(False)
+        if present:
+            ids = _sampled_users(keys.subkey(key, keys.SAMPLE), threshold)
+        return _joined(_messages(law, ids, key, noise=noise, sample_rate=rate))
 
     return _scores(one_call, trials)
 
 
-def low_tags(
-    law: DecoyLaw, trials: int, noise: NoiseSource, *, rate: float, broken: bool
-) -> Scores:
-    """Records of the user's cluster at party 0 with tags in the lowest part of their range.
+def tag_as_sample(law: DecoyLaw, trials: int, noise: NoiseSource, *, rate: float) -> Scores:
+    """Broken: the tag decides who is in the sample; records of the user's cluster with low tags.
 
-    No privacy is claimed for sampling, so the user is one who is in the sample. Sound: the sample
-    has its own key, and a tag says nothing. Broken: the tag itself decides, so users' tags are all
-    in the lowest part while decoys' tags are everywhere.
+    Users' tags are then all in the lowest part of the range while decoys' tags are everywhere.
     """
     threshold = np.uint64(sample_threshold(rate))
 
     def one_call(present: bool) -> FloatArray:
         key = fresh_key(noise)
-        if broken:
-            chooser = keys.subkey(key, keys.USER_TAG, group=_GROUP)
-        else:
-            chooser = keys.subkey(key, keys.SAMPLE)
+        chooser = keys.subkey(key, keys.USER_TAG, group=_GROUP)
         ids = _sampled_users(chooser, threshold) if present else _users(False)
-        kept_rate = 1.0 if broken else rate  # the broken choice has been made already
-        message = _message(law, ids, 0, key, noise=noise, sample_rate=kept_rate)
+        message = _message(law, ids, 0, key, noise=noise)
         low = message.tags[:, 0] < threshold
         return np.bincount(_labels(message, 0)[low], minlength=_CELLS).astype(np.float64)
 
@@ -70,18 +71,63 @@ def low_tags(
 
 
 def fellow_party(law: DecoyLaw, trials: int, noise: NoiseSource) -> Scores:
-    """Published counts for a party that knows all decoys: only the server's noise is left.
+    """Published counts H + D + E for party 0, who has the run key: only the server's E is left.
 
-    The user's columns at the other party appear, so a record moves from the cell "absent there"
-    to another one and two counts change.
+    The user's columns at party 1 appear, so a record moves from the cell "absent there" to
+    another one and two counts change. Party 0 works the decoys out and takes them off.
     """
 
-    def published(cells: Sequence[int]) -> FloatArray:
-        counts: IntArray = np.tile(np.array(cells, dtype=np.int64), (trials, 1))
-        noisy = add_server_noise(law, {_GROUP: counts}, equal_sets=True, noise=noise)[_GROUP]
-        return (noisy[:, 0] - noisy[:, 1]).astype(np.float64)
+    def one_call(present: bool) -> FloatArray:
+        key = fresh_key(noise)
+        own = _users(True)
+        others = _users(present)
+        messages = [
+            _message(law, ids, position, key, noise=noise)
+            for position, ids in enumerate((own, others))
+        ]
+        published = add_server_noise(
+            law, {_GROUP: _tables(messages)}, equal_sets=False, noise=noise
+        )[_GROUP]
+        decoys = _tables(_messages(law, _users(False), key, noise=noise))
+        left = (published - decoys)[:_CELLS]
+        return np.asarray(left[:, 0] - left[:, 1], dtype=np.float64)
 
-    return Scores(with_user=published((1, 0)), without=published((0, 1)))
+    return _scores(one_call, trials)
+
+
+def coalition(
+    law: DecoyLaw, trials: int, noise: NoiseSource, *, response: RandomisedLabels
+) -> Scores:
+    """A user's record for who has the run key and the server's view: label 1 against label 0.
+
+    The coalition knows every user's tag and every decoy, so that only the randomised response on
+    the label is left; every user of a call is a trial. This relation replaces, it adds nobody.
+    """
+
+    def reports(label: int) -> FloatArray:
+        key = fresh_key(noise)
+        ids = _named(trials)
+        message = encode(
+            law,
+            users=MemoryUsers(ids=ids, labels=np.full(trials, label, dtype=np.int32)),
+            position=0,
+            groups=(_GROUP,),
+            n_local_clusters=(response.n_local_clusters, 1),
+            run_key=key,
+            equal_sets=False,
+            collusion=response,
+            noise=noise,
+        )
+        tags = hash_ids(keys.subkey(key, keys.USER_TAG, group=_GROUP), ids)
+        places = np.searchsorted(message.tags[:, 0], tags[:, 0])
+        if not (message.tags[places] == tags).all():
+            raise ArithmeticError("a user's record was not found")
+        sent = unpack(
+            message.labels, int(message.lengths[0]), n_clusters=response.n_local_clusters
+        )[places]
+        return np.asarray((sent == 1).astype(np.float64) - (sent == 0))
+
+    return Scores(with_user=reports(1), without=reports(0))
 
 
 def second_message(law: DecoyLaw, trials: int, noise: NoiseSource, *, joined: bool) -> Scores:
@@ -180,14 +226,21 @@ def _message(
 
 
 def _messages(
-    law: DecoyLaw, ids: pa.Array, key: bytes, *, noise: NoiseSource
+    law: DecoyLaw, ids: pa.Array, key: bytes, *, noise: NoiseSource, sample_rate: float = 1.0
 ) -> list[DecoyMessage]:
-    return [_message(law, ids, position, key, noise=noise) for position in _GROUP]
+    return [
+        _message(law, ids, position, key, noise=noise, sample_rate=sample_rate)
+        for position in _GROUP
+    ]
+
+
+def _tables(messages: Sequence[DecoyMessage]) -> IntArray:
+    counted = join_counts(messages, groups=(_GROUP,), n_local_clusters=_WIDTHS, equal_sets=False)
+    return counted[_GROUP]
 
 
 def _joined(messages: Sequence[DecoyMessage]) -> FloatArray:
-    tables = join_counts(messages, groups=(_GROUP,), n_local_clusters=_WIDTHS, equal_sets=False)
-    return tables[_GROUP][:_CELLS, 0].astype(np.float64)
+    return _tables(messages)[:_CELLS, 0].astype(np.float64)
 
 
 def _labels(message: DecoyMessage, position: int) -> npt.NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""What the server gets from a whole small run, with and without a user.
+"""What the server gets from whole small runs, with and without a user.
 
 The parties' releases are all that a run sends to the server about rows; everything after them is
 computed from them.
@@ -42,12 +42,13 @@ def small_study(*, membership: str, epsilon: float, delta: float, accounting: st
     )
 
 
-def small_fit(plan: Plan, trials: int, noise: NoiseSource) -> Scores:
-    """Both parties' releases of a decoy run, reduced to the count of the user's cell.
+def memberships_of_runs(plan: Plan, trials: int, noise: NoiseSource) -> Scores:
+    """Both parties' releases of whole decoy runs, reduced to the count of the user's cell.
 
     The observer knows everybody's rows. From the released centres it works out every label, so it
     knows which cell the user would be in and how many others are there; what the server counts
-    beyond that is decoys, and the user.
+    beyond that is decoys, and the user. Whatever the centres are, this costs what the membership
+    release costs.
     """
 
     def scores(present: bool, rng: np.random.Generator) -> FloatArray:

@@ -8,15 +8,18 @@ from typing import Any
 
 from splitmeans import _validate
 from splitmeans._version import __version__
-from splitmeans.audit.case import Case, Outcome, run_case
-from splitmeans.audit.mechanisms import MECHANISMS
+from splitmeans.audit.bounds import Bound
+from splitmeans.audit.case import Case, Outcome, Part, run_case
+from splitmeans.audit.local_parts import LOCAL_PARTS
+from splitmeans.audit.membership_parts import MEMBERSHIP_PARTS
 from splitmeans.audit.published_gap import Coincidence, Gap
 from splitmeans.audit.twins import TWINS
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.noise import NoiseSource
 
-# Every case by name: the sound ones first.
-ALL_CASES: dict[str, Callable[[], Case]] = {**MECHANISMS, **TWINS}
+# Every line by name: the parts first, each with its halved noise.
+PARTS: dict[str, Callable[[], Part]] = {**LOCAL_PARTS, **MEMBERSHIP_PARTS}
+ALL_CASES: dict[str, Callable[[], Case]] = {**PARTS, **TWINS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +33,7 @@ class AuditReport:
 
     @property
     def passed(self) -> bool:
-        """Whether every mechanism held and every twin was caught."""
+        """Whether every part held and everything broken was caught."""
         return all(outcome.as_expected for outcome in self.outcomes)
 
     def to_mapping(self) -> dict[str, Any]:
@@ -52,7 +55,7 @@ def choose_cases(only: Sequence[str] = (), *, long: bool = False) -> list[Case]:
     cases = [build() for name, build in ALL_CASES.items() if not only or name in only]
     chosen = [case for case in cases if long or case.trials > 0]
     if not chosen:
-        raise ParameterError(f"only must name a case of the quick form, got {', '.join(only)}")
+        raise ParameterError(f"only must name a line of the quick form, got {', '.join(only)}")
     return chosen
 
 
@@ -69,13 +72,14 @@ def run_audit(
     Args:
         cases: What to run.
         noise: Where the mechanisms' noise and keys come from.
-        confidence: Of all bounds together; each case may fail an equal part of the rest.
+        confidence: Of all bounds together; each bound may fail an equal part of the rest.
         long: Whether to run the long form.
         on_outcome: Called after each case, for progress.
     """
     _validate.open_unit(confidence=confidence)
     chosen = list(cases)
-    each = 1 - (1 - confidence) / len(chosen)
+    bounds = sum(2 if isinstance(case, Part) else 1 for case in chosen)
+    each = 1 - (1 - confidence) / bounds
     outcomes = []
     for case in chosen:
         outcome = run_case(case, noise=noise, confidence=each, long=long)
@@ -113,33 +117,48 @@ def _outcome_mapping(outcome: Outcome) -> dict[str, Any]:
     return {
         "name": case.name,
         "what": case.what,
-        "sound": case.sound,
-        "claimed": case.claimed,
-        "delta": case.delta,
-        # JSON has no infinity; null says that no epsilon bounds the twin.
-        "exact": None if case.exact is None or math.isinf(case.exact) else case.exact,
-        "audited": outcome.bound.epsilon,
-        "reach": outcome.reach,
-        "case_confidence": outcome.bound.confidence,
-        "event": outcome.bound.event,
-        "hits": list(outcome.bound.hits),
-        "tested": list(outcome.bound.trials),
+        "kind": "part" if isinstance(case, Part) else "twin",
+        "unit": case.claim.unit,
+        "claim": _number(outcome.claimed.allowed),
+        "sound": None if outcome.sound is None else _bound_mapping(outcome.sound),
+        "broken": _bound_mapping(outcome.broken),
         "trials": outcome.trials,
+        "seconds": round(outcome.seconds, 3),
         "verdict": outcome.verdict,
     }
 
 
+def _bound_mapping(bound: Bound) -> dict[str, Any]:
+    return {
+        "shown": bound.shown,
+        "allowed": _number(bound.allowed),
+        "confidence": bound.confidence,
+        "event": bound.event,
+        "hits": list(bound.hits),
+        "tested": list(bound.trials),
+    }
+
+
+def _number(value: float) -> float | None:
+    # JSON has no infinity: null says that the claim allows a test anything.
+    return value if math.isfinite(value) else None
+
+
 def rows(outcomes: Iterable[Outcome]) -> Iterator[tuple[str, ...]]:
-    """Yield one row of text per outcome: name, claim, exact, audited, trials, verdict."""
+    """Yield one row of text per outcome.
+
+    Name, claim, bound of the sound part (not for twins), bound of what is broken, verdict, trials,
+    seconds.
+    """
     for outcome in outcomes:
         case = outcome.case
-        claim = f"{case.claimed:.4g}" + (f" at {case.delta:g}" if case.delta else "")
-        exact = "-" if case.exact is None else f"{case.exact:.4g}"
+        sound = () if outcome.sound is None else (f"{outcome.sound.shown:.2f}",)
         yield (
             case.name,
-            claim,
-            exact,
-            f">= {outcome.bound.epsilon:.3f}",
-            f"{outcome.trials:,}",
+            f"{case.claim.unit} {outcome.claimed.allowed:.3g}",
+            *sound,
+            f"{outcome.broken.shown:.2f}",
             outcome.verdict,
+            f"{outcome.trials:,}",
+            f"{outcome.seconds:.1f}",
         )

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from splitmeans._types import FloatArray, RegisterArray
 from splitmeans.audit.case import Scores
-from splitmeans.audit.published_gap import SharedKeys, register_top, shared_minimum_law
+from splitmeans.audit.published_gap import SharedKeys
 from splitmeans.audit.rare_rows import coincidence_trials
 from splitmeans.engine.memory import MemoryUsers
 from splitmeans.kernels.registers import user_registers
@@ -52,8 +52,7 @@ def published_one_party(law: PublishedSketch, trials: int, noise: NoiseSource) -
             size = min(_AT_ONCE, trials - start)
             key = noise.words(2).tobytes()
             registers = _published(law, size, present, noise=noise, key=key)
-            place = np.clip(registers.astype(np.int64), values[0], values[-1]) - values[0]
-            parts.append(ratio[place].sum(axis=0))
+            parts.append(_row_ratios(ratio, registers, lowest=int(values[0])))
         return np.concatenate(parts)
 
     return Scores(with_user=scores(True), without=scores(False))
@@ -93,44 +92,32 @@ def published_rare_rows(case: SharedKeys, trials: int, noise: NoiseSource, *, le
 
 
 def cell_sketch(law: CellSketch, trials: int, noise: NoiseSource) -> Scores:
-    """Two parties with two clusters each, jointly: the registers of the user's two clusters.
+    """The registers of two parties; each cluster of party 0 is a trial with a user of its own.
 
-    Beside the phantoms of the user's cell, each of the two registers has those of one more cell.
-    The score is the log likelihood ratio of the least of the two registers and of whether they
-    are equal, which is all that depends on the user (see `published_gap`).
+    Party 1 has one cluster, so a register of party 0 is the maximum of one cell, as in the proof's
+    worst case, and party 1's register is a function of party 0's. The score is the log likelihood
+    ratio.
     """
-    n = law.phantoms
-    top = register_top(2 * n + 1, gamma=law.gamma, floor=law.floor)
-    with_user, without = (
-        shared_minimum_law(
-            own=n, shared=shared, n_parties=2, gamma=law.gamma, floor=law.floor, top=top
-        )
-        for shared in (n + 1, n)
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.nan_to_num(np.log(with_user) - np.log(without), nan=0.0)
+    values, without, with_user = register_pmfs(law.event)
+    ratio = np.log(with_user) - np.log(without)
 
-    def scores(users: int) -> FloatArray:
-        ids = pa.array(["the user"][:users], type=pa.large_string())
-        labels = np.zeros(users, dtype=np.int32)
-        found = np.empty(trials)
-        for trial in range(trials):
-            key = fresh_key(noise)
-            first, second = (
-                encode_cells(
-                    law,
-                    users=MemoryUsers(ids=ids, labels=labels),
-                    position=position,
-                    groups=((0, 1),),
-                    n_local_clusters=(2, 2),
-                    run_key=key,
-                ).registers[:, 0]
-                for position in (0, 1)
+    def scores(present: bool) -> FloatArray:
+        parts = []
+        labels = np.arange(_AT_ONCE if present else 0, dtype=np.int32)
+        users = MemoryUsers(ids=pa.array(labels).cast(pa.large_string()), labels=labels)
+        for _ in range(-(-trials // _AT_ONCE)):
+            message = encode_cells(
+                law,
+                users=users,
+                position=0,
+                groups=((0, 1),),
+                n_local_clusters=(_AT_ONCE, 1),
+                run_key=fresh_key(noise),
             )
-            found[trial] = _pair_ratio(ratio, first, second, floor=law.floor)
-        return found
+            parts.append(_row_ratios(ratio, message.registers, lowest=int(values[0])))
+        return np.concatenate(parts)[:trials]
 
-    return Scores(with_user=scores(1), without=scores(0))
+    return Scores(with_user=scores(True), without=scores(False))
 
 
 def no_phantoms(law: RegisterLaw, trials: int, noise: NoiseSource, *, repetitions: int) -> Scores:
@@ -173,9 +160,7 @@ def _published(
     return message.registers
 
 
-def _pair_ratio(
-    ratio: FloatArray, first: RegisterArray, second: RegisterArray, *, floor: int
-) -> float:
-    least = np.minimum(first, second).astype(np.int64) - max(floor, 1)
-    place = np.clip(least, 0, len(ratio) - 1)
-    return float(ratio[place, (first == second).astype(np.int64)].sum())
+def _row_ratios(ratio: FloatArray, registers: RegisterArray, *, lowest: int) -> FloatArray:
+    """Return for each cluster the sum over rows of the log likelihood ratio of its register."""
+    places = np.clip(registers.astype(np.int64) - lowest, 0, len(ratio) - 1)
+    return np.asarray(ratio[places].sum(axis=0))

@@ -78,6 +78,6 @@ def _plan(n_parties: int, membership: str, accounting: str, epsilon: float, delt
         membership=membership,
         accounting=accounting,
         local="dplsf",
-        expected_users=20_000,
+        expected_users=10_000,
     )
     return make_plan(study)

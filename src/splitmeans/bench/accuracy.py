@@ -130,10 +130,12 @@ def federated(**parameters: Any) -> Method:
 
     def method(case: Case) -> Outcome:
         seed = case.setting.seed
+        as_published = parameters.get("accounting") == "paper"
         model = VerticalKMeans(
             case.n_clusters,
             epsilon=case.setting.epsilon,
-            delta=case.delta,
+            delta=case.delta if as_published else case.delta_below,
+            bounds=(-1, 1),
             expected_users=case.expected_users,
             user_sets="equal" if case.setting.overlap == 1 else "partial",
             noise=InsecureSeededNoise(seed),

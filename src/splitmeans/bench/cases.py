@@ -66,6 +66,11 @@ class Case:
         return 1 / len(self.party_users[0])
 
     @property
+    def delta_below(self) -> float:
+        """The same, just below: proved bounds need a delta below one over the number of users."""
+        return 1 / (len(self.party_users[0]) + 1)
+
+    @property
     def expected_users(self) -> int:
         """A public size: the number of users to one significant digit, rounded down."""
         n = len(self.party_users[0])

@@ -162,7 +162,8 @@ def measure(setting: Setting, data_dir: Path | None = None) -> Measured:
         model = VerticalKMeans(
             setting.table.n_clusters,
             epsilon=setting.epsilon,
-            delta=DELTA,
+            delta=min(DELTA, 1 / (len(rows) + 1)),
+            bounds=(-1, 1),
             membership=setting.membership,
             expected_users=len(rows),
             noise=InsecureSeededNoise(seed),

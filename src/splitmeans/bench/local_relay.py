@@ -93,8 +93,23 @@ def local_relay(
                 process.kill()
 
 
-def write_certificate(*, ca: Path, cert: Path, key: Path) -> None:
-    """Write an authority's certificate and one for this machine's own address, good for a day."""
+def write_certificate(
+    *,
+    ca: Path,
+    cert: Path,
+    key: Path,
+    days: tuple[float, float] = (-1, 30),
+    ca_days: tuple[float, float] = (-1, 30),
+) -> None:
+    """Write an authority's certificate and one for this machine's own address.
+
+    Args:
+        ca: File for the authority's certificate.
+        cert: File for the other one.
+        key: File for its private key.
+        days: From when until when it is good, in days from now.
+        ca_days: The same for the authority's.
+    """
     ca_key, server_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     ca_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "throw-away authority")])
     server_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
@@ -111,7 +126,7 @@ def write_certificate(*, ca: Path, cert: Path, key: Path) -> None:
         )
     }
     authority = (
-        _certificate(ca_name, ca_key, issuer=ca_name, issuer_key=ca_key)
+        _certificate(ca_name, ca_key, issuer=ca_name, issuer_key=ca_key, days=ca_days)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(
             x509.KeyUsage(digital_signature=False, key_cert_sign=True, **usage), critical=True
@@ -120,7 +135,7 @@ def write_certificate(*, ca: Path, cert: Path, key: Path) -> None:
     )
     addresses = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
     server = (
-        _certificate(server_name, server_key, issuer=ca_name, issuer_key=ca_key)
+        _certificate(server_name, server_key, issuer=ca_name, issuer_key=ca_key, days=days)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName(addresses), critical=False)
         .sign(ca_key, hashes.SHA256())
@@ -143,9 +158,10 @@ def _certificate(
     *,
     issuer: x509.Name,
     issuer_key: ec.EllipticCurvePrivateKey,
+    days: tuple[float, float],
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
-    day = datetime.timedelta(days=1)
+    begin, end = (now + datetime.timedelta(days=number) for number in days)
     issuer_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
     return (
         x509.CertificateBuilder()
@@ -153,8 +169,8 @@ def _certificate(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - day)
-        .not_valid_after(now + day)
+        .not_valid_before(begin)
+        .not_valid_after(end)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(issuer_id, critical=False)
     )

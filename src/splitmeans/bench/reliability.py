@@ -98,7 +98,8 @@ def measure_labels(setting: Setting, *, bins: int = 10) -> list[Reliability]:
     model = VerticalKMeans(
         case.n_clusters,
         epsilon=setting.epsilon,
-        delta=case.delta,
+        delta=case.delta_below,
+        bounds=(-1, 1),
         expected_users=case.expected_users,
         noise=InsecureSeededNoise(setting.seed),
         random_state=setting.seed + 1,

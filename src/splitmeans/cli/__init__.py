@@ -1,4 +1,6 @@
-"""The `splitmeans` command: data to stdout, progress and messages to stderr, exit 0 to 3.
+"""The `splitmeans` command: data to stdout, progress and messages to stderr.
+
+Exit codes are in `errors.exit_code` and docs/reference/cli.md.
 
 A command's module is loaded when the command is used: much of what they need takes long to load.
 """
@@ -12,7 +14,8 @@ from typer.core import TyperGroup
 
 from splitmeans._version import __version__
 from splitmeans.cli.console import alarm, err
-from splitmeans.errors import DataError, ParameterError, SplitmeansError, WaitingError
+from splitmeans.cli.stopping import stop_signals
+from splitmeans.errors import LATER, STOPPED, WAITED, SplitmeansError, exit_code
 
 # The modules that have the commands, as an `app` each, in the order of the help.
 _COMMANDS = {
@@ -51,6 +54,9 @@ app = typer.Typer(
     name="splitmeans",
     cls=_Commands,
     help="Find common customer segments across organisations without pooling data.",
+    epilog="Exit codes: 0 done; 1 final, read the message; 2 mend what you gave; 3 waited too long "
+    "for others; 4 may pass, try again later; 130 stopped by Ctrl-C. After 3, 4 and 130 the same "
+    "command goes on.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -77,16 +83,32 @@ def main() -> None:
     err.quiet = False
     # Boxes and colours are for people; help and usage errors are plain text in a pipe or a file.
     app.rich_markup_mode = "rich" if sys.stdout.isatty() and sys.stderr.isatty() else None
-    try:
-        app(prog_name="splitmeans")
-    except (ParameterError, DataError) as problem:
-        alarm.print(f"error: {problem}", style="bold red", markup=False, soft_wrap=True)
-        sys.exit(2)
-    except WaitingError as problem:
-        alarm.print(
-            f"stopped waiting: {problem}", style="bold yellow", markup=False, soft_wrap=True
-        )
-        sys.exit(3)
-    except SplitmeansError as problem:
-        alarm.print(f"error: {problem}", style="bold red", markup=False, soft_wrap=True)
-        sys.exit(1)
+    with stop_signals() as stop:
+        # What reads a table or talks to a store may turn a signal into an error of its own, so the
+        # signal counts and not what came of it.
+        try:
+            app(prog_name="splitmeans")
+        except SplitmeansError as problem:
+            if stop.code is None:
+                _show(problem)
+                sys.exit(exit_code(problem))
+        except SystemExit as ended:
+            if stop.code is None and ended.code != STOPPED:
+                raise
+        except KeyboardInterrupt:
+            pass
+        except Exception:
+            if stop.code is None:
+                raise
+        alarm.print(stop.words, style="bold yellow", markup=False, soft_wrap=True)
+        sys.exit(stop.code or STOPPED)
+
+
+def _show(problem: SplitmeansError) -> None:
+    code = exit_code(problem)
+    opening, style = "error", "bold red"
+    if code == WAITED:
+        opening, style = "stopped waiting", "bold yellow"
+    alarm.print(f"{opening}: {problem}", style=style, markup=False, soft_wrap=True)
+    if code == LATER:
+        alarm.print("this may pass: try the same command again later", markup=False, soft_wrap=True)

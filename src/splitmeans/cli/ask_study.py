@@ -1,13 +1,16 @@
 """Ask a person for a study, question by question."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from splitmeans.cli.console import err
-from splitmeans.errors import ParameterError
-from splitmeans.study import Study
+from splitmeans.cli.stopping import asked
+from splitmeans.study import DEFAULT_DELTA, Study
+
+_BY_OPTIONS = "no answer; give the study by options instead (splitmeans study new --help)"
 
 
 def ask_for_study() -> Study:
@@ -15,16 +18,16 @@ def ask_for_study() -> Study:
     mapping: dict[str, Any] = {
         "name": _ask("Name of the study"),
         "n_clusters": _ask("Number of segments", kind=int, default=5),
+        "expected_users": _ask("Roughly how many users", kind=int, default=10_000),
         "budget": {
             "epsilon": _ask("Epsilon: what the run may cost a user", kind=float, default=1.0),
-            "delta": _ask("Delta", kind=float, default=1e-6),
         },
-        "expected_users": _ask("Roughly how many users", kind=int, default=10_000),
         "parties": [],
     }
-    same = typer.confirm("Does every party have the same users?", default=True, err=True)
+    mapping["budget"]["delta"] = _ask_delta(mapping["expected_users"])
+    same = _confirm("Does every party have the same users?", default=True)
     mapping["user_sets"] = "equal" if same else "partial"
-    with_keys = typer.confirm("Will it run between organisations (keys)?", default=True, err=True)
+    with_keys = _confirm("Will it run between organisations (keys)?", default=True)
     while True:
         party: dict[str, Any] = {"name": _ask("Name of a party"), "columns": []}
         party["id_column"] = _ask("  its column that identifies users", default="id")
@@ -32,15 +35,24 @@ def ask_for_study() -> Study:
             party["public_key"] = _ask_key("  file with its public key")
         while True:
             party["columns"].append(_ask_column())
-            if not typer.confirm("  another column?", default=True, err=True):
+            if not _confirm("  another column?", default=True):
                 break
         mapping["parties"].append(party)
         more = len(mapping["parties"]) < 2
-        if not more and not typer.confirm("Another party?", default=False, err=True):
+        if not more and not _confirm("Another party?", default=False):
             break
     if with_keys:
         mapping["server_key"] = _ask_key("File with the server's public key")
     return Study.from_mapping(mapping)
+
+
+def _ask_delta(users: int) -> float:
+    """Ask until the study would take the answer; the parties' columns are still to be asked for."""
+    while True:
+        delta = float(_ask("Delta, below 1 / users", kind=float, default=DEFAULT_DELTA))
+        if users < 1 or delta < 1 / users:
+            return delta
+        err.print(f"it must be below 1 / {users} = {1 / users:.3g}")
 
 
 def _ask_column() -> dict[str, Any]:
@@ -63,9 +75,9 @@ def _ask_key(question: str) -> str:
 
 
 def _ask(question: str, *, kind: type = str, default: Any = None) -> Any:
-    try:
-        return typer.prompt(question, type=kind, default=default, err=True, show_default=True)
-    except typer.Abort:
-        raise ParameterError(
-            "no answer; give the study by options instead (splitmeans study new --help)"
-        ) from None
+    ask = partial(typer.prompt, question, type=kind, default=default, err=True, show_default=True)
+    return asked(ask, instead=_BY_OPTIONS)
+
+
+def _confirm(question: str, *, default: bool) -> bool:
+    return asked(partial(typer.confirm, question, default=default, err=True), instead=_BY_OPTIONS)

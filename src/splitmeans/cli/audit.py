@@ -1,4 +1,4 @@
-"""`splitmeans audit`: claimed, exact and audited privacy side by side, and twins that must fail."""
+"""`splitmeans audit`: claimed and measured privacy side by side, and twins that must fail."""
 
 import json
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def audit(
         typer.Option("--gap", help="Instead: what the published sketch really costs, calculated."),
     ] = False,
     only: Annotated[
-        list[str] | None, typer.Option(help="Run this case; may be given several times.")
+        list[str] | None, typer.Option(help="Run this line; may be given several times.")
     ] = None,
     confidence: Annotated[
         float, typer.Option(help="Confidence of all lower bounds together.")
@@ -38,10 +38,10 @@ def audit(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run every mechanism on neighbouring inputs and bound its epsilon from below.
+    """Run every part on neighbouring inputs and bound its privacy parameter from below.
 
-    A sound mechanism must stay under its claim, a twin that is broken on purpose must be caught;
-    otherwise the exit code is 1.
+    A part must stay under its claim, and with half its noise, or broken otherwise, it must be
+    caught; otherwise the exit code is 1.
 
     Example: splitmeans audit --json audit.json
     """
@@ -54,10 +54,10 @@ def audit(
     from splitmeans.privacy.noise import InsecureSeededNoise, NoiseSource, SecureNoise
 
     noise: NoiseSource = SecureNoise() if long else InsecureSeededNoise(seed)
-    err.print("preparing the cases and their exact costs", markup=False)
+    err.print("preparing the parts and their claims", markup=False)
     cases = choose_cases(only or (), long=long)
     with Progress(console=err, transient=True) as progress:
-        task = progress.add_task("cases", total=len(cases))
+        task = progress.add_task("lines", total=len(cases))
         report = run_audit(
             cases,
             noise=noise,
@@ -65,15 +65,23 @@ def audit(
             long=long,
             on_outcome=lambda _: progress.advance(task),
         )
-    sound = [outcome for outcome in report.outcomes if outcome.case.sound]
-    twins = [outcome for outcome in report.outcomes if not outcome.case.sound]
-    if sound:
-        _print("Mechanisms: the audited bound must stay under the claim", sound)
+    parts = [outcome for outcome in report.outcomes if outcome.sound is not None]
+    twins = [outcome for outcome in report.outcomes if outcome.sound is None]
+    if parts:
+        _print(
+            "Parts: the bound must stay under the claim, and with half the noise exceed it",
+            ("part", "claim", "bound", "half noise", "half is", "trials", "seconds"),
+            parts,
+        )
     if twins:
-        _print("Broken twins: the audited bound must exceed the claim", twins)
+        _print(
+            "Other broken twins: the bound must exceed the claim",
+            ("twin", "claim", "bound", "twin is", "trials", "seconds"),
+            twins,
+        )
     out.print(
-        f"epsilon at the delta that is given; all audited bounds together have confidence "
-        f"{confidence:g}",
+        f"lower bounds, all together with confidence {confidence:g}; seconds of processor time\n"
+        "mu, curve: the part claims a loss curve, read in mu at the test's false alarms",
         markup=False,
     )
     _write(json_file, report.to_mapping())
@@ -85,12 +93,12 @@ def audit(
         raise typer.Exit(1)
 
 
-def _print(title: str, outcomes: Sequence["Outcome"]) -> None:
+def _print(title: str, headings: Sequence[str], outcomes: Sequence["Outcome"]) -> None:
     from splitmeans.audit.report import rows
 
     table = new_table(title)
-    for heading in ("case", "claimed", "exact", "audited", "trials", "verdict"):
-        left = heading in ("case", "verdict")
+    for heading in headings:
+        left = heading in headings[:2] or heading.endswith(" is")
         table.add_column(heading, justify="left" if left else "right", overflow="fold")
     for row in rows(outcomes):
         table.add_row(*row)

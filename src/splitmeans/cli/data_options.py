@@ -6,12 +6,18 @@ import typer
 
 from splitmeans.errors import ParameterError
 from splitmeans.party.place import find_place
+from splitmeans.privacy.book import check_source, printable
 
 DATA = typer.Option(
     ...,
     "--data",
     help="Your table: file, folder or pattern (.parquet, .csv, .arrow), or the URL of a store or "
     "database. Never a password: that comes from the environment.",
+)
+SOURCE = typer.Option(
+    None,
+    "--source",
+    help="What the ledger calls this data, the same in every run on it; default: from --data.",
 )
 QUERY = typer.Option(None, "--query", help="For a database: the query whose result is the table.")
 QUERY_FILE = typer.Option(None, "--query-file", help="File with that query.")
@@ -32,9 +38,16 @@ def chosen_query(query: str | None, query_file: Path | None) -> str | None:
 
 
 def source_name(chosen: str | None, data: str) -> str:
-    """Return what the ledger calls the data: the same in every run on it, and no credential."""
-    name = chosen or find_place(data).source
-    if not name:
+    """Return what the ledger calls the data: the same in every run on it, and no credential.
+
+    A name that a party gives must be one that the ledger takes; one that comes from --data is made
+    so (`privacy.book.printable`), because nobody chose it.
+    """
+    if chosen is not None:
+        check_source(chosen)
+        return chosen
+    name = printable(find_place(data).source)
+    if not name.strip():
         raise ParameterError(
             f"--source is missing: {find_place(data).shown} does not say what the data is, and the "
             "ledger needs a name that is the same in every run on it"

@@ -13,6 +13,7 @@ from rich.table import Table
 from splitmeans._types import LabelArray
 from splitmeans.cli.console import Quiet, check_folder, err, new_table, out, print_table
 from splitmeans.errors import ParameterError
+from splitmeans.figures import number, users
 
 if TYPE_CHECKING:
     from splitmeans.protocol import RunResult
@@ -49,17 +50,18 @@ def demo(
     from splitmeans.baselines import central_kmeans
     from splitmeans.datasets import demo_customers
     from splitmeans.evaluation import assign_labels, normalised_loss
+    from splitmeans.grid.clustering import NOBODY
     from splitmeans.party.table import prepare_table
     from splitmeans.plan import make_plan
     from splitmeans.pooling import pooled_rows
-    from splitmeans.study import Budget, Study
+    from splitmeans.study import DEFAULT_DELTA, Budget, Study
 
     made_up = demo_customers(users, seed=seed)
     study = Study(
         name="demo",
         parties=made_up.parties,
         n_clusters=5,
-        budget=Budget(epsilon=epsilon, delta=1e-5),
+        budget=Budget(epsilon=epsilon, delta=DEFAULT_DELTA),
     )
     _check_output(output)
     tables = [
@@ -80,11 +82,16 @@ def demo(
 
         result = protocol.run(study, tables, on_message=show)
 
+    found = result.server.clustering
+    if len(found.sizes) == 0:
+        _save(output, result, [])
+        out.print(NOBODY, markup=False)
+        return
     rows, ids = pooled_rows(tables)
-    labels = assign_labels(rows, result.server.clustering.scaled_centres)
-    loss = normalised_loss(rows, result.server.clustering.scaled_centres)
+    labels = assign_labels(rows, found.scaled_centres)
+    loss = normalised_loss(rows, found.scaled_centres)
     central = normalised_loss(rows, central_kmeans(rows, study.n_clusters, random_state=0))
-    names = _segment_names(labels, ids, made_up.segments, study.n_clusters)
+    names = _segment_names(labels, ids, made_up.segments, len(found.sizes))
 
     print_table(_segment_table(result, names))
     out.print(
@@ -132,46 +139,34 @@ def _segment_names(
 
 def _segment_table(result: "RunResult", names: list[str]) -> Table:
     clustering = result.server.clustering
-    order = np.argsort(-clustering.sizes)
     table = new_table("Segments found (centres in the columns' own units)")
     table.add_column("column", overflow="fold")
-    for rank, cluster in enumerate(order):
-        table.add_column(f"{chr(65 + rank)}\n{names[cluster]}", justify="right", overflow="fold")
-    table.add_row("size (noisy)", *(f"{clustering.sizes[c]:,.0f}" for c in order), end_section=True)
+    for rank, name in enumerate(names):
+        table.add_column(f"{chr(65 + rank)}\n{name}", justify="right", overflow="fold")
+    table.add_row("size (noisy)", *(users(size) for size in clustering.sizes), end_section=True)
     for column, name in enumerate(result.server.synopsis.feature_names):
-        table.add_row(name, *(_number(clustering.centres[c, column]) for c in order))
+        table.add_row(name, *(number(value) for value in clustering.centres[:, column]))
     return table
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
 def _save(output: Path, result: "RunResult", names: list[str]) -> None:
-    from splitmeans.grid.segments import by_size, letter
-    from splitmeans.published import publish
+    from splitmeans.grid.segments import letter
     from splitmeans.report.build import build_report
     from splitmeans.report.html import render
     from splitmeans.result import Result
     from splitmeans.run.result_folder import write_result
 
-    server = result.server
-    centres = [server.releases[party].centres for party in result.plan.study.party_names]
-    message = publish(result.plan, server.synopsis, server.clustering, centres)
     # Nothing was sealed or sent between machines, so there is no transcript.
     write_result(
         output,
         result.plan,
-        message,
+        result.server.published,
         run="demo",
         participant="server",
         transcript=(),
         secure_noise=result.privacy.secure_noise,
     )
     saved = Result.read(output)
-    kinds = {
-        letter(rank): names[cluster].split(" (")[0]
-        for rank, cluster in enumerate(by_size(server.clustering.sizes))
-    }
+    kinds = {letter(rank): name.split(" (")[0] for rank, name in enumerate(names)}
     page = render(build_report(saved, names=kinds))
     (output / "report.html").write_text(page, encoding="utf-8")

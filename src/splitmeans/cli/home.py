@@ -2,10 +2,12 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import typer
 
+from splitmeans.cli.stopping import asked
 from splitmeans.errors import ParameterError
 from splitmeans.wire.identity import Identity
 
@@ -21,14 +23,20 @@ HOME_OPTION = typer.Option(
 KEY_OPTION = typer.Option(None, "--key", help="Key file; key.json in the home folder by default.")
 
 
-def load_identity(home: Path, key: Path | None) -> Identity:
-    """Read the participant's key file."""
+def key_file(home: Path, key: Path | None) -> Path:
+    """Return the participant's key file, which must be there."""
     path = key or home.expanduser() / KEY_FILE
     if not path.exists():
         raise ParameterError(
             f"{path}: there is no key file; make one with `splitmeans keys new`, or name its "
             "folder with --home"
         )
+    return path
+
+
+def load_identity(home: Path, key: Path | None) -> Identity:
+    """Read the participant's key file."""
+    path = key_file(home, key)
     return Identity.load(path, passphrase=given_passphrase(path))
 
 
@@ -41,8 +49,9 @@ def given_passphrase(path: Path) -> str | None:
         return text
     if not sys.stdin.isatty():
         raise ParameterError(f"{path} has a passphrase; set the variable {PASSPHRASE}")
-    asked: str = typer.prompt(f"Passphrase of {path}", hide_input=True, err=True)
-    return asked
+    ask = partial(typer.prompt, f"Passphrase of {path}", hide_input=True, err=True)
+    given: str = asked(ask, instead=f"no passphrase of {path}; or set the variable {PASSPHRASE}")
+    return given
 
 
 def new_passphrase() -> str:
@@ -52,5 +61,6 @@ def new_passphrase() -> str:
         return text
     if not sys.stdin.isatty():
         raise ParameterError(f"--passphrase needs a terminal or the variable {PASSPHRASE}")
-    asked: str = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True)
-    return asked
+    ask = partial(typer.prompt, "Passphrase", hide_input=True, confirmation_prompt=True, err=True)
+    chosen: str = asked(ask, instead=f"no passphrase; or set the variable {PASSPHRASE}")
+    return chosen

@@ -10,7 +10,7 @@ from splitmeans.cli.home import (
     KEY_FILE,
     KEY_OPTION,
     PASSPHRASE,
-    load_identity,
+    key_file,
     new_passphrase,
 )
 from splitmeans.errors import ParameterError
@@ -54,10 +54,10 @@ def show(
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
 ) -> None:
-    """Print your public key; the fingerprint, for the phone, goes to stderr.
+    """Print your public key; the fingerprint, for the phone, goes to stderr. Asks no passphrase.
 
     Example: splitmeans keys show --home bank
     """
-    identity = load_identity(home, key)
-    err.print(f"fingerprint  {identity.public.fingerprint}", markup=False, soft_wrap=True)
-    typer.echo(identity.public.to_text())
+    public = Identity.load_public(key_file(home, key))
+    err.print(f"fingerprint  {public.fingerprint}", markup=False, soft_wrap=True)
+    typer.echo(public.to_text())

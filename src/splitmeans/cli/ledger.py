@@ -1,6 +1,7 @@
 """`splitmeans ledger`: what was spent on which data, and limits on it."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +15,12 @@ from rich.table import Table
 from splitmeans.cli.console import err, out
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.errors import ParameterError
+from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Ledger
+from splitmeans.run.home import BUSY_SECONDS
 from splitmeans.run.journal import Journal
+from splitmeans.study import Study
+from splitmeans.wire.slot import check_run
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -113,13 +118,63 @@ def limit(
         )
 
 
+@app.command()
+def add(
+    source: str = typer.Argument(help="Name of the data, as `ledger show` and --source have it."),
+    study: str = typer.Option(..., "--study", help="Study file, or the 64 digits of its hash."),
+    run: str = typer.Option(..., "--run", help="Name of the run that was released."),
+    party: str = typer.Option(..., "--party", help="Your name in the study."),
+    reason: str = typer.Option(..., "--reason", help="Why it is not in the ledger; for auditors."),
+    epsilon: float | None = typer.Option(None, help="What it cost; default: the study file's."),
+    delta: float | None = typer.Option(None, help="The same for delta."),
+    home: Path = HOME_OPTION,
+) -> None:
+    """Add the cost of a run that the ledger has forgotten, such as after a restored backup.
+
+    The entry is appended like all others and marked as added. Limits do not stop it: what was
+    released cannot be called back.
+
+    Example: splitmeans ledger add customers --study study.toml --run 2 --party bank
+    --reason "home restored from the backup of 3 May" --home bank
+    """
+    study_hash = study
+    if not re.fullmatch("[0-9a-f]{64}", study):
+        agreed = Study.read(Path(study))
+        agreed.party(party)
+        study_hash = agreed.hash
+        epsilon = agreed.budget.epsilon if epsilon is None else epsilon
+        delta = agreed.budget.delta if delta is None else delta
+    if epsilon is None or delta is None:
+        raise ParameterError("--epsilon and --delta are needed with a hash; a study file has them")
+    check_run(run)
+    with Journal.open(home.expanduser()) as journal, journal.transaction():
+        ledger = Ledger(journal.connection)
+        entry = ledger.add(
+            source,
+            study_hash=study_hash,
+            run=run,
+            party=party,
+            what=reason,
+            relation=Relation.ADD_OR_REMOVE,
+            epsilon=epsilon,
+            delta=delta,
+        )
+        spent = ledger.spent(source)
+    err.print(
+        f"entry {entry.number}: added epsilon {epsilon:g}, delta {delta:g} to {source}; spent so "
+        f"far: epsilon {spent.epsilon:g}, delta {spent.delta:g}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
 @contextmanager
 def _reading(home: Path) -> Iterator[Ledger]:
-    """Read the ledger without the lock, so that a run that is going on is not disturbed."""
+    """Read the ledger and change nothing, so that a run that is going on is not disturbed."""
     path = home.expanduser() / "splitmeans.sqlite"
     if not path.is_file():
         raise ParameterError(f"{path.parent} has no ledger; --home names the folder of your runs")
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=BUSY_SECONDS)
     try:
         yield Ledger(connection)
     finally:

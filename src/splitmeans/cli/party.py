@@ -1,5 +1,6 @@
 """`splitmeans party`: check your data, and take part in a run over a mailbox."""
 
+import contextlib
 import json as json_format
 from dataclasses import asdict
 from functools import partial
@@ -8,7 +9,7 @@ from pathlib import Path
 import typer
 
 from splitmeans.cli.console import Quiet
-from splitmeans.cli.data_options import DATA, QUERY, QUERY_FILE, chosen_query, source_name
+from splitmeans.cli.data_options import DATA, QUERY, QUERY_FILE, SOURCE, chosen_query, source_name
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
 from splitmeans.cli.progress import rows_progress
 from splitmeans.cli.run_options import (
@@ -22,11 +23,14 @@ from splitmeans.cli.run_options import (
     result_folder,
     say,
 )
+from splitmeans.cli.stopping import goes_on
 from splitmeans.party.place import find_place
 from splitmeans.party.source import open_source
-from splitmeans.party.table_facts import TableFacts, refuse_clipping
+from splitmeans.party.table_facts import TableFacts, rows_note
+from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.party import PartyRun, run_party
+from splitmeans.run.preflight import Preflight
 from splitmeans.study import Study
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Take part in a run as a party.")
@@ -45,24 +49,37 @@ def check_data(
     study: Path = STUDY,
     party: str = _PARTY,
     data: str = DATA,
+    source: str | None = SOURCE,
     query: str | None = QUERY,
     query_file: Path | None = QUERY_FILE,
     workers: int | None = _WORKERS,
     allow_clipping: bool = _ALLOW_CLIPPING,
+    mailbox: str | None = typer.Option(
+        None, "--mailbox", help="Also check that this mailbox takes what a run would send."
+    ),
+    home: Path = HOME_OPTION,
+    key: Path | None = KEY_OPTION,
+    result: Path | None = RESULT,
+    ca: Path | None = CA,
     json: bool = typer.Option(False, "--json", help="Print JSON."),
     quiet: Quiet = False,
 ) -> None:
     """Check your data as a run would: columns, values, ids. Sends nothing and spends nothing.
 
     Tells how many rows there are, how many ids look odd and how many values lie outside the study's
-    bounds. Keep the numbers to yourself: they are exact.
+    bounds. Keep the numbers to yourself: they are exact. With --mailbox everything else that a run
+    needs is checked as well: sizes of messages, room, disks, the result folder, the clock.
 
-    Example: splitmeans party check study.toml --party bank --data bank.parquet
+    Examples: splitmeans party check study.toml --party bank --data bank.parquet
+
+    splitmeans party check study.toml --party bank --data bank.parquet --mailbox shared
     """
     agreed = Study.read(study)
     spec = agreed.party(party)
     rules = agreed.id_rules
-    found: list[TableFacts] = []
+    # A run on a database without a name needs --source; the table can be checked without.
+    has_name = source is not None or find_place(data).source
+    charged_to = source_name(source, data) if has_name else None
     with (
         rows_progress() as progress,
         open_source(
@@ -70,34 +87,62 @@ def check_data(
             data,
             query=chosen_query(query, query_file),
             rules=rules,
-            notice=found.append,
+            notice=partial(_report, study=agreed, party=party, source=charged_to, as_json=json),
+            allow_clipping=allow_clipping,
             workers=workers,
             progress=progress,
-        ),
+        ) as table,
     ):
-        (facts,) = found
+        rows = len(table)
+    if mailbox is not None:
+        own = home.expanduser()
+        identity = load_identity(home, key)
+        with contextlib.closing(
+            open_mailbox(mailbox, participant=party, signer=identity, ca=ca)
+        ) as box:
+            Preflight(
+                study=agreed,
+                participant=party,
+                home=own,
+                result_folder=result_folder(result, own, agreed, "1"),
+                mailbox=box,
+            ).check(rows=rows)
     if json:
+        return
+    typer.echo(f"the study takes ids as {rules.type!r}; all checks passed")
+    if charged_to is None:
+        say("this place has no name of its own: a run needs --source, a name for the ledger")
+    else:
+        say(f"the ledger calls this data {charged_to!r}, unless --source gives another name")
+    say("nothing was sent, nothing was spent; the counts are exact, so keep them to yourself")
+
+
+def _report(
+    facts: TableFacts, *, study: Study, party: str, source: str | None, as_json: bool
+) -> None:
+    """Print how the table looks, also of one that is then refused for its units."""
+    note = rows_note(facts.ids.rows, study.expected_users)
+    if as_json:
         report = {
             "party": party,
-            "study_hash": agreed.hash,
+            "study_hash": study.hash,
+            "source": source,
             "rows": facts.ids.rows,
+            "expected_users": study.expected_users,
             "ids": {
                 "kind": facts.ids.kind,
-                "type": rules.type,
+                "type": study.id_rules.type,
                 "n_odd": facts.ids.n_odd,
                 "odd": facts.ids.odd,
             },
             "outside_bounds": [asdict(column) for column in facts.clipped],
+            "notes": [] if note is None else [note],
         }
         typer.echo(json_format.dumps(report, indent=1))
-    else:
-        typer.echo(f"{facts}")
-    if not allow_clipping:
-        refuse_clipping(facts, where=find_place(data).shown)
-    if json:
         return
-    typer.echo(f"the study takes ids as {rules.type!r}; all checks passed")
-    say("nothing was sent, nothing was spent; the counts are exact, so keep them to yourself")
+    typer.echo(f"{facts}")
+    if note is not None:
+        typer.echo(note)
 
 
 @app.command("run")
@@ -109,11 +154,7 @@ def run_as_party(
     run: str = RUN,
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
-    source: str | None = typer.Option(
-        None,
-        "--source",
-        help="What the ledger calls this data, the same in every run on it; default: from --data.",
-    ),
+    source: str | None = SOURCE,
     query: str | None = QUERY,
     query_file: Path | None = QUERY_FILE,
     result: Path | None = RESULT,
@@ -129,6 +170,7 @@ def run_as_party(
 
     Example: splitmeans party run study.toml --party bank --data bank.parquet --mailbox shared
     """
+    goes_on()
     agreed = Study.read(study)
     spec = agreed.party(party)
     own = home.expanduser()
@@ -149,7 +191,8 @@ def run_as_party(
                         data,
                         query=chosen_query(query, query_file),
                         rules=agreed.id_rules,
-                        notice=partial(_tell, data=data, allow_clipping=allow_clipping),
+                        notice=partial(_tell, study=agreed),
+                        allow_clipping=allow_clipping,
                         workers=workers,
                         progress=progress,
                     ),
@@ -157,6 +200,7 @@ def run_as_party(
                     mailbox=box,
                     result_folder=result_folder(result, own, agreed, run),
                     say=say,
+                    rehearse=partial(rehearse_once, agreed, own, say=say),
                 ),
                 own,
                 timeout=timeout,
@@ -166,10 +210,11 @@ def run_as_party(
     typer.echo(folder)
 
 
-def _tell(facts: TableFacts, *, data: str, allow_clipping: bool) -> None:
-    """Say how the table looks; refuse it before anything is sent if it is mostly out of bounds."""
+def _tell(facts: TableFacts, *, study: Study) -> None:
+    """Say how the table looks, before anything is sent."""
     say(f"checked the data: {facts.ids}")
     for column in facts.clipped:
         say(str(column))
-    if not allow_clipping:
-        refuse_clipping(facts, where=find_place(data).shown)
+    note = rows_note(facts.ids.rows, study.expected_users)
+    if note is not None:
+        say(f"note: {note}")

@@ -11,6 +11,8 @@ from splitmeans.cli.plan_text import print_plan
 from splitmeans.errors import ParameterError
 from splitmeans.forecasting.forecast import SWEEP, EpsilonNeeded, forecast
 from splitmeans.forecasting.loss_model import STRUCTURES
+from splitmeans.plan import Plan
+from splitmeans.privacy.certificate import certificate_of
 from splitmeans.study import Study
 
 app = typer.Typer(add_completion=False)
@@ -39,6 +41,12 @@ def plan(
     eps: Annotated[
         str | None, typer.Option(help="Values of epsilon to compare, separated by commas.")
     ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the whole numbers of every release and epsilon with two sides, as JSON."
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -59,6 +67,8 @@ def plan(
     wanted = _wanted_ratio(target, acceptable)
     epsilons = _epsilons(eps)
     found = forecast(Study.read(study), users=users, structure=structure)
+    if certificate is not None:
+        _write_certificate(found.plan, certificate)
     # Without a forecast of the loss there is nothing to search.
     needed = None if wanted is None or found.loss is None else found.epsilon_for(wanted)
     if json:
@@ -74,6 +84,16 @@ def plan(
         raise ParameterError(f"no epsilon can be found: {found.loss_refusal}")
     if needed is not None and needed.refusal is not None:
         raise ParameterError(needed.refusal)
+
+
+def _write_certificate(plan: Plan, path: Path) -> None:
+    text = json_format.dumps(certificate_of(plan), indent=1, allow_nan=False)
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as problem:
+        raise ParameterError(
+            f"--certificate {path}: cannot be written ({problem.strerror})"
+        ) from problem
 
 
 def _needed_mapping(needed: EpsilonNeeded) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Literal
 from rich.measure import Measurement
 from rich.table import Table
 
+from splitmeans import figures
 from splitmeans.cli.console import new_table, out
 from splitmeans.forecasting.forecast import Point
 from splitmeans.forecasting.loss_model import MAX_RATIO, LossForecast
@@ -97,11 +98,9 @@ def between(loss: LossForecast) -> str:
 def per_cent(loss_ratio: float) -> str:
     """Return how much more than 1 a ratio is, in per cent."""
     more = 100 * (loss_ratio - 1)
-    return f"{more:.1f}" if more < 10 else f"{more:.0f}"
+    return f"{more:z.1f}" if more < 10 else f"{more:z.0f}"
 
 
 def number(value: float | None) -> str:
     """Return a figure with three digits that count."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return "-" if value is None else figures.number(value)

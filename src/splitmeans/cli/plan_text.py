@@ -5,11 +5,14 @@ import textwrap
 
 from splitmeans.cli.console import new_table, out, print_table
 from splitmeans.cli.plan_chart import number, per_cent, ratio, sweep_table
+from splitmeans.forecasting.bounds import Price
 from splitmeans.forecasting.forecast import EpsilonNeeded, Forecast
 from splitmeans.forecasting.loss_model import MAX_RATIO
 from splitmeans.forecasting.noise import shown_party
+from splitmeans.intervals.sizes import WIDTH_95
+from splitmeans.message_sizes import shown_bytes
 from splitmeans.privacy.calibrate import MAX_EPSILON
-from splitmeans.report.uncertainty import WIDTH_95
+from splitmeans.privacy.statement import PrivacyReport
 
 # Figures begin here; a line that is too long for a terminal goes on below them.
 _INDENT = " " * 14
@@ -35,9 +38,12 @@ def print_plan(
         f"delta {budget.delta:g}, k' = {max(found.plan.n_local_clusters)}",
         indent="    ",
     )
+    for warning in found.warnings:
+        _line(f"WARNING: {warning}", indent="    ")
     out.print()
     _print_loss(found)
     _print_segment_error(found)
+    _print_bounds(found)
     out.print()
     _print_sweep(found, epsilons)
     if needed is not None:
@@ -89,9 +95,37 @@ def _print_segment_error(found: Forecast) -> None:
     average = found.users / found.study.n_clusters
     _figure(
         "segment size",
-        f"plus or minus {WIDTH_95 * error:,.0f} users for a segment of {average:,.0f} (95 %, "
-        "from noise in the memberships alone, as in the report)",
+        f"plus or minus {WIDTH_95 * error:,.0f} users for a segment of {average:,.0f} (95 %, for "
+        "the users of its cells; users nearer to another centre than their cell come on top)",
     )
+
+
+def _print_bounds(found: Forecast) -> None:
+    """Print the figures towards the server and a party, and what bounds towards parties cost."""
+    report = PrivacyReport(plan=found.plan, secure_noise=True)
+    if report.towards_party is not None:
+        what, cost = report.towards_party
+        _figure(
+            "epsilon",
+            f"{report.epsilon:.4g} towards the server, {cost.epsilon:.4g} towards another party "
+            f"({what})",
+        )
+    for price in found.prices:
+        _figure("", f"{price.bound} = {price.value:g} {_price(price)}")
+
+
+def _price(price: Price) -> str:
+    parts = []
+    if price.without.loss is not None and price.given.loss is not None:
+        before, after = ratio(price.without.loss.typical), ratio(price.given.loss.typical)
+        parts.append(f"a loss ratio of {after} instead of {before}")
+    if price.more_noise is not None:
+        parts.append(f"{price.more_noise:.3g} times the noise in local releases")
+    if price.without.cell_error is not None and price.given.cell_error is not None:
+        before, after = number(price.without.cell_error), number(price.given.cell_error)
+        parts.append(f"a cell error of {after} instead of {before} users")
+    verb = "costs" if price.chosen else "would cost about"
+    return f"{verb} {', '.join(parts)}" if parts else f"{verb} accuracy that is not forecast"
 
 
 def _print_sweep(found: Forecast, epsilons: tuple[float, ...]) -> None:
@@ -127,9 +161,10 @@ def _print_sizes(found: Forecast) -> None:
     for party in found.study.party_names:
         _figure(
             "message",
-            f"{party}: {_bytes(sizes.releases[party])} release, {_bytes(sizes.small[party])} else",
+            f"{party}: {shown_bytes(sizes.releases[party])} release, "
+            f"{shown_bytes(sizes.small[party])} else",
         )
-    _figure("", f"server: result of at most {_bytes(sizes.result)}")
+    _figure("", f"server: result of at most {shown_bytes(sizes.result)}")
     time = found.run_time
     slowest = max(time.parties.values())
     _figure(
@@ -137,7 +172,7 @@ def _print_sizes(found: Forecast) -> None:
         f"about {_duration(slowest)} at the slowest party, {_duration(time.server)} at the "
         "server, waiting and network not included",
     )
-    _figure("memory", f"about {_bytes(found.memory.server)} at the server")
+    _figure("memory", f"about {shown_bytes(found.memory.server)} at the server")
 
 
 def _print_noise(found: Forecast) -> None:
@@ -159,13 +194,6 @@ def _print_noise(found: Forecast) -> None:
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def _bytes(size: int) -> str:
-    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if size >= unit:
-            return f"{number(size / unit)} {name}"
-    return f"{size} bytes"
 
 
 def _figure(name: str, text: str) -> None:

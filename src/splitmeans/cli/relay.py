@@ -6,8 +6,10 @@ from pathlib import Path
 import typer
 
 from splitmeans.cli.console import Quiet, err
+from splitmeans.cli.sizes import parse_size
 from splitmeans.errors import ParameterError
 from splitmeans.run.post import pinned_keys
+from splitmeans.run.relay_limits import RelayLimits
 from splitmeans.study import Study
 
 app = typer.Typer(
@@ -30,6 +32,12 @@ def serve(
     port: int = typer.Option(8443, "--port", help="Port to listen on; 0 takes a free one."),
     tls_cert: Path | None = typer.Option(None, "--tls-cert", help="Certificate chain, PEM."),
     tls_key: Path | None = typer.Option(None, "--tls-key", help="Its private key, PEM."),
+    max_message: str = typer.Option(
+        "256M", "--max-message", help="Longest message that is taken: 300M, 1G, or bytes."
+    ),
+    max_study: str = typer.Option(
+        "16G", "--max-study", help="What all messages of one study may take together."
+    ),
     insecure: bool = typer.Option(
         False, "--insecure", help="Without TLS: tests, or a TLS proxy in front."
     ),
@@ -54,8 +62,12 @@ def serve(
     logging.getLogger("httpx").setLevel(logging.WARNING)
     agreed = [Study.read(path) for path in study]
     rosters = {one.hash: pinned_keys(one) for one in agreed}
+    limits = RelayLimits(
+        message_bytes=parse_size(max_message, option="--max-message"),
+        study_bytes=parse_size(max_study, option="--max-study"),
+    )
     serve_app(
-        make_app(rosters, folder),
+        make_app(rosters, folder, limits),
         host=host,
         port=port,
         cert=tls_cert,

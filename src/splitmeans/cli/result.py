@@ -14,10 +14,14 @@ from rich.table import Table
 
 from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
 from splitmeans.cli.data_options import DATA, QUERY, QUERY_FILE, chosen_query
-from splitmeans.cli.result_options import RESULT, K, called, number, parse_ks
+from splitmeans.cli.result_options import RESULT, K, called, parse_ks
 from splitmeans.errors import ParameterError
+from splitmeans.figures import digits, fixed, number, percent, users
 from splitmeans.grid.choose_k import ChooseK
+from splitmeans.intervals.of_result import intervals_of
+from splitmeans.intervals.sizes import SizeIntervals
 from splitmeans.result import Result, Segmentation
+from splitmeans.wire.identity import spoken
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,16 +43,20 @@ def show(result: Path = RESULT, k: int | None = K, json: bool = _JSON) -> None:
     """
     read = Result.read(result)
     item = read.segments(k)
+    intervals = intervals_of(read, [item])
     if json:
-        typer.echo(json_format.dumps(_mapping(read, item), indent=1))
+        mapping = _mapping(read, item, intervals.found[0])
+        mapping["intervals"] = intervals.words
+        typer.echo(json_format.dumps(mapping, indent=1))
         return
-    _print_segments(read, item)
-    out.print(
+    _print_segments(read, item, intervals.found[0])
+    _say(intervals.words)
+    _say(
         f"study {read.study.name!r}, run {read.facts['run']!r}; sizes are noisy estimates; "
-        f"`splitmeans report {result}` shows more",
-        markup=False,
-        soft_wrap=True,
+        f"`splitmeans report {result}` shows more"
     )
+    _say(f"{read.origin}; {_verified(read)}")
+    _say(f"written {read.facts['written_at']} by {read.facts['participant']}")
 
 
 @app.command()
@@ -88,9 +96,9 @@ def explore(
     if k is not None:
         item = read.segments(k)
         if json:
-            typer.echo(json_format.dumps(_mapping(read, item), indent=1))
+            typer.echo(json_format.dumps(_mapping(read, item, read.size_intervals(k)), indent=1))
             return
-        _print_segments(read, item)
+        _print_segments(read, item, read.size_intervals(k))
         print_table(_origin_table(read, item))
         return
     curve = read.compare_k(compared)
@@ -142,12 +150,33 @@ def label(
     typer.echo(output)
 
 
-def _print_segments(result: Result, item: Segmentation) -> None:
+def _say(text: str) -> None:
+    out.print(text, markup=False, soft_wrap=True)
+
+
+def _verified(result: Result) -> str:
+    """Return what reading the folder has shown."""
+    if not result.signed:
+        return "the files fit together, which proves nothing about who made them"
+    return (
+        "checked: the signature fits the key in study.toml, and all figures fit what was signed; "
+        f"the study's hash is {spoken(result.study.hash)}"
+    )
+
+
+def _print_segments(
+    result: Result, item: Segmentation, intervals: SizeIntervals | None = None
+) -> None:
+    if result.remark is not None:
+        _say(f"note: {result.remark}")
     for start in range(0, item.k, _SEGMENTS_A_TABLE):
-        print_table(_segment_table(result, item, slice(start, start + _SEGMENTS_A_TABLE)))
+        shown = slice(start, start + _SEGMENTS_A_TABLE)
+        print_table(_segment_table(result, item, shown, intervals=intervals))
 
 
-def _segment_table(result: Result, item: Segmentation, shown: slice) -> Table:
+def _segment_table(
+    result: Result, item: Segmentation, shown: slice, *, intervals: SizeIntervals | None
+) -> Table:
     table = new_table(f"{called(item)} (centres in the columns' own units)")
     table.add_column("column", overflow="fold")
     table.add_column("mean", justify="right", no_wrap=True)
@@ -155,8 +184,14 @@ def _segment_table(result: Result, item: Segmentation, shown: slice) -> Table:
         table.add_column(letter, justify="right", no_wrap=True)
     total = result.synopsis.total
     shares = item.sizes / total if total > 0 else np.zeros(item.k)
-    table.add_row("users (noisy)", number(total), *(f"{size:,.0f}" for size in item.sizes[shown]))
-    table.add_row("share", "", *(f"{share:.1%}" for share in shares[shown]), end_section=True)
+    table.add_row("users (noisy)", number(total), *(users(size) for size in item.sizes[shown]))
+    if intervals is not None:
+        for name, ends, all_users in (
+            ("95 % from", intervals.low, intervals.total[0]),
+            ("95 % to", intervals.high, intervals.total[1]),
+        ):
+            table.add_row(name, number(all_users), *(users(end) for end in ends[shown]))
+    table.add_row("share", "", *(percent(each, 1) for each in shares[shown]), end_section=True)
     means = _means(result)
     for at, name in enumerate(result.synopsis.feature_names):
         centres = (number(value) for value in item.centres[shown, at])
@@ -175,7 +210,7 @@ def _origin_table(result: Result, item: Segmentation) -> Table:
     for letter in published.letters:
         table.add_column(letter, justify="right")
     for letter, row in zip(item.letters, shares, strict=True):
-        table.add_row(letter, *(f"{share:.0%}" if share >= 0.005 else "" for share in row))
+        table.add_row(letter, *(percent(share) if share >= 0.005 else "" for share in row))
     return table
 
 
@@ -188,7 +223,7 @@ def _curve_table(result: Result, curve: ChooseK) -> Table:
     for k, loss, silhouette in rows:
         marks = ["published"] if k == result.published.k else []
         marks += ["suggested"] if k == curve.suggested else []
-        table.add_row(str(k), f"{loss:.4g}", f"{silhouette:.3f}", ", ".join(marks))
+        table.add_row(str(k), digits(loss, 4), fixed(silhouette, 3), ", ".join(marks))
     return table
 
 
@@ -199,21 +234,40 @@ def _means(result: Result) -> Any:
     return synopsis.weights @ synopsis.nodes / synopsis.total
 
 
-def _mapping(result: Result, item: Segmentation) -> dict[str, Any]:
+def _mapping(
+    result: Result, item: Segmentation, intervals: SizeIntervals | None = None
+) -> dict[str, Any]:
+    ends: list[list[float] | None] = [None] * item.k
+    if intervals is not None:
+        pairs = zip(intervals.low.tolist(), intervals.high.tolist(), strict=True)
+        ends = [[low, high] for low, high in pairs]
     return {
         "study": result.study.name,
         "study_hash": result.study.hash,
         "run": result.facts["run"],
         "result_hash": result.facts["result_hash"],
+        "published_at": result.facts["published_at"],
+        "written_at": result.facts["written_at"],
+        "signed": result.signed,
+        "remark": result.remark,
+        "asked": result.study.n_clusters,
         "k": item.k,
         "published": item.published,
         "loss": item.loss,
         "users": result.synopsis.total,
+        "users_interval": None if intervals is None else list(intervals.total),
         "columns": list(result.synopsis.feature_names),
         "means": _means(result).tolist(),
         "segments": [
-            {"segment": letter, "size": float(size), "centre": centre.tolist()}
-            for letter, size, centre in zip(item.letters, item.sizes, item.centres, strict=True)
+            {
+                "segment": letter,
+                "size": float(size),
+                "size_interval": interval,
+                "centre": centre.tolist(),
+            }
+            for letter, size, interval, centre in zip(
+                item.letters, item.sizes, ends, item.centres, strict=True
+            )
         ],
     }
 

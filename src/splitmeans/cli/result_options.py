@@ -28,11 +28,6 @@ def parse_ks(text: str) -> list[int]:
     return sorted(set(ks))
 
 
-def number(value: float) -> str:
-    """Return a centre's value with the digits that fit a table."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
 def called(item: Segmentation) -> str:
     """Return what kind of segments these are."""
     kind = "as published" if item.published else "found again on the published grid"

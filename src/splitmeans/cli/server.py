@@ -1,5 +1,6 @@
 """`splitmeans server run`: serve a run over a mailbox."""
 
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -17,6 +18,8 @@ from splitmeans.cli.run_options import (
     result_folder,
     say,
 )
+from splitmeans.cli.stopping import goes_on
+from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import SERVER_NAME, Study
@@ -45,6 +48,7 @@ def run_as_server(
 
     Example: splitmeans server run study.toml --mailbox shared
     """
+    goes_on()
     agreed = Study.read(study)
     own = home.expanduser()
     identity = load_identity(home, key)
@@ -59,6 +63,7 @@ def run_as_server(
                 mailbox=box,
                 result_folder=result_folder(result, own, agreed, run),
                 say=say,
+                rehearse=partial(rehearse_once, agreed, own, say=say),
             ),
             own,
             timeout=timeout,

@@ -1,6 +1,7 @@
-"""`splitmeans study`: write, check, show and approve the file that all participants agree on."""
+"""`splitmeans study`: write, check, rehearse, show and approve what all participants agree on."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,20 @@ from rich.markup import escape
 from rich.table import Table
 
 from splitmeans.cli.ask_study import ask_for_study
-from splitmeans.cli.console import check_file, err, out
+from splitmeans.cli.console import Quiet, check_file, err, out
 from splitmeans.cli.home import HOME_OPTION
+from splitmeans.cli.run_options import say
+from splitmeans.cli.stopping import asked
 from splitmeans.errors import ParameterError
+from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
-from splitmeans.study import SERVER_NAME, Column, IdRules, Study
+from splitmeans.study import DEFAULT_DELTA, SERVER_NAME, Column, IdRules, Study
 from splitmeans.wire.identity import PublicIdentity, spoken
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="Write, check, show and approve a study."
+    no_args_is_help=True,
+    add_completion=False,
+    help="Write, check, rehearse, show and approve a study.",
 )
 
 _FILE = typer.Argument(help="The study file.")
@@ -35,7 +41,12 @@ def new(
     name: str | None = typer.Option(None, help="What people call the study."),
     clusters: int = typer.Option(5, help="Number of segments wanted."),
     epsilon: float = typer.Option(1.0, help="What the run may cost a user."),
-    delta: float = typer.Option(1e-6, help="Probability that goes with epsilon."),
+    delta: float = typer.Option(
+        DEFAULT_DELTA, help="What probabilities may exceed that bound by; below 1 / users."
+    ),
+    party_epsilon: float | None = typer.Option(
+        None, help="Also bound what another party learns; without it `study check` says how much."
+    ),
     users: int = typer.Option(10_000, help="Roughly how many users; public."),
     partial: bool = typer.Option(
         False, "--partial", help="Some users are at some parties only; by default all are at all."
@@ -70,10 +81,13 @@ def new(
             )
         study = ask_for_study()
     else:
+        budget = {"epsilon": epsilon, "delta": delta}
+        if party_epsilon is not None:
+            budget["party_epsilon"] = party_epsilon
         study = _from_options(
             name=name or output.stem,
             n_clusters=clusters,
-            budget={"epsilon": epsilon, "delta": delta},
+            budget=budget,
             expected_users=users,
             user_sets="partial" if partial else "equal",
             ids={"type": id_type},
@@ -102,8 +116,25 @@ def check(study: Path = _FILE, as_json: bool = _JSON) -> None:
         typer.echo(json.dumps(report.to_mapping(), indent=1))
     else:
         out.print(report.statement(), markup=False, soft_wrap=True)
+    _warn(agreed)
     if not agreed.public_keys:
         err.print("note: the study has no keys, so it can only be simulated", markup=False)
+
+
+@app.command("rehearse")
+def hold_rehearsal(study: Path = _FILE, quiet: Quiet = False) -> None:
+    """Run the whole study on made-up tables, in seconds: what would fail later fails here.
+
+    Every participant is played in this process, with the study's parties, columns, names and
+    methods, from the keys to the report. No data of yours is opened, nothing is sent and nothing is
+    charged. `study approve`, `party run` and `server run` do the same once for each study.
+
+    Example: splitmeans study rehearse study.toml
+    """
+    from splitmeans.rehearsal.rehearse import rehearse
+
+    done = rehearse(Study.read(study), say=say)
+    typer.echo(f"passed: {done.users:,} made-up users, {done.seconds:.1f} seconds, nothing charged")
 
 
 @app.command()
@@ -153,25 +184,38 @@ def approve(
 ) -> None:
     """Agree to a study: your party then runs exactly this one and refuses every other.
 
+    The study is rehearsed first (`study rehearse`), unless that was done from this home.
+
     Example: splitmeans study approve study.toml --home bank
     """
     agreed = Study.read(study)
     own = spoken(agreed.hash)
+    _warn(agreed)
     if digits is None:
         err.print(f"{agreed.name}: {own}", markup=False)
-        try:
-            same = typer.confirm("Do all participants have the same digits?", err=True)
-        except typer.Abort:
-            raise ParameterError(
-                "not approved; without a terminal give the digits with --digits"
-            ) from None
+        same = asked(
+            partial(typer.confirm, "Do all participants have the same digits?", err=True),
+            instead="not approved, there was no answer; or give the digits with --digits",
+        )
         if not same:
             raise ParameterError("not approved; find out who has another file")
     elif "".join(digits.split()) != "".join(own.split()):
         raise ParameterError(f"{study} has the digits {own}, which are not those you gave")
-    with Journal.open(home.expanduser()) as journal:
+    # Before the journal is opened: a rehearsal takes seconds, and another run may need it.
+    own_home = home.expanduser()
+    passed = rehearse_once(agreed, own_home, say=say)
+    with Journal.open(own_home) as journal:
         journal.approve(agreed.hash, agreed.to_toml())
-    err.print(f"approved {agreed.name} at {home}", markup=False, soft_wrap=True)
+    say(f"approved {agreed.name} at {home}; its rehearsal passed on {passed}")
+
+
+def _warn(study: Study) -> None:
+    """Say what noise will hide; `splitmeans plan` says more."""
+    from splitmeans.forecasting.warnings import plan_warnings
+    from splitmeans.plan import make_plan
+
+    for warning in plan_warnings(make_plan(study), users=study.expected_users):
+        err.print(f"WARNING: {warning}", markup=False, soft_wrap=True)
 
 
 def _from_options(

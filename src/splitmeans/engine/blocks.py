@@ -8,8 +8,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -19,25 +19,28 @@ from splitmeans.engine.workers import Workers
 from splitmeans.errors import DataError
 from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.kernels.warm_up import warm_up
-from splitmeans.party.ids import canonical_text, check_unique
-from splitmeans.party.table import grid_rows
-from splitmeans.party.table_facts import TableFacts, table_facts
+from splitmeans.party.ids import repeated_ids
+from splitmeans.party.problems import Problem
+from splitmeans.party.row_checks import check_rows
+from splitmeans.party.table_facts import TableFacts, finish_checks, ignore_facts
 from splitmeans.study import PartySpec
 
 # Starting processes takes longer than walking fewer rows than this in one.
 _ROWS_WORTH_PROCESSES = 2_000_000
 
 
-def ignore_facts(facts: TableFacts) -> None:
-    """Tell nobody."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class CheckedBlock:
-    """A block that is stored, and what its rows looked like before."""
+    """What a block's rows looked like, and what is wrong with them.
+
+    It is stored unless something is wrong with its ids; blocks with other problems are there for
+    comparing all ids of the table.
+    """
 
     block: StoredBlock
     facts: TableFacts
+    problems: tuple[Problem, ...]
+    stored: bool
 
 
 def open_blocks(
@@ -47,6 +50,7 @@ def open_blocks(
     where: str,
     rules: IdRules = AS_IS,
     notice: Callable[[TableFacts], None] = ignore_facts,
+    allow_clipping: bool = False,
     workers: int | None,
     spool: str | Path | None,
     progress: Progress,
@@ -58,7 +62,8 @@ def open_blocks(
         store: Checks the rows and stores them in the folder, in row order; may use the workers.
         where: How errors name the source.
         rules: The study's rules for ids.
-        notice: Told how the table looks, once it has passed all checks.
+        notice: Told how the table looks; see `finish_checks`.
+        allow_clipping: The same.
         workers: Number of processes; None takes one for each processor if there are many rows, 1
             this process alone.
         spool: Folder for the blocks; None takes the system's folder for temporary files.
@@ -80,11 +85,17 @@ def open_blocks(
             pool.close()
             pool = Workers(1)
         table = StoredTable(party.name, blocks, workers=pool, progress=progress)
-        _check_ids(table, where=where, rules=rules)
-        facts = checked[0].facts
-        for item in checked[1:]:
-            facts = facts.and_more(item.facts)
-        notice(facts)
+        problems = [problem for item in checked for problem in item.problems]
+        if all(item.stored for item in checked):
+            problems += repeated_ids(table.users, rules=rules)
+        finish_checks(
+            party.name,
+            problems,
+            reduce(TableFacts.and_more, (item.facts for item in checked)),
+            where=where,
+            notice=notice,
+            allow_clipping=allow_clipping,
+        )
     except BaseException:
         pool.close()
         shutil.rmtree(folder, ignore_errors=True)
@@ -94,14 +105,14 @@ def open_blocks(
 
 def store_block(
     party: PartySpec,
-    data: Any,
+    data: pa.Table,
     *,
     start: int,
     folder: Path,
     where: str,
     rules: IdRules = AS_IS,
 ) -> CheckedBlock:
-    """Check rows, of any kind that `grid_rows` takes, and store them as one block.
+    """Check rows, of any kind that `check_rows` takes, and store them as one block.
 
     Args:
         party: The party's columns, bounds and id column.
@@ -112,26 +123,30 @@ def store_block(
         rules: The study's rules for ids.
     """
     try:
-        rows, ids = grid_rows(party, data, first_row=start)
-        text = canonical_text(ids, first_row=start, rules=rules)
-        facts = table_facts(party, data)
+        checked = check_rows(party, data, first_row=start, rules=rules, with_names=False)
     except DataError as problem:
         raise DataError(f"{where}: {problem}") from None
     block = StoredBlock(
         folder=folder,
         name=f"{start:012d}",
         start=start,
-        n_rows=len(rows),
-        n_columns=rows.shape[1],
+        n_rows=data.num_rows,
+        n_columns=checked.rows.shape[1],
     )
     try:
-        block.write_rows(rows, text)
+        if checked.ids is not None:
+            block.write_rows(checked.rows, checked.ids)
     except OSError as problem:
         raise DataError(
             f"{where}: cannot be stored in blocks ({problem.strerror}); give a spool folder with "
             "enough room"
         ) from problem
-    return CheckedBlock(block=block, facts=facts)
+    return CheckedBlock(
+        block=block,
+        facts=checked.facts,
+        problems=checked.problems,
+        stored=checked.ids is not None,
+    )
 
 
 def joined(
@@ -167,10 +182,3 @@ def _cut(
         most = rows if size is None else min(rows, max(1, size * batch.num_rows // batch.nbytes))
         for start in range(0, batch.num_rows, most):
             yield batch.slice(start, most)
-
-
-def _check_ids(table: StoredTable, *, where: str, rules: IdRules) -> None:
-    try:
-        check_unique(table.users, rules=rules)
-    except DataError as problem:
-        raise DataError(f"{where}: party {table.party!r}: {problem}") from None

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 
 from splitmeans.engine.blocks import (
     CheckedBlock,
-    ignore_facts,
     joined,
     open_blocks,
     store_block,
@@ -23,7 +22,8 @@ from splitmeans.engine.stored import Progress, StoredTable, silent
 from splitmeans.engine.workers import Workers
 from splitmeans.errors import DataError
 from splitmeans.idrules import AS_IS, IdRules
-from splitmeans.party.table_facts import TableFacts
+from splitmeans.party.batches import check_names
+from splitmeans.party.table_facts import TableFacts, ignore_facts
 from splitmeans.study import PartySpec
 
 # Rows of a block: a few dozen megabytes with a dozen columns, and enough for a worker to be busy.
@@ -36,6 +36,7 @@ def open_parquet(
     *,
     rules: IdRules = AS_IS,
     notice: Callable[[TableFacts], None] = ignore_facts,
+    allow_clipping: bool = False,
     workers: int | None = None,
     spool: str | Path | None = None,
     progress: Progress = silent,
@@ -47,7 +48,8 @@ def open_parquet(
         party: The party's columns, bounds, and id column, which every file must have.
         path: The parquet file, or several that are one table in this order.
         rules: The study's rules for ids (`Study.id_rules`).
-        notice: Told how the table looks, once it has passed all checks.
+        notice: Told how the table looks; see `finish_checks`.
+        allow_clipping: The same.
         workers: Number of processes; None takes one for each processor, 1 this process alone.
         spool: Folder for the blocks, about 4 bytes a value and twice the ids' size; None takes the
             system's folder for temporary files. It must not be kept in memory.
@@ -76,6 +78,7 @@ def open_parquet(
         where=where or ", ".join(str(one) for one in paths),
         rules=rules,
         notice=notice,
+        allow_clipping=allow_clipping,
         workers=workers,
         spool=spool,
         progress=progress,
@@ -102,12 +105,7 @@ def _row_group_spans(party: PartySpec, path: Path, *, first_row: int) -> list[_S
             ]
     except (OSError, pa.ArrowException) as problem:
         raise DataError(f"{path}: cannot be read as a parquet file") from problem
-    for name in (party.id_column, *(column.name for column in party.columns)):
-        if names.count(name) != 1:
-            raise DataError(
-                f"{path}: party {party.name!r} must have the column {name!r} of the study once, "
-                f"the file has it {names.count(name)} times (case and spaces count)"
-            )
+    check_names(party, names, where=str(path), what="file")
     spans: list[_Span] = []
     start = first_row
     waiting: list[int] = []

@@ -7,7 +7,7 @@ holds the batches that wait and one block, however long the stream is.
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from splitmeans.engine.blocks import (
     CheckedBlock,
-    ignore_facts,
     joined,
     open_blocks,
     store_block,
@@ -25,8 +24,10 @@ from splitmeans.engine.walk import Table
 from splitmeans.engine.workers import Workers
 from splitmeans.errors import DataError
 from splitmeans.idrules import AS_IS, IdRules
+from splitmeans.party.columns import is_text
+from splitmeans.party.problems import Problem, refuse
 from splitmeans.party.table import prepare_table
-from splitmeans.party.table_facts import TableFacts, table_facts
+from splitmeans.party.table_facts import TableFacts, ignore_facts
 from splitmeans.study import PartySpec
 
 # Below both a table takes less memory than walking it on disk would.
@@ -44,8 +45,10 @@ def open_stream(
     *,
     where: str,
     total: int | None = None,
+    problems: Sequence[Problem] = (),
     rules: IdRules = AS_IS,
     notice: Callable[[TableFacts], None] = ignore_facts,
+    allow_clipping: bool = False,
     workers: int | None = None,
     spool: str | Path | None = None,
     progress: Progress = silent,
@@ -57,8 +60,11 @@ def open_stream(
         batches: The rows; what else they have is left alone.
         where: How errors name the source.
         total: How many rows there are, if known, for the progress.
+        problems: What is wrong with the names of its columns. A small table is checked all the
+            same, of a large one no row is read.
         rules: The study's rules for ids (`Study.id_rules`).
-        notice: Told how the table looks, once it has passed all checks.
+        notice: Told how the table looks; see `finish_checks`.
+        allow_clipping: The same.
         workers: Number of processes that walk a large table later.
         spool: Folder for the blocks of a large table; see `rowgroups.open_parquet`.
         progress: Called after every block.
@@ -70,10 +76,20 @@ def open_stream(
     waiting: deque[pa.RecordBatch] = deque()
     if _fits_memory(stream, waiting):
         if not waiting:
+            refuse(problems, party=party.name, where=where)
             raise DataError(f"{where}: the table must have at least one row, got none")
         return contextlib.nullcontext(
-            _in_memory(party, waiting, where=where, rules=rules, notice=notice)
+            prepare_table(
+                party,
+                _one_table(party, waiting, where=where),
+                rules=rules,
+                where=where,
+                names=problems,
+                notice=notice,
+                allow_clipping=allow_clipping,
+            )
         )
+    refuse(problems, party=party.name, where=where)
     rest = chain(_drained(waiting), stream)
 
     def store(folder: Path, pool: Workers) -> Iterator[CheckedBlock]:
@@ -90,6 +106,7 @@ def open_stream(
         where=where,
         rules=rules,
         notice=notice,
+        allow_clipping=allow_clipping,
         workers=workers,
         spool=spool,
         progress=progress,
@@ -115,26 +132,30 @@ def _drained(waiting: deque[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield waiting.popleft()
 
 
-def _in_memory(
-    party: PartySpec,
-    waiting: deque[pa.RecordBatch],
-    *,
-    where: str,
-    rules: IdRules,
-    notice: Callable[[TableFacts], None],
-) -> Table:
+def _one_table(party: PartySpec, waiting: deque[pa.RecordBatch], *, where: str) -> pa.Table:
     parts = [pa.Table.from_batches([batch]) for batch in waiting]
     try:
         # Types may differ from batch to batch where a source has no schema.
-        whole = pa.concat_tables(parts, promote_options="permissive")
+        return pa.concat_tables(_text_where_mixed(party, parts), promote_options="permissive")
     except pa.ArrowException:
         raise DataError(
             f"{where}: a column has values of different kinds; convert it to text or to numbers"
         ) from None
-    try:
-        table = prepare_table(party, whole, rules=rules)
-        facts = table_facts(party, whole)
-    except DataError as problem:
-        raise DataError(f"{where}: {problem}") from None
-    notice(facts)
-    return table
+
+
+def _text_where_mixed(party: PartySpec, parts: list[pa.Table]) -> list[pa.Table]:
+    """Write the numbers of a column as text if other parts of it are text.
+
+    The checks then say which rows are wrong. Ids are left alone: as text they might pass.
+    """
+    for column in party.columns:
+        places = [part.schema.get_field_index(column.name) for part in parts]
+        if min(places) < 0:
+            continue
+        kinds = [part.schema.field(place).type for part, place in zip(parts, places, strict=True)]
+        if len({is_text(kind) for kind in kinds if not pa.types.is_null(kind)}) == 2:
+            parts = [
+                part.set_column(place, column.name, part.column(place).cast(pa.large_string()))
+                for part, place in zip(parts, places, strict=True)
+            ]
+    return parts

@@ -7,6 +7,7 @@ the number of workers.
 
 import multiprocessing
 import os
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -74,6 +75,10 @@ def available_processors() -> int:
 
 
 def _prepare() -> None:
-    """Keep a worker to one thread: there is a worker for every processor."""
+    """Keep a worker to one thread: there is a worker for every processor.
+
+    Ctrl-C reaches all processes of a terminal; the one that leads them ends the others.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)

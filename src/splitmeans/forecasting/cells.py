@@ -54,7 +54,7 @@ def segment_error(plan: Plan, *, users: int) -> float | None:
 
     A segment is a sum of cells with noise of their own, 1/k of those that a group counts. The
     server takes out part of the noise (no cell is below zero, small ones are cut), so this is on
-    the safe side: `report.uncertainty` finds about as much after a run of two parties without gaps
+    the safe side: `intervals.sizes` finds about as much after a run of two parties without gaps
     between segments, and about half of it with four parties and gaps. Known where that is known.
     """
     if not isinstance(plan.membership, DecoyLaw) or plan.grid_method not in ("pairs", "joint"):

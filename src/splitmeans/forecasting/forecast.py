@@ -6,7 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from splitmeans import _validate
+from splitmeans._plain import to_plain
 from splitmeans.errors import ParameterError
+from splitmeans.forecasting.bounds import Price, prices
 from splitmeans.forecasting.cells import cell_error, segment_error
 from splitmeans.forecasting.loss_model import (
     STRUCTURES,
@@ -20,10 +22,12 @@ from splitmeans.forecasting.loss_model import (
 from splitmeans.forecasting.memory import RunMemory, run_memory
 from splitmeans.forecasting.noise import NoiseLevel, noise_levels
 from splitmeans.forecasting.rough import allowed, rough_plan, study_at
-from splitmeans.forecasting.sizes import MessageSizes, message_sizes
 from splitmeans.forecasting.timing import RunTime, run_time
+from splitmeans.forecasting.warnings import plan_warnings
+from splitmeans.message_sizes import MessageSizes, message_sizes
 from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.calibrate import MAX_EPSILON, MIN_EPSILON
+from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.study import Study
 
 SWEEP = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -120,6 +124,11 @@ class Forecast:
         return refusal(self.plan)
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the result will not show because of noise, before anything is spent."""
+        return plan_warnings(self.plan, users=self.users)
+
+    @property
     def sizes(self) -> MessageSizes:
         """Sizes of messages."""
         return message_sizes(self.plan, users=self.users)
@@ -174,13 +183,20 @@ class Forecast:
         # With partial overlap fewer users are a guess of those that all share: the study's number,
         # which is that of a party, may be right all the same.
         shared = self.study.user_sets == "partial" and self.users < expected
+        unused = PrivacyReport(plan=self.plan, secure_noise=True).unused_budget
+        spent = () if unused is None else (unused,)
         if shared or 0.5 <= self.users / expected <= 2:
-            return self.loss_notes
+            return (*self.loss_notes, *spent)
         agree = (
             f"the study says expected_users = {expected}, from which k' follows; if "
             f"{self.users} is the better guess, agree on that"
         )
-        return (*self.loss_notes, agree)
+        return (*self.loss_notes, *spent, agree)
+
+    @property
+    def prices(self) -> tuple[Price, ...]:
+        """What the bounds towards parties cost, those of the study or one that it could set."""
+        return prices(self.plan, users=self.users, structure=self.structure)
 
     def sweep(self, epsilons: Sequence[float] = SWEEP) -> tuple[Point, ...]:
         """Return what other values of epsilon would give, those that accounting refuses left out.
@@ -213,7 +229,7 @@ class Forecast:
             "study": study.name,
             "study_hash": study.hash,
             "users": self.users,
-            "budget": {"epsilon": study.budget.epsilon, "delta": study.budget.delta},
+            "budget": to_plain(study.budget),
             "membership": study.membership,
             "n_local_clusters": list(self.plan.n_local_clusters),
             "grid": self.plan.grid_method,
@@ -239,7 +255,22 @@ class Forecast:
                 }
                 for point in self.sweep(epsilons)
             ],
+            "bounds": [
+                {
+                    "bound": price.bound,
+                    "value": price.value,
+                    "chosen": price.chosen,
+                    "more_local_noise": price.more_noise,
+                    "cell_error": [price.without.cell_error, price.given.cell_error],
+                    "loss_ratio": [
+                        _loss_mapping(price.without.loss),
+                        _loss_mapping(price.given.loss),
+                    ],
+                }
+                for price in self.prices
+            ],
             "notes": list(self.notes),
+            "warnings": list(self.warnings),
         }
 
     def __repr__(self) -> str:

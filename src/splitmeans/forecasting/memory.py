@@ -7,12 +7,12 @@ import math
 from dataclasses import dataclass
 
 from splitmeans.features import features_of
-from splitmeans.forecasting.sizes import MessageSizes
 from splitmeans.grid.cost import grid_bytes
 from splitmeans.grid.many import N_POINTS
 from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.decoy.layout import cell_shape
+from splitmeans.message_sizes import MessageSizes
 from splitmeans.plan import Plan
 
 # Python, the libraries and the compiled kernels.

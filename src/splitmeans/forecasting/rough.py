@@ -10,7 +10,7 @@ import dataclasses
 from splitmeans.plan import Plan, plan_at
 from splitmeans.privacy.calibrate import MAX_EPSILON, MIN_EPSILON
 from splitmeans.privacy.gaussian import gaussian_multiplier
-from splitmeans.study import Budget, Study
+from splitmeans.study import Study
 
 # What exact accounting may have less of, as a share; the largest seen are 0.4 % and 2 %.
 _CAUTION = {"decoy": 0.994, "sketch": 0.975}
@@ -18,8 +18,7 @@ _CAUTION = {"decoy": 0.994, "sketch": 0.975}
 
 def study_at(study: Study, epsilon: float) -> Study:
     """Return the study with another epsilon."""
-    budget = Budget(epsilon=epsilon, delta=study.budget.delta)
-    return dataclasses.replace(study, budget=budget)
+    return dataclasses.replace(study, budget=dataclasses.replace(study.budget, epsilon=epsilon))
 
 
 def rough_plan(study: Study, *, cautious: bool = False) -> Plan:

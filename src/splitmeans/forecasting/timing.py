@@ -7,13 +7,13 @@ import math
 from dataclasses import dataclass
 
 from splitmeans.features import features_of
-from splitmeans.forecasting.sizes import MessageSizes
 from splitmeans.grid.many import N_POINTS
 from splitmeans.grid.pairs_paper import AS_CODED
 from splitmeans.membership.cell_sketch.cost import decoding_work
 from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.decoy.layout import cell_shape
+from splitmeans.message_sizes import MessageSizes
 from splitmeans.plan import Plan
 
 # Starting Python, loading compiled kernels, planning.

@@ -11,7 +11,12 @@ from splitmeans.grid.synopsis import Synopsis
 
 
 def assign_nodes(synopsis: Synopsis, scaled_centres: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the nearest centre of each node, shape (cells,), and the users of each centre."""
+    """Return the nearest centre of each node, shape (cells,), and the users of each centre.
+
+    Without centres every node has -1.
+    """
+    if len(scaled_centres) == 0:
+        return np.full(len(synopsis.weights), -1, dtype=np.int64), np.zeros(0)
     parts = [
         distances.argmin(axis=1)
         for _, distances in distance_chunks(synopsis.scaled_nodes, scaled_centres)

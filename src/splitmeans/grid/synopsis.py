@@ -21,32 +21,12 @@ from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.features import GRID_UNITS, Feature, bounds_of, features_of, to_own_units
 from splitmeans.grid.choose_k import ChooseK, choose_k, even_spread
-from splitmeans.grid.distances import CHUNK_ROWS, distance_chunks, nearest_distance
+from splitmeans.grid.clustering import Clustering, cluster_nodes
+from splitmeans.grid.distances import nearest_distance
 from splitmeans.grid.synopsis_checks import check_synopsis
 from splitmeans.grid.synopsis_file import read_synopsis, write_synopsis
 from splitmeans.grid.synthetic import draw_rows
-from splitmeans.grid.weighted_kmeans import weighted_kmeans
 from splitmeans.study import Column, PartySpec
-
-_CHUNK_ROWS = CHUNK_ROWS
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Clustering:
-    """Centres found on a synopsis.
-
-    Attributes:
-        centres: Centres in the columns' own units, party order, shape (k, D).
-        scaled_centres: The same in distance units, shape (k, D).
-        sizes: Estimated users of each cluster, shape (k,).
-        loss: Mean squared distance to the nearest centre over the weighted nodes, in distance
-            units. It leaves out how far users are from their nodes, so it is below the true loss.
-    """
-
-    centres: FloatArray
-    scaled_centres: FloatArray
-    sizes: FloatArray
-    loss: float
 
 
 class LossEstimate(NamedTuple):
@@ -97,9 +77,12 @@ class Synopsis:
 
     def __repr__(self) -> str:
         size = f"{len(self.weights):,} cells, about {self.total:,.0f} users"
-        return (
-            f"<Synopsis {size}, {len(self._all_features)} columns of {len(self.features)} parties>"
-        )
+        return f"<Synopsis {size}, {self.n_columns} columns of {len(self.features)} parties>"
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns, as people count them: one with categories is one."""
+        return sum(len(group) for group in self.columns or self.features)
 
     @property
     def _all_features(self) -> tuple[Feature, ...]:
@@ -167,22 +150,15 @@ class Synopsis:
     def cluster(
         self, k: int, *, random_state: int | np.random.Generator | None = None
     ) -> Clustering:
-        """Find k centres on the weighted nodes; any k and any number of calls cost no privacy.
+        """Find k segments on the weighted nodes; any k and any number of calls cost no privacy.
 
         Args:
-            k: How many clusters; with fewer nodes than that, centres repeat.
+            k: How many, largest first; fewer are found if fewer places have users.
             random_state: Seeds the starting centres.
         """
         _validate.at_least(1, k=k)
         rng = np.random.default_rng(random_state)
-        scaled_centres = weighted_kmeans(self.scaled_nodes, self.weights, n_clusters=k, rng=rng)
-        sizes, cost = _assign(self.scaled_nodes, self.weights, scaled_centres)
-        return Clustering(
-            centres=to_own_units(self._all_features, scaled_centres),
-            scaled_centres=scaled_centres,
-            sizes=sizes,
-            loss=cost / self.total if self.total > 0 else 0.0,
-        )
+        return cluster_nodes(self.scaled_nodes, self.weights, self._all_features, k=k, rng=rng)
 
     def choose_k(
         self,
@@ -385,16 +361,3 @@ def build_synopsis_from_points(
         spread=None if spread is None else tuple(spread),
         weight_deviation=weight_deviation,
     )
-
-
-def _assign(
-    points: FloatArray, weights: FloatArray, centres: FloatArray
-) -> tuple[FloatArray, float]:
-    """Return the weight nearest to each centre, shape (k,), and the weighted squared distance."""
-    sizes = np.zeros(len(centres))
-    cost = 0.0
-    for rows, distances in distance_chunks(points, centres, chunk_rows=_CHUNK_ROWS):
-        nearest = distances.argmin(axis=1)
-        sizes += np.bincount(nearest, weights=weights[rows], minlength=len(centres))
-        cost += float(weights[rows] @ distances.min(axis=1))
-    return sizes, cost

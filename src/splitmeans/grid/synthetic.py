@@ -10,21 +10,22 @@ import pyarrow as pa
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.features import GRID_UNITS, bounds_of, to_own_units
+from splitmeans.parties import MISSING_LEVEL
 
 if TYPE_CHECKING:
     from splitmeans.grid.synopsis import Synopsis
 
 
 class _Place(NamedTuple):
-    """Where a column is among its party's features; no categories means a number."""
+    """Where a column is among its party's features; no levels mean a number."""
 
     name: str
     start: int
-    categories: tuple[str, ...]
+    levels: tuple[str, ...]
 
     @property
     def features(self) -> slice:
-        return slice(self.start, self.start + max(1, len(self.categories)))
+        return slice(self.start, self.start + max(1, len(self.levels)))
 
 
 def draw_rows(synopsis: "Synopsis", n: int, *, rng: np.random.Generator) -> pa.Table:
@@ -46,7 +47,7 @@ def _places(synopsis: "Synopsis", position: int) -> list[_Place]:
     places = []
     start = 0
     for column in synopsis.columns[position]:
-        place = _Place(column.name, start, tuple(column.categories))
+        place = _Place(column.name, start, column.levels)
         places.append(place)
         start = place.features.stop
     return places
@@ -65,7 +66,7 @@ def _draw_party(
     limits = bounds_of(features) / GRID_UNITS
     points = synopsis.scaled_nodes[cells, synopsis.columns_of(synopsis.party_names[position])]
     own = to_own_units(features, points)
-    shares = {place: _shares(own[:, place.features]) for place in places if place.categories}
+    shares = {place: _shares(own[:, place.features]) for place in places if place.levels}
 
     if synopsis.spread is not None and len(shares) < len(places):
         assert synopsis.labels is not None
@@ -81,9 +82,11 @@ def _draw_party(
 
     arrays = []
     for place in places:
-        if place.categories:
+        if place.levels:
             drawn = _draw_categories(shares[place], rng=rng)
-            arrays.append(pa.array(place.categories).take(pa.array(drawn)))
+            # Who has no category in the data has none here.
+            values = [None if level == MISSING_LEVEL else level for level in place.levels]
+            arrays.append(pa.array(values, pa.string()).take(pa.array(drawn)))
         else:
             arrays.append(pa.array(np.ascontiguousarray(own[:, place.start])))
     return arrays

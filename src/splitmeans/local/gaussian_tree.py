@@ -11,6 +11,7 @@ from splitmeans.engine.walk import RawRows
 from splitmeans.grid.weighted_kmeans import weighted_kmeans
 from splitmeans.local.lsh_tree import (
     LOW_NOISE_FACTOR,
+    Leaf,
     check_hash_range,
     exact_sums,
     grow,
@@ -103,8 +104,12 @@ class GaussianTree:
             noise=noise,
             law="gaussian",
         )
-        raw_sums = exact_sums(rows, leaves)
-        errors = noise.gaussian(self.sum_scale, raw_sums.size).reshape(raw_sums.shape)
-        noisy_means, noisy_counts = leaf_means(leaves, raw_sums + errors, bounds=self.bounds)
+        noisy_sums = self.leaf_sums(rows, leaves, noise=noise)
+        noisy_means, noisy_counts = leaf_means(leaves, noisy_sums, bounds=self.bounds)
         centres = weighted_kmeans(noisy_means, noisy_counts, n_clusters=self.n_clusters, rng=rng)
         return to_grid(centres, self.bounds)
+
+    def leaf_sums(self, raw_rows: IntArray, leaves: list[Leaf], *, noise: NoiseSource) -> IntArray:
+        """Return the noisy sum of each leaf's rows, shape (leaves, d); see `LshTree.leaf_sums`."""
+        raw_sums = exact_sums(raw_rows, leaves)
+        return raw_sums + noise.gaussian(self.sum_scale, raw_sums.size).reshape(raw_sums.shape)

@@ -108,6 +108,17 @@ class DpLloyd:
             int(laplace_scale(bound, epsilon=per_column)) for bound in self.bounds
         )
 
+    def noisy_sums(
+        self, raw_rows: RawRows, centres: IntArray, *, iterations: int, noise: NoiseSource
+    ) -> IntArray:
+        """Return all that one of so many iterations releases: sums and count, shape (k', d + 1)."""
+        count_scale, sum_scales = self.iteration_scales(iterations)
+        noisy = raw_rows.total(partial(_clipped_nearest_sums, bounds=self.bounds, centres=centres))
+        noisy[:, -1] += noise.laplace(count_scale, self.n_clusters)
+        for column, scale in enumerate(sum_scales):
+            noisy[:, column] += noise.laplace(scale, self.n_clusters)
+        return noisy
+
     def release(
         self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
     ) -> IntArray:
@@ -115,14 +126,11 @@ class DpLloyd:
         rows = as_rows(raw_rows)
         noisy_size = len(rows) + int(noise.laplace(self.size_scale, 1)[0])
         iterations = self.iterations(noisy_size)
-        count_scale, sum_scales = self.iteration_scales(iterations)
+        count_scale, _ = self.iteration_scales(iterations)
         centres = to_grid(pack_spheres(self.n_clusters, self.bounds, rng=rng), self.bounds)
         for _ in range(iterations):
-            raw = rows.total(partial(_clipped_nearest_sums, bounds=self.bounds, centres=centres))
-            noisy_counts = raw[:, -1] + noise.laplace(count_scale, self.n_clusters)
-            noisy_sums = raw[:, :-1].copy()
-            for column, scale in enumerate(sum_scales):
-                noisy_sums[:, column] += noise.laplace(scale, self.n_clusters)
+            noisy = self.noisy_sums(rows, centres, iterations=iterations, noise=noise)
+            noisy_sums, noisy_counts = noisy[:, :-1], noisy[:, -1]
             # A count within one standard deviation of zero says nothing about where the centre is.
             useful = noisy_counts >= max(1.0, math.sqrt(2) * count_scale)
             means = noisy_sums / np.where(useful, noisy_counts, 1)[:, np.newaxis]

@@ -19,8 +19,8 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.engine.memory import as_rows
 from splitmeans.engine.walk import RawRows
 from splitmeans.errors import ParameterError
-from splitmeans.privacy.events import Event, GaussianEvent
-from splitmeans.privacy.gaussian import gaussian_multiplier
+from splitmeans.privacy.events import Event, GaussianEvent, Realised
+from splitmeans.privacy.gaussian import discrete_slack, gaussian_multiplier
 from splitmeans.privacy.noise import NoiseSource
 
 # Scales are computed for this share of epsilon, so that adding up thousands of costs in floating
@@ -30,10 +30,9 @@ USABLE = 1 - 1e-9
 # Count noise has scales near 1 where epsilon is large; whole numbers would be too coarse there.
 COUNT_DENOMINATOR = 1024
 
-# Discrete Gaussian noise and rounded continuous noise are within 4.2 / sigma^2 of each other in
-# total variation, per coordinate, if sigma is at least this many units (rule R15).
+# With at least this many units to a deviation, discrete noise costs next to nothing more than
+# continuous noise: some 10^-9 of epsilon for a coordinate (rule R15).
 MIN_GAUSSIAN_SCALE = 2**16
-_DISCRETE_DISTANCE = 4.2
 
 # Under Gaussian noise a row counts as this many units, so that count noise is fine-grained too.
 COUNT_UNITS = 2**20
@@ -130,11 +129,16 @@ def gaussian_event(
         scale: Scale of the noise on every coordinate, in the vector's units.
         sensitivity: L2 norm by which one user can move the vector.
         coordinates: How many coordinates one user can move. The others have the same law with and
-            without the user, so they add nothing to the distance from continuous noise.
+            without the user, so they add nothing to the privacy loss.
         delta: See `GaussianEvent`.
     """
-    slack = min(coordinates * _DISCRETE_DISTANCE / scale**2, 0.5)
-    return GaussianEvent(noise_multiplier=scale / sensitivity, slack=slack, delta=delta)
+    slack = discrete_slack(scale, mu=sensitivity / scale, coordinates=coordinates)
+    return GaussianEvent(
+        noise_multiplier=scale / sensitivity,
+        slack=slack,
+        delta=delta,
+        realised=Realised(scale=scale, sensitivity=sensitivity, coordinates=coordinates),
+    )
 
 
 def gaussian_counts(raw_counts: IntArray, *, scale: int, noise: NoiseSource) -> FloatArray:

@@ -21,13 +21,13 @@ from splitmeans.kernels.assign import clipped_sums
 from splitmeans.local.mechanism import (
     USABLE,
     check_public,
-    gaussian_event,
     l2_sensitivity,
     mu_scale,
     to_grid,
     whole_root,
 )
-from splitmeans.privacy.events import ComposedEvent, GaussianEvent
+from splitmeans.privacy.events import ComposedEvent, GaussianEvent, Realised
+from splitmeans.privacy.gaussian import discrete_slack
 from splitmeans.privacy.noise import NoiseSource
 
 # A radius is this many times the root mean square distance from the centre. Clipping rows there
@@ -91,16 +91,16 @@ class RadiusLloyd:
 
     @property
     def event(self) -> ComposedEvent:
-        """The steps. Slack is that of the smallest radius: a larger one has less."""
-        radius = self.smallest_radius
-        finest = gaussian_event(
-            self.scale(radius),
-            sensitivity=sensitivity(radius),
+        """The steps. Slack is that of the smallest radius: a larger one has no smaller scale."""
+        smallest = Realised(
+            scale=self.scale(self.smallest_radius),
+            sensitivity=sensitivity(self.smallest_radius),
             coordinates=len(self.bounds) + 2,
         )
+        slack = discrete_slack(smallest.scale, mu=self.step_mu, coordinates=smallest.coordinates)
         # Scales are rounded up for each radius on its own; the bound that holds for all of them.
         multiplier = 1 / (self.step_mu * math.sqrt(USABLE))
-        step = GaussianEvent(noise_multiplier=multiplier, slack=finest.slack)
+        step = GaussianEvent(noise_multiplier=multiplier, slack=slack, realised=smallest)
         return ComposedEvent(parts=(step,) * self.steps)
 
     def release(
@@ -139,16 +139,26 @@ class RadiusLloyd:
         clipped = np.clip(wanted, self.smallest_radius, l2_sensitivity(self.bounds))
         return np.asarray(np.rint(clipped), dtype=np.int64)
 
+    def noisy_sums(
+        self, raw_rows: RawRows, centres: IntArray, radii: IntArray, *, noise: NoiseSource
+    ) -> IntArray:
+        """Return all that a step releases, shape (k', d + 2), in 1/256 grid units.
+
+        For each centre: offsets, count and squared lengths; see the class for their weights.
+        """
+        limits = np.array(self.bounds, dtype=np.int64)
+        raw = raw_rows.total(partial(clipped_sums, limits=limits, centres=centres, radii=radii))
+        raw[:, -2] *= _count_weight(radii)
+        scales = [self.scale(int(radius)) for radius in radii]
+        errors = np.stack([noise.gaussian(scale, raw.shape[1]) for scale in scales])
+        return np.asarray(raw * FINE_UNITS + errors)
+
     def _noisy_step(
         self, raw_rows: RawRows, centres: IntArray, radii: IntArray, *, noise: NoiseSource
     ) -> "_Step":
-        limits = np.array(self.bounds, dtype=np.int64)
-        raw = raw_rows.total(partial(clipped_sums, limits=limits, centres=centres, radii=radii))
+        noisy = self.noisy_sums(raw_rows, centres, radii, noise=noise) / FINE_UNITS
         count_weights = _count_weight(radii)
-        raw[:, -2] *= count_weights
         scales = [self.scale(int(radius)) for radius in radii]
-        errors = np.stack([noise.gaussian(scale, raw.shape[1]) for scale in scales])
-        noisy = (raw * FINE_UNITS + errors) / FINE_UNITS
         deviations = np.array(scales) / FINE_UNITS
         noisy_counts = noisy[:, -2] / count_weights
         counts = np.maximum(noisy_counts, 1.0)

@@ -49,7 +49,8 @@ def tight_law(
     match study.membership:
         case "decoy":
             share = _TRUNCATION_SHARE * study.budget.delta / n_groups
-            return decoy_law(mu, delta_share=share)
+            own = None if precisions.server is None else 1 / precisions.server
+            return decoy_law(mu, delta_share=share, server_sigma=own)
         case "sketch":
             gamma, repetitions = study.gamma, study.sketch.repetitions
             floor = floor_for(study.expected_users, gamma=gamma)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from splitmeans.errors import DataError
-from splitmeans.party.table import study_columns
+from splitmeans.party.problems import Problem, refuse
+from splitmeans.party.table_names import name_problems, study_columns
 from splitmeans.study import PartySpec
 
 
@@ -19,29 +20,20 @@ class Batches:
         names: The names of its columns, in order.
         total: How many rows there are, None if that is not known before they are read.
         stream: The batches; reading them raises `DataError` and nothing else.
+        problems: Which columns of the study are not there, or twice.
     """
 
     where: str
     names: tuple[str, ...]
     total: int | None
     stream: Iterator[pa.RecordBatch]
+    problems: tuple[Problem, ...] = ()
 
 
 def check_names(party: PartySpec, names: Iterable[str], *, where: str, what: str) -> None:
     """Refuse a source without the study's columns before a row is read; `what` it is, in words."""
-    listed = list(names)
-    needed = [(party.id_column, "id column"), *((c.name, "column") for c in party.columns)]
-    for name, kind in needed:
-        if name not in listed:
-            raise DataError(
-                f"{where}: party {party.name!r} must have the {kind} {name!r} of the study; the "
-                f"{what} has no column of this name (case and spaces count)"
-            )
-        if listed.count(name) > 1:
-            raise DataError(
-                f"{where}: party {party.name!r}: the {what} must have column {name!r} once, not "
-                "twice or more"
-            )
+    problems = name_problems(party, names, what=what, with_ids=True)
+    refuse(problems, party=party.name, where=where)
 
 
 def guarded(

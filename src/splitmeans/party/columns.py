@@ -9,11 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splitmeans._types import IntArray
 from splitmeans.errors import DataError
-
-# Enough offenders to find the cause in the table, few enough for one line.
-_SHOWN_ROWS = 5
+from splitmeans.party.problems import ROWS, BrokenRule, name_row_numbers, rows_problem
 
 
 def read_array(values: Any, *, what: str) -> pa.Array:
@@ -48,19 +45,10 @@ def name_rows(flags: Any, *, first_row: int = 0) -> str:
     return name_row_numbers(np.flatnonzero(np.asarray(flags)) + first_row)
 
 
-def name_row_numbers(rows: IntArray) -> str:
-    """Return the same for ascending row numbers."""
-    shown = ", ".join(str(row) for row in rows[:_SHOWN_ROWS])
-    more = f" and {len(rows) - _SHOWN_ROWS} more" if len(rows) > _SHOWN_ROWS else ""
-    noun = "row number" if len(rows) == 1 else "row numbers"
-    return f"{noun} {shown}{more} (counting from 0)"
-
-
 def refuse_rows(flags: Any, rule: str, *, first_row: int) -> None:
     """Raise, naming rule and rows, if any flag is set."""
-    flagged = np.asarray(flags)
-    if flagged.any():
-        raise DataError(f"{rule}; see {name_rows(flagged, first_row=first_row)}")
+    for problem in rows_problem(flags, f"{rule}; see {ROWS}", first_row=first_row):
+        raise BrokenRule(problem)
 
 
 def is_text(kind: pa.DataType) -> bool:

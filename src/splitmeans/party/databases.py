@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splitmeans.errors import DataError
-from splitmeans.party.batches import Batches, check_names, guarded
+from splitmeans.party.batches import Batches, guarded
 from splitmeans.party.database_errors import explain_duckdb, explain_postgresql, explain_sqlite
 from splitmeans.party.place import Place
+from splitmeans.party.table_names import name_problems
 from splitmeans.study import PartySpec
 
 # SQLite's columns have no types; the driver takes them from the values of the first batch.
@@ -46,10 +47,12 @@ def read_query(place: Place, query: str, party: PartySpec) -> Iterator[Batches]:
         except Exception as problem:  # whatever a driver raises
             raise in_words(problem) from None
         names = tuple(reader.schema.names)
-        check_names(party, names, where=place.shown, what="query's result")
+        problems = name_problems(party, names, what="query's result", with_ids=True)
         numbers = {column.name for column in party.columns if not column.categories}
         stream = guarded(_plain(reader, numbers), party, explain=in_words)
-        yield Batches(where=place.shown, names=names, total=None, stream=stream)
+        yield Batches(
+            where=place.shown, names=names, total=None, stream=stream, problems=tuple(problems)
+        )
 
 
 def _postgresql(place: Place, query: str, opened: contextlib.ExitStack) -> pa.RecordBatchReader:

@@ -9,6 +9,7 @@ Errors name row numbers, never values: an id is personal data and error texts en
 """
 
 import os
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,8 +23,9 @@ from splitmeans.engine.walk import Records, UserBlock, Users
 from splitmeans.errors import DataError
 from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.kernels.siphash import hash_ids
-from splitmeans.party.columns import name_row_numbers, name_rows, read_array, refuse_rows
+from splitmeans.party.columns import read_array
 from splitmeans.party.id_forms import COMPARED, to_form
+from splitmeans.party.problems import ROWS, BrokenRule, Problem, rows_problem, rows_problem_of
 
 
 def canonical_ids(values: Any, *, rules: IdRules = AS_IS) -> pa.LargeStringArray:
@@ -52,33 +54,71 @@ def canonical_text(
 
     `first_row` is the row number of the first one, for errors.
     """
-    column = read_array(values, what="ids")
-    missing = pc.is_null(column)
-    if column.null_count:
-        raise DataError(f"ids must not be missing; see {name_rows(missing, first_row=first_row)}")
-    if pa.types.is_null(column.type):
-        return pa.array([], pa.large_string())  # without rows: a missing id was refused just now
-    text = to_form(column, rules=rules, first_row=first_row)
-    refuse_rows(pc.equal(text, ""), "ids must not be empty text", first_row=first_row)
-    if rules.whole_pattern is not None:
-        fits = pc.match_substring_regex(text, pattern=rules.whole_pattern)
-        refuse_rows(pc.invert(fits), "ids must fit the study's ids.pattern", first_row=first_row)
+    text, problems = check_ids(values, first_row=first_row, rules=rules)
+    if problems:
+        raise DataError("; ".join(str(problem) for problem in problems))
     return text
 
 
+def check_ids(
+    values: Any, *, first_row: int = 0, rules: IdRules = AS_IS
+) -> tuple[pa.LargeStringArray, list[Problem]]:
+    """Return ids in canonical form and what is wrong with them; see `canonical_text`.
+
+    With problems there is less text than there are rows.
+    """
+    try:
+        column = read_array(values, what="ids")
+    except DataError as problem:
+        return _NO_IDS, [Problem(rule=str(problem))]
+    missing = np.asarray(column.is_null())
+    found = rows_problem(missing, f"ids must not be missing; see {ROWS}", first_row=first_row)
+    if pa.types.is_null(column.type):
+        return _NO_IDS, found
+    numbers = np.flatnonzero(~missing) + first_row
+    if found:
+        column = column.drop_null()
+    try:
+        text = to_form(column, rules=rules, first_row=0)
+    except BrokenRule as broken:
+        return _NO_IDS, [*found, _renumbered(broken.problem, numbers)]
+    except DataError as problem:
+        return _NO_IDS, [*found, Problem(rule=str(problem))]
+    empty = np.asarray(pc.equal(text, ""))
+    wrong = rows_problem(empty, f"ids must not be empty text; see {ROWS}")
+    if rules.whole_pattern is not None:
+        fits = np.asarray(pc.match_substring_regex(text, pattern=rules.whole_pattern))
+        rule = f"ids must fit the study's ids.pattern; see {ROWS}"
+        wrong += rows_problem(~fits & ~empty, rule)
+    return text, [*found, *(_renumbered(problem, numbers) for problem in wrong)]
+
+
+_NO_IDS: pa.LargeStringArray = pa.array([], pa.large_string())
+
+
+def _renumbered(problem: Problem, numbers: IntArray) -> Problem:
+    return replace(problem, rows=tuple(numbers[list(problem.rows)].tolist()))
+
+
 def check_unique(users: Users, *, rules: IdRules = AS_IS) -> None:
-    """Refuse users of whom two have the same id.
+    """Refuse users of whom two have the same id."""
+    for problem in repeated_ids(users, rules=rules):
+        raise BrokenRule(problem)
+
+
+def repeated_ids(users: Users, *, rules: IdRules = AS_IS) -> list[Problem]:
+    """Return the problem of users of whom two have the same id, if there are such.
 
     Ids are compared by a 128-bit hash under a key drawn for this check alone, so the ids of a
     table that memory cannot hold are compared as well.
     """
     records_of = partial(_numbered, key=os.urandom(16))
     repeated = np.concatenate(list(users.in_tag_order(records_of, finish=_repeated_rows)))
-    if len(repeated):
-        raise DataError(
-            f"ids must be different ({COMPARED[rules.type]}); an earlier row "
-            f"has the same id as {name_row_numbers(np.sort(repeated))}; keep one row for each user"
-        )
+    return rows_problem_of(
+        np.sort(repeated),
+        f"ids must be different ({COMPARED[rules.type]}); an earlier row has the same id as "
+        f"{ROWS}; keep one row for each user",
+    )
 
 
 def _numbered(block: UserBlock, *, key: bytes) -> Records:

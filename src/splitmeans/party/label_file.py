@@ -21,9 +21,11 @@ from splitmeans.engine.stored import Progress
 from splitmeans.errors import DataError, ParameterError
 from splitmeans.idrules import IdRules
 from splitmeans.labels import segment_probabilities
+from splitmeans.party.columns import is_text
 from splitmeans.party.ids import canonical_text
+from splitmeans.party.row_checks import grid_rows
 from splitmeans.party.source import read_batches
-from splitmeans.party.table import PartyTable, grid_rows
+from splitmeans.party.table import PartyTable
 from splitmeans.result import Result, Segmentation
 from splitmeans.study import PartySpec
 
@@ -43,9 +45,10 @@ def write_labels(
 ) -> int:
     """Write each user's id, likeliest segment and probability of every segment; return the rows.
 
-    Columns: the study's id column with ids in canonical form (text), "segment" (its letter),
-    "probability" (of that segment), and "segment A", "segment B" and so on. The data is read and
-    labelled in parts, so it may be larger than memory.
+    Columns: the study's id column with ids as the table has them, "segment" (its letter),
+    "probability" (of that segment), and "segment A", "segment B" and so on; a row for each row of
+    the table, in its order, so that the labels join the table again. The data is read and labelled
+    in parts, so it may be larger than memory.
 
     Guarantee: reads the party's own rows and published values; releases nothing. The labels are a
     function of the rows and as sensitive as they are; the file can be read by its owner alone.
@@ -67,12 +70,12 @@ def write_labels(
     with _replacing(output) as draft, contextlib.ExitStack() as opened:
         writer: Any = None
         rules = result.study.id_rules
-        for table, total in _tables(spec, data, query=query, rules=rules):
-            labelled = _labelled(table, result, spec=spec, segments=segments)
+        is_csv = output.suffix.lower() == ".csv"
+        for table, ids, total in _tables(spec, data, query=query, rules=rules):
+            own_ids = _csv_ids(ids, canonical=table.ids) if is_csv else ids
+            labelled = _labelled(table, own_ids, result, spec=spec, segments=segments)
             if writer is None:
-                kind = (
-                    pyarrow.csv.CSVWriter if output.suffix.lower() == ".csv" else pq.ParquetWriter
-                )
+                kind = pyarrow.csv.CSVWriter if is_csv else pq.ParquetWriter
                 writer = opened.enter_context(kind(draft, labelled.schema))
             writer.write_table(labelled)
             rows += len(table)
@@ -82,8 +85,8 @@ def write_labels(
 
 def _tables(
     spec: PartySpec, data: str | Path, *, query: str | None, rules: IdRules
-) -> Iterator[tuple[PartyTable, int | None]]:
-    """Yield the party's rows on the grid, in parts, and the number of all rows if it is known."""
+) -> Iterator[tuple[PartyTable, pa.Array, int | None]]:
+    """Yield the party's rows on the grid, in parts, their ids as they are stored, and the total."""
     first = 0
     with read_batches(spec, data, query=query) as batches:
         for part in joined(batches.stream, rows=_BATCH):
@@ -92,14 +95,38 @@ def _tables(
                 canonical = canonical_text(ids, first_row=first, rules=rules)
             except DataError as problem:
                 raise DataError(f"{batches.where}: {problem}") from None
-            yield PartyTable(party=spec.name, ids=canonical, raw_rows=raw_rows), batches.total
+            table = PartyTable(party=spec.name, ids=canonical, raw_rows=raw_rows)
+            yield table, _stored(ids), batches.total
             first += len(part)
         if not first:
             raise DataError(f"{batches.where}: the table must have at least one row, got none")
 
 
+def _stored(ids: Any) -> pa.Array:
+    """Return ids as one array of values, of the type that they are stored in."""
+    kind = ids.type
+    if pa.types.is_dictionary(kind):
+        ids = ids.cast(kind.value_type)
+    if pa.types.is_string_view(ids.type):
+        ids = ids.cast(pa.large_string())
+    return ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+
+
+def _csv_ids(ids: pa.Array, *, canonical: pa.Array) -> pa.Array:
+    """Return ids that a csv file can hold: text and numbers as they are, else canonical text."""
+    kind = ids.type
+    if is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return ids
+    return ids.cast(pa.string()) if pa.types.is_decimal(kind) else canonical.cast(pa.string())
+
+
 def _labelled(
-    table: PartyTable, result: Result, *, spec: PartySpec, segments: Segmentation
+    table: PartyTable,
+    ids: pa.Array,
+    result: Result,
+    *,
+    spec: PartySpec,
+    segments: Segmentation,
 ) -> pa.Table:
     raw_shares = segment_probabilities(table, result.synopsis, centres=segments.clustering)
     likeliest = raw_shares.argmax(axis=1)
@@ -107,7 +134,7 @@ def _labelled(
     names = ["segment", "probability", *(f"segment {letter}" for letter in segments.letters)]
     first = spec.id_column if spec.id_column not in names else f"{spec.id_column} (id)"
     columns = [
-        table.ids.cast(pa.string()),
+        ids,
         letters.take(pa.array(likeliest)),
         pa.array(raw_shares[np.arange(len(likeliest)), likeliest]),
         *(pa.array(np.ascontiguousarray(column)) for column in raw_shares.T),

@@ -28,6 +28,8 @@ from splitmeans.party.confirm import (
 from splitmeans.party.release import release_count, release_party
 from splitmeans.plan import Plan, counting_party, make_plan, needs_count
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.privacy.statement import PrivacyReport
+from splitmeans.signed_result import statement_to_compare
 from splitmeans.study import Study
 from splitmeans.wire import keys
 from splitmeans.wire.envelope import SERVER, Envelope, Session
@@ -119,11 +121,11 @@ PartyState: TypeAlias = WithTable | Released | Finished
 
 
 def join(
-    study: Study, table: Table, *, run: str = "1", noise: NoiseSource
+    study: Study, table: Table, *, run: str = "1", noise: NoiseSource, simulated: bool = False
 ) -> tuple[PartyState, list[Envelope]]:
     """Enter a run: draw a fresh contribution to the run key and send it to every other party."""
     study.party(table.party)
-    session = Session(study=study, run=run, party=table.party)
+    session = Session(study=study, run=run, party=table.party, simulated=simulated)
     secret = noise.spawn("contribution").words(keys.CONTRIBUTION_BYTES // 8).tobytes()
     state = Joined(session=session, table=table, contributions={table.party: secret})
     return state, _to_others(session, KeyContribution(secret=secret))
@@ -172,7 +174,8 @@ def step(
             return _answer_plan(state, proposal, noise=noise, rng=rng)
         case Released(session=session), PublishedResult() as result:
             plan = make_plan(session.study, noisy_count=state.noisy_count)
-            check_result(plan, session.party, result, released_centres=state.centres)
+            report = PrivacyReport(plan=plan, secure_noise=noise.secure)
+            check_result(session, report, result, released_centres=state.centres)
             count = state.noisy_count
             return Finished(session=session, noisy_count=count, result=result), []
     raise AssertionError("every expected message has a case")
@@ -203,7 +206,8 @@ def _take_confirmation(
     if word.key_check != expected.key_check:
         raise ProtocolError(
             f"parties {session.party!r} and {sender!r} hold different run keys, studies or "
-            "versions of splitmeans; someone may have changed messages on their way"
+            "versions of splitmeans; one of them may have gone on from a home that was put back "
+            "from a backup, or someone changed messages on their way"
         )
     if word.user_check != expected.user_check:
         raise ProtocolError(
@@ -291,6 +295,12 @@ def _answer_plan(
         raise ProtocolError(
             "server and party computed different noise parameters from the same study; do both run "
             "the same version of splitmeans?"
+        )
+    report = PrivacyReport(plan=plan, secure_noise=noise.secure)
+    if proposal.statement != statement_to_compare(report):
+        raise ProtocolError(
+            "server and party have different privacy statements of the same study; do both run the "
+            "same version of splitmeans?"
         )
     release = release_party(
         plan, state.table, run_key=state.run_key, noise=noise.spawn("release"), rng=rng

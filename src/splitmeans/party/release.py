@@ -26,6 +26,7 @@ from splitmeans.membership.sketch.encode import encode as encode_sketch
 from splitmeans.membership.sketch.law import PublishedSketch
 from splitmeans.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.shares import to_valid_shares
 from splitmeans.wire import keys
 from splitmeans.wire.messages import CountRelease, MembershipMessage, PartyRelease
 
@@ -55,7 +56,8 @@ def release_party(
     centres, and a row's label depends on that row and those centres alone.
     """
     position = plan.study.party_names.index(table.party)
-    centres = plan.local[position].release(table.rows, noise=noise.spawn("local"), rng=rng)
+    found = plan.local[position].release(table.rows, noise=noise.spawn("local"), rng=rng)
+    centres = to_valid_shares(plan.study.parties[position], found)
     users = table.labelled(partial(nearest, centres=centres))
     membership = encode_membership(
         plan, position, users, run_key=run_key, noise=noise.spawn("membership")

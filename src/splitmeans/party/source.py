@@ -12,19 +12,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from splitmeans.engine.blocks import ignore_facts
 from splitmeans.engine.rowgroups import open_parquet
 from splitmeans.engine.stored import Progress, silent
 from splitmeans.engine.stream import ROWS_IN_MEMORY, open_stream
 from splitmeans.engine.walk import Table
 from splitmeans.errors import DataError
 from splitmeans.idrules import AS_IS, IdRules
-from splitmeans.party.batches import Batches, check_names, guarded
+from splitmeans.party.batches import Batches, guarded
+from splitmeans.party.csv_files import TextAmongNumbers
 from splitmeans.party.databases import read_query
-from splitmeans.party.files import Files, find_files, read_files
+from splitmeans.party.file_list import Files
+from splitmeans.party.files import find_files, read_files
+from splitmeans.party.number_columns import texts_of_kinds
 from splitmeans.party.place import FILE, find_place
-from splitmeans.party.table import as_stream, study_columns
-from splitmeans.party.table_facts import TableFacts
+from splitmeans.party.problems import refuse
+from splitmeans.party.row_checks import as_stream
+from splitmeans.party.table_facts import TableFacts, ignore_facts
+from splitmeans.party.table_names import name_problems, study_columns
 from splitmeans.study import PartySpec
 
 _SLICE_ROWS = 2**16
@@ -37,6 +41,7 @@ def open_source(
     query: str | None = None,
     rules: IdRules = AS_IS,
     notice: Callable[[TableFacts], None] = ignore_facts,
+    allow_clipping: bool = False,
     workers: int | None = None,
     spool: Path | None = None,
     progress: Progress = silent,
@@ -49,7 +54,9 @@ def open_source(
             DataFrame, or anything with an Arrow C stream. A stream is read once.
         query: For a database, the query whose result is the table.
         rules: The study's rules for ids (`Study.id_rules`).
-        notice: Told how the table looks, once it has passed all checks.
+        notice: Told how the table looks, once its values have passed all checks.
+        allow_clipping: Take the table also if more than half of a column's values lie outside the
+            study's bounds, where they become the bound.
         workers: Processes for a large table; see `open_parquet`.
         spool: Folder for a large table's blocks.
         progress: Called as a large table is walked.
@@ -60,6 +67,7 @@ def open_source(
     options: dict[str, Any] = {
         "rules": rules,
         "notice": notice,
+        "allow_clipping": allow_clipping,
         "workers": workers,
         "spool": spool,
         "progress": progress,
@@ -68,15 +76,41 @@ def open_source(
     if files is not None and _parquet_rows(files) > ROWS_IN_MEMORY:
         paths = [Path(path) for path in files.paths]
         return open_parquet(party, paths, where=files.where, **options)
-    with read_batches(party, data, query=query) as batches:
+    with contextlib.suppress(TextAmongNumbers):
+        return _open_batches(party, _read(party, data, query=query), **options)
+    # Once more, to say of all columns what was found where.
+    return _open_batches(party, _read(party, data, query=query, as_text=True), **options)
+
+
+def _open_batches(
+    party: PartySpec, opened: contextlib.AbstractContextManager[Batches], **options: Any
+) -> contextlib.AbstractContextManager[Table]:
+    with opened as batches:
+        columns = [batches.names[place] for place in study_columns(party, batches.names)]
+        if not columns or len(set(columns)) < len(columns):
+            refuse(batches.problems, party=party.name, where=batches.where)
         return open_stream(
-            party, batches.stream, where=batches.where, total=batches.total, **options
+            party,
+            batches.stream,
+            where=batches.where,
+            total=batches.total,
+            problems=batches.problems,
+            **options,
         )
 
 
 @contextlib.contextmanager
 def read_batches(party: PartySpec, data: Any, *, query: str | None = None) -> Iterator[Batches]:
     """Open a source as a stream of batches that hold the study's columns, as they are stored."""
+    with _read(party, data, query=query) as batches:
+        refuse(batches.problems, party=party.name, where=batches.where)
+        yield batches
+
+
+@contextlib.contextmanager
+def _read(
+    party: PartySpec, data: Any, *, query: str | None, as_text: bool = False
+) -> Iterator[Batches]:
     if not isinstance(data, str | Path):
         yield _from_memory(party, data)
         return
@@ -92,7 +126,7 @@ def read_batches(party: PartySpec, data: Any, *, query: str | None = None) -> It
             f"{place.shown}: a query is for databases; files are read as they are (DuckDB queries "
             "files: duckdb:// with \"select ... from 'file.parquet'\")"
         )
-    with read_files(find_files(place), party) as batches:
+    with read_files(find_files(place), party, as_text=as_text) as batches:
         yield batches
 
 
@@ -138,17 +172,38 @@ def _from_memory(party: PartySpec, data: Any) -> Batches:
             f"{where} must be a path, a URL, a data frame or an Arrow table, got "
             f"{type(data).__name__}"
         )
-    check_names(party, names, where=where, what="table")
+    problems = name_problems(party, names, with_ids=True)
 
     def explain(problem: Exception) -> DataError:
         return DataError(f"{where}: cannot be read ({type(problem).__name__})")
 
     stream_of_study = guarded(batches, party, explain=explain)
-    return Batches(where=where, names=tuple(names), total=total, stream=stream_of_study)
+    return Batches(
+        where=where,
+        names=tuple(names),
+        total=total,
+        stream=stream_of_study,
+        problems=tuple(problems),
+    )
 
 
 def _slices(frame: Any, places: list[int]) -> Iterator[pa.RecordBatch]:
     """Yield a pandas DataFrame's columns as Arrow, some rows at a time."""
     for start in range(0, len(frame), _SLICE_ROWS):
         part = frame.iloc[start : start + _SLICE_ROWS, places]
-        yield pa.RecordBatch.from_pandas(part, preserve_index=False)
+        try:
+            yield pa.RecordBatch.from_pandas(part, preserve_index=False)
+        except (pa.ArrowException, TypeError, ValueError):
+            columns = [_as_arrow(part.iloc[:, place]) for place in range(len(places))]
+            yield pa.RecordBatch.from_arrays(columns, names=[str(name) for name in part.columns])
+
+
+def _as_arrow(column: Any) -> pa.Array:
+    """Return a column of a DataFrame; one with values of several kinds as text of each kind."""
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError):
+        texts = texts_of_kinds(column)
+        if texts is None:
+            raise
+        return texts

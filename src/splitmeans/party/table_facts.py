@@ -6,16 +6,19 @@ budget on rows that are all alike. Counts are for the party's own eyes: true cou
 no account to be sent to anyone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from splitmeans.errors import DataError
-from splitmeans.party.id_facts import IdFacts, id_facts
-from splitmeans.party.table import find_columns, read_numbers
-from splitmeans.study import PartySpec
+from splitmeans._types import FloatArray
+from splitmeans.party.id_facts import IdFacts
+from splitmeans.party.problems import Problem, refuse
+from splitmeans.study import Column
+
+# A party is told if its rows are so many times more, or fewer, than the study expects.
+_FAR = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +49,22 @@ class BoundFacts:
             f"{self.column}: {self.outside:,} of {self.values:,} values lie outside "
             f"{self.low:.12g} to {self.high:.12g} and become the bound"
         )
+
+
+def bound_facts(column: Column, numbers: FloatArray | None) -> BoundFacts:
+    """Count a number column's values outside its bounds; None are the numbers of none."""
+    assert column.low is not None
+    assert column.high is not None
+    low, high = float(column.low), float(column.high)
+    values = numbers if numbers is not None else np.empty(0)
+    return BoundFacts(
+        column=column.name,
+        low=low,
+        high=high,
+        values=len(values) - int(np.count_nonzero(np.isnan(values))),
+        # Both comparisons are false for a missing value.
+        outside=int(np.count_nonzero((values < low) | (values > high))),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,34 +104,6 @@ class TableFacts:
         return "\n".join(str(line) for line in (self.ids, *self.clipped))
 
 
-def table_facts(party: PartySpec, data: Any) -> TableFacts:
-    """Look at rows that have passed the table's checks.
-
-    Args:
-        party: The party's columns and bounds.
-        data: A table with names, among them the id column; see `prepare_table`.
-    """
-    where = f"party {party.name!r}"
-    columns, ids = find_columns(party, data, where=where)
-    bounds: list[BoundFacts] = []
-    for column, values in zip(party.columns, columns, strict=True):
-        if column.low is None or column.high is None:  # categories
-            continue
-        numbers = read_numbers(values, where=f"{where}, column {column.name!r}")
-        low, high = float(column.low), float(column.high)
-        # Both comparisons are false for a missing value.
-        bounds.append(
-            BoundFacts(
-                column=column.name,
-                low=low,
-                high=high,
-                values=len(numbers) - int(np.count_nonzero(np.isnan(numbers))),
-                outside=int(np.count_nonzero((numbers < low) | (numbers > high))),
-            )
-        )
-    return TableFacts(ids=id_facts(ids), bounds=tuple(bounds))
-
-
 def facts_from(fields: Mapping[str, Any]) -> TableFacts:
     """Return facts that `dataclasses.asdict` took apart."""
     return TableFacts(
@@ -121,18 +112,64 @@ def facts_from(fields: Mapping[str, Any]) -> TableFacts:
     )
 
 
-def refuse_clipping(facts: TableFacts, *, where: str) -> None:
-    """Refuse a table of which a run would see little but bounds.
+def ignore_facts(facts: TableFacts) -> None:
+    """Tell nobody."""
+
+
+def finish_checks(
+    party: str,
+    problems: Iterable[Problem],
+    facts: TableFacts,
+    *,
+    where: str | None = None,
+    notice: Callable[[TableFacts], None] = ignore_facts,
+    allow_clipping: bool = False,
+) -> None:
+    """Refuse a table for all that is wrong with it, or tell how it looks.
+
+    Args:
+        party: Whose table it is.
+        problems: What its parts, in row order, broke.
+        facts: How it looks, columns with problems left out.
+        where: How errors name the source.
+        notice: Told how the table looks, if its values have passed all checks; also of a table
+            that is then refused for its units.
+        allow_clipping: Take it also if more than half of a column's values lie outside the bounds.
 
     Raises:
-        DataError: If more than half of a column's values lie outside its bounds.
+        DataError: Naming all problems.
     """
-    columns = [repr(column.column) for column in facts.bounds if column.mostly_outside]
-    if not columns:
-        return
-    more = f"columns {', '.join(columns)}" if len(columns) > 1 else f"column {columns[0]}"
-    raise DataError(
-        f"{where}: {more} must have at least half of the values within the study's bounds, the "
-        "others become the bound; correct the units, or agree on other bounds with all parties; "
-        "--allow-clipping runs with the values as they are"
+    clipping = [] if allow_clipping else clipping_problems(facts)
+    found = list(problems)
+    if not found:
+        notice(facts)
+    refuse([*found, *clipping], party=party, where=where)
+
+
+def clipping_problems(facts: TableFacts) -> list[Problem]:
+    """Return the problems of columns of which a run would see little but bounds."""
+    return [
+        Problem(
+            column=column.column,
+            rule="must have at least half of the values within the study's bounds, the others "
+            "become the bound; correct the units, or agree on other bounds with all parties; "
+            "--allow-clipping (in Python allow_clipping=True) takes the values as they are",
+        )
+        for column in facts.bounds
+        if column.mostly_outside
+    ]
+
+
+def rows_note(rows: int, expected: int) -> str | None:
+    """Return what a party should know if its rows are far from the study's number of users.
+
+    No reason to refuse: whether a party takes part must not depend on its rows.
+    """
+    if rows < _FAR * expected and expected < _FAR * rows:
+        return None
+    times = f"{rows / expected:,.0f} times" if rows > expected else f"1 / {expected / rows:,.0f} of"
+    return (
+        f"the table has {rows:,} rows, {times} the study's expected_users = {expected:,}: is it "
+        "the right table, and the whole of it? If it is, agree on another expected_users with all "
+        "parties: local clusters and delta follow from it, and the forecast is made for it"
     )

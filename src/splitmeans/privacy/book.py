@@ -8,6 +8,7 @@ written and when it is checked.
 import hashlib
 import json
 import math
+import unicodedata
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, NamedTuple
@@ -38,18 +39,19 @@ class Entry:
     Attributes:
         number: Position, from 1.
         kind: "charge" (a run's whole budget, with its first release), "cover" (a later release of
-            a run that has been charged; costs nothing) or "limit" (a new limit of the source).
+            a run that has been charged; costs nothing), "added" (a run that was released without
+            this ledger, added by hand) or "limit" (a new limit of the source).
         time: When it was written, UTC.
         source: Name of the data source.
         study_hash: The study; None for a limit, as are the next four.
         run: Name of the run.
         party: The party that releases.
-        what: What is released; each at most once in a run.
+        what: What is released, each at most once in a run; the reason of what was added by hand.
         relation: Name of the neighbouring relation that the cost is about.
         epsilon: Cost, or the limit.
         delta: Cost, or the limit.
         covered_by: For a cover, the number of the charge.
-        release_sha256: Hash of the bytes that are released; None for a limit.
+        release_sha256: Hash of the bytes that are released; None for a limit, or if not known.
     """
 
     number: int
@@ -114,12 +116,12 @@ class Book:
             return
         named = f"run {entry.run!r} of party {entry.party!r}"
         release = (*entry.run_key, entry.what)
-        if release in self.released:
+        first = self.charges.get(entry.run_key)
+        if release in self.released and entry.kind != "added":
             raise BudgetError(
                 f"{named} has released {entry.what!r} already: resend the stored bytes"
             )
-        first = self.charges.get(entry.run_key)
-        if entry.kind == "charge":
+        if entry.kind in ("charge", "added"):
             if first is not None:
                 raise BudgetError(f"{named} has been charged already, by entry {first.number}")
             self._add_cost(entry, default=default)
@@ -140,7 +142,8 @@ class Book:
             )
         epsilon = _SUMS.add(self.epsilon.get(source, Decimal(0)), _exact(entry.epsilon))
         delta = _SUMS.add(self.delta.get(source, Decimal(0)), _exact(entry.delta))
-        limit = self.limits.get(source, default)
+        # What was released cannot be refused any more; it leaves less room for what follows.
+        limit = None if entry.kind == "added" else self.limits.get(source, default)
         if limit is not None and (epsilon > _exact(limit.epsilon) or delta > _exact(limit.delta)):
             raise BudgetError(
                 f"source {source!r} would have spent epsilon {_round_up(epsilon)!r}, delta "
@@ -162,6 +165,37 @@ class Book:
             delta=_round_up(self.delta.get(source, Decimal(0))),
             limit=self.limits.get(source, default),
         )
+
+
+def check_source(name: str) -> None:
+    """Check the name of a data source: the one rule wherever a name is given, kept or charged."""
+    if not isinstance(name, str) or not name.strip():
+        raise ParameterError("source must be a name that is not empty; give one with --source")
+    wrong = next((place for place, sign in enumerate(name) if not sign.isprintable()), None)
+    if wrong is not None:
+        raise ParameterError(
+            "source must be printable text, so that people can read the ledger and set limits; "
+            f"character {wrong + 1} of {printable(name)!r} is not (U+{ord(name[wrong]):04X}): give "
+            "another name with --source"
+        )
+
+
+def printable(name: str) -> str:
+    r"""Return a name that `check_source` takes, for one that comes from a file's name.
+
+    Unusual spaces (a no-break space, a tab) become a plain space, because that is what people see
+    and type; every other character that cannot be printed becomes its code, such as `\x07`.
+    Accents are composed (NFC): systems differ in how they store them. Names that look alike become
+    one source, whose costs add up.
+    """
+    composed = unicodedata.normalize("NFC", name)
+    return "".join(
+        sign if sign.isprintable() else " " if sign.isspace() else _code(sign) for sign in composed
+    )
+
+
+def _code(sign: str) -> str:
+    return sign.encode("unicode_escape").decode("ascii")
 
 
 def check_cost(epsilon: float, delta: float) -> None:

@@ -7,9 +7,10 @@ is hashable, so that composed results can be cached.
 """
 
 import hashlib
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError
@@ -47,28 +48,44 @@ class PureEvent:
         _validate.positive(epsilon=self.epsilon)
 
 
+class Realised(NamedTuple):
+    """The whole numbers of a Gaussian release, as they are drawn and clipped.
+
+    Attributes:
+        scale: Scale of the noise on every coordinate; the smallest one, where it may differ.
+        sensitivity: L2 norm by which a user can move the vector, at that scale.
+        coordinates: How many coordinates a user can move.
+    """
+
+    scale: int
+    sensitivity: int
+    coordinates: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class GaussianEvent:
     """Integers plus discrete Gaussian noise; `noise_multiplier` is scale / L2 sensitivity.
 
     Attributes:
         noise_multiplier: See above.
-        slack: Bound on the total variation distance between the discrete noise and rounded
-            continuous noise, over all coordinates (rule R15); accountants charge for it.
+        slack: How much discrete noise may add to the privacy loss of continuous noise, over all
+            coordinates (rule R15, `privacy.gaussian.discrete_slack`); accountants charge for it.
         delta: For accounting that adds (epsilon, delta) pairs up: the delta at which this
             event's epsilon is read. Exact accounting does not look at it.
+        realised: The whole numbers that the other fields follow from; for a certificate.
     """
 
     noise_multiplier: float
     slack: float = 0.0
     delta: float | None = None
+    realised: Realised | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _validate.positive(noise_multiplier=self.noise_multiplier)
         if self.delta is not None:
             _validate.open_unit(delta=self.delta)
-        if not 0 <= self.slack < 1:
-            raise ParameterError(f"slack must be in [0, 1), got {self.slack!r}")
+        if not 0 <= self.slack < math.inf:
+            raise ParameterError(f"slack must be a finite number >= 0, got {self.slack!r}")
 
 
 @dataclass(frozen=True, kw_only=True)

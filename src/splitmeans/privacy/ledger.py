@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from splitmeans.errors import BudgetError, ParameterError
-from splitmeans.privacy.book import Book, Entry, Limit, Spent, check_cost
+from splitmeans.errors import BudgetError, HomeUnavailable, ParameterError
+from splitmeans.privacy.book import Book, Entry, Limit, Spent, check_cost, check_source
 from splitmeans.privacy.events import Relation
 
 # What the first entry follows.
@@ -115,12 +115,51 @@ class Ledger:
             release_sha256=release_sha256,
         )
 
+    def add(
+        self,
+        source: str,
+        *,
+        study_hash: str,
+        run: str,
+        party: str,
+        what: str,
+        relation: Relation,
+        epsilon: float,
+        delta: float,
+        release_sha256: str | None = None,
+    ) -> Entry:
+        """Add the cost of a run that was released and is not in this ledger.
+
+        For a home that was put back from a backup, or a release that did not go through it. The
+        entry is marked as added; limits do not stop it, because what was released cannot be called
+        back, but it counts for every later charge. `what` is the release that was found, or the
+        reason that a person gives.
+
+        Raises:
+            BudgetError: The run is in the ledger, the source's earlier charges are about another
+                relation, or the ledger is not sound.
+        """
+        check_cost(epsilon, delta)
+        return self._append(
+            kind="added",
+            source=source,
+            study_hash=study_hash,
+            run=run,
+            party=party,
+            what=what,
+            relation=relation.name,
+            epsilon=float(epsilon),
+            delta=float(delta),
+            release_sha256=release_sha256,
+        )
+
     def check_room(self, source: str, *, relation: Relation, epsilon: float, delta: float) -> None:
         """Refuse now what `charge` would refuse later, so that others do not spend in vain.
 
         Raises:
             BudgetError: As for `charge`; nothing is written.
         """
+        check_source(source)
         check_cost(epsilon, delta)
         book, number, _ = self._replay()  # a copy of its own, so the entry goes no further
         entry = Entry(
@@ -176,7 +215,7 @@ class Ledger:
     def _append(self, **values: Any) -> Entry:
         """Add an entry that keeps every rule; raise before anything is written otherwise."""
         for name, value in values.items():
-            if not isinstance(value, float):
+            if not isinstance(value, float) and (name, value) != ("release_sha256", None):
                 _check_text(name, value)
         if not self._connection.in_transaction:
             raise BudgetError(
@@ -265,6 +304,17 @@ def read_head(path: Path) -> tuple[int, str]:
     )
 
 
+def passing(problem: sqlite3.Error) -> str | None:
+    """Say what is in the way, if nothing is wrong with the database itself and it may pass."""
+    code = getattr(problem, "sqlite_errorcode", None)
+    match None if code is None else code & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return "is in use by another splitmeans process: wait until it ends, or stop it"
+        case sqlite3.SQLITE_FULL:
+            return "cannot be written: database or disk is full; make room"
+    return None
+
+
 def _check_row(row: tuple[Any, ...], *, number: int, follows: str, book: Book) -> str:
     """Check one entry against the chain and the rules; return its hash."""
     if row[0] != number:
@@ -316,10 +366,14 @@ def _fail_closed() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as problem:
+        if (words := passing(problem)) is not None:
+            raise HomeUnavailable(f"the ledger {words}") from problem
         raise BudgetError(f"the ledger cannot be read or written: {problem}") from problem
 
 
 def _check_text(name: str, value: Any) -> None:
+    if name == "source":
+        check_source(value)
     if not isinstance(value, str) or not value or not value.isprintable():
         raise ParameterError(f"{name} of a ledger entry must be printable text")
     if name in ("study_hash", "release_sha256") and not _is_hash(value):

@@ -12,7 +12,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -45,6 +45,9 @@ from splitmeans.privacy.register_law import register_pmfs, table_slack
 # When a user is added, and when a user is removed; the same object where both are the same.
 Pair: TypeAlias = tuple[LossGrid, LossGrid]
 
+# A law, and the one that its outcomes are compared with.
+Laws: TypeAlias = tuple[FloatArray, FloatArray]
+
 # Width of a step in privacy loss: COARSE for searching, FINE for every figure that is reported.
 COARSE = 2e-3
 FINE = 1e-4
@@ -58,7 +61,10 @@ NUMERICAL_MARGIN = 1e-12
 
 # Tags and registers come from a pseudo-random function with 128-bit keys and outputs: fewer than
 # 2^39 records repeat a tag with a probability below this.
-_TAG_SLACK = 2.0**-50
+_REPEATED_TAG = 2.0**-50
+
+# More than this beside the loss that is composed bounds nothing.
+_MOST_EXTRA_LOSS = 100.0
 
 # Up to so many equal events are composed one by one, which is faster than the way for many.
 _ONE_BY_ONE = 8
@@ -71,9 +77,12 @@ def delta_for(events: Iterable[Event], epsilon: float, *, interval: float = FINE
         return 1.0
     if not parts:
         return 0.0
-    delta = max(delta_at(grid, epsilon) for grid in _composed(_grouped(parts), interval))
-    slack = _slack(parts)
-    return min(1.0, delta + (1 + math.exp(epsilon)) * slack + NUMERICAL_MARGIN)
+    gap = gap_of(parts)
+    if gap.loss > _MOST_EXTRA_LOSS:
+        return 1.0
+    grids = _composed(grouped(parts), interval)
+    delta = max(delta_at(grid, epsilon - gap.loss) for grid in grids)
+    return min(1.0, math.exp(gap.loss) * delta + gap.delta(epsilon))
 
 
 def epsilon_for(events: Iterable[Event], delta: float, *, interval: float = FINE) -> float:
@@ -83,7 +92,7 @@ def epsilon_for(events: Iterable[Event], delta: float, *, interval: float = FINE
         return math.inf
     if not parts:
         return 0.0
-    return _epsilon(_grouped(parts), _slack(parts), delta, interval)
+    return _epsilon(grouped(parts), gap_of(parts), delta, interval)
 
 
 def flatten(events: Iterable[Event]) -> Iterable[Event]:
@@ -97,23 +106,26 @@ def flatten(events: Iterable[Event]) -> Iterable[Event]:
 
 @functools.lru_cache(maxsize=512)
 def _epsilon(
-    groups: tuple[tuple[Event, int], ...], slack: float, delta: float, interval: float
+    groups: tuple[tuple[Event, int], ...], gap: "Gap", delta: float, interval: float
 ) -> float:
+    if gap.loss > _MOST_EXTRA_LOSS:
+        return math.inf
     composed = _composed(groups, interval)
-    # The slack grows with epsilon, so epsilon is raised until both fit into delta.
+    # The gap grows with epsilon, so epsilon is raised until both fit into delta.
     epsilon = 0.0
     for _ in range(50):
-        left = delta - NUMERICAL_MARGIN - (1 + math.exp(epsilon)) * slack
+        left = delta - gap.delta(epsilon)
         if left <= 0:
             return math.inf
-        enough = max(epsilon_at(grid, left) for grid in composed)
+        left *= math.exp(-gap.loss)
+        enough = gap.loss + max(epsilon_at(grid, left) for grid in composed)
         if enough <= epsilon:
             return epsilon
         epsilon = enough + 1e-9
     return math.inf
 
 
-def _grouped(parts: tuple[Event, ...]) -> tuple[tuple[Event, int], ...]:
+def grouped(parts: tuple[Event, ...]) -> tuple[tuple[Event, int], ...]:
     """Count equal events, and merge all Gaussian ones: they compose to one Gaussian exactly."""
     gaussians = [part for part in parts if isinstance(part, GaussianEvent)]
     others = Counter(part for part in parts if not isinstance(part, GaussianEvent))
@@ -124,22 +136,40 @@ def _grouped(parts: tuple[Event, ...]) -> tuple[tuple[Event, int], ...]:
     return tuple(groups)
 
 
-def _slack(parts: tuple[Event, ...]) -> float:
-    """Total variation between the noise that is drawn and the noise that is accounted for.
+class Gap(NamedTuple):
+    """How far the releases as they are drawn may be from those whose losses are composed.
 
-    If the law with the user and the law without it each change by at most `slack`, delta grows by
-    at most (1 + e^epsilon) slack; the differences of composed releases add up.
+    Attributes:
+        loss: What is added to the privacy loss of every outcome (and e^loss to delta).
+        rare: Probability of outcomes to which that does not apply; they are given up once.
+        distance: Total variation between the laws that are drawn and those that are composed. Both
+            laws of a pair may be that far off, so delta grows by (1 + e^epsilon) times it.
     """
-    slack = 0.0
+
+    loss: float
+    rare: float
+    distance: float
+
+    def delta(self, epsilon: float) -> float:
+        """What is added to delta at this epsilon."""
+        return self.rare + (1 + math.exp(epsilon)) * self.distance + NUMERICAL_MARGIN
+
+
+def gap_of(parts: Iterable[Event]) -> Gap:
+    """Return the gap of simple events; those of composed releases add up."""
+    loss = rare = distance = 0.0
     for part in parts:
         match part:
             case GaussianEvent(slack=own):
-                slack += own
+                loss += own
             case CellSketchEvent():
-                slack += table_slack(part) + _TAG_SLACK
+                distance += table_slack(part) + _REPEATED_TAG
             case ShiftEvent():
-                slack += _TAG_SLACK
-    return slack
+                # A view without repeated tags is what is accounted for, and is a part of at least
+                # 1 - 2^-50 of the view that is sent.
+                rare += _REPEATED_TAG
+                loss += 2 * _REPEATED_TAG
+    return Gap(loss=loss, rare=rare, distance=distance)
 
 
 @functools.lru_cache(maxsize=512)
@@ -170,30 +200,45 @@ def _both(combine: Callable[[list[LossGrid]], LossGrid], parts: list[Pair]) -> P
 @functools.lru_cache(maxsize=512)
 def _losses(event: Event, interval: float) -> Pair:
     """Return the losses of one simple event, in both directions."""
+    if isinstance(event, GaussianEvent):
+        same = from_normal(1 / event.noise_multiplier, width=interval)
+        return same, same
+    added, removed = laws_of(event)
+    if added is removed:
+        same = from_laws(*added, width=interval)
+        return same, same
+    return from_laws(*added, width=interval), from_laws(*removed, width=interval)
+
+
+def laws_of(event: Event) -> tuple[Laws, Laws]:
+    """Return the two laws of an event on a finite set, when a user is added and when removed.
+
+    A Gaussian event has none. That of a sketch is about one row.
+    """
     match event:
-        case GaussianEvent(noise_multiplier=multiplier):
-            same = from_normal(1 / multiplier, width=interval)
-            return same, same
         case CountGaussianEvent(scale=scale):
-            return _shifted(_discrete_gaussian(scale), interval)
+            return _shifted(_discrete_gaussian(scale))
         case LaplaceEvent(noise_multiplier=multiplier):
             # Exact for a single count, whose loss is plus or minus epsilon whatever comes out; for
             # a vector it is the worst law of this epsilon.
-            return _pure(1 / multiplier, interval)
+            return _pure(1 / multiplier)
         case PureEvent(epsilon=epsilon) | RandomisedResponseEvent(epsilon=epsilon):
-            return _pure(epsilon, interval)
+            return _pure(epsilon)
         case ShiftEvent(weights=weights):
-            return _shifted(np.array(weights, dtype=np.float64) / sum(weights), interval)
+            return _shifted(np.array(weights, dtype=np.float64) / sum(weights))
+        case CellSketchEvent():
+            _, without, with_user = register_pmfs(event)
+            return (with_user, without), (without, with_user)
     raise PrivacyError(
         f"{type(event).__name__} has no proved privacy loss, so exact accounting refuses it"
     )
 
 
-def _pure(epsilon: float, interval: float) -> Pair:
+def _pure(epsilon: float) -> tuple[Laws, Laws]:
     """The worst law of an epsilon: one of two outcomes, each e^epsilon more likely in one case."""
     likely = 1 / (1 + math.exp(-epsilon))
     law = np.array([likely, math.exp(-epsilon) * likely])
-    same = from_laws(law, law[::-1], width=interval)
+    same = law, law[::-1]
     return same, same
 
 
@@ -204,10 +249,10 @@ def _discrete_gaussian(scale: float) -> FloatArray:
     return np.asarray(weights / weights.sum())
 
 
-def _shifted(law: FloatArray, interval: float) -> Pair:
+def _shifted(law: FloatArray) -> tuple[Laws, Laws]:
     """The law of a count's noise against itself moved by one."""
     here, moved = np.append(law, 0.0), np.append(0.0, law)
-    return from_laws(moved, here, width=interval), from_laws(here, moved, width=interval)
+    return (moved, here), (here, moved)
 
 
 def _sketch_rows(event: CellSketchEvent, rows: int, interval: float) -> Pair:
@@ -217,9 +262,7 @@ def _sketch_rows(event: CellSketchEvent, rows: int, interval: float) -> Pair:
     on a grid of their own, a small part of a row's typical loss, and the result is put on the run's
     grid.
     """
-    _, without, with_user = register_pmfs(event)
-    laws = ((with_user, without), (without, with_user))
-    added, removed = (_rows_one_direction(*pair, rows, interval) for pair in laws)
+    added, removed = (_rows_one_direction(*pair, rows, interval) for pair in laws_of(event))
     return added, removed
 
 

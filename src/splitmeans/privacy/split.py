@@ -34,11 +34,16 @@ class Shares:
 
 @dataclass(frozen=True, kw_only=True)
 class Precisions:
-    """How precise each release is, as mu. Per party: local; per group: membership; once: count."""
+    """How precise each release is, as mu. Per party: local; per group: membership; once: count.
+
+    `server` is that of the noise which the server adds to memberships before it publishes; None
+    takes the same as for the memberships.
+    """
 
     count: float
     local: float
     membership: float
+    server: float | None = None
 
 
 def paper_split(budget: Budget, *, n_parties: int, needs_count: bool) -> Shares:

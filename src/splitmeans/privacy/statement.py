@@ -10,13 +10,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from splitmeans._plain import to_plain
 from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.accountant import Cost, cost_text, total_cost
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.pld import FINE
 from splitmeans.privacy.views import coalition_cost, fellow_party_cost, replaced
 from splitmeans.releases import Release, releases_of
-from splitmeans.study import Study
+from splitmeans.study import Budget, Study
+
+# What can change of a user at the parties that an onlooking party is not.
+_ELSEWHERE = {
+    Relation.REPLACE: "a user's values elsewhere replaced",
+    Relation.ADD_OR_REMOVE: "a user's columns elsewhere added or removed",
+}
+
+# Below this share of the budget a plan says that it leaves some of it unused.
+ENOUGH_USED = 0.95
 
 # What the guarantee of each membership method rests on, and where it stops.
 _CAVEATS = {
@@ -109,7 +119,7 @@ class PrivacyReport:
             events,
             delta=study.budget.delta,
             accounting=study.accounting,
-            interval=self._interval,
+            interval=self.interval,
         )
 
     @property
@@ -118,9 +128,51 @@ class PrivacyReport:
         return self.plan.study.membership in ("sketch-paper", "ldp")
 
     @property
-    def _interval(self) -> float:
+    def interval(self) -> float:
         """The step of privacy loss that the plan was calibrated with."""
         return FINE * max(1.0, self.plan.study.budget.epsilon)
+
+    @property
+    def unused_budget(self) -> str | None:
+        """What is to be said where the run costs clearly less than its budget; else None."""
+        study = self.plan.study
+        budget = study.budget
+        used = self.epsilon / budget.epsilon
+        if study.accounting == "paper" or used >= ENOUGH_USED:
+            return None
+        if budget.party_epsilon is not None or budget.coalition_epsilon is not None:
+            reason = (
+                "the bounds towards parties are what limits the noise, so a smaller epsilon would "
+                "cost no accuracy"
+            )
+        else:
+            reason = (
+                "the rounding of the method's tables takes the rest at this delta: raise delta, "
+                "lower epsilon, or take membership = 'decoy'"
+            )
+        return (
+            f"The run uses {100 * used:.0f} % of its budget (epsilon {self.epsilon:.4g} of "
+            f"{budget.epsilon:g}): {reason}. The ledger is charged all of it."
+        )
+
+    @functools.cached_property
+    def _party_bounds(self) -> tuple[tuple[str, Cost | None], ...]:
+        interval = self._step(self.plan.study.budget.party_epsilon)
+        return tuple(
+            (what, fellow_party_cost(self.plan, relation, interval=interval))
+            for relation, what in _ELSEWHERE.items()
+            if relation is Relation.REPLACE or self.plan.study.user_sets == "partial"
+        )
+
+    @property
+    def towards_party(self) -> tuple[str, Cost] | None:
+        """The largest cost towards another party, and of what; None where nothing bounds it."""
+        known = [(what, cost) for what, cost in self._party_bounds if cost is not None]
+        return max(known, key=lambda pair: pair[1].epsilon, default=None)
+
+    def _step(self, bound: float | None) -> float:
+        """The step of privacy loss that a bound of the budget was calibrated with."""
+        return self.interval if bound is None else FINE * max(1.0, bound)
 
     @functools.cached_property
     def views(self) -> tuple[View, ...]:
@@ -130,16 +182,9 @@ class PrivacyReport:
         if self.plan.study.membership == "ldp":
             events = tuple(replaced(event) for event in self.plan.events)
             towards_server += (("a user's values replaced", self._cost(events)),)
-        added, changed = (
-            fellow_party_cost(self.plan, relation, interval=self._interval)
-            for relation in (Relation.ADD_OR_REMOVE, Relation.REPLACE)
+        coalition = coalition_cost(
+            self.plan, interval=self._step(self.plan.study.budget.coalition_epsilon)
         )
-        towards_party: tuple[tuple[str, Cost | None], ...] = (
-            ("a user's values elsewhere replaced", changed),
-        )
-        if self.plan.study.user_sets == "partial":
-            towards_party += (("a user's columns elsewhere added or removed", added),)
-        coalition = coalition_cost(self.plan, interval=self._interval)
         return (
             View(
                 who="server, also one that breaks the rules",
@@ -153,8 +198,9 @@ class PrivacyReport:
             ),
             View(
                 who="another party, if the server follows the rules",
-                sees="the published result, and the run key",
-                bounds=towards_party,
+                sees="the published result, and the run key; several parties who share what they "
+                "know learn no more than this about a user's columns at the rest",
+                bounds=self._party_bounds,
             ),
             View(
                 who="server and a party together",
@@ -177,8 +223,17 @@ class PrivacyReport:
     def caveats(self) -> tuple[str, ...]:
         """What a reader must know beside the numbers."""
         caveats: tuple[str, ...] = _CAVEATS[self.plan.study.membership]
+        study = self.plan.study
+        if study.budget.delta >= 1 / study.expected_users:
+            caveats += (
+                f"delta {study.budget.delta:g} is one over the expected users, as in the paper: it "
+                "alone would allow to publish one user's row whole. Take a smaller one to protect "
+                "people.",
+            )
         if self.plan.study.local == "plain":
             caveats += ("Local centres are exact k-means centres: no privacy at all.",)
+        if self.unused_budget is not None:
+            caveats += (self.unused_budget,)
         if not self.secure_noise:
             caveats += (
                 "INSECURE TEST NOISE: the noise came from a seed, so nothing here is private.",
@@ -191,8 +246,9 @@ class PrivacyReport:
         lines = [
             f"Privacy of study {study.name!r} (hash {study.hash[:16]})",
             f"  unit       {Relation.ADD_OR_REMOVE.value}",
+            *self._party_first,
             f"  total      {cost_text(self.total)} ({study.accounting} accounting, "
-            f"budget epsilon {study.budget.epsilon:g}, delta {study.budget.delta:g})"
+            f"budget {_budget_text(study.budget)})"
             + ("; NOT A PROVED BOUND, see below" if self._unproved else ""),
             "  releases, with what each would cost alone",
         ]
@@ -209,6 +265,14 @@ class PrivacyReport:
         lines += [f"  NOTE: {caveat}" for caveat in self.caveats]
         return "\n".join(lines)
 
+    @property
+    def _party_first(self) -> tuple[str, ...]:
+        """The figure towards parties, where it is the larger one: people worry about it most."""
+        if self.towards_party is None or self.towards_party[1].epsilon <= self.epsilon:
+            return ()
+        what, cost = self.towards_party
+        return (f"  to a party {cost_text(cost)}: {what}, the larger figure",)
+
     def to_mapping(self) -> dict[str, Any]:
         """Return the statement as plain values for machines."""
         study = self.plan.study
@@ -217,7 +281,7 @@ class PrivacyReport:
             "study_hash": study.hash,
             "relation": Relation.ADD_OR_REMOVE.name,
             "accounting": study.accounting,
-            "budget": {"epsilon": study.budget.epsilon, "delta": study.budget.delta},
+            "budget": to_plain(study.budget),
             "total": _cost_mapping(self.total),
             "secure_noise": self.secure_noise,
             "releases": [
@@ -250,6 +314,15 @@ class PrivacyReport:
         from splitmeans.notebook import privacy_html
 
         return privacy_html(self)
+
+
+def _budget_text(budget: Budget) -> str:
+    text = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}"
+    if budget.party_epsilon is not None:
+        text += f", {budget.party_epsilon:g} towards a party"
+    if budget.coalition_epsilon is not None:
+        text += f", {budget.coalition_epsilon:g} towards a party with the server"
+    return text
 
 
 def _cost_mapping(cost: Cost | None) -> dict[str, float] | None:

@@ -6,9 +6,12 @@ one user's change at the other parties moves counts under E, and enters the othe
 releases. This holds while the server follows the protocol.
 """
 
+import math
+from typing import TYPE_CHECKING
+
 from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.plan import Plan
 from splitmeans.privacy.accountant import Cost
+from splitmeans.privacy.calibrate import Views
 from splitmeans.privacy.events import (
     ComposedEvent,
     CountGaussianEvent,
@@ -22,47 +25,88 @@ from splitmeans.privacy.events import (
 )
 from splitmeans.privacy.pld import FINE, epsilon_for
 
+if TYPE_CHECKING:
+    from splitmeans.plan import Plan
 
-def fellow_party_cost(plan: Plan, relation: Relation, *, interval: float = FINE) -> Cost | None:
+# Noise is never so coarse that discreteness adds this much to a loss.
+_SMALL_SLACK = 0.01
+
+
+def fellow_party_cost(plan: "Plan", relation: Relation, *, interval: float = FINE) -> Cost | None:
     """Return the worst cost towards any one party, None where no guarantee is claimed.
 
     ADD_OR_REMOVE is about the user's columns at all other parties, REPLACE about their values.
-    Where user sets are equal, every party knows who is in them: only REPLACE has a meaning.
+    Where user sets are equal, every party knows who is in them: only REPLACE has a meaning. The
+    cost towards several parties together is no larger (docs, "Towards another party").
     """
-    if not isinstance(plan.membership, DecoyLaw):
-        return None
-    if relation is Relation.ADD_OR_REMOVE and plan.study.user_sets == "equal":
-        return None
-    delta = plan.study.budget.delta
-    costs = [
-        epsilon_for(_events(plan, plan.membership, observer, relation), delta, interval=interval)
-        for observer in range(len(plan.study.parties))
-    ]
-    return Cost(epsilon=max(costs), delta=delta)
+    views = fellow_party_events(plan, relation)
+    return _worst(views, plan.study.budget.delta, interval) if views else None
 
 
-def coalition_cost(plan: Plan, *, interval: float = FINE) -> Cost | None:
+def coalition_cost(plan: "Plan", *, interval: float = FINE) -> Cost | None:
     """Return the cost, towards the server and one party together, of a user's values elsewhere.
 
     They can remove all decoys, so only the randomiser on each label and the noise of the other
     parties' local releases are left. None without `collusion_epsilon`; presence is never covered.
     """
+    views = coalition_events(plan)
+    return _worst(views, plan.study.budget.delta, interval) if views else None
+
+
+def party_events(plan: "Plan") -> Views:
+    """Return what each party sees, for every relation in which a cost towards it is stated."""
+    return tuple(view for relation in Relation for view in fellow_party_events(plan, relation))
+
+
+def fellow_party_events(plan: "Plan", relation: Relation) -> Views:
+    """Return what each party sees of a user's change elsewhere; nothing if no bound is claimed."""
+    law = plan.membership
+    if not isinstance(law, DecoyLaw):
+        return ()
+    if relation is Relation.ADD_OR_REMOVE and plan.study.user_sets == "equal":
+        return ()
+    observers = range(len(plan.study.parties))
+    return tuple(_events(plan, law, observer, relation) for observer in observers)
+
+
+def coalition_events(plan: "Plan") -> Views:
+    """Return what the server sees together with each party; nothing without `collusion_epsilon`."""
+    views = []
+    for observer, labels in enumerate(label_events(plan)):
+        others = (local for party, local in enumerate(plan.local) if party != observer)
+        views.append((*(replaced(mechanism.event) for mechanism in others), *labels))
+    return tuple(views)
+
+
+def label_events(plan: "Plan") -> Views:
+    """Return the randomised labels that each party together with the server sees."""
     if all(law is None for law in plan.collusion_laws):
-        return None
-    delta = plan.study.budget.delta
-    costs = []
-    for observer in range(len(plan.study.parties)):
-        others = [party for party in range(len(plan.study.parties)) if party != observer]
-        events: list[Event] = [replaced(plan.local[party].event) for party in others]
-        for party in others:
-            law = plan.collusion_laws[party]
-            if law is not None:
-                events.append(law.event)
-        costs.append(epsilon_for(events, delta, interval=interval))
-    return Cost(epsilon=max(costs), delta=delta)
+        return ()
+    return tuple(
+        tuple(
+            law.event
+            for party, law in enumerate(plan.collusion_laws)
+            if party != observer and law is not None
+        )
+        for observer in range(len(plan.study.parties))
+    )
 
 
-def _events(plan: Plan, law: DecoyLaw, observer: int, relation: Relation) -> tuple[Event, ...]:
+def _worst(views: Views, delta: float, interval: float) -> Cost:
+    return Cost(epsilon=max(_epsilon(view, delta, interval) for view in views), delta=delta)
+
+
+def _epsilon(view: tuple[Event, ...], delta: float, interval: float) -> float:
+    together = epsilon_for(view, delta, interval=interval)
+    if math.isfinite(together):
+        return together
+    # Losses beyond the grid of exact accounting; pure ones may always be added up.
+    pure = [event for event in view if isinstance(event, RandomisedResponseEvent)]
+    rest = [event for event in view if not isinstance(event, RandomisedResponseEvent)]
+    return epsilon_for(rest, delta, interval=interval) + sum(event.epsilon for event in pure)
+
+
+def _events(plan: "Plan", law: DecoyLaw, observer: int, relation: Relation) -> tuple[Event, ...]:
     seen = [mechanism.event for party, mechanism in enumerate(plan.local) if party != observer]
     if relation is Relation.REPLACE:
         seen = [replaced(event) for event in seen]
@@ -82,9 +126,10 @@ def replaced(event: Event) -> Event:
     two counts move by one each.
     """
     match event:
-        case GaussianEvent(noise_multiplier=multiplier, slack=slack):
-            # Twice as many coordinates move.
-            return GaussianEvent(noise_multiplier=multiplier / 2, slack=min(2 * slack, 0.5))
+        case GaussianEvent(noise_multiplier=multiplier, slack=slack) if slack < _SMALL_SLACK:
+            # Twice as many coordinates move, each by up to twice as much: with 12 + 2 mu for 12 +
+            # mu deviations `discrete_slack` grows by less than 2 x 4 e^(4 y), y < 3 slack.
+            return GaussianEvent(noise_multiplier=multiplier / 2, slack=10 * slack)
         case LaplaceEvent(single_count=True):
             return ComposedEvent(parts=(event, event))
         case LaplaceEvent(noise_multiplier=multiplier):

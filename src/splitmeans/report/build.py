@@ -1,6 +1,7 @@
 """From a result to the data of its report."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -10,11 +11,11 @@ from splitmeans.errors import ParameterError
 from splitmeans.features import to_own_units
 from splitmeans.grid.choose_k import ChooseK
 from splitmeans.grid.synopsis import Synopsis
-from splitmeans.plan import make_plan, needs_count
+from splitmeans.intervals.of_result import intervals_of
+from splitmeans.intervals.sizes import SizeIntervals
 from splitmeans.report.data import ColumnInfo, MapInfo, ReportData, SegmentationInfo, SegmentInfo
 from splitmeans.report.facts import read_privacy, run_facts
 from splitmeans.report.projection import Plane, fit_plane
-from splitmeans.report.uncertainty import size_deviations
 from splitmeans.result import Result, Segmentation
 
 DEFAULT_KS = range(2, 13)
@@ -46,22 +47,24 @@ def build_report(
     """
     synopsis = result.synopsis
     if synopsis.total <= 0:
-        raise ParameterError(f"{result.folder}: the result counts no users; there is no report")
+        return _nobody(result, title=title)
     names = dict(names or {})
     for given in names:
         if given not in result.published.letters:
             known = ", ".join(result.published.letters)
             raise ParameterError(f"there is no segment {given!r} to name; there are {known}")
-    most = int(np.count_nonzero(synopsis.weights))
-    wanted = sorted({*(k for k in ks if k <= most), result.published.k})
+    wanted = sorted({*(k for k in ks if k <= result.most_segments), result.published.k})
     found = []
     for k in wanted:
         progress(f"{k} segments")
-        found.append(result.segments(k))
+        item = result.segments(k)
+        if item.k == k:  # noise may leave a place that no segment takes
+            found.append(item)
+    wanted = [item.k for item in found]
     progress("how well each number of segments fits")
     curve = result.compare_k(wanted)
-    progress("what the noise means for the sizes")
-    deviations, uncertainty = _deviations(result, found)
+    progress("how far the sizes may be off")
+    intervals = intervals_of(result, found)
     plane = fit_plane(synopsis.scaled_nodes, synopsis.weights)
     shown = _largest(synopsis.weights)
     columns = _columns(synopsis)
@@ -72,24 +75,54 @@ def build_report(
             synopsis=synopsis,
             plane=plane,
             shown=shown,
-            deviations=deviations[at] if deviations is not None else None,
+            intervals=intervals.found[at],
             names=names if item.published else {},
         )
         for at, item in enumerate(found)
     )
     return ReportData(
-        title=title or f"Segments across {_listed(synopsis.party_names)}",
-        parties=synopsis.party_names,
-        users=synopsis.total,
+        **_about(result, title=title),
+        users_interval=next((one.total for one in intervals.found if one is not None), None),
         columns=columns,
         columns_left_out=0,
         segmentations=segmentations,
         suggested_k=curve.suggested,
         map=_map(synopsis, plane, shown),
-        uncertainty=uncertainty,
-        privacy=read_privacy(result),
-        facts=run_facts(result),
-        version=__version__,
+        uncertainty=intervals.words,
+    )
+
+
+def _about(result: Result, *, title: str | None) -> dict[str, Any]:
+    """Return what does not depend on the segments."""
+    synopsis = result.synopsis
+    return {
+        "title": title or f"Segments across {_listed(synopsis.party_names)}",
+        "origin": result.origin,
+        "remark": result.remark,
+        "asked": result.study.n_clusters,
+        "parties": synopsis.party_names,
+        "users": synopsis.total,
+        "n_columns": synopsis.n_columns,
+        "privacy": read_privacy(result),
+        "facts": run_facts(result),
+        "version": __version__,
+    }
+
+
+def _nobody(result: Result, *, title: str | None) -> ReportData:
+    """Return the report of a run that counted nobody: what it cost, and what to do."""
+    none: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    return ReportData(
+        **_about(result, title=title),
+        users_interval=None,
+        columns=(),
+        columns_left_out=0,
+        segmentations=(),
+        suggested_k=0,
+        map=MapInfo(
+            x=(), y=(), users=(), users_shown=0.0, explained=(0.0, 0.0), towards=(none, none)
+        ),
+        uncertainty="",
     )
 
 
@@ -141,7 +174,7 @@ def _names(synopsis: Synopsis, position: int) -> list[tuple[str, str | None]]:
         return [(feature.name, None) for feature in synopsis.features[position]]
     names: list[tuple[str, str | None]] = []
     for column in synopsis.columns[position]:
-        names += [(column.name, category) for category in column.categories or (None,)]
+        names += [(column.name, category) for category in column.levels or (None,)]
     return names
 
 
@@ -152,7 +185,7 @@ def _segmentation(
     synopsis: Synopsis,
     plane: Plane,
     shown: IntArray,
-    deviations: FloatArray | None,
+    intervals: SizeIntervals | None,
     names: Mapping[str, str],
 ) -> SegmentationInfo:
     means, spreads = _moments(synopsis)
@@ -166,7 +199,9 @@ def _segmentation(
             name=names.get(item.letters[at]),
             size=float(item.sizes[at]),
             share=float(item.sizes[at]) / synopsis.total,
-            size_deviation=None if deviations is None else float(deviations[at]),
+            interval=None
+            if intervals is None
+            else (float(intervals.low[at]), float(intervals.high[at])),
             centre=tuple(item.centres[at].tolist()),
             difference=tuple(differences[at].tolist()),
             standing_out=tuple(
@@ -205,37 +240,3 @@ def _map(synopsis: Synopsis, plane: Plane, shown: IntArray) -> MapInfo:
         explained=(float(plane.explained[0]), float(plane.explained[1])),
         towards=tuple(towards),
     )
-
-
-def _deviations(result: Result, found: list[Segmentation]) -> tuple[list[FloatArray] | None, str]:
-    """Return the deviations of sizes for each segmentation, and what they are in words."""
-    study = result.study
-    unknown = "How far the noise moves the sizes is not known for this run: "
-    if needs_count(study) or study.membership != "decoy":
-        return None, unknown + f"memberships were sent by the method {study.membership!r}."
-    plan = make_plan(study)
-    if plan.fingerprint != result.facts["plan"]:
-        return None, unknown + "it was planned by another version of splitmeans."
-    deviations = size_deviations(
-        plan,
-        result.synopsis,
-        [item.of_node for item in found],
-        # The seed only makes two reports of one result alike.
-        rng=np.random.default_rng(0),
-    )
-    if deviations is None:
-        return None, unknown + f"its grid ({plan.grid_method}) is too large to be redrawn."
-    padded = [
-        np.pad(values, (0, item.k - len(values)))
-        for values, item in zip(deviations, found, strict=True)
-    ]
-    return padded, _INTERVALS
-
-
-_INTERVALS = (
-    "Intervals are 95 % intervals for the noise that hides who is in which cluster: cell counts "
-    "were redrawn with noise of the same law and the grid was estimated again. They do not cover "
-    "noise in the organisations' local centres, cells left out because they could be noise, nor "
-    "that users of one grid cell are counted to one segment together. In simulations 86 to 99 % of "
-    "the true numbers of users in a segment's cells were inside."
-)

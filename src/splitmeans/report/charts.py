@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from splitmeans._types import FloatArray
+from splitmeans.figures import digits, fixed
 from splitmeans.report.data import MapInfo, ReportData, SegmentationInfo
 from splitmeans.report.profiles import colour_of
 from splitmeans.report.words import escape, heads, percent, table, users
@@ -124,7 +125,7 @@ def map_table(item: SegmentationInfo) -> str:
     """Return the places of segments on the map as a table."""
     rows = "".join(
         f'<tr><th scope="row">{escape(segment.letter)}</th><td>{percent(segment.share)}</td>'
-        f"<td>{segment.x:.2f}</td><td>{segment.y:.2f}</td></tr>"
+        f"<td>{fixed(segment.x, 2)}</td><td>{fixed(segment.y, 2)}</td></tr>"
         for segment in item.segments
     )
     head = heads("Segment", "Share of users", "Across", "Up")
@@ -168,7 +169,7 @@ def curve(data: ReportData, which: str, *, title: str) -> str:
         f'<g class="at" data-k="{item.k}"{"" if item.published else " hidden"}>'
         f'<path d="M{x:.1f} {_TOP}V{floor}"/><circle cx="{x:.1f}" cy="{y:.1f}" r="7"/>'
         f'<text x="{min(max(x, _LEFT + 20), _CURVE_WIDTH - 40):.1f}" y="{_TOP - 10}">'
-        f"{value:.3g}</text></g>"
+        f"{digits(value, 3)}</text></g>"
         for item, x, y, value in zip(data.segmentations, xs, ys, values, strict=True)
     )
     name = f"curve-{which}"

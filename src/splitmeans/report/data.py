@@ -52,7 +52,7 @@ class SegmentInfo:
         name: A name that a person gave it.
         size: Estimated users.
         share: The same as a part of all users.
-        size_deviation: How far the noise moves the size, root mean square; None if unknown.
+        interval: 95 % interval for the number of users nearest to the centre, None if unknown.
         centre: Value in each column.
         difference: Centre minus overall mean, in spreads of the column.
         standing_out: Columns in which it differs most, most first.
@@ -64,7 +64,7 @@ class SegmentInfo:
     name: str | None
     size: float
     share: float
-    size_deviation: float | None
+    interval: tuple[float, float] | None
     centre: tuple[float, ...]
     difference: tuple[float, ...]
     standing_out: tuple[int, ...]
@@ -155,22 +155,32 @@ class ReportData:
 
     Attributes:
         title: What the page is called.
+        origin: When the result was published, by whom, and whether it is signed.
+        remark: What to know if fewer segments were found than asked for, or none.
+        asked: How many segments the study asks for.
         parties: Who took part.
         users: Estimated number of users.
-        columns: All columns, in party order.
-        columns_left_out: How many further columns there are.
-        segmentations: The segments for each k, ascending.
+        users_interval: 95 % interval of that number, None if unknown.
+        n_columns: How many columns the parties have; one with categories is one.
+        columns: All coordinates, in party order: columns of numbers, and categories.
+        columns_left_out: How many further coordinates there are.
+        segmentations: The segments for each k, ascending; none if nobody was counted.
         suggested_k: The smallest k whose silhouette is within 0.01 of the best.
         map: The map of nodes.
-        uncertainty: What the deviations of sizes are, or why there are none.
+        uncertainty: What the intervals of sizes are for, or why there are none.
         privacy: What the run cost.
         facts: Run facts, each with a name.
         version: Version of splitmeans that made the report.
     """
 
     title: str
+    origin: str
+    remark: str | None
+    asked: int
     parties: tuple[str, ...]
     users: float
+    users_interval: tuple[float, float] | None
+    n_columns: int
     columns: tuple[ColumnInfo, ...]
     columns_left_out: int
     segmentations: tuple[SegmentationInfo, ...]

@@ -7,6 +7,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.privacy.events import Relation
 from splitmeans.report.data import CostInfo, PrivacyInfo, ReleaseInfo, ViewInfo
 from splitmeans.result import Result
+from splitmeans.signed_result import signer_text
 
 
 def read_privacy(result: Result) -> PrivacyInfo:
@@ -74,7 +75,9 @@ def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
         ("Study", study.name),
         ("Study hash", study.hash),
         ("Run", facts["run"]),
-        ("Result held by", facts["participant"]),
+        ("Published", f"{facts['published_at']}, by the server's clock (UTC)"),
+        ("Signature", _signature(result)),
+        ("Result held by", f"{facts['participant']}, written {facts['written_at']}"),
         ("Result hash", facts["result_hash"]),
         ("Plan fingerprint", facts["plan"]),
         ("Parties", ", ".join(study.party_names)),
@@ -96,6 +99,12 @@ _USER_SETS = {
     "equal": "the same at every party",
     "partial": "some users are at some parties only",
 }
+
+
+def _signature(result: Result) -> str:
+    """Return who signed, and what reading the folder has shown."""
+    text = signer_text(result.study.server_key if result.signed else None)
+    return f"{text}; it fits the key in study.toml" if result.signed else text
 
 
 def _local_clusters(result: Result) -> str:

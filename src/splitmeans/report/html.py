@@ -13,11 +13,12 @@ from string import Template
 
 import numpy as np
 
+from splitmeans.figures import digits, fixed
 from splitmeans.report.charts import curve, map_table, segment_map
 from splitmeans.report.data import MapInfo, ReportData, SegmentationInfo
 from splitmeans.report.privacy_page import privacy_page
 from splitmeans.report.profiles import cards, heat_map, size_table, strip
-from splitmeans.report.words import escape, heads, percent, table, users
+from splitmeans.report.words import escape, heads, interval_text, percent, table, users
 
 # With more columns than this the page would outgrow its limit; the rest is in the JSON data.
 MOST_COLUMNS = 120
@@ -25,6 +26,8 @@ MOST_COLUMNS = 120
 
 def render(data: ReportData) -> str:
     """Return the page."""
+    if not data.segmentations:
+        return _nobody_page(data)
     shown = _most_telling(data)
     script = _asset("report.js")
     values = {
@@ -35,6 +38,7 @@ def render(data: ReportData) -> str:
         "json": _json_for_html(shown),
         "version": escape(data.version),
         "lead": _lead(data),
+        "origin": _origin(data),
         "slider": _slider(data),
         "segments": _panels(shown, lambda item: strip(item) + cards(item, shown.columns)),
         "sizes": _panels(data, size_table),
@@ -51,6 +55,29 @@ def render(data: ReportData) -> str:
         "facts": _facts(data),
     }
     return Template(_asset("page.html")).substitute(values)
+
+
+def _nobody_page(data: ReportData) -> str:
+    """Return the page of a run that counted nobody."""
+    values = {
+        "title": escape(data.title),
+        "policy": "default-src 'none'; style-src 'unsafe-inline'",
+        "style": _style(),
+        "json": _json_for_html(data),
+        "version": escape(data.version),
+        "origin": _origin(data),
+        "privacy": privacy_page(data.privacy),
+        "facts": _facts(data),
+    }
+    return Template(_asset("nobody.html")).substitute(values)
+
+
+def _origin(data: ReportData) -> str:
+    """Return date and signature, and what to know about the number of segments."""
+    note = ""
+    if data.remark is not None:
+        note = f'</p><p class="warning"><strong>Note.</strong> {escape(data.remark)}'
+    return f"{escape(data.origin[0].upper() + data.origin[1:])}.{note}"
 
 
 def _asset(name: str) -> str:
@@ -91,17 +118,19 @@ def _panels(data: ReportData, draw: Callable[[SegmentationInfo], str]) -> str:
 
 
 def _lead(data: ReportData) -> str:
-    n_columns = len(data.columns)
+    n_lines = len(data.columns) + data.columns_left_out
+    with_categories = f" ({n_lines} with their categories)" if n_lines > data.n_columns else ""
     texts = []
     for item in data.segmentations:
         kind = "as published" if item.published else "found again on the published grid"
         hidden = "" if item.published else " hidden"
         texts.append(f'<span data-k="{item.k}"{hidden}>{item.k} segments, {kind}</span>')
-    known = [segment.size_deviation or 0.0 for segment in data.published.segments]
-    about = users(data.users, max(known) or None)
+    about = f"about {users(data.users, data.users_interval)} users"
+    if data.users_interval is not None:
+        about += f" (95\u202f% interval {interval_text(data.users_interval)})"
     return (
-        f"<strong>{''.join(texts)}</strong>, of about {about} users in {n_columns} columns of "
-        f"{len(data.parties)} organisations."
+        f"<strong>{''.join(texts)}</strong>, of {about} in {data.n_columns} "
+        f"columns{with_categories} of {len(data.parties)} organisations."
     )
 
 
@@ -148,8 +177,8 @@ def _heat_note(shown: ReportData) -> str:
     )
     if shown.columns_left_out:
         text += (
-            f" The {len(shown.columns)} columns that differ most are shown; "
-            f"{shown.columns_left_out} more are in the JSON data and in centres.csv."
+            f" The {len(shown.columns)} lines that differ most are shown, of columns and "
+            f"categories; {shown.columns_left_out} more are in the JSON data and in centres.csv."
         )
     return text
 
@@ -165,7 +194,7 @@ def _curves(data: ReportData) -> str:
 
 def _k_note(data: ReportData) -> str:
     return (
-        f"The study asked for {data.published.k} segments. The silhouette suggests "
+        f"The study asked for {data.asked} segments. The silhouette suggests "
         f"{data.suggested_k}: the smallest number within 0.01 of the best value. It is between 0 "
         "(segments blend) and 1 (segments are far apart). The loss is the mean squared distance of "
         "grid cells to their centre."
@@ -174,7 +203,8 @@ def _k_note(data: ReportData) -> str:
 
 def _k_table(data: ReportData) -> str:
     rows = "".join(
-        f'<tr><th scope="row">{item.k}</th><td>{item.silhouette:.3f}</td><td>{item.loss:.4g}</td>'
+        f'<tr><th scope="row">{item.k}</th><td>{fixed(item.silhouette, 3)}</td>'
+        f"<td>{digits(item.loss, 4)}</td>"
         f"<td>{_remark(data, item)}</td></tr>"
         for item in data.segmentations
     )

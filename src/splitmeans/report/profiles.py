@@ -12,7 +12,6 @@ from splitmeans.report.words import (
     compared,
     escape,
     heads,
-    interval,
     interval_text,
     percent,
     step,
@@ -61,13 +60,13 @@ def _card(segment: SegmentInfo, columns: tuple[ColumnInfo, ...], *, k: int) -> s
     name = f" <span>{escape(segment.name)}</span>" if segment.name else ""
     rows = "".join(_profile_row(segment, at, columns[at]) for at in segment.standing_out)
     about = ""
-    if interval(segment) is not None:
-        about = f'<span class="range">95\u202f% interval {interval_text(segment)}</span>'
+    if segment.interval is not None:
+        about = f'<span class="range">95\u202f% interval {interval_text(segment.interval)}</span>'
     return (
         f'<li class="card"><h3 id="{heading}"><span class="sr">Segment </span>'
         f"{chip(segment.letter)}{name}</h3>"
         f'<p class="size"><strong>{percent(segment.share)}</strong> '
-        f"{users(segment.size, segment.size_deviation)} users{about}</p>"
+        f"{users(segment.size, segment.interval)} users{about}</p>"
         f'<ul class="profile" aria-labelledby="{heading}">{rows}</ul></li>'
     )
 
@@ -91,7 +90,7 @@ def _profile_row(segment: SegmentInfo, at: int, column: ColumnInfo) -> str:
 
 def size_table(item: SegmentationInfo) -> str:
     """Return sizes with their intervals, each with a bar on a common scale."""
-    largest = max((interval(segment) or (0.0, segment.size))[1] for segment in item.segments)
+    largest = max((segment.interval or (0.0, segment.size))[1] for segment in item.segments)
     rows = "".join(_size_row(segment, largest=max(largest, 1e-9)) for segment in item.segments)
     head = heads("Segment") + heads("Users", "Share", "95\u202f% interval", number=True)
     head += heads('<span class="sr">Bar</span>')
@@ -99,7 +98,7 @@ def size_table(item: SegmentationInfo) -> str:
 
 
 def _size_row(segment: SegmentInfo, *, largest: float) -> str:
-    ends = interval(segment)
+    ends = segment.interval
     whisker = ""
     if ends is not None:
         left, right = (100 * end / largest for end in ends)
@@ -109,9 +108,9 @@ def _size_row(segment: SegmentInfo, *, largest: float) -> str:
     name = f" {escape(segment.name)}" if segment.name else ""
     return (
         f'<tr><th scope="row">{chip(segment.letter)}{name}</th>'
-        f'<td class="number">{users(segment.size, segment.size_deviation)}</td>'
+        f'<td class="number">{users(segment.size, segment.interval)}</td>'
         f'<td class="number">{percent(segment.share)}</td>'
-        f'<td class="number">{interval_text(segment)}</td>'
+        f'<td class="number">{interval_text(segment.interval)}</td>'
         f'<td class="bar-cell"><span class="size-bar" aria-hidden="true">{bar}{whisker}</span></td>'
         "</tr>"
     )

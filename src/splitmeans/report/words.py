@@ -3,11 +3,14 @@
 import html
 import math
 
-from splitmeans.report.data import ColumnInfo, CostInfo, SegmentInfo
-from splitmeans.report.uncertainty import WIDTH_95
+from splitmeans import figures
+from splitmeans.intervals.sizes import WIDTH_95
+from splitmeans.report.data import ColumnInfo, CostInfo
 
 # From how many spreads on a segment's difference is shown as one, two and three steps.
 STEPS = (0.25, 0.75, 1.5)
+# Stands between a number and the sign for per cent.
+THIN = "\u202f"
 _WORDS = ("about average", "somewhat", "clearly", "far")
 
 
@@ -48,42 +51,35 @@ def heads(*names: str, number: bool = False) -> str:
 def value(number: float, column: ColumnInfo) -> str:
     """Return a value of a column: shares in per cent, numbers to about 1/200 of their range."""
     if column.category is not None:
-        return f"{100 * number:.0f}\u202f%"
+        return figures.percent(number, space=THIN)
     span = column.high - column.low
     if not 1e-6 <= span < 1e9:
-        return f"{number:.4g}"
-    decimals = max(0, 2 - math.floor(math.log10(span / 2)))
-    return f"{number:,.{decimals}f}"
+        return figures.digits(number, 4)
+    return figures.fixed(number, max(0, 2 - math.floor(math.log10(span / 2))))
 
 
-def users(number: float, deviation: float | None = None) -> str:
-    """Return a number of users, rounded to one digit of its deviation if that is known."""
-    if deviation is None or deviation < 1:
-        return f"{number:,.0f}"
+def users(number: float, ends: tuple[float, float] | None = None) -> str:
+    """Return a number of users, rounded to one digit of its deviation if its interval is known."""
+    deviation = 0.0 if ends is None else (ends[1] - ends[0]) / 2 / WIDTH_95
+    if deviation < 1:
+        return figures.users(number)
     unit = 10 ** math.floor(math.log10(deviation))
-    return f"{round(number / unit) * unit:,.0f}"
+    return figures.users(round(number / unit) * unit)
 
 
-def interval(segment: SegmentInfo) -> tuple[float, float] | None:
-    """Return the 95 % interval of a segment's size, None if the noise is not known."""
-    if segment.size_deviation is None:
-        return None
-    half = WIDTH_95 * segment.size_deviation
-    return max(0.0, segment.size - half), segment.size + half
-
-
-def interval_text(segment: SegmentInfo) -> str:
-    """Return the interval in words."""
-    ends = interval(segment)
+def interval_text(ends: tuple[float, float] | None) -> str:
+    """Return an interval of users in words; rounding never makes it shorter."""
     if ends is None:
         return "not known"
-    low, high = (users(end, segment.size_deviation) for end in ends)
-    return f"{low} to {high}"
+    deviation = (ends[1] - ends[0]) / 2 / WIDTH_95
+    unit = 10 ** math.floor(math.log10(deviation)) if deviation >= 1 else 1
+    low, high = math.floor(ends[0] / unit) * unit, math.ceil(ends[1] / unit) * unit
+    return f"{figures.users(low)} to {figures.users(high)}"
 
 
 def percent(share: float) -> str:
     """Return a share of all users."""
-    return f"{100 * share:.0f}\u202f%" if share >= 0.095 else f"{100 * share:.1f}\u202f%"
+    return figures.percent(share, 0 if share >= 0.095 else 1, space=THIN)
 
 
 def cost(bound: CostInfo | None, *, none: str) -> str:

@@ -6,6 +6,7 @@ refuses bytes that the sender did not sign, and the sender's next `put` replaces
 
 import contextlib
 import re
+import secrets
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,9 +14,22 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from splitmeans import _validate
-from splitmeans.errors import MailboxError, MessageRefused, ParameterError, SplitmeansError
+from splitmeans.errors import (
+    MailboxError,
+    MailboxUnavailable,
+    MessageRefused,
+    ParameterError,
+    SplitmeansError,
+)
+from splitmeans.run.folder_rights import explain_denied
 from splitmeans.run.local_folder import LocalFolder
-from splitmeans.run.mailbox import MessagePath, public_url, scheme_of
+from splitmeans.run.mailbox import (
+    MailboxLimits,
+    MessagePath,
+    public_url,
+    scheme_of,
+    study_folder,
+)
 
 # Stores where an upload appears whole or not at all. Drivers of other kinds (FTP, SMB, WebDAV)
 # show a file while it grows; mount those as a folder instead.
@@ -31,6 +45,9 @@ class _Files(Protocol):
 
     def write(self, path: MessagePath, data: bytes) -> None: ...
 
+    def room(self, study: str) -> int | None:
+        """Try to write for a study; return the free bytes, if they can be known."""
+
     def close(self) -> None: ...
 
 
@@ -42,6 +59,8 @@ class FileMailbox:
         timeout: Seconds to wait for an answer, for places on a network.
         options: Settings of the storage driver; passwords belong here, not into the URL.
     """
+
+    shows_own = True
 
     def __init__(
         self, url: str, *, timeout: float = 30.0, options: Mapping[str, object] | None = None
@@ -59,7 +78,10 @@ class FileMailbox:
                 f"{', '.join(_OBJECT_STORES)}, got {public_url(url)!r}"
             )
         if scheme == "file":
-            self._files = LocalFolder(_local_path(url))
+            try:
+                self._files = self._connect()
+            except OSError as problem:
+                raise self._error(problem) from problem
 
     def __repr__(self) -> str:
         return f"FileMailbox({public_url(self._url)!r})"
@@ -81,6 +103,12 @@ class FileMailbox:
         _validate.at_least(0, max_bytes=max_bytes)
         place = MessagePath.parse(path)
         return self._use(lambda files: files.read(place, max_bytes=max_bytes))
+
+    def limits(self, study_hash: str) -> MailboxLimits:
+        """Try to write; return how much room there is."""
+        study = study_folder(study_hash)
+        free_bytes = self._use(lambda files: files.room(study))
+        return MailboxLimits(max_message_bytes=None, free_bytes=free_bytes, clock_offset=None)
 
     def close(self) -> None:
         """Close the connection, if there is one."""
@@ -131,9 +159,8 @@ class FileMailbox:
         self._files = None
 
     def _error(self, problem: Exception) -> MailboxError:
-        return MailboxError(
-            f"mailbox {public_url(self._url)}: {_in_words(problem, self._secrets())}"
-        )
+        kind = MailboxUnavailable if _may_pass(problem) else MailboxError
+        return kind(f"mailbox {public_url(self._url)}: {_in_words(problem, self._secrets())}")
 
     def _secrets(self) -> list[str]:
         parts = urlsplit(self._url)
@@ -186,6 +213,13 @@ class _ObjectStore:
     def write(self, path: MessagePath, data: bytes) -> None:
         self._call("pipe_file", self._target(path), data)
 
+    def room(self, study: str) -> int | None:
+        target = f"{self._root}/{study}/.{secrets.token_hex(8)}.part"
+        self._call("pipe_file", target, b"")
+        with contextlib.suppress(Exception):  # a store may take messages and let nobody remove any
+            self._call("rm_file", target)
+        return None  # object stores do not tell
+
     def close(self) -> None:
         self._driver = None
 
@@ -208,11 +242,25 @@ def _local_path(url: str) -> Path:
     return Path(unquote(parts.path))
 
 
+def _may_pass(problem: Exception) -> bool:
+    """Tell whether the same request may succeed later: networks and disks, not rights or names."""
+    name = type(problem).__name__
+    if any(word in name for word in ("Authentication", "Credentials", "HostKey")):
+        return False
+    if "not found in known_hosts" in str(problem):
+        return False
+    if isinstance(problem, OSError):
+        lasting = (PermissionError, FileNotFoundError, NotADirectoryError, IsADirectoryError)
+        return not isinstance(problem, lasting)
+    words = ("Timeout", "Connect", "SSHException", "EOF", "Unavailable", "SlowDown")
+    return any(word in name for word in words)
+
+
 def _in_words(problem: Exception, secrets: list[str]) -> str:
     """Say what went wrong, without anything secret that the driver may have put into its text."""
     name = type(problem).__name__
     if isinstance(problem, PermissionError):
-        return "access denied; check who may write there"
+        return explain_denied(problem)
     if isinstance(problem, TimeoutError) or "Timeout" in name:
         return "no answer in time; check the network, or allow more time"
     if "Authentication" in name or "Credentials" in name:

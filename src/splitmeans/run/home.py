@@ -1,7 +1,12 @@
 """A participant's home folder on disk: private, locked, with files that survive a power cut.
 
-splitmeans.sqlite   the journal and the ledger       splitmeans.lock   held while in use
+splitmeans.sqlite   the journal and the ledger       splitmeans.lock   held for moments, see below
 outbox/             sealed messages, by SHA-256      ledger.head       last entry of the ledger
+locks/              a file for each run, held by the process that drives it
+
+Several processes may use a home at once, each for a run of its own. The database keeps their
+transactions apart. `splitmeans.lock` is held while the home is opened, swept, or its head file is
+written; whoever waits for the database inside it never holds the database while waiting for it.
 """
 
 import contextlib
@@ -11,15 +16,20 @@ import re
 import secrets
 import sqlite3
 import stat
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from splitmeans.errors import JournalError
+from splitmeans.errors import HomeUnavailable, JournalError
 from splitmeans.privacy import ledger
 
 DATABASE = "splitmeans.sqlite"
 LOCK = "splitmeans.lock"
+LOCKS = "locks"
 OUTBOX = "outbox"
+
+# A step writes a release of up to a gigabyte to disk; others wait that long for the database.
+BUSY_SECONDS = 60.0
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _STORED = re.compile(r"[0-9a-f]{64}")
@@ -55,8 +65,8 @@ _SCHEMA = (
 
 
 def make_folders(folder: Path) -> None:
-    """Create the home folder and its outbox, or check that nobody else may look into them."""
-    for place in (folder, folder / OUTBOX):
+    """Create the home folder and those in it, or check that nobody else may look into them."""
+    for place in (folder, folder / OUTBOX, folder / LOCKS):
         is_new = not place.exists()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_private(place, folder=True)
@@ -64,29 +74,64 @@ def make_folders(folder: Path) -> None:
             sync_folder(place.parent)
 
 
-def take_lock(folder: Path) -> int:
-    """Lock the home for this process until `release_lock`, or until the process dies."""
-    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+@contextlib.contextmanager
+def brief_lock(folder: Path) -> Iterator[None]:
+    """Hold the home for a moment; wait for another process that does.
+
+    Raises:
+        HomeUnavailable: Another process held it all the time.
+    """
+    lock = _open_lock(folder / LOCK)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise JournalError(
-            f"{folder} is in use by another splitmeans process: wait until it ends, or stop it"
-        ) from None
+        end = time.monotonic() + BUSY_SECONDS
+        while not _is_taken(lock):
+            if time.monotonic() > end:
+                raise HomeUnavailable(
+                    f"{folder} is in use by another splitmeans process: wait until it ends, or "
+                    "stop it"
+                )
+            time.sleep(0.01)
+        yield
+    finally:
+        release_lock(lock)
+
+
+def take_run_lock(folder: Path, name: str) -> int | None:
+    """Lock a run for this process until `release_lock`, or until the process dies.
+
+    Returns:
+        The lock; None if another process has it.
+    """
+    lock = _open_lock(folder / LOCKS / name)
+    if _is_taken(lock):
+        return lock
+    release_lock(lock)
+    return None
+
+
+def _open_lock(path: Path) -> int:
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     _locks.add(lock)
     return lock
 
 
+def _is_taken(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def release_lock(lock: int) -> None:
-    """Let another process use the home."""
+    """Let another process have a lock."""
     if lock in _locks:
         _locks.remove(lock)
         os.close(lock)
 
 
 def _drop_inherited_locks() -> None:
-    # Otherwise a worker process that outlives its killed parent would keep the home locked.
+    # Otherwise a worker process that outlives its killed parent would keep a run locked.
     while _locks:
         os.close(_locks.pop())
 
@@ -100,7 +145,7 @@ def connect(folder: Path) -> sqlite3.Connection:
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, _NEW_FILE, 0o600))
     _check_private(path, folder=False)
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
     try:
         for name, value in _SETTINGS.items():
             connection.execute(f"PRAGMA {name} = {value}")
@@ -172,7 +217,11 @@ def sync_folder(folder: Path) -> None:
 
 
 def sweep(folder: Path, *, keep: Collection[str]) -> None:
-    """Remove what a crash or a rollback left: half-written files, messages that no row names."""
+    """Remove what a crash or a rollback left: half-written files, messages that no row names.
+
+    Only inside a transaction and under `brief_lock`: files are written inside a transaction, and
+    the head file under the lock, so that nothing of another process is on its way meanwhile.
+    """
     for path in (folder / OUTBOX).iterdir():
         if _PART.fullmatch(path.name) or (_STORED.fullmatch(path.name) and path.name not in keep):
             path.unlink()

@@ -11,13 +11,17 @@ import random
 import ssl
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from splitmeans import _validate
 from splitmeans._version import __version__
-from splitmeans.errors import MailboxError, MessageRefused, ParameterError
-from splitmeans.run.mailbox import MessagePath, public_url
+from splitmeans.errors import MailboxError, MailboxUnavailable, MessageRefused, ParameterError
+from splitmeans.run.certificates import explain_refused
+from splitmeans.run.mailbox import MailboxLimits, MessagePath, public_url, study_folder
 from splitmeans.run.request_signature import EMPTY_HASH, Signer, sign_request
 
 try:
@@ -27,10 +31,13 @@ except ImportError:
         'a relay needs a further package; install it with: pip install "splitmeans[https]"'
     ) from None
 
+_Result = TypeVar("_Result")
+
 _ATTEMPTS = 6
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts, doubled each time
 _TRANSFER_SECONDS = 900.0  # for one download; a relay must not keep a reader for ever
 _TRY_AGAIN = (408, 429, 502, 503, 504)
+_PASSING = (*_TRY_AGAIN, 500, 507)  # may be over when the same command is given later
 _REASON_BYTES = 4096
 
 # Answers that a proxy in front of the relay gives.
@@ -59,6 +66,8 @@ class HttpMailbox:
         clock: Unix time in seconds; for tests.
     """
 
+    shows_own = False  # the relay hands messages to their receivers only
+
     def __init__(
         self,
         url: str,
@@ -79,6 +88,7 @@ class HttpMailbox:
         self._shown_url = public_url(self._url)
         self._participant = participant
         self._signer = signer
+        self._ca = ca
         self._sleep = sleep
         self._clock = clock
         self._client = httpx.Client(
@@ -99,40 +109,66 @@ class HttpMailbox:
     def put(self, path: str, data: bytes) -> None:
         """Store a message; the relay keeps the first bytes of a slot and refuses others."""
         MessagePath.parse(path)
-        self._ask("PUT", path, data=data, max_bytes=0)
+        read = partial(self._read_stored, n_bytes=len(data))
+        self._ask("PUT", f"messages/{path}", signed=path, data=data, read=read)
 
     def get(self, path: str, *, max_bytes: int) -> bytes | None:
         """Return a message, or None if it is not there yet."""
         _validate.at_least(0, max_bytes=max_bytes)
         MessagePath.parse(path)
-        return self._ask("GET", path, data=None, max_bytes=max_bytes)
+        read = partial(self._read_message, max_bytes=max_bytes)
+        return self._ask("GET", f"messages/{path}", signed=path, read=read)
+
+    def limits(self, study_hash: str) -> MailboxLimits:
+        """Ask the relay what it takes; it answers participants of the study only."""
+        study = study_folder(study_hash)
+        return self._ask(
+            "GET", f"studies/{study}/limits", signed=f"{study}/limits", read=self._read_limits
+        )
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
-    def _ask(self, method: str, path: str, *, data: bytes | None, max_bytes: int) -> bytes | None:
-        """Send one request, several times if need be; each time it is signed anew."""
+    def _ask(
+        self,
+        method: str,
+        page: str,
+        *,
+        signed: str,
+        read: Callable[[httpx.Response, float], _Result],
+        data: bytes | None = None,
+    ) -> _Result:
+        """Send one request, several times if need be; each time it is signed anew.
+
+        Args:
+            method: "PUT" or "GET".
+            page: What is asked for, after the version in the URL.
+            signed: The path that the signature names.
+            read: Reads the answer; gets the time when it was asked, too.
+            data: The body.
+        """
         body_hash = EMPTY_HASH if data is None else hashlib.sha256(data).hexdigest()
         last_problem: Exception | None = None
         for attempt in range(_ATTEMPTS):
+            asked = self._clock()
             headers = sign_request(
                 method,
-                path,
+                signed,
                 body_hash=body_hash,
                 participant=self._participant,
                 signer=self._signer,
-                time=int(self._clock()),
+                time=int(asked),
             )
             wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt) * random.uniform(0.5, 1.0)
             request = self._client.build_request(
-                method, f"{self._url}/v1/messages/{path}", content=data, headers=headers
+                method, f"{self._url}/v1/{page}", content=data, headers=headers
             )
             try:
                 response = self._client.send(request, stream=True)
                 try:
                     if response.status_code not in _TRY_AGAIN:
-                        return self._read(response, method, max_bytes=max_bytes)
+                        return read(response, asked)
                     last_problem = self._refusal(response)
                     wait = max(wait, _retry_after(response))
                 finally:
@@ -148,17 +184,66 @@ class HttpMailbox:
         assert last_problem is not None
         raise self._unreachable(last_problem) from last_problem
 
-    def _read(self, response: httpx.Response, method: str, *, max_bytes: int) -> bytes | None:
-        if method == "PUT" and response.status_code in (201, 204):
-            return None
-        if method == "GET" and response.status_code == 404:
-            code, _ = _reason(response)
+    def _read_stored(self, response: httpx.Response, _: float, *, n_bytes: int) -> None:
+        if response.status_code == 413:
+            raise self._too_large(response, n_bytes)
+        if response.status_code not in (201, 204):
+            raise self._refusal(response)
+
+    def _read_message(self, response: httpx.Response, _: float, *, max_bytes: int) -> bytes | None:
+        if response.status_code == 404:
+            code, _text = _reason(response)
             if code != "absent":
-                raise MailboxError(f"{self._shown_url} is not a splitmeans relay; check the URL")
+                raise self._no_relay()
             return None
-        if method == "GET" and response.status_code == 200:
-            return _download(response, max_bytes=max_bytes, shown_url=self._shown_url)
-        raise self._refusal(response)
+        if response.status_code != 200:
+            raise self._refusal(response)
+        return _download(response, max_bytes=max_bytes, shown_url=self._shown_url)
+
+    def _read_limits(self, response: httpx.Response, asked: float) -> MailboxLimits:
+        if response.status_code == 404:
+            code, _text = _reason(response)
+            if code != "no-page":
+                raise self._no_relay()
+            raise MailboxError(
+                f"relay {self._shown_url} does not tell its limits: it is of an older version; its "
+                "operator should install this one, and start the relay again"
+            )
+        if response.status_code != 200:
+            raise self._refusal(response)
+        data = _download(response, max_bytes=_REASON_BYTES, shown_url=self._shown_url)
+        answered = self._clock()
+        try:
+            told = json.loads(data)
+            most, free, time = (told[name] for name in ("message_bytes", "free_bytes", "time"))
+        except (ValueError, KeyError, TypeError):
+            raise self._no_relay() from None
+        if not all(type(value) is int and 0 <= value < 2**63 for value in (most, free, time)):
+            raise self._no_relay()
+        # The relay looked at its clock between our two looks at ours.
+        offset = time - (asked + answered) / 2
+        return MailboxLimits(max_message_bytes=most, free_bytes=free, clock_offset=offset)
+
+    def _too_large(self, response: httpx.Response, n_bytes: int) -> MailboxError:
+        code, text = _reason(response)
+        least = f"{-(-n_bytes // 2**20)}M"
+        if code == "too-large":
+            said, who = (
+                text,
+                f"the relay's operator allows more (relay serve --max-message {least})",
+            )
+        else:
+            said = _WITHOUT_REASON[413]
+            who = f"its operator allows more (nginx: client_max_body_size {least.lower()})"
+        return MailboxError(
+            f"relay {self._shown_url} answered 413: {said}, this one has {n_bytes}; nothing is "
+            f"lost: when {who}, the same command goes on. Or all participants go on with the same "
+            "run over a folder, SFTP or an object store, which have no such limit: the same "
+            "commands with another --mailbox"
+        )
+
+    def _no_relay(self) -> MailboxError:
+        return MailboxError(f"{self._shown_url} is not a splitmeans relay; check the URL")
 
     def _refusal(self, response: httpx.Response) -> MailboxError:
         code, text = _reason(response)
@@ -166,10 +251,12 @@ class HttpMailbox:
             "stranger": "this participant's key is not in the study that the relay serves; compare "
             "the study files and keys",
             "clock": f"{text}; set this machine's clock",
-            "conflict": "the relay holds other bytes for this message; was the journal of this run "
-            "lost? Start a new run",
-            "too-large": f"{text}; ask the relay's operator to allow more",
-            "study-full": f"{text}; ask the relay's operator to remove old runs or to allow more",
+            "conflict": "the relay holds another message of this participant in this place: this "
+            "home is older than the mailbox (put back from a backup, or the run was begun from "
+            "another copy of it). Add what was released since with `splitmeans ledger add`, and "
+            "begin another run with a new name",
+            "study-full": f"{text}; ask the relay's operator to remove old runs or to allow more "
+            "(splitmeans relay serve --max-study)",
         }
         if response.is_redirect:
             said = "it redirects to another place; give the URL of the relay itself"
@@ -181,14 +268,18 @@ class HttpMailbox:
                     response.status_code, "it gives no reason; check that the URL is a relay's"
                 )
             )
-        return MailboxError(f"relay {self._shown_url} answered {response.status_code}: {said}")
+        kind = MailboxUnavailable if response.status_code in _PASSING else MailboxError
+        return kind(f"relay {self._shown_url} answered {response.status_code}: {said}")
 
     def _unreachable(self, problem: Exception) -> MailboxError:
         certificate = _certificate_problem(problem)
         if certificate is not None:
-            said = (
-                f"its certificate is not trusted ({certificate.verify_message}); give the "
-                "certificate of its authority with --ca"
+            parts = urlsplit(self._url)
+            said = explain_refused(
+                certificate,
+                address=(parts.hostname or "", parts.port or 443),
+                ca=self._ca,
+                now=datetime.fromtimestamp(self._clock(), UTC),
             )
         elif isinstance(problem, httpx.ConnectTimeout):
             said = "no connection in time; check address, port and firewall"
@@ -198,7 +289,8 @@ class HttpMailbox:
             said = "no answer in time"
         else:
             said = f"the connection broke ({type(problem).__name__})"
-        return MailboxError(f"relay {self._shown_url}: {said}")
+        kind = MailboxError if certificate is not None else MailboxUnavailable
+        return kind(f"relay {self._shown_url}: {said}")
 
 
 def _check_url(url: str, *, insecure: bool) -> None:
@@ -235,7 +327,7 @@ def _download(response: httpx.Response, *, max_bytes: int, shown_url: str) -> by
         if len(data) > max_bytes:
             raise too_large
         if time.monotonic() > deadline:
-            raise MailboxError(f"relay {shown_url}: a download took too long")
+            raise MailboxUnavailable(f"relay {shown_url}: a download took too long")
     return bytes(data)
 
 

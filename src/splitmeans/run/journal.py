@@ -1,87 +1,39 @@
 """What a participant must not lose: the state of its runs, what it took, and what it sends.
 
-One SQLite database in the participant's home folder, which one process at a time may drive. A step
-of a run is one transaction: take a message, charge the ledger, store what will be sent, save the
-new state. Nothing is sent before that transaction is on disk, and what is sent, or sent again, is
-read back from disk (rule R11).
+One SQLite database in the participant's home folder. Several processes may use it, each for runs
+of its own: `hold` lets one process at a time drive a run. A step of a run is one transaction: take
+a message, charge the ledger, store what will be sent, save the new state. Nothing is sent before
+that transaction is on disk, and what is sent, or sent again, is read back from disk (rule R11).
 
 Large sealed messages are files in `outbox/`, named by their SHA-256 and on disk before the row that
-names them is committed. A crash in between leaves a file without a row; the next `open` removes it.
+names them is committed. A crash in between leaves a file without a row; the next `open` removes
+it, in a transaction of its own, so that no other process has a file on its way to its row.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import logging
-import re
 import sqlite3
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from splitmeans.errors import BudgetError, JournalError, ParameterError, ProtocolError
+from splitmeans.errors import (
+    BudgetError,
+    HomeUnavailable,
+    JournalError,
+    ProtocolError,
+)
 from splitmeans.privacy import ledger
 from splitmeans.run import home
-from splitmeans.wire.slot import check_run
+from splitmeans.run.records import Approval, Outgoing, RunKey, SavedRun
 
 _log = logging.getLogger(__name__)
-_HASH = re.compile(r"[0-9a-f]{64}")
 _THIS_RUN = "(SELECT id FROM runs WHERE study_hash = ? AND run = ? AND participant = ?)"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunKey:
-    """One participant's side of one run."""
-
-    study_hash: str
-    run: str
-    participant: str
-
-    def __post_init__(self) -> None:
-        check_run(self.run)
-        if not _HASH.fullmatch(self.study_hash):
-            raise ParameterError("study_hash must be 64 hexadecimal digits, lower case")
-
-    @property
-    def values(self) -> tuple[str, str, str]:
-        """The key as values of a query."""
-        return self.study_hash, self.run, self.participant
-
-    def __str__(self) -> str:
-        return f"run {self.run!r} of {self.participant!r} in study {self.study_hash[:16]}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Approval:
-    """A study that the participant's owner agreed to."""
-
-    study_hash: str
-    study_text: str
-    time: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class SavedRun:
-    """A run as it was last saved; a finished one has an outcome and no state."""
-
-    details: Mapping[str, str]
-    stage: str
-    state: bytes | None = field(repr=False)
-    outcome: str | None
-    reason: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outgoing:
-    """A message that is stored for sending; `Journal.read` returns its bytes."""
-
-    slot_path: str
-    sha256: str
-    size: int
-    sent: bool
 
 
 class Journal:
@@ -94,10 +46,10 @@ class Journal:
         connection: The database; the ledger writes through it.
     """
 
-    def __init__(self, folder: Path, *, connection: sqlite3.Connection, lock: int) -> None:
+    def __init__(self, folder: Path, *, connection: sqlite3.Connection) -> None:
         self.folder = folder
         self.connection = connection
-        self._lock = lock
+        self._locks: list[int] = []
         self._inside = False
 
     @classmethod
@@ -105,33 +57,47 @@ class Journal:
         """Open the journal of a home folder, creating what is missing.
 
         Raises:
-            JournalError: Another process uses the folder, others may read it, or what is in it
-                cannot be used.
+            JournalError: Others may read the folder, or what is in it cannot be used.
         """
         folder = Path(folder).resolve()
         with contextlib.ExitStack() as undo:
             try:
                 home.make_folders(folder)
-                lock = home.take_lock(folder)
-                undo.callback(home.release_lock, lock)
-                connection = home.connect(folder)
-                undo.callback(connection.close)
-                journal = cls(folder, connection=connection, lock=lock)
-                journal._sweep()
+                with home.brief_lock(folder):
+                    connection = home.connect(folder)
+                    undo.callback(connection.close)
+                    journal = cls(folder, connection=connection)
+                    journal._sweep()
+                    journal._write_head()
             except OSError as problem:
                 raise JournalError(f"{folder} cannot be used: {problem.strerror}") from problem
             except sqlite3.Error as problem:
-                raise JournalError(
-                    f"{folder / home.DATABASE} cannot be used: {problem}"
-                ) from problem
-            journal._keep_head()
+                raise _unusable(problem, folder, "cannot be used: ") from problem
             undo.pop_all()
             return journal
 
+    def hold(self, run_key: RunKey) -> None:
+        """Keep other processes from driving a run until this journal is closed (rule R11).
+
+        Raises:
+            HomeUnavailable: Another process has the run.
+        """
+        try:
+            lock = home.take_run_lock(self.folder, run_key.lock_name)
+        except OSError as problem:
+            raise JournalError(f"{self.folder} cannot be used: {problem.strerror}") from problem
+        if lock is None:
+            raise HomeUnavailable(
+                f"{run_key} is in use by another splitmeans process with the home {self.folder}: "
+                "wait until it ends, or stop it"
+            )
+        self._locks.append(lock)
+
     def close(self) -> None:
-        """Close the database and let go of the folder."""
+        """Close the database and let go of the runs."""
         self.connection.close()
-        home.release_lock(self._lock)
+        while self._locks:
+            home.release_lock(self._locks.pop())
 
     def __enter__(self) -> "Journal":
         return self
@@ -158,7 +124,7 @@ class Journal:
             with contextlib.suppress(sqlite3.Error):
                 self.connection.execute("ROLLBACK")
             if isinstance(problem, sqlite3.Error):
-                raise JournalError(f"{self.folder / home.DATABASE}: {problem}") from problem
+                raise _unusable(problem, self.folder) from problem
             raise
         finally:
             self._inside = False
@@ -218,6 +184,14 @@ class Journal:
                 (stage, state, _digest(state), self._running(run_key)),
             )
 
+    def change_details(self, run_key: RunKey, *, details: Mapping[str, str]) -> None:
+        """Replace what a run was begun with, of a run that goes on."""
+        with self._writing():
+            self._execute(
+                "UPDATE runs SET details = ? WHERE id = ?",
+                (json.dumps(dict(details)), self._running(run_key)),
+            )
+
     def finish(self, run_key: RunKey, *, outcome: str, reason: str) -> None:
         """End a run for good and erase its state; messages not yet sent can still be sent."""
         with self._writing():
@@ -241,7 +215,10 @@ class Journal:
             if not rows:
                 self._execute("INSERT INTO accepted VALUES (?, ?, ?)", (run_id, slot_path, sha256))
             elif rows[0][0] != sha256:
-                raise ProtocolError(f"slot {slot_path} holds another message than the one taken")
+                raise ProtocolError(
+                    f"slot {slot_path} holds another message than the one taken; its sender may "
+                    "have gone on from a home that was put back from a backup"
+                )
             return not rows
 
     def accepted(self, run_key: RunKey) -> tuple[tuple[str, str], ...]:
@@ -263,7 +240,7 @@ class Journal:
             try:
                 home.write_file(path, data)
             except OSError as problem:
-                raise JournalError(f"{path} cannot be written: {problem.strerror}") from problem
+                raise _unwritable(problem, path) from problem
             self._execute(
                 "INSERT INTO outbox (run_id, slot, sha256, size) VALUES (?, ?, ?, ?)",
                 (run_id, slot_path, item.sha256, item.size),
@@ -318,7 +295,8 @@ class Journal:
         with self._writing():
             self._execute(f"UPDATE outbox SET kept = 0 WHERE run_id = {_THIS_RUN}", run_key.values)
         if not self._inside:
-            self._sweep()
+            with contextlib.suppress(HomeUnavailable), home.brief_lock(self.folder):
+                self._sweep()
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -335,7 +313,7 @@ class Journal:
         try:
             return self.connection.execute(statement, values).fetchall()
         except sqlite3.Error as problem:
-            raise JournalError(f"{self.folder / home.DATABASE}: {problem}") from problem
+            raise _unusable(problem, self.folder) from problem
 
     def _running(self, run_key: RunKey) -> int:
         rows = self._execute(f"SELECT id, outcome FROM runs WHERE id = {_THIS_RUN}", run_key.values)
@@ -346,11 +324,24 @@ class Journal:
         return int(rows[0][0])
 
     def _sweep(self) -> None:
-        rows = self._execute("SELECT sha256 FROM outbox WHERE kept = 1")
-        home.sweep(self.folder, keep={sha256 for (sha256,) in rows})
+        """Remove files that nothing names; under the home's lock, see `home.sweep`."""
+        self._execute("BEGIN IMMEDIATE")
+        try:
+            rows = self._execute("SELECT sha256 FROM outbox WHERE kept = 1")
+            home.sweep(self.folder, keep={sha256 for (sha256,) in rows})
+        finally:
+            self._execute("ROLLBACK")
 
     def _keep_head(self) -> None:
         """Let the file beside the database follow the ledger; it may lag, never lead."""
+        try:
+            with home.brief_lock(self.folder):
+                self._write_head()
+        except (HomeUnavailable, OSError) as problem:
+            # What was committed stands; the file catches up at the next commit.
+            _log.warning("%s was not written: %s", self.folder / ledger.HEAD_FILE, problem)
+
+    def _write_head(self) -> None:
         path = self.folder / ledger.HEAD_FILE
         try:
             text = ledger.next_head(self.connection, seen=ledger.read_head(path))
@@ -362,6 +353,18 @@ class Journal:
         except OSError as problem:
             # What was committed stands; the file catches up at the next commit.
             _log.warning("%s cannot be written: %s", path, problem.strerror)
+
+
+def _unusable(problem: sqlite3.Error, folder: Path, words: str = "") -> JournalError:
+    path = folder / home.DATABASE
+    if (passing := ledger.passing(problem)) is not None:
+        return HomeUnavailable(f"{path} {passing}")
+    return JournalError(f"{path} {words}{problem}" if words else f"{path}: {problem}")
+
+
+def _unwritable(problem: OSError, path: Path) -> JournalError:
+    kind = HomeUnavailable if problem.errno in (errno.ENOSPC, errno.EDQUOT) else JournalError
+    return kind(f"{path} cannot be written: {problem.strerror}")
 
 
 def _digest(data: bytes) -> str:

@@ -4,10 +4,12 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import stat
 from pathlib import Path
 
-from splitmeans.errors import MailboxError, MessageRefused
+from splitmeans.errors import MailboxError, MailboxUnavailable, MessageRefused
+from splitmeans.run.folder_rights import Rights
 from splitmeans.run.mailbox import MessagePath
 
 # Flags that some systems lack; without them the checks on the opened file remain.
@@ -37,8 +39,12 @@ class LocalFolder:
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
-        if not self._root.is_dir():
-            raise MailboxError(
+        try:
+            is_folder = stat.S_ISDIR(self._root.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            is_folder = False
+        if not is_folder:
+            raise MailboxUnavailable(
                 f"mailbox {root}: there is no such folder; make it first, or check that the share "
                 "is mounted"
             )
@@ -59,11 +65,13 @@ class LocalFolder:
     def write(self, path: MessagePath, data: bytes) -> None:
         """Write a file so that a reader, or a restart after a crash, finds all of it or nothing."""
         target = self._target(path)
-        make_folders(target.parent, below=self._root, mode=0o777)
+        rights = Rights.of(self._root)
+        for folder in (target.parent.parent, target.parent):
+            _make_folder(folder, rights)
         scratch = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
         try:
-            # Other organisations read the file through the share; the umask has the last word.
-            with os.fdopen(os.open(scratch, _CREATE, 0o666), "wb") as file:
+            with os.fdopen(os.open(scratch, _CREATE, 0o600), "wb") as file:
+                rights.give(scratch, is_folder=False)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -74,6 +82,21 @@ class LocalFolder:
             raise
         sync_folder(target.parent)
 
+    def room(self, study: str) -> int | None:
+        """Try to write where a study's messages would go; return the free bytes."""
+        place = self._root / study
+        _refuse_link(place)
+        folder = place if place.exists() else self._root
+        scratch = folder / f".{secrets.token_hex(8)}.part"
+        try:
+            with os.fdopen(os.open(scratch, _CREATE, 0o600), "wb") as file:
+                file.write(b"\0")
+        finally:
+            with contextlib.suppress(OSError):
+                scratch.unlink(missing_ok=True)
+        usage = shutil.disk_usage(folder)
+        return usage.free if usage.total > 0 else None  # some network shares do not tell
+
     def close(self) -> None:
         """Nothing is held open."""
 
@@ -81,9 +104,30 @@ class LocalFolder:
         study, run, name = path.parts
         folder = self._root / study / run
         for place in (folder.parent, folder):
-            if place.is_symlink():
-                raise MailboxError(f"mailbox: {place} is a symbolic link; remove it")
+            _refuse_link(place)
         return folder / name
+
+
+def _make_folder(folder: Path, rights: Rights) -> None:
+    """Make a folder that has its rights as soon as it has its name, or find it made."""
+    if folder.is_dir():
+        return
+    scratch = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.part")
+    scratch.mkdir(mode=0o700)
+    try:
+        rights.give(scratch, is_folder=True)
+        scratch.rename(folder)
+    except OSError:
+        with contextlib.suppress(OSError):
+            scratch.rmdir()
+        if not folder.is_dir():  # otherwise another participant was faster
+            raise
+    sync_folder(folder.parent)
+
+
+def _refuse_link(place: Path) -> None:
+    if place.is_symlink():
+        raise MailboxError(f"mailbox: {place} is a symbolic link; remove it")
 
 
 def open_plain_file(path: Path) -> int:

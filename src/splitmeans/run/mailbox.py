@@ -19,7 +19,23 @@ _PATH = re.compile(
     r"(?P<study>[0-9a-f]{32})/(?P<run>[a-z0-9][a-z0-9-]{0,39})/"
     r"(?P<kind>[a-z0-9_]{1,64})\.(?P<sender>[0-9a-f]{16})\.(?P<receiver>[0-9a-f]{16})"
 )
+_STUDY = re.compile(r"[0-9a-f]{64}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MailboxLimits:
+    """What a mailbox takes at the moment; None where it cannot be known.
+
+    Attributes:
+        max_message_bytes: Bytes of one message, as it is sealed.
+        free_bytes: Bytes that this participant can still store, all messages together.
+        clock_offset: The mailbox's clock minus this machine's, in seconds.
+    """
+
+    max_message_bytes: int | None
+    free_bytes: int | None
+    clock_offset: float | None
 
 
 class Mailbox(Protocol):
@@ -37,6 +53,11 @@ class Mailbox(Protocol):
         """
         ...
 
+    @property
+    def shows_own(self) -> bool:
+        """Whether a sender can `get` what it has put; otherwise a slot takes one message, ever."""
+        ...
+
     def get(self, path: str, *, max_bytes: int) -> bytes | None:
         """Return a message, or None if it is not there yet.
 
@@ -44,6 +65,19 @@ class Mailbox(Protocol):
             MessageRefused: What is stored is larger than `max_bytes` or is no plain file; it was
                 not read.
             MailboxError: The mailbox cannot be reached, or refuses.
+        """
+        ...
+
+    def limits(self, study_hash: str) -> MailboxLimits:
+        """Return what the mailbox takes, after trying that this participant may write to it.
+
+        Nothing of the try is left, and no other participant takes notice of it.
+
+        Args:
+            study_hash: The study whose messages would be stored.
+
+        Raises:
+            MailboxError: The mailbox cannot be reached, or would refuse a message.
         """
         ...
 
@@ -81,6 +115,13 @@ class MessagePath:
     def parts(self) -> tuple[str, str, str]:
         """Folder of the study, folder of the run, file name."""
         return self.study, self.run, f"{self.kind}.{self.sender}.{self.receiver}"
+
+
+def study_folder(study_hash: str) -> str:
+    """Return the first part of the path of a study's messages."""
+    if not _STUDY.fullmatch(study_hash):
+        raise ParameterError("study_hash must be 64 hexadecimal digits, lower case")
+    return study_hash[:32]
 
 
 def open_mailbox(

@@ -1,14 +1,17 @@
 """Drive a party through a run over a mailbox: it may stop at any instant and be started again."""
 
 import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import hashlib
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from splitmeans.engine.walk import Table
 from splitmeans.errors import JournalError, PrivacyError, StudyError
+from splitmeans.grid.clustering import about_found
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
@@ -18,15 +21,23 @@ from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
-from splitmeans.run.journal import Journal, RunKey
+from splitmeans.run.journal import Journal
 from splitmeans.run.mailbox import Mailbox
-from splitmeans.run.post import MAX_LARGE_BYTES, Post, Received, check_own_key
+from splitmeans.run.post import Post, Received, check_own_key
+from splitmeans.run.preflight import Preflight
+from splitmeans.run.records import RunKey, SavedRun
 from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.study import Study
-from splitmeans.wire.envelope import Session
+from splitmeans.wire.envelope import SERVER, Session
 from splitmeans.wire.identity import Identity, spoken
-from splitmeans.wire.messages import CountRelease, PartyRelease
+from splitmeans.wire.messages import (
+    MAX_LARGE_BYTES,
+    CountRelease,
+    KeyContribution,
+    Message,
+    PartyRelease,
+)
 
 # What costs privacy; everything else that a party sends depends on no row.
 _RELEASES = (CountRelease, PartyRelease)
@@ -46,6 +57,7 @@ class PartyRun:
         mailbox: Where messages are left and found.
         result_folder: Where the result is written.
         say: Told what happens, for people.
+        rehearse: Plays the whole study through before it is joined; raises if that fails.
         max_bytes: Largest message that is looked at.
     """
 
@@ -58,6 +70,7 @@ class PartyRun:
     mailbox: Mailbox
     result_folder: Path
     say: Callable[[str], None]
+    rehearse: Callable[[], object] = lambda: None
     max_bytes: int = MAX_LARGE_BYTES
 
 
@@ -73,6 +86,7 @@ def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Pa
     check_own_key(what.study, what.party, what.identity)
     key = RunKey(study_hash=what.study.hash, run=what.run, participant=what.party)
     with Journal.open(home) as journal, contextlib.ExitStack() as opened:
+        journal.hold(key)
         if not journal.approved(what.study.hash):
             raise StudyError(
                 f"study {what.study.name!r} with hash {spoken(what.study.hash)} is not approved at "
@@ -113,6 +127,7 @@ class _Driver:
         else:
             assert saved.state is not None
             self.what.say(f"taking run {self.what.run!r} up again ({saved.stage})")
+            self._settle_source(saved)
             state = load_state(
                 saved.stage, saved.state, session=self._session, open_table=self._open
             )
@@ -135,12 +150,11 @@ class _Driver:
                 "and a party does not run them with others"
             )
 
-    def _open(self) -> Table:
-        self.what.say("reading and checking the data")
-        return self.opened.enter_context(self.what.open_table())
+    @property
+    def _details(self) -> dict[str, str]:
+        return {"source": self.what.source, "study": self.what.study.name}
 
-    def _join(self) -> node.PartyState:
-        # Before joining: a party that drops out later makes the others spend for nothing.
+    def _check_room(self) -> None:
         budget = self.what.study.budget
         Ledger(self.desk.journal.connection).check_room(
             self.what.source,
@@ -148,13 +162,51 @@ class _Driver:
             epsilon=budget.epsilon,
             delta=budget.delta,
         )
+
+    def _settle_source(self, saved: SavedRun) -> None:
+        """Let a run that is taken up again have another source, as long as nothing was charged."""
+        charged = Ledger(self.desk.journal.connection).charge_of(
+            study_hash=self.what.study.hash, run=self.what.run, party=self.what.party
+        )
+        before = saved.details["source"]
+        if charged is not None:
+            if charged.source != self.what.source:
+                self.what.say(f"the run was charged to source {charged.source!r} and stays with it")
+            return
+        self._refuse_older_home(_RELEASES, begun=True)
+        self._check_room()
+        if before != self.what.source:
+            self.desk.journal.change_details(self.desk.key, details=self._details)
+            self.what.say(
+                f"nothing was charged yet: source {self.what.source!r} takes the place of "
+                f"{before!r}"
+            )
+
+    def _open(self) -> Table:
+        self.what.say("reading and checking the data")
+        return self.opened.enter_context(self.what.open_table())
+
+    def _join(self) -> node.PartyState:
+        self._refuse_older_home((KeyContribution, *_RELEASES), begun=False)
+        # Before joining: a party that drops out later makes the others spend for nothing.
+        self._check_room()
+        preflight = Preflight(
+            study=self.what.study,
+            participant=self.what.party,
+            home=self.desk.journal.folder,
+            result_folder=self.what.result_folder,
+            mailbox=self.what.mailbox,
+        )
+        preflight.check()
+        self.what.rehearse()
         table = self._open()
+        preflight.check(rows=len(table))
         state, envelopes = node.join(self.what.study, table, run=self.what.run, noise=SecureNoise())
         messages = self.desk.seal(envelopes)
         with self.desk.journal.transaction():
             self.desk.journal.begin(
                 self.desk.key,
-                details={"source": self.what.source, "study": self.what.study.name},
+                details=self._details,
                 stage=type(state).__name__,
                 state=dump_state(state),
             )
@@ -168,10 +220,13 @@ class _Driver:
             state, envelope, noise=SecureNoise(), rng=np.random.default_rng()
         )
         messages = self.desk.seal(envelopes)
-        self._refuse_second_release(messages)
+        releases = _releases(messages)
+        self._refuse_older_home(
+            [kind for kind in _RELEASES if kind.__name__ in releases], begun=True
+        )
         with self.desk.journal.transaction():
             self.desk.journal.accept(self.desk.key, received.slot.path, sha256=received.sha256)
-            self._charge(messages)
+            self._charge(releases)
             self.desk.queue(messages)
             self.desk.journal.save(
                 self.desk.key, stage=type(next_state).__name__, state=dump_state(next_state)
@@ -179,69 +234,66 @@ class _Driver:
         self.what.say(f"took {type(envelope.message).__name__} from {envelope.sender}")
         return next_state
 
-    def _refuse_second_release(self, messages: list[Sealed]) -> None:
-        """End the run if the mailbox has a release of it that this home has forgotten (R11).
+    def _refuse_older_home(self, kinds: Iterable[type[Message]], *, begun: bool) -> None:
+        """End the run if the mailbox has messages of it that this home has forgotten (R11).
 
-        A step stores before it sends, so no crash leads here: the home is an older copy.
+        A step stores before it sends, so no crash leads here: the home is an older copy. What was
+        released is charged now, whatever the limit is; it cannot be called back.
+
+        Args:
+            kinds: Messages that this home has not sent.
+            begun: Whether the journal has the run.
         """
-        forgotten = [
-            replace(message, data=data)
-            for message in messages
-            if isinstance(message.envelope.message, _RELEASES)
-            and (data := self.desk.post.own_message(message.envelope)) is not None
-        ]
-        if not forgotten:
+        found = {}
+        for receiver, kind in itertools.product((SERVER, *self._session.others), kinds):
+            if (data := self.desk.post.own_message(receiver, kind)) is not None:
+                found[kind] = hashlib.sha256(data).hexdigest()
+        if not found:
             return
-        reason = "a release of this run was sent from another copy of this home"
+        releases = {kind.__name__: found[kind] for kind in _RELEASES if kind in found}
+        reason = "this home is older than the mailbox, which has messages that it does not know"
         with self.desk.journal.transaction():
-            self._charge(forgotten)
+            if not begun:
+                self.desk.journal.begin(self.desk.key, details=self._details, state=b"")
+            self._charge(releases, late=True)
             self.desk.journal.finish(self.desk.key, outcome=FAILED, reason=reason)
         raise JournalError(
-            f"{self.desk.key}: {reason}, which was put back from a backup or is used in two "
-            "places; a second release must not follow. The one that was sent is charged now; "
-            "compare the rest of the ledger with what was sent since the backup, and begin another "
-            "run with a new name"
+            f"{self.desk.key}: {reason}. The home was put back from a backup, or the run was begun "
+            "from another copy of it; nobody else did anything wrong. The run ends here, because a "
+            f"second release must not follow; {'its release' if releases else 'nothing'} was found "
+            f"in the mailbox{' and is charged now' if releases else ' that costs anything'}. Add "
+            "what other runs released since the backup with `splitmeans ledger add`, and begin "
+            "another run with a new name"
         )
 
-    def _charge(self, messages: list[Sealed]) -> None:
-        """Charge the whole run at its first release; what follows in the run is covered by it."""
+    def _charge(self, releases: Mapping[str, str], *, late: bool = False) -> None:
+        """Charge the whole run at its first release; what follows in the run is covered by it.
+
+        Args:
+            releases: Hash of each release by its kind.
+            late: They were sent before, and this home had forgotten it.
+        """
         ledger = Ledger(self.desk.journal.connection)
-        key, study = self.desk.key, self.what.study
-        saved = self.desk.journal.load(key)
+        study, budget = self.what.study, self.what.study.budget
+        saved = self.desk.journal.load(self.desk.key)
         assert saved is not None
         source = saved.details["source"]
-        done: set[str] = set()
-        for message in messages:
-            kind = type(message.envelope.message).__name__
-            # The same value goes to several participants; it is one release.
-            if not isinstance(message.envelope.message, _RELEASES) or kind in done:
+        for kind, sha256 in releases.items():
+            run = {"study_hash": study.hash, "run": self.what.run, "party": self.what.party}
+            facts = {**run, "what": kind, "release_sha256": sha256}
+            if ledger.charge_of(**run) is not None:
+                ledger.cover(source, **facts)
                 continue
-            done.add(kind)
-            if ledger.charge_of(study_hash=study.hash, run=key.run, party=self.what.party) is None:
-                ledger.charge(
-                    source,
-                    study_hash=study.hash,
-                    run=key.run,
-                    party=self.what.party,
-                    what=kind,
-                    relation=Relation.ADD_OR_REMOVE,
-                    epsilon=study.budget.epsilon,
-                    delta=study.budget.delta,
-                    release_sha256=message.sha256,
-                )
-                self.what.say(
-                    f"charged epsilon {study.budget.epsilon:g}, delta {study.budget.delta:g} to "
-                    f"source {source!r}"
-                )
-            else:
-                ledger.cover(
-                    source,
-                    study_hash=study.hash,
-                    run=key.run,
-                    party=self.what.party,
-                    what=kind,
-                    release_sha256=message.sha256,
-                )
+            (ledger.add if late else ledger.charge)(
+                source,
+                **facts,
+                relation=Relation.ADD_OR_REMOVE,
+                epsilon=budget.epsilon,
+                delta=budget.delta,
+            )
+            self.what.say(
+                f"charged epsilon {budget.epsilon:g}, delta {budget.delta:g} to source {source!r}"
+            )
 
     def _finish(self, state: node.Finished) -> Path:
         write_result(
@@ -256,4 +308,15 @@ class _Driver:
         self.desk.journal.finish(self.desk.key, outcome=DONE, reason="")
         self.desk.journal.forget_files(self.desk.key)
         self.what.say(f"the result is in {self.what.result_folder}")
+        if remark := about_found(len(state.result.sizes), asked=self.what.study.n_clusters):
+            self.what.say(remark)
         return self.what.result_folder
+
+
+def _releases(messages: list[Sealed]) -> dict[str, str]:
+    """Return the hash of each release among messages; one that goes to several is one release."""
+    found: dict[str, str] = {}
+    for message in messages:
+        if isinstance(message.envelope.message, _RELEASES):
+            found.setdefault(type(message.envelope.message).__name__, message.sha256)
+    return found

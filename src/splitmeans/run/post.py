@@ -4,21 +4,18 @@ import hashlib
 import logging
 from dataclasses import dataclass
 
-from splitmeans.errors import MailboxError, MessageRefused, ParameterError, ProtocolError
+from splitmeans.errors import MessageRefused, ParameterError, ProtocolError
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity, PublicIdentity
-from splitmeans.wire.messages import Message, PartyRelease, PublishedResult
+from splitmeans.wire.messages import LARGE, MAX_LARGE_BYTES, Message
 from splitmeans.wire.sealed import OVERHEAD_BYTES, check_signed, open_sealed, seal
 from splitmeans.wire.slot import Slot
 
 _log = logging.getLogger(__name__)
 
-# Messages that grow with users or cells, and all others.
-_LARGE = (PartyRelease, PublishedResult)
-MAX_LARGE_BYTES = 2**30
 _MAX_SMALL_BYTES = 2**16
 
 
@@ -105,14 +102,15 @@ class Post:
         envelope = Envelope(sender=sender, receiver=self._participant, message=message)
         return Received(envelope=envelope, slot=slot, sha256=hashlib.sha256(data).hexdigest())
 
-    def own_message(self, envelope: Envelope) -> bytes | None:
-        """Return what this participant has already left in the envelope's place, if anything.
+    def own_message(self, receiver: str, kind: type[Message]) -> bytes | None:
+        """Return the message of a kind that this participant has left for a receiver, if any.
 
-        A relay hands messages to their receivers only, so it refuses to answer; it also refuses
-        other bytes for a slot that is taken, so there nothing has to be asked.
+        A relay hands messages to their receivers only and refuses other bytes for a slot that is
+        taken, so there nothing has to be asked.
         """
-        kind = type(envelope.message)
-        slot = self._slot(sender=self._participant, receiver=envelope.receiver, kind=kind)
+        if not self._mailbox.shows_own:
+            return None
+        slot = self._slot(sender=self._participant, receiver=receiver, kind=kind)
         limit = self._limit(kind)
         try:
             data = self._mailbox.get(slot.path, max_bytes=limit)
@@ -121,15 +119,15 @@ class Post:
                     data,
                     slot=slot,
                     sender=self._identity.public,
-                    receiver=self._keys[envelope.receiver],
+                    receiver=self._keys[receiver],
                     max_bytes=limit,
                 )
-        except (MessageRefused, MailboxError):
+        except MessageRefused:
             return None
         return data
 
     def _limit(self, kind: type[Message]) -> int:
-        return OVERHEAD_BYTES + (self._max_bytes if kind in _LARGE else _MAX_SMALL_BYTES)
+        return OVERHEAD_BYTES + (self._max_bytes if kind in LARGE else _MAX_SMALL_BYTES)
 
     def _slot(self, *, sender: str, receiver: str, kind: type[Message]) -> Slot:
         return Slot(

@@ -1,8 +1,9 @@
 """The relay: a mailbox over HTTPS, for participants who share no folder.
 
-Two requests exist, PUT and GET of one message, each signed (`request_signature.py`) by a
-participant of the study. The relay sees sealed bytes, sizes and times; it can hold messages back
-and nothing else. It runs as one process: what it remembers of requests is in memory.
+Three requests exist, PUT and GET of one message and GET of the limits, each signed
+(`request_signature.py`) by a participant of the study. The relay sees sealed bytes, sizes and
+times; it can hold messages back and nothing else. It runs as one process: what it remembers of
+requests is in memory.
 """
 
 import asyncio
@@ -69,7 +70,7 @@ def make_app(
     app = FastAPI(
         title="splitmeans relay",
         lifespan=lifespan,
-        openapi_url=None,  # no description, no interactive pages: two requests, one client
+        openapi_url=None,  # no description, no interactive pages: three requests, one client
         redirect_slashes=False,
     )
     app.state.store = store
@@ -93,6 +94,19 @@ def make_app(
         return Download(
             lambda: _open(store, caller), slot=lambda: access.transfer(caller), limits=limits
         )
+
+    @app.get("/v1/studies/{study}/limits")
+    async def get_limits(study: str, request: Request) -> Response:
+        try:
+            access.admit_to_study(study, f"{study}/limits", request.headers)
+        except Refused as refused:
+            return Refusal(refused)
+        told = {
+            "message_bytes": limits.message_bytes,
+            "free_bytes": await asyncio.to_thread(store.free_bytes, study),
+            "time": int(clock()),
+        }
+        return JSONResponse(told, headers={"cache-control": "no-store"})
 
     @app.get("/health")
     async def health() -> JSONResponse:

@@ -104,7 +104,40 @@ class Access:
         Raises:
             Refused: It may not. All strangers get one text, which tells nothing about the relay.
         """
-        caller, request = self._identify(method, path, headers)
+        try:
+            place = MessagePath.parse(path)
+        except ParameterError:
+            raise _stranger() from None
+        request = self._identify(method, place.study, path, headers)
+        caller = Caller(participant=request.participant, path=place, body_hash=request.body_hash)
+        owner = caller.path.sender if method == "PUT" else caller.path.receiver
+        if owner != caller.participant:
+            verb, end = ("sends", "from") if method == "PUT" else ("fetches", "to")
+            raise Refused(
+                f"a participant {verb} only messages {end} itself", status=403, code="not-yours"
+            )
+        self._count(caller.key, request.nonce)
+        return caller
+
+    def admit_to_study(self, study: str, path: str, headers: Mapping[str, str]) -> None:
+        """Decide whether a participant of a study may GET what is no message.
+
+        Raises:
+            Refused: As for `admit`.
+        """
+        request = self._identify("GET", study, path, headers)
+        self._count((study, request.participant), request.nonce)
+
+    def _identify(
+        self, method: str, study: str, path: str, headers: Mapping[str, str]
+    ) -> SignedRequest:
+        """Return who signed a request and when, if that is a participant and now."""
+        request = SignedRequest.read(headers)
+        if request is None:
+            raise _stranger()
+        key = self._rosters.get(study, {}).get(request.participant)
+        if key is None or not request.is_signed_by(key, method=method, path=path):
+            raise _stranger()
         now = self._clock()
         if abs(now - request.time) > self._limits.clock_seconds:
             raise Refused(
@@ -113,40 +146,12 @@ class Access:
                 status=400,
                 code="clock",
             )
-        owner = caller.path.sender if method == "PUT" else caller.path.receiver
-        if owner != caller.participant:
-            verb, end = ("sends", "from") if method == "PUT" else ("fetches", "to")
-            raise Refused(
-                f"a participant {verb} only messages {end} itself", status=403, code="not-yours"
-            )
-        self._count(caller, request.nonce, now)
-        return caller
+        return request
 
-    def _identify(
-        self, method: str, path: str, headers: Mapping[str, str]
-    ) -> tuple[Caller, SignedRequest]:
-        stranger = Refused(
-            "the request is not signed by a participant of a study that this relay serves",
-            status=403,
-            code="stranger",
-            is_stranger=True,
-        )
-        request = SignedRequest.read(headers)
-        try:
-            place = MessagePath.parse(path)
-        except ParameterError:
-            raise stranger from None
-        if request is None:
-            raise stranger
-        key = self._rosters.get(place.study, {}).get(request.participant)
-        if key is None or not request.is_signed_by(key, method=method, path=path):
-            raise stranger
-        caller = Caller(participant=request.participant, path=place, body_hash=request.body_hash)
-        return caller, request
-
-    def _count(self, caller: Caller, nonce: str, now: float) -> None:
+    def _count(self, participant: tuple[str, str], nonce: str) -> None:
+        now = self._clock()
         per_minute = self._limits.requests_per_minute
-        record = self._records.setdefault(caller.key, _Record(tokens=per_minute, refilled=now))
+        record = self._records.setdefault(participant, _Record(tokens=per_minute, refilled=now))
         # A request may come `clock_seconds` before its time and is good until as long after it.
         oldest = now - 2 * self._limits.clock_seconds
         while record.nonces and next(iter(record.nonces.values())) < oldest:
@@ -186,6 +191,15 @@ class Access:
             yield
         finally:
             self._transfers[caller.key] -= 1
+
+
+def _stranger() -> Refused:
+    return Refused(
+        "the request is not signed by a participant of a study that this relay serves",
+        status=403,
+        code="stranger",
+        is_stranger=True,
+    )
 
 
 def _shown(time: float) -> str:

@@ -1,6 +1,7 @@
 """Running the relay: uvicorn with TLS, bounded connections, and a clean stop on SIGTERM."""
 
 import asyncio
+import errno
 import ipaddress
 import logging
 import os
@@ -10,6 +11,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from splitmeans.errors import MailboxError, ParameterError
+from splitmeans.errors import MailboxError, MailboxUnavailable, ParameterError
+from splitmeans.run.certificates import check_own
 
 _log = logging.getLogger("splitmeans.relay")
 
@@ -73,6 +76,8 @@ def serve(
         raise ParameterError(
             f"{cert}, {key}: not a certificate and its private key in PEM form ({problem})"
         ) from problem
+    for warning in [] if cert is None else check_own(cert, now=datetime.now(UTC)):
+        _log.warning("%s", warning)
     listener = _listen(host, port)
     shown_host = f"[{host}]" if ":" in host else host
     url = f"{'https' if cert else 'http'}://{shown_host}:{listener.getsockname()[1]}"
@@ -124,7 +129,8 @@ def _listen(host: str, port: int) -> socket.socket:
         return listener
     except OSError as problem:
         listener.close()
-        raise MailboxError(
+        kind = MailboxUnavailable if problem.errno == errno.EADDRINUSE else MailboxError
+        raise kind(
             f"the relay cannot listen on {host}, port {port} ({problem.strerror}); is another "
             "one running?"
         ) from problem
@@ -132,21 +138,25 @@ def _listen(host: str, port: int) -> socket.socket:
 
 @contextmanager
 def _signals_end_quietly() -> Iterator[None]:
-    """Keep the stop signals from ending the process a second time.
+    """Let SIGTERM end the relay as it should end, and Ctrl-C as it ends every command.
 
-    uvicorn stops on them and then raises them again for whoever handled them before; for us the
-    stop itself is all.
+    uvicorn stops on both and then raises them again for whoever handled them before.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    raised: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _: raised.append(number)) for number in numbers
+    }
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if signal.SIGINT in raised:
+        raise KeyboardInterrupt
 
 
 class _WatchedProtocol(H11Protocol):

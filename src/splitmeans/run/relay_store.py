@@ -9,12 +9,13 @@ import contextlib
 import hashlib
 import os
 import secrets
+import shutil
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from splitmeans.errors import MailboxError, ParameterError, SplitmeansError
+from splitmeans.errors import MailboxUnavailable, ParameterError, SplitmeansError
 from splitmeans.run.local_folder import make_folders, open_plain_file, sync_folder
 from splitmeans.run.mailbox import MessagePath
 from splitmeans.run.relay_limits import RelayLimits
@@ -98,6 +99,15 @@ class RelayStore:
         """Let another relay have the folder."""
         if self._guard is not None:
             self._guard.close()
+
+    def free_bytes(self, study: str) -> int:
+        """Return how much a study may still store; nothing if it has all its messages."""
+        with self._lock:
+            usage = self._usage.get(study, _Usage())
+            left = self.limits.study_bytes - usage.n_bytes
+            is_full = usage.n_messages >= self.limits.study_messages
+        on_disk = shutil.disk_usage(self._folder).free
+        return 0 if is_full else max(0, min(left, on_disk))
 
     def charge(self, study: str, *, n_bytes: int, n_messages: int) -> None:
         """Count bytes and messages of a study; negative numbers give back."""
@@ -227,5 +237,7 @@ def _lock_folder(folder: Path) -> BinaryIO | None:
         fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         guard.close()
-        raise MailboxError(f"{folder}: another relay uses this folder; stop it first") from None
+        raise MailboxUnavailable(
+            f"{folder}: another relay uses this folder; stop it first"
+        ) from None
     return guard

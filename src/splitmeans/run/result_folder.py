@@ -1,17 +1,19 @@
 """The result of a run as a folder of files that people and programs can read.
 
-result.json       the run, the segments in the columns' own units, sizes, file hashes
+result.json       the run, the segments in the columns' own units, sizes, file hashes, signature
 centres.csv       the segments, one row each
 synopsis.parquet  the weighted grid: any number of segments can be found on it again
-statement.txt     what the run cost and who could see what, in plain words
+certificate.json  whole numbers of every release and epsilon with two sides, to be checked
+statement.txt     what the run cost and who could see what, in plain words, with dates
 study.toml        what was agreed
 transcript.json   hashes of all messages that this participant sent and took
 
-Segments are in the order of their letters, A the largest, in both files and in everything that is
-made of them; the order in which the server sent them has no meaning.
+Segments are in the order in which the server published them, A the largest, in both files and in
+everything that is made of them. `result_file` reads the folder and checks every part against what
+the server signed.
 """
 
-import csv
+import dataclasses
 import hashlib
 import json
 import os
@@ -22,16 +24,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from splitmeans._version import __version__
 from splitmeans.errors import ParameterError
-from splitmeans.features import to_own_units
-from splitmeans.grid.segments import assign_nodes, by_size, letter
 from splitmeans.grid.synopsis import Synopsis
 from splitmeans.plan import Plan
+from splitmeans.privacy.certificate import certificate_of
 from splitmeans.privacy.statement import PrivacyReport
-from splitmeans.published import read_published
+from splitmeans.published import published_facts, read_published
+from splitmeans.result_file import FORMAT, centres_csv, derived
+from splitmeans.signed_result import dates_text, utc_now
 from splitmeans.wire.messages import PublishedResult
 
 # One line of the transcript: "sent" or "taken", path of the slot, SHA-256 of the sealed bytes.
@@ -47,6 +48,7 @@ def write_result(
     participant: str,
     transcript: Sequence[TranscriptLine],
     secure_noise: bool,
+    written_at: str | None = None,
 ) -> None:
     """Write the folder; it appears with all its files or not at all, and replaces an older one.
 
@@ -58,6 +60,7 @@ def write_result(
         participant: Who writes.
         transcript: The messages that this participant sent and took.
         secure_noise: Whether the noise that the writer knows of came from a secure source.
+        written_at: Date and time in UTC, by default now.
 
     Raises:
         ParameterError: If the place holds something else than a result, or cannot be written.
@@ -77,6 +80,7 @@ def write_result(
                 run=run,
                 participant=participant,
                 lines=transcript,
+                written_at=written_at or utc_now(),
             )
             # All of it on disk: the caller erases what it could be made from again.
             for path in (*draft.iterdir(), draft):
@@ -104,15 +108,6 @@ def check_place(folder: Path) -> None:
         )
 
 
-def result_digest(result: PublishedResult, plan: Plan) -> str:
-    """Return a hash by which participants can tell that they got the same result."""
-    parts = (result.local_centres, result.labels, result.weights, result.centres)
-    digest = hashlib.sha256(plan.fingerprint.encode())
-    for part in parts:
-        digest.update(repr(part.shape).encode() + np.ascontiguousarray(part).tobytes())
-    return digest.hexdigest()
-
-
 def _write_files(
     folder: Path,
     report: PrivacyReport,
@@ -122,41 +117,35 @@ def _write_files(
     run: str,
     participant: str,
     lines: Sequence[TranscriptLine],
+    written_at: str,
 ) -> None:
-    plan, study = report.plan, report.plan.study
+    study = report.plan.study
+    facts = published_facts(report, synopsis, result, run=run)
+    # A simulation of a study with keys is signed by nobody.
+    key = study.server_key if result.signature else None
+    dates = dates_text(facts, key=key, participant=participant, written_at=written_at)
     synopsis.to_parquet(folder / "synopsis.parquet")
     (folder / "study.toml").write_text(study.to_toml(), encoding="utf-8")
-    (folder / "statement.txt").write_text(report.statement() + "\n", encoding="utf-8")
+    _write_json(folder / "certificate.json", certificate_of(report.plan))
+    (folder / "statement.txt").write_text(f"{report.statement()}\n{dates}\n", encoding="utf-8")
     entries = [{"direction": d, "slot": path, "sha256": digest} for d, path, digest in lines]
     _write_json(folder / "transcript.json", {"messages": entries})
-
-    scaled_centres, sizes = _segments(synopsis, result)
-    features = tuple(feature for group in synopsis.features for feature in group)
-    centres = to_own_units(features, scaled_centres)
-    letters = [letter(rank) for rank in range(len(sizes))]
-    with (folder / "centres.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["segment", "size", *synopsis.feature_names])
-        for name, centre, size in zip(letters, centres, sizes, strict=True):
-            writer.writerow([name, round(size, 1), *(f"{value:.10g}" for value in centre)])
+    csv_text = centres_csv(synopsis, result.centres, result.sizes)
+    (folder / "centres.csv").write_text(csv_text, encoding="utf-8", newline="")
     _write_json(
         folder / "result.json",
         {
-            "format": 1,
+            "format": FORMAT,
             "splitmeans": __version__,
             "study": study.name,
-            "study_hash": study.hash,
-            "run": run,
             "participant": participant,
-            "result_hash": result_digest(result, plan),
-            "plan": plan.fingerprint,
-            "noisy_count": plan.noisy_count,
-            "columns": list(synopsis.feature_names),
-            "segments": letters,
-            "centres": centres.tolist(),
-            "scaled_centres": scaled_centres.tolist(),
-            "sizes": sizes.tolist(),
-            "users": synopsis.total,
+            "written_at": written_at,
+            "result_hash": facts.digest,
+            "signed": dataclasses.asdict(facts),
+            "signature": result.signature.hex(),
+            **derived(synopsis, result.centres, result.sizes),
+            "scaled_centres": result.centres.tolist(),
+            "sizes": result.sizes.tolist(),
             "privacy": report.to_mapping(),
             "files": {
                 item.name: hashlib.sha256(item.read_bytes()).hexdigest()
@@ -164,13 +153,6 @@ def _write_files(
             },
         },
     )
-
-
-def _segments(synopsis: Synopsis, result: PublishedResult) -> tuple[Any, Any]:
-    """Return the segments in distance units, shape (k, D), and their sizes, largest first."""
-    _, sizes = assign_nodes(synopsis, result.centres)
-    order = by_size(sizes)
-    return result.centres[order], sizes[order]
 
 
 def _remove_drafts(folder: Path) -> None:

@@ -11,20 +11,25 @@ from pathlib import Path
 
 import numpy as np
 
+from splitmeans.errors import JournalError
+from splitmeans.grid.clustering import about_found
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import SecureNoise
-from splitmeans.run.drive import DONE, Desk, refuse_failed
-from splitmeans.run.journal import Journal, RunKey
+from splitmeans.run.drive import DONE, FAILED, Desk, refuse_failed
+from splitmeans.run.journal import Journal
 from splitmeans.run.mailbox import Mailbox
-from splitmeans.run.post import MAX_LARGE_BYTES, Post, Received, check_own_key
+from splitmeans.run.post import Post, Received, check_own_key
+from splitmeans.run.preflight import Preflight
+from splitmeans.run.records import RunKey
 from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.server import node
+from splitmeans.signed_result import Stamp
 from splitmeans.study import Study
 from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.messages import PublishedResult
+from splitmeans.wire.messages import MAX_LARGE_BYTES, PublishedResult
 from splitmeans.wire.saved_result import dump_result, load_result
 
 _RUNNING, _PUBLISHED = "Running", "Published"
@@ -40,6 +45,7 @@ class ServerRun:
     mailbox: Mailbox
     result_folder: Path
     say: Callable[[str], None]
+    rehearse: Callable[[], object] = lambda: None
     max_bytes: int = MAX_LARGE_BYTES
 
 
@@ -55,6 +61,7 @@ def run_server(what: ServerRun, home: Path, *, timeout: float | None = None) -> 
     check_own_key(what.study, SERVER, what.identity)
     key = RunKey(study_hash=what.study.hash, run=what.run, participant=SERVER)
     with Journal.open(home) as journal:
+        journal.hold(key)
         post = Post(
             what.study,
             run=what.run,
@@ -78,6 +85,14 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
     check_place(what.result_folder)
     warm_up(what.say)
     if saved is None:
+        Preflight(
+            study=what.study,
+            participant=SERVER,
+            home=desk.journal.folder,
+            result_folder=what.result_folder,
+            mailbox=what.mailbox,
+        ).check()
+        what.rehearse()
         desk.journal.begin(
             desk.key, details={"study": what.study.name}, stage=_RUNNING, state=b"{}"
         )
@@ -100,12 +115,14 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
     desk.journal.finish(desk.key, outcome=DONE, reason="")
     desk.journal.forget_files(desk.key)
     what.say(f"published; the result is in {what.result_folder}")
+    if remark := about_found(len(result.sizes), asked=what.study.n_clusters):
+        what.say(remark)
     return what.result_folder
 
 
 def _collect(what: ServerRun, desk: Desk) -> tuple[int | None, PublishedResult]:
     """Take messages until the result is stored."""
-    state = node.start(what.study)
+    state = node.start(what.study, run=what.run)
     while not isinstance(state, node.Done):
         desk.send_pending()
         with desk.ending_on_protocol_errors():
@@ -121,18 +138,37 @@ def _step(
 ) -> node.ServerState:
     envelope = received.envelope
     next_state, envelopes = node.step(
-        state, envelope, noise=SecureNoise(), rng=np.random.default_rng()
+        state,
+        envelope,
+        noise=SecureNoise(),
+        rng=np.random.default_rng(),
+        stamp=Stamp(sign=what.identity.sign),
     )
     # After a restart the plan was sent already, and it is the same.
     stored = {item.slot_path for item in desk.journal.outgoing(desk.key)}
     messages = [message for message in desk.seal(envelopes) if message.path not in stored]
+    if isinstance(next_state, node.Done):
+        _refuse_second_result(what, desk)
     with desk.journal.transaction():
         desk.journal.accept(desk.key, received.slot.path, sha256=received.sha256)
         desk.queue(messages)
         if isinstance(next_state, node.Done):
-            result = envelopes[0].message
-            assert isinstance(result, PublishedResult)
-            data = dump_result(next_state.plan.noisy_count, result)
+            data = dump_result(next_state.plan.noisy_count, next_state.published)
             desk.journal.save(desk.key, stage=_PUBLISHED, state=data)
     what.say(f"took {type(envelope.message).__name__} from {envelope.sender}")
     return next_state
+
+
+def _refuse_second_result(what: ServerRun, desk: Desk) -> None:
+    """End the run if the mailbox has a result of it that this home has forgotten (R17)."""
+    if all(
+        desk.post.own_message(party, PublishedResult) is None for party in what.study.party_names
+    ):
+        return
+    reason = "this home is older than the mailbox, which has a result of this run"
+    desk.journal.finish(desk.key, outcome=FAILED, reason=reason)
+    raise JournalError(
+        f"{desk.key}: {reason} that it does not know. The home was put back from a backup, or the "
+        "run was served from another copy of it. The parties have that result, and a second "
+        "one with other noise must not follow; begin another run with a new name"
+    )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 import paramiko
+from paramiko.sftp import CMD_EXTENDED, CMD_EXTENDED_REPLY
 
 from splitmeans.errors import MailboxError, MessageRefused, ParameterError
 from splitmeans.run.mailbox import MessagePath, public_url
@@ -97,6 +98,7 @@ class SftpFolder:
         scratch = f"{self._root}/{study}/{run}/.{name}.{secrets.token_hex(8)}.part"
         try:
             with self._sftp.open(scratch, "wbx") as file:
+                self._share(scratch, mode=self._mode & 0o666)
                 file.set_pipelined(True)
                 file.write(data)
             if self._sftp.stat(scratch).st_size != len(data):
@@ -107,19 +109,48 @@ class SftpFolder:
                 self._sftp.remove(scratch)
             raise
 
+    def room(self, study: str) -> int | None:
+        """Try to write where a study's messages would go; return the free bytes, if told."""
+        folder = f"{self._root}/{study}"
+        try:
+            self._sftp.stat(folder)
+        except FileNotFoundError:
+            folder = self._root
+        scratch = f"{folder}/.{secrets.token_hex(8)}.part"
+        try:
+            with self._sftp.open(scratch, "wbx") as file:
+                file.write(b"\0")
+        finally:
+            with contextlib.suppress(OSError):
+                self._sftp.remove(scratch)
+        return self._free_bytes(folder)
+
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
 
     def _check_root(self, shown_url: str) -> None:
         try:
-            is_folder = stat.S_ISDIR(self._sftp.stat(self._root).st_mode)
+            found = self._sftp.stat(self._root)
         except FileNotFoundError:
-            is_folder = False
-        if not is_folder:
+            found = None
+        if found is None or not stat.S_ISDIR(found.st_mode):
             raise MailboxError(
                 f"mailbox {shown_url}: there is no such folder on the server; make it first"
             )
+        self._group, self._mode = found.st_gid, stat.S_IMODE(found.st_mode) & ~stat.S_ISUID
+
+    def _free_bytes(self, folder: str) -> int | None:
+        """Ask by OpenSSH's extension, which paramiko has no method for."""
+        try:
+            kind, answer = self._sftp._request(CMD_EXTENDED, "statvfs@openssh.com", folder)
+        except OSError:
+            return None  # the server does not have it
+        if kind != CMD_EXTENDED_REPLY:
+            return None
+        # Block size, fragment size, then blocks: all, free, free for an ordinary user.
+        _, fragment, total, _, available = (answer.get_int64() for _ in range(5))
+        return fragment * available if total > 0 else None
 
     def _target(self, path: MessagePath) -> str:
         return "/".join((self._root, *path.parts))
@@ -130,8 +161,23 @@ class SftpFolder:
         except FileNotFoundError:
             try:
                 self._sftp.mkdir(folder)
+                self._share(folder, mode=self._mode)
             except OSError:
                 self._sftp.stat(folder)  # another participant was faster; if not, this fails
+
+    def _share(self, path: str, *, mode: int) -> None:
+        """Give what was made the rights of the mailbox's folder, as far as the server lets us.
+
+        The participants may be different users there; see `folder_rights.Rights`.
+        """
+        found = self._sftp.stat(path)
+        if found.st_gid != self._group:
+            try:
+                self._sftp.chown(path, found.st_uid, self._group)
+            except OSError:
+                mode = (mode & ~0o070) | (mode & 0o007) << 3
+        with contextlib.suppress(OSError):
+            self._sftp.chmod(path, mode)
 
     def _rename(self, scratch: str, target: str) -> None:
         try:

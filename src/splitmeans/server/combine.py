@@ -11,10 +11,11 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ProtocolError
 from splitmeans.features import bounds_of, features_of
-from splitmeans.grid.joint import joint_weights
+from splitmeans.grid.joint import joint_weights, mend_sums
 from splitmeans.grid.many import latent_points
 from splitmeans.grid.pairs import pairs_weights
 from splitmeans.grid.pairs_paper import pair_weights
+from splitmeans.grid.segments import assign_nodes
 from splitmeans.grid.synopsis import Synopsis, build_synopsis, build_synopsis_from_points
 from splitmeans.membership.cell_sketch.estimate import CellSketchEstimator
 from splitmeans.membership.cell_sketch.law import CellSketch
@@ -31,6 +32,7 @@ from splitmeans.membership.sketch.estimate import SketchEstimator
 from splitmeans.membership.sketch.law import PublishedSketch
 from splitmeans.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.shares import shares_are_valid
 from splitmeans.wire.messages import (
     CellSketchMessage,
     DecoyMessage,
@@ -70,6 +72,8 @@ def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
     # Both sides apart: the absolute value of -2^63 is negative in 64 bits.
     if np.any((release.centres > bounds) | (release.centres < -bounds)):
         raise ProtocolError(f"party {party!r} sent a centre outside the study's bounds")
+    if not shares_are_valid(plan.study.party(party), release.centres):
+        raise ProtocolError(f"party {party!r} sent shares of categories that do not add up to 1")
     expected = _MESSAGE_OF_LAW[type(plan.membership)]
     if not isinstance(release.membership, expected):
         raise ProtocolError(
@@ -115,6 +119,7 @@ def combine(
     """
     estimator = _estimator(plan, [release.membership for release in releases], noise=noise)
     centres: list[IntArray] = [release.centres for release in releases]
+    parties = plan.study.parties
     if plan.grid_method == "many":
         labels, point_weights = latent_points(
             estimator,
@@ -122,7 +127,6 @@ def combine(
             rng=rng,
             deviation=_deviation(plan, estimator),
         )
-        parties = plan.study.parties
         return build_synopsis_from_points(labels, point_weights, centres, parties), None
     total = None if plan.noisy_count is None else _total(plan)
     match plan.grid_method:
@@ -131,8 +135,16 @@ def combine(
         case "pairs":
             weights = pairs_weights(estimator, deviation=_deviation(plan, estimator))
         case _:
-            weights = joint_weights(estimator, total=total, deviation=_deviation(plan, estimator))
-    return build_synopsis(weights, centres, plan.study.parties), weights
+            deviation = _deviation(plan, estimator)
+            weights = joint_weights(estimator, total=total, deviation=deviation)
+            if deviation is not None and len(parties) > 2:
+                # Of the table of three parties or more so much is cut that sizes need mending.
+                cut = build_synopsis(weights, centres, parties)
+                found = cut.cluster(plan.study.n_clusters, random_state=rng)
+                segments, _ = assign_nodes(cut, found.scaled_centres)
+                estimate = estimator.joint(range(len(parties)))
+                weights = mend_sums(weights, estimate, deviation=deviation, blocks=segments)
+    return build_synopsis(weights, centres, parties), weights
 
 
 def _deviation(plan: Plan, estimator: WeightEstimator) -> float | None:

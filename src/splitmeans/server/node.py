@@ -11,20 +11,26 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import ProtocolError
-from splitmeans.grid.synopsis import Clustering, Synopsis
+from splitmeans.grid.clustering import Clustering
+from splitmeans.grid.synopsis import Synopsis
 from splitmeans.plan import Plan, counting_party, make_plan, needs_count
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.published import publish
 from splitmeans.server.combine import check_release, combine
+from splitmeans.signed_result import Stamp, statement_to_compare
 from splitmeans.study import Study
 from splitmeans.wire.envelope import SERVER, Envelope
 from splitmeans.wire.messages import (
     CountRelease,
     Message,
     PartyRelease,
+    PublishedResult,
     Ready,
     RunPlan,
 )
+
+UNSIGNED = Stamp()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +40,7 @@ class Gathering:
     study: Study
     ready: frozenset[str]
     noisy_count: int | None
+    run: str = "1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,13 +49,15 @@ class Collecting:
 
     plan: Plan
     releases: Mapping[str, PartyRelease]
+    run: str = "1"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
     """Holds everything the server learned.
 
-    `weights`, `synopsis` and `clustering` may be published. `releases` must stay with the server:
+    `weights`, `synopsis` and `clustering` may be published; `published` is the message that did
+    it. `releases` must stay with the server:
     parties know the run key and could remove decoys and phantoms from them.
     """
 
@@ -57,14 +66,15 @@ class Done:
     weights: FloatArray | None
     synopsis: Synopsis
     clustering: Clustering
+    published: PublishedResult
 
 
 ServerState: TypeAlias = Gathering | Collecting | Done
 
 
-def start(study: Study) -> ServerState:
+def start(study: Study, *, run: str = "1") -> ServerState:
     """Begin a run."""
-    return Gathering(study=study, ready=frozenset(), noisy_count=None)
+    return Gathering(study=study, ready=frozenset(), noisy_count=None, run=run)
 
 
 def expects(state: ServerState) -> frozenset[tuple[str, type[Message]]]:
@@ -85,9 +95,17 @@ def expects(state: ServerState) -> frozenset[tuple[str, type[Message]]]:
 
 
 def step(
-    state: ServerState, envelope: Envelope, *, noise: NoiseSource, rng: np.random.Generator
+    state: ServerState,
+    envelope: Envelope,
+    *,
+    noise: NoiseSource,
+    rng: np.random.Generator,
+    stamp: Stamp = UNSIGNED,
 ) -> tuple[ServerState, list[Envelope]]:
-    """Take one message and return the next state and the messages to send."""
+    """Take one message and return the next state and the messages to send.
+
+    `stamp` dates the result and signs it; without a signature it is a simulation's.
+    """
     sender = envelope.sender
     if (sender, type(envelope.message)) not in expects(state):
         raise ProtocolError(
@@ -98,28 +116,27 @@ def step(
         case Gathering(study=study), Ready(study_hash=study_hash):
             if study_hash != study.hash:
                 raise ProtocolError(f"party {sender!r} runs another study (hash {study_hash:.12})")
-            return _gathered(replace(state, ready=state.ready | {sender}))
+            return _gathered(replace(state, ready=state.ready | {sender}), noise=noise)
         case Gathering(), CountRelease(noisy_count=noisy_count):
-            return _gathered(replace(state, noisy_count=noisy_count))
+            return _gathered(replace(state, noisy_count=noisy_count), noise=noise)
         case Collecting(), PartyRelease() as release:
-            return _take_release(state, sender, release, noise=noise, rng=rng)
+            return _take_release(state, sender, release, noise=noise, rng=rng, stamp=stamp)
     raise AssertionError("every expected message has a case")
 
 
-def _gathered(state: Gathering) -> tuple[ServerState, list[Envelope]]:
+def _gathered(state: Gathering, *, noise: NoiseSource) -> tuple[ServerState, list[Envelope]]:
     if expects(state):
         return state, []
-    return _collect(make_plan(state.study, noisy_count=state.noisy_count))
-
-
-def _collect(plan: Plan) -> tuple[ServerState, list[Envelope]]:
+    plan = make_plan(state.study, noisy_count=state.noisy_count)
+    report = PrivacyReport(plan=plan, secure_noise=noise.secure)
     proposal = RunPlan(
         n_local_clusters=np.array(plan.n_local_clusters),
         noisy_count=plan.noisy_count,
         fingerprint=plan.fingerprint,
+        statement=statement_to_compare(report),
     )
     invitations = [_to(party, proposal) for party in plan.study.party_names]
-    return Collecting(plan=plan, releases={}), invitations
+    return Collecting(plan=plan, releases={}, run=state.run), invitations
 
 
 def _take_release(
@@ -129,20 +146,32 @@ def _take_release(
     *,
     noise: NoiseSource,
     rng: np.random.Generator,
+    stamp: Stamp,
 ) -> tuple[ServerState, list[Envelope]]:
     check_release(state.plan, sender, release)
     releases = {**state.releases, sender: release}
     plan = state.plan
     if len(releases) < len(plan.study.parties):
-        return Collecting(plan=plan, releases=releases), []
+        return replace(state, releases=releases), []
     in_order = [releases[party] for party in plan.study.party_names]
     synopsis, weights = combine(plan, in_order, noise=noise.spawn("publication"), rng=rng)
     clustering = synopsis.cluster(plan.study.n_clusters, random_state=rng)
-    done = Done(
-        plan=plan, releases=releases, weights=weights, synopsis=synopsis, clustering=clustering
+    result = publish(
+        PrivacyReport(plan=plan, secure_noise=noise.secure),
+        synopsis,
+        clustering,
+        [release.centres for release in in_order],
+        run=state.run,
+        stamp=stamp,
     )
-    centres = [release.centres for release in in_order]
-    result = publish(plan, synopsis, clustering, centres)
+    done = Done(
+        plan=plan,
+        releases=releases,
+        weights=weights,
+        synopsis=synopsis,
+        clustering=clustering,
+        published=result,
+    )
     return done, [_to(party, result) for party in plan.study.party_names]
 
 

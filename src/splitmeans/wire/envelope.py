@@ -27,11 +27,15 @@ class _Plan(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """What a party takes part in: the study, the name of the run, and which party it is."""
+    """What a party takes part in: the study, the name of the run, and which party it is.
+
+    `simulated` says that all participants are in this process, and nobody has keys to sign with.
+    """
 
     study: Study
     run: str
     party: str
+    simulated: bool = False
 
     def __post_init__(self) -> None:
         check_run(self.run)

@@ -223,6 +223,22 @@ class Identity:
         return identity
 
     @staticmethod
+    def load_public(path: str | Path) -> PublicIdentity:
+        """Read the public half of a key file, which needs no passphrase.
+
+        A passphrase protects it as well, but only `load` can tell: who changes the file of another
+        user can make this method, and no other, show another key.
+        """
+        path = Path(path)
+        public, scrypt, _ = _parse_file(_read_private(path), path)
+        if scrypt is None:
+            return Identity.load(path).public
+        try:
+            return PublicIdentity.from_text(public)
+        except ParameterError as problem:
+            raise ParameterError(f"key file {path} is damaged: {problem}") from None
+
+    @staticmethod
     def is_protected(path: str | Path) -> bool:
         """Return whether a key file asks for a passphrase."""
         return _parse_file(_read_private(Path(path)), Path(path))[1] is not None

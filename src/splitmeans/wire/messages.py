@@ -171,11 +171,13 @@ class RunPlan(_Quiet):
         noisy_count: The released number of users, where the method needs it.
         fingerprint: Hash of all noise parameters, so that participants notice if they computed
             different ones.
+        statement: Hash of the privacy statement that the server will sign; empty in a simulation.
     """
 
     n_local_clusters: IntArray = _array("<i8")
     noisy_count: int | None
     fingerprint: str
+    statement: str
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -187,7 +189,11 @@ class PublishedResult(_Quiet):
         local_centres: The parties' released centres one after another, in grid integers, flat.
         labels: The local cluster of each cell at each party, shape (cells, S).
         weights: Estimated users of each cell, shape (cells,).
-        centres: The segments in distance units, shape (k, all features).
+        centres: The segments in distance units, shape (k, all features), the largest first. Only
+            segments with users: fewer than the study asks for, or none, where no more were found.
+        sizes: Their estimated users, shape (k,).
+        published_at: Date and time in UTC.
+        signature: The server's, over what `signed_result` says; empty in a simulation.
     """
 
     fingerprint: str
@@ -195,6 +201,9 @@ class PublishedResult(_Quiet):
     labels: npt.NDArray[np.uint8] = _array("|u1")
     weights: npt.NDArray[np.float64] = _array("<f8")
     centres: npt.NDArray[np.float64] = _array("<f8")
+    sizes: npt.NDArray[np.float64] = _array("<f8")
+    published_at: str
+    signature: bytes
 
 
 Message: TypeAlias = (
@@ -207,3 +216,8 @@ Message: TypeAlias = (
     | RunPlan
     | PublishedResult
 )
+
+# Messages that grow with users or cells, and the longest of them that a receiver looks at (as a
+# payload; `wire.sealed.OVERHEAD_BYTES` come on top).
+LARGE = (PartyRelease, PublishedResult)
+MAX_LARGE_BYTES = 2**30

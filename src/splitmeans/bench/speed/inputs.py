@@ -126,7 +126,7 @@ class Inputs:
             name="speed",
             parties=parties,
             n_clusters=N_CLUSTERS,
-            budget=Budget(epsilon=epsilon, delta=1 / self.n),
+            budget=Budget(epsilon=epsilon, delta=1 / self.n if published else 1 / (self.n + 1)),
             membership=membership,
             accounting="paper" if published else "tight",
             expected_users=self.n,

@@ -121,7 +121,7 @@ def stream_study(rows: int) -> Study:
         name="stream",
         parties=parties,
         n_clusters=5,
-        budget=Budget(epsilon=1.0, delta=1 / rows),
+        budget=Budget(epsilon=1.0, delta=1 / (rows + 1)),
         expected_users=rows,
     )
 

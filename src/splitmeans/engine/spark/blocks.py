@@ -29,7 +29,7 @@ BLOCKS_A_PART = 64
 # Comes after every block.
 EXTRA_BLOCK = 2**62
 
-# Grid integers reach 100 x 2^20 (the largest weight), well within 31 bits.
+# Grid integers reach 44 x 2^20 (the largest weight), well within 31 bits.
 GRID_TYPE = np.dtype("<i4")
 
 Batches = Iterator[pa.RecordBatch]

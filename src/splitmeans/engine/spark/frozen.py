@@ -7,7 +7,7 @@ and its place in there.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import accumulate
 from typing import Any
@@ -21,7 +21,9 @@ from splitmeans.engine.spark.spool import Spool
 from splitmeans.engine.spark.tasks import freeze
 from splitmeans.errors import DataError
 from splitmeans.idrules import IdRules
+from splitmeans.party.problems import ROWS, Problem, refuse, together
 from splitmeans.party.table_facts import TableFacts, facts_from
+from splitmeans.party.table_names import name_problems
 from splitmeans.study import PartySpec
 
 # Rows of a block: a few megabytes, of which a worker holds some at a time.
@@ -39,6 +41,8 @@ class Frozen:
         reader: How the users of its blocks are read.
         n_rows: Number of rows.
         facts: How the table looked.
+        problems: What is wrong with it; rows are counted within a partition.
+        has_ids: Whether its ids can be compared.
     """
 
     spool: Spool
@@ -46,6 +50,8 @@ class Frozen:
     reader: UserReader
     n_rows: int
     facts: TableFacts
+    problems: tuple[Problem, ...]
+    has_ids: bool
 
     def frame(self, *columns: str) -> Any:
         """Return these columns of all blocks."""
@@ -62,7 +68,9 @@ def freeze_frame(party: PartySpec, frame: Any, *, rules: IdRules, spool: Spool) 
     from pyspark.sql import functions as sql
 
     names = [party.id_column, *(column.name for column in party.columns)]
-    chosen = _select(frame, names, where=f"party {party.name!r}")
+    missing = name_problems(party, frame.columns, what="DataFrame", with_ids=True)
+    refuse(missing, party=party.name)
+    chosen = _select(frame, names)
     check = partial(freeze, party=party, names=names, rules=rules, block_rows=BLOCK_ROWS)
     seen = Observation()
     with running("reading and checking the DataFrame"):
@@ -78,26 +86,23 @@ def freeze_frame(party: PartySpec, frame: Any, *, rules: IdRules, spool: Spool) 
     _refuse_problems(index)
     if len(index) == 0:
         raise DataError(f"party {party.name!r}: the table must have at least one row, got none")
+    found = [json.loads(text) for text in index["facts"].to_pylist()]
     return Frozen(
         spool=spool,
         blocks=tuple(index["block"].to_pylist()),
         reader=_reader(index),
         n_rows=sum(index["rows"].to_pylist()),
-        facts=reduce(TableFacts.and_more, map(_read_facts, index["facts"].to_pylist())),
+        facts=reduce(TableFacts.and_more, (facts_from(own["facts"]) for own in found)),
+        problems=tuple(_by_partition(index["block"].to_pylist(), found)),
+        has_ids=all(own["has_ids"] for own in found),
     )
 
 
-def _select(frame: Any, names: list[str], *, where: str) -> Any:
+def _select(frame: Any, names: list[str]) -> Any:
     """Return the named columns, as c0, c1 and so on.
 
     By place: Spark may ignore the case of names and gives dots in them a meaning.
     """
-    for name in names:
-        if frame.columns.count(name) != 1:
-            raise DataError(
-                f"{where} must have the column {name!r} of the study once, the DataFrame has it "
-                f"{frame.columns.count(name)} times (case and spaces count)"
-            )
     places = [frame.columns.index(name) for name in names]
     numbered = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
     return numbered.select(*(f"c{place}" for place in places))
@@ -110,8 +115,20 @@ def _refuse_problems(index: pa.Table) -> None:
             raise_problem(problem, where=f"partition {partition_of(block)} of the DataFrame: ")
 
 
-def _read_facts(text: str) -> TableFacts:
-    return facts_from(json.loads(text))
+def _by_partition(blocks: list[int], found: list[dict[str, Any]]) -> Iterator[Problem]:
+    """Yield what is wrong: each rule with the rows of the first partition that breaks it."""
+    problems: dict[int, list[Problem]] = {}
+    for block, own in zip(blocks, found, strict=True):
+        listed = [Problem(**one | {"rows": tuple(one["rows"])}) for one in own["problems"]]
+        problems.setdefault(partition_of(block), []).extend(listed)
+    rules: dict[tuple[str | None, str], list[tuple[int, Problem]]] = {}
+    for partition, listed in problems.items():
+        for problem in together(listed):
+            rules.setdefault((problem.column, problem.rule), []).append((partition, problem))
+    for (partition, first), *others in rules.values():
+        more = f" and in {len(others)} more partitions" if others else ""
+        place = f"{ROWS} of partition {partition} of the DataFrame{more}"
+        yield replace(first, rule=first.rule.replace(ROWS, place))
 
 
 def _reader(index: pa.Table) -> UserReader:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from splitmeans._types import IntArray, LabelArray
-from splitmeans.engine.blocks import ignore_facts
 from splitmeans.engine.spark.blocks import PIECE_SCHEMA
 from splitmeans.engine.spark.frozen import Frozen, freeze_frame
 from splitmeans.engine.spark.packed import unpack
@@ -25,13 +24,18 @@ from splitmeans.errors import DataError
 from splitmeans.features import features_of
 from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.kernels.warm_up import warm_up
-from splitmeans.party.ids import check_unique
-from splitmeans.party.table_facts import TableFacts
+from splitmeans.party.ids import repeated_ids
+from splitmeans.party.table_facts import TableFacts, finish_checks, ignore_facts
 from splitmeans.study import PartySpec
 
 # Local algorithms that need all rows in one place, and how many bytes of rows that may be.
 GATHERING = ("dplsf", "plain")
 MAX_GATHERED_BYTES = 2**30
+
+_COUNTED = (
+    "(rows are counted through the DataFrame's partitions; to find them, group it by the id column "
+    "and keep groups of more than one row)"
+)
 
 
 def open_spark(
@@ -41,6 +45,7 @@ def open_spark(
     spool: str,
     rules: IdRules = AS_IS,
     notice: Callable[[TableFacts], None] = ignore_facts,
+    allow_clipping: bool = False,
     local: str = "auto",
     progress: Progress = silent,
 ) -> "SparkTable":
@@ -53,7 +58,9 @@ def open_spark(
             write to); it gets about 4 bytes a value and the ids' size, and as much again while
             records are sorted.
         rules: The study's rules for ids (`Study.id_rules`).
-        notice: Told how the table looks, once it has passed all checks.
+        notice: Told how the table looks, once its values have passed all checks.
+        allow_clipping: Take the table also if more than half of a column's values lie outside the
+            study's bounds, where they become the bound.
         local: The study's `local`. An algorithm that needs all rows in one place is refused here,
             before the party joins a run, if the table is too large for it.
         progress: Called after every job.
@@ -75,23 +82,23 @@ def open_spark(
         table = SparkTable(party.name, frozen, n_columns=len(features_of(party)), progress=progress)
         if local in GATHERING:
             table.rows.check_gather(local)
-        _check_ids(table, rules)
-        notice(frozen.facts)
+        problems = list(frozen.problems)
+        if frozen.has_ids:
+            problems += [
+                replace(problem, rule=f"{problem.rule} {_COUNTED}")
+                for problem in repeated_ids(table.users, rules=rules)
+            ]
+        finish_checks(
+            party.name,
+            problems,
+            frozen.facts,
+            notice=notice,
+            allow_clipping=allow_clipping,
+        )
     except BaseException:
         place.remove()
         raise
     return table
-
-
-def _check_ids(table: "SparkTable", rules: IdRules) -> None:
-    try:
-        check_unique(table.users, rules=rules)
-    except DataError as problem:
-        raise DataError(
-            f"party {table.party!r}: {problem} (rows are counted through the DataFrame's "
-            "partitions; to find them, group it by the id column and keep groups of more than one "
-            "row)"
-        ) from None
 
 
 class SparkTable:

@@ -36,9 +36,7 @@ from splitmeans.engine.walk import Records, UserBlock
 from splitmeans.errors import DataError, SplitmeansError
 from splitmeans.idrules import IdRules
 from splitmeans.kernels.counts import sort_records
-from splitmeans.party.ids import canonical_text
-from splitmeans.party.table import grid_rows
-from splitmeans.party.table_facts import table_facts
+from splitmeans.party.row_checks import check_rows
 from splitmeans.study import PartySpec
 
 
@@ -61,12 +59,18 @@ def freeze(
     try:
         for table in joined(batches, rows=block_rows):
             named = table.rename_columns(names)
-            rows, ids = grid_rows(party, named, first_row=first)
-            text = canonical_text(ids, first_row=first, rules=rules)
-            facts = json.dumps(asdict(table_facts(party, named)))
-            grid = pack(rows.astype(GRID_TYPE))
-            yield one_row(BLOCK_SCHEMA, block, first, len(rows), grid, pack_ids(text), facts, None)
-            block, first = block + 1, first + len(rows)
+            checked = check_rows(party, named, first_row=first, rules=rules, with_names=False)
+            facts = json.dumps(
+                {
+                    "facts": asdict(checked.facts),
+                    "problems": [asdict(problem) for problem in checked.problems],
+                    "has_ids": checked.ids is not None,
+                }
+            )
+            grid = pack(checked.rows.astype(GRID_TYPE))
+            ids = None if checked.ids is None else pack_ids(checked.ids)
+            yield one_row(BLOCK_SCHEMA, block, first, len(named), grid, ids, facts, None)
+            block, first = block + 1, first + len(named)
     except (SplitmeansError, pa.ArrowException) as problem:
         if isinstance(problem, pa.ArrowException):  # Arrow may quote a value
             problem = DataError(f"rows from number {first} on cannot be read")

@@ -1,8 +1,13 @@
-"""Sizes of the messages of a run, from the layout that `wire.codec` and the methods give them."""
+"""Sizes of the messages of a run, from the layout that `wire.codec` and the methods give them.
+
+A plan whose messages no participant would read is refused before anything is spent.
+"""
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from splitmeans.errors import ParameterError
 from splitmeans.features import features_of
 from splitmeans.grid.many import N_POINTS
 from splitmeans.membership.cell_sketch.law import CellSketch
@@ -10,10 +15,15 @@ from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.decoy.layout import cell_count, cell_shape, packed_size
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.sketch.law import PublishedSketch
-from splitmeans.plan import Plan, counting_party, needs_count
+from splitmeans.wire.messages import MAX_LARGE_BYTES
+
+if TYPE_CHECKING:
+    from splitmeans.plan import Plan
 
 # Magic, length and the header's names; shapes add a few digits.
 _HEADER_BYTES = 150
+# Of a published result, in its header.
+_DATE_AND_SIGNATURE = 220
 # Key contributions, confirmations and the like, to each other party and the server.
 _SMALL_MESSAGE_BYTES = 150
 
@@ -34,8 +44,31 @@ class MessageSizes:
     result: int
     records: dict[str, int]
 
+    @property
+    def largest(self) -> int:
+        """The largest message that anybody sends."""
+        return max(self.result, *self.releases.values())
 
-def message_sizes(plan: Plan, *, users: int) -> MessageSizes:
+
+def check_readable(plan: "Plan") -> None:
+    """Refuse a plan with a message that is larger than its reader takes.
+
+    Raises:
+        ParameterError: It says how large, and what makes it smaller.
+    """
+    sizes = message_sizes(plan, users=plan.study.expected_users)
+    if sizes.largest <= MAX_LARGE_BYTES:
+        return
+    k, n_parties = max(plan.n_local_clusters), len(plan.study.parties)
+    raise ParameterError(
+        f"a message of this study would take {shown_bytes(sizes.largest)}, and no participant "
+        f"reads more than {shown_bytes(MAX_LARGE_BYTES)}; lower n_local_clusters (now {k} at "
+        f"{n_parties} parties), raise epsilon, set decoy.max_users to send a secret sample of the "
+        "users, or take fewer parties"
+    )
+
+
+def message_sizes(plan: "Plan", *, users: int) -> MessageSizes:
     """Return the sizes of a run with this many users at each party."""
     study = plan.study
     sealed = _sealing_bytes(plan)
@@ -49,17 +82,25 @@ def message_sizes(plan: Plan, *, users: int) -> MessageSizes:
     # A contribution and a confirmation to each other party, and the word to the server.
     n_others = len(study.parties) - 1
     n_small = dict.fromkeys(study.party_names, 2 * n_others + 1)
-    if needs_count(study):
+    if plan.counting_party is not None:
         # The plan is confirmed once more after the count, which goes to everyone.
         n_small = {name: count + n_others for name, count in n_small.items()}
-        n_small[counting_party(study)] += n_others + 1
+        n_small[plan.counting_party] += n_others + 1
     small = {name: count * (_SMALL_MESSAGE_BYTES + sealed) for name, count in n_small.items()}
     return MessageSizes(
         releases=releases, small=small, result=_result_bytes(plan) + sealed, records=records
     )
 
 
-def _membership_bytes(plan: Plan, position: int, *, users: int) -> tuple[int, int]:
+def shown_bytes(size: int) -> str:
+    """Return a number of bytes as people read it."""
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.3g} {name}"
+    return f"{size} bytes"
+
+
+def _membership_bytes(plan: "Plan", position: int, *, users: int) -> tuple[int, int]:
     width = plan.n_local_clusters[position]
     own_groups = [group for group in plan.groups if position in group]
     match plan.membership:
@@ -90,17 +131,17 @@ def _membership_bytes(plan: Plan, position: int, *, users: int) -> tuple[int, in
     return 8 * width, 0
 
 
-def _result_bytes(plan: Plan) -> int:
+def _result_bytes(plan: "Plan") -> int:
     parties = plan.study.parties
     features = [len(features_of(party)) for party in parties]
     cells = N_POINTS if plan.grid_method == "many" else math.prod(plan.n_local_clusters)
     centres = sum(
         8 * width * d for width, d in zip(plan.n_local_clusters, features, strict=True)
-    ) + 8 * plan.study.n_clusters * sum(features)
-    return _HEADER_BYTES + centres + cells * (8 + len(parties))
+    ) + 8 * plan.study.n_clusters * (sum(features) + 1)
+    return _HEADER_BYTES + _DATE_AND_SIGNATURE + centres + cells * (8 + len(parties))
 
 
-def _sealing_bytes(plan: Plan) -> int:
+def _sealing_bytes(plan: "Plan") -> int:
     """Return what a seal and a signature add to a message between organisations."""
     if not plan.study.public_keys:
         return 0

@@ -1,0 +1,184 @@
+"""The parts of counting and membership under audit, each with half its noise as a twin."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+
+from splitmeans.audit import decoy_views, fit_views, label_views, sketch_views
+from splitmeans.audit.case import Part, Sampler
+from splitmeans.audit.claims import BudgetClaim, CurveClaim
+from splitmeans.audit.noise_twins import with_half_noise
+from splitmeans.membership.cell_sketch.law import CellSketch, phantoms_for
+from splitmeans.membership.decoy.law import DecoyLaw, collusion_law, decoy_law
+from splitmeans.membership.independent.law import NoisyHistogram
+from splitmeans.membership.ldp.law import RandomisedLabels
+from splitmeans.membership.sketch.law import PublishedSketch
+from splitmeans.plan import make_plan
+from splitmeans.privacy.events import CountGaussianEvent
+
+_DELTA = 1e-3
+_DECOY_MU = 0.5
+
+
+def audit_decoys(mu: float = _DECOY_MU) -> DecoyLaw:
+    """The decoy law that is audited; at twice its mu it has half the noise."""
+    return decoy_law(mu, delta_share=1e-5)
+
+
+def _user_count() -> Part:
+    # The paper's split gives the count 2 % of epsilon.
+    study = fit_views.small_study(
+        membership="independent", epsilon=50.0, delta=_DELTA, accounting="paper"
+    )
+    sample = functools.partial(label_views.user_count, make_plan(study))
+    return Part(
+        name="user-count",
+        what="noisy number of users (Laplace)",
+        claim=BudgetClaim(epsilon=1.0),
+        sample=sample,
+        halved=with_half_noise(sample),
+        trials=10_000,
+        long_trials=50_000,
+    )
+
+
+def _histogram() -> Part:
+    law = NoisyHistogram(epsilon=1.0)
+    sample = functools.partial(label_views.histogram, law)
+    return Part(
+        name="histogram",
+        what="noisy cluster size (Laplace)",
+        claim=BudgetClaim(epsilon=law.epsilon),
+        sample=sample,
+        halved=with_half_noise(sample),
+        trials=20_000,
+        long_trials=500_000,
+    )
+
+
+def _randomised(name: str, n_local_clusters: int) -> Part:
+    def sample(epsilon: float) -> Sampler:
+        law = RandomisedLabels(epsilon=epsilon, n_local_clusters=n_local_clusters)
+        return functools.partial(label_views.randomised_label, law)
+
+    return Part(
+        name=name,
+        what=f"a user's randomised label among {n_local_clusters}, replaced",
+        claim=BudgetClaim(epsilon=1.0),
+        sample=sample(1.0),
+        halved=sample(2.0),
+        trials=40_000,
+        long_trials=1_000_000,
+    )
+
+
+def _coalition() -> Part:
+    def sample(epsilon: float) -> Sampler:
+        response = collusion_law(epsilon, n_local_clusters=5)
+        assert response is not None
+        return functools.partial(decoy_views.coalition, audit_decoys(), response=response)
+
+    return Part(
+        name="collusion",
+        what="a user's record, towards the server and a party together, replaced",
+        claim=BudgetClaim(epsilon=1.0),
+        sample=sample(1.0),
+        halved=sample(2.0),
+        trials=40_000,
+        long_trials=500_000,
+    )
+
+
+def _decoy(name: str, what: str, *, rate: float) -> Part:
+    law, halved = audit_decoys(), audit_decoys(2 * _DECOY_MU)
+    return Part(
+        name=name,
+        what=what,
+        claim=CurveClaim(events=(law.event,)),
+        sample=functools.partial(decoy_views.changed_cell, law, rate=rate),
+        halved=functools.partial(decoy_views.changed_cell, halved, rate=rate),
+        trials=30_000,
+        long_trials=500_000,
+    )
+
+
+def _fellow_party() -> Part:
+    law = audit_decoys()
+    sample = functools.partial(decoy_views.fellow_party, law)
+    return Part(
+        name="fellow-party",
+        what="published counts H + D + E, towards a party that knows the decoys",
+        claim=CurveClaim(events=(CountGaussianEvent(scale=law.server_sigma),) * 2),
+        sample=sample,
+        halved=with_half_noise(sample),
+        trials=30_000,
+        long_trials=200_000,
+    )
+
+
+def _published_one_party() -> Part:
+    law, halved = (
+        PublishedSketch(epsilon=epsilon, delta=_DELTA, gamma=1.0, repetitions=1024)
+        for epsilon in (6.0, 12.0)
+    )
+    return Part(
+        name="sketch-paper",
+        what="one party's published sketch alone, against its exact curve",
+        claim=CurveClaim(events=(sketch_views.one_party_event(law),)),
+        sample=functools.partial(sketch_views.published_one_party, law),
+        halved=functools.partial(sketch_views.published_one_party, halved),
+        trials=8_000,
+        long_trials=50_000,
+    )
+
+
+def _cell_sketch() -> Part:
+    rows, floor = 512, 4
+    phantoms = phantoms_for(1.0, repetitions=rows, gamma=1.0, floor=floor)
+    law = CellSketch(repetitions=rows, gamma=1.0, phantoms=phantoms, floor=floor)
+    halved = dataclasses.replace(law, phantoms=phantoms // 2)
+    return Part(
+        name="sketch",
+        what="cell sketches of two parties together",
+        claim=CurveClaim(events=(law.event,)),
+        sample=functools.partial(sketch_views.cell_sketch, law),
+        halved=functools.partial(sketch_views.cell_sketch, halved),
+        trials=6_000,
+        long_trials=100_000,
+    )
+
+
+def _whole_run() -> Part:
+    study = fit_views.small_study(membership="decoy", epsilon=4.0, delta=_DELTA, accounting="tight")
+    plan = make_plan(study)
+    law = plan.membership
+    assert isinstance(law, DecoyLaw)
+    broken = dataclasses.replace(plan, membership=audit_decoys(2 / law.sigma))
+    return Part(
+        name="whole-run",
+        what="records of whole runs of two parties, in the user's cell",
+        claim=CurveClaim(events=(law.event,)),
+        sample=functools.partial(fit_views.memberships_of_runs, plan),
+        halved=functools.partial(fit_views.memberships_of_runs, broken),
+        trials=0,
+        long_trials=3_000,
+    )
+
+
+MEMBERSHIP_PARTS: Mapping[str, Callable[[], Part]] = {
+    "user-count": _user_count,
+    "histogram": _histogram,
+    "ldp-direct": functools.partial(_randomised, "ldp-direct", 5),
+    "ldp-hashed": functools.partial(_randomised, "ldp-hashed", 50),
+    "decoy": functools.partial(
+        _decoy, "decoy", "joined records of two parties, in the user's cell", rate=1.0
+    ),
+    "decoy-sampled": functools.partial(
+        _decoy, "decoy-sampled", "the same for a user who is in a sample", rate=0.05
+    ),
+    "fellow-party": _fellow_party,
+    "collusion": _coalition,
+    "sketch": _cell_sketch,
+    "sketch-paper": _published_one_party,
+    "whole-run": _whole_run,
+}

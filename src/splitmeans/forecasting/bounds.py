@@ -1,0 +1,93 @@
+"""What a bound towards parties costs: a plan with it beside the plan without."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from splitmeans.forecasting.cells import cell_error
+from splitmeans.forecasting.loss_model import LossForecast, loss_forecast, refusal, strain_of
+from splitmeans.forecasting.rough import rough_plan
+from splitmeans.local.mechanism import LocalClustering
+from splitmeans.plan import Plan, make_plan
+from splitmeans.privacy.statement import PrivacyReport
+
+_BOUNDS = ("party_epsilon", "coalition_epsilon")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worth:
+    """What a plan gives: the loss ratio and the error of a cell, where they are known."""
+
+    loss: LossForecast | None
+    cell_error: float | None
+    local_mu: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """What one bound of a study costs.
+
+    Attributes:
+        bound: "party_epsilon" or "coalition_epsilon".
+        value: The bound.
+        chosen: Whether the study sets it; if not, it is what setting it would cost, roughly.
+        without: What the study gives without this bound, all others kept.
+        given: What it gives with it.
+    """
+
+    bound: str
+    value: float
+    chosen: bool
+    without: Worth
+    given: Worth
+
+    @property
+    def more_noise(self) -> float | None:
+        """By how much the bound multiplies the noise of local releases."""
+        if self.without.local_mu is None or self.given.local_mu is None:
+            return None
+        return self.without.local_mu / self.given.local_mu
+
+
+def prices(plan: Plan, *, users: int, structure: str | None) -> tuple[Price, ...]:
+    """Return the price of each bound that the study sets, or of the one that it could set.
+
+    That is `party_epsilon` = epsilon, if the figure towards a party is the larger one.
+    """
+    study, budget = plan.study, plan.study.budget
+
+    def worth(of: Plan) -> Worth:
+        loss = None
+        if refusal(of) is None:
+            loss = loss_forecast(strain_of(of, users=users), structure=structure)
+        return Worth(loss=loss, cell_error=cell_error(of, users=users), local_mu=_mu(of.local[0]))
+
+    found = []
+    for name in _BOUNDS:
+        value = getattr(budget, name)
+        if value is not None:
+            unbounded: dict[str, Any] = {name: None}
+            open_budget = dataclasses.replace(budget, **unbounded)
+            without = make_plan(dataclasses.replace(study, budget=open_budget))
+            price = Price(
+                bound=name, value=value, chosen=True, without=worth(without), given=worth(plan)
+            )
+            found.append(price)
+    towards_party = PrivacyReport(plan=plan, secure_noise=True).towards_party
+    larger = towards_party is not None and towards_party[1].epsilon > budget.epsilon
+    if budget.party_epsilon is None and larger:
+        bounded = dataclasses.replace(budget, party_epsilon=budget.epsilon)
+        given = rough_plan(dataclasses.replace(study, budget=bounded))
+        price = Price(
+            bound="party_epsilon",
+            value=budget.epsilon,
+            chosen=False,
+            without=worth(rough_plan(study)),
+            given=worth(given),
+        )
+        found.append(price)
+    return tuple(found)
+
+
+def _mu(mechanism: LocalClustering) -> float | None:
+    return getattr(mechanism, "mu", None) or getattr(mechanism, "epsilon", None)

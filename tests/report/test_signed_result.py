@@ -1,0 +1,303 @@
+"""A result folder proves what the server published; every changed figure is found and named."""
+
+import dataclasses
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from splitmeans.errors import ParameterError
+from splitmeans.grid.clustering import NOBODY
+from splitmeans.plan import make_plan
+from splitmeans.privacy.statement import PrivacyReport
+from splitmeans.published import published_facts, read_published
+from splitmeans.report.build import build_report
+from splitmeans.report.html import render
+from splitmeans.result import Result
+from splitmeans.signed_result import Stamp, is_date, privacy_hash, utc_now
+from splitmeans.wire.identity import Identity
+from tests.report.small_result import small_message, small_study, write_message, write_small_result
+
+SERVER, OTHER = Identity.new(), Identity.new()
+
+
+def keyed(server: Identity = SERVER) -> Any:
+    study = small_study()
+    parties = tuple(
+        dataclasses.replace(party, public_key=Identity.new().public.to_text())
+        for party in study.parties
+    )
+    return dataclasses.replace(study, parties=parties, server_key=server.public.to_text())
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_signed(tmp_path_factory.mktemp("signed") / "result", keyed())
+
+
+def write_signed(folder: Path, study: Any, *, signer: Identity = SERVER) -> Path:
+    plan = make_plan(study)
+    message = small_message(plan)
+    report = PrivacyReport(plan=plan, secure_noise=True)
+    facts = published_facts(report, read_published(plan, message), message, run="1")
+    signed = dataclasses.replace(message, signature=Stamp(sign=signer.sign).sign(facts.data))
+    return write_message(folder, plan, signed)
+
+
+@pytest.fixture
+def folder(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "result"))
+
+
+def test_a_signed_folder_is_read(folder):
+    result = Result.read(folder)
+    assert result.signed
+    assert result.published.sizes.tolist() == [600, 300]
+    digits = SERVER.public.fingerprint
+    assert result.origin == (
+        f"published 2026-01-31T12:00:00Z by the server, signed with the key {digits}"
+    )
+    text = (folder / "statement.txt").read_text()
+    assert text.endswith(
+        f"  published  2026-01-31T12:00:00Z by the server, signed with the key {digits}\n"
+        "  written    2026-01-31T12:05:00Z by server, run '1'\n"
+    )
+    page = render(build_report(result))
+    assert page.count("2026-01-31T12:00:00Z") >= 3
+    assert "2026-01-31T12:05:00Z" in page
+    assert f"signed with the key {digits}; it fits the key in study.toml" in page
+
+
+def test_a_simulation_says_that_it_is_not_signed(tmp_path):
+    result = Result.read(write_small_result(tmp_path / "result"))
+    assert not result.signed
+    assert result.origin.endswith("by the server, simulation, not signed")
+    assert "simulation, not signed" in result.statement
+    assert "simulation, not signed" in render(build_report(result))
+
+
+# ---- changes, each with all file hashes made to fit ----
+
+
+def text(name: str, old: str, new: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        path = folder / name
+        before = path.read_text()
+        assert old in before
+        path.write_text(before.replace(old, new, 1))
+
+    return change
+
+
+def entry(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        path = folder / "result.json"
+        value = json.loads(path.read_text())
+        change(value)
+        path.write_text(json.dumps(value))
+
+    return apply
+
+
+def heavier(folder: Path) -> None:
+    path = folder / "synopsis.parquet"
+    table = pq.read_table(path)
+    weights = table["weight"].to_numpy().copy()
+    weights[0] += 1
+    field = table.schema.field(0)
+    changed = table.set_column(0, field, pa.array(weights)).replace_schema_metadata(
+        table.schema.metadata
+    )
+    pq.write_table(changed, path)
+
+
+def in_signed(name: str, value: Any) -> Callable[[Path], None]:
+    return entry(lambda head: head["signed"].update({name: value}))
+
+
+CHANGES = {
+    "epsilon in the statement": (
+        text("statement.txt", "total      epsilon 1", "total      epsilon 0.1"),
+        r"statement\.txt: not the privacy statement that the server signed",
+    ),
+    "date in the statement": (
+        text("statement.txt", "published  2026-01-31", "published  2026-01-30"),
+        r"statement\.txt: its last lines are not the dates",
+    ),
+    "epsilon in the values": (
+        entry(lambda head: head["privacy"]["total"].update(epsilon=0.1)),
+        r"result\.json: 'privacy' is not what the server signed",
+    ),
+    "a note left out": (
+        entry(lambda head: head["privacy"].update(assumptions=[])),
+        r"result\.json: 'privacy' is not what the server signed",
+    ),
+    "a size": (
+        entry(lambda head: head["sizes"].__setitem__(1, 301.0)),
+        r"result\.json: 'scaled_centres' and 'sizes' are not those that the server signed",
+    ),
+    "a centre": (
+        entry(lambda head: head["scaled_centres"][0].__setitem__(0, 0.25)),
+        r"result\.json: 'scaled_centres' and 'sizes' are not those that the server signed",
+    ),
+    "a centre in own units": (
+        entry(lambda head: head["centres"][0].__setitem__(0, 2500.0)),
+        r"result\.json: 'centres' does not follow",
+    ),
+    "the number of users": (
+        entry(lambda head: head.update(users=1900.0)),
+        r"result\.json: 'users' does not follow",
+    ),
+    "letters": (
+        entry(lambda head: head.update(segments=["B", "A"])),
+        r"result\.json: 'segments' does not follow",
+    ),
+    "a row of the csv file": (
+        text("centres.csv", "600.0", "601.0"),
+        r"centres\.csv: not the segments that the server signed",
+    ),
+    "the grid": (heavier, r"synopsis\.parquet: not the grid that the server signed"),
+    "the study": (
+        text("study.toml", "8000.0", "9000.0"),
+        r"study\.toml: not the study that the server signed",
+    ),
+    "the name": (entry(lambda head: head.update(study="x")), r"'study' is not the name"),
+    "the hash": (
+        entry(lambda head: head.update(result_hash="ab" * 32)),
+        r"'result_hash' is not that of what the server signed",
+    ),
+    "the date": (in_signed("published_at", "2026-01-30T12:00:00Z"), "signature does not fit"),
+    "the run": (in_signed("run", "2"), "signature does not fit"),
+    "the plan": (in_signed("plan", "ab" * 32), "signature does not fit"),
+    "the count": (in_signed("noisy_count", 7), "signature does not fit"),
+    "no date": (in_signed("published_at", "yesterday"), "must have dates such as"),
+    "no signature": (
+        entry(lambda head: head.update(signature="")),
+        r"result\.json: the server's signature does not fit",
+    ),
+    "half a signature": (
+        entry(lambda head: head.update(signature=head["signature"][:64])),
+        r"result\.json: the server's signature does not fit",
+    ),
+    "a signature that is no text": (
+        entry(lambda head: head.update(signature="zz")),
+        "'signature' must be hexadecimal",
+    ),
+    "another server": (
+        lambda folder: text("study.toml", SERVER.public.to_text(), OTHER.public.to_text())(folder),
+        r"result\.json: the server's signature does not fit",
+    ),
+    "one fact more": (in_signed("extra", "1"), "'signed' must have exactly"),
+}
+
+
+def rehash(folder: Path) -> None:
+    def fit(head: dict[str, Any]) -> None:
+        head["files"] = {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in folder.iterdir()
+            if path.name != "result.json"
+        }
+
+    entry(fit)(folder)
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_every_change_is_found_and_named(what, folder):
+    change, message = CHANGES[what]
+    change(folder)
+    rehash(folder)
+    with pytest.raises(ParameterError, match=message):
+        Result.read(folder)
+
+
+def test_a_changed_statement_with_all_its_hashes(folder):
+    """The statement, its file hash and its signed hash are changed together: the seal breaks."""
+    path = folder / "statement.txt"
+    changed = path.read_text().replace("epsilon 1,", "epsilon 0.1,")
+    assert changed != path.read_text()
+    path.write_text(changed)
+    statement = "\n".join(changed.rstrip("\n").split("\n")[:-2])
+    in_signed("statement", hashlib.sha256(statement.encode()).hexdigest())(folder)
+    rehash(folder)
+    with pytest.raises(ParameterError, match="the server's signature does not fit"):
+        Result.read(folder)
+
+
+def test_another_server_cannot_sign(tmp_path):
+    folder = write_signed(tmp_path / "result", keyed(), signer=OTHER)
+    with pytest.raises(ParameterError, match="the server's signature does not fit"):
+        Result.read(folder)
+
+
+def test_a_simulation_with_a_signature_is_refused(tmp_path):
+    folder = write_small_result(tmp_path / "result")
+    entry(lambda head: head.update(signature="ab" * 64))(folder)
+    with pytest.raises(ParameterError, match=r"study\.toml names no server_key"):
+        Result.read(folder)
+
+
+def test_a_simulation_is_compared_with_its_own_facts(tmp_path):
+    folder = write_small_result(tmp_path / "result")
+    text("statement.txt", "total      epsilon 1", "total      epsilon 0.1")(folder)
+    rehash(folder)
+    with pytest.raises(ParameterError, match="not the privacy statement that the run recorded"):
+        Result.read(folder)
+
+
+def test_hashes_of_costs_do_not_see_the_last_digits():
+    """Machines add thousands of terms up in different orders."""
+    total = {"total": {"epsilon": 0.999998877665544, "delta": 1e-5}}
+    near = {"total": {"epsilon": 0.999998877665544 * (1 + 1e-12), "delta": 1e-5}}
+    far = {"total": {"epsilon": 0.99999, "delta": 1e-5}}
+    assert privacy_hash(total) == privacy_hash(near) != privacy_hash(far)
+
+
+def test_dates():
+    assert is_date(utc_now())
+    assert re.fullmatch(r"20\d\d-.*Z", utc_now())
+    assert not is_date("2026-02-30T00:00:00Z")
+    assert not is_date("٢026-02-20T00:00:00Z")
+
+
+# ---- fewer segments than asked for, and none ----
+
+
+def test_fewer_segments_than_asked_for(tmp_path):
+    study = small_study(n_clusters=4)
+    result = Result.read(write_small_result(tmp_path / "result", study=study))
+    assert result.remark is not None
+    assert result.remark.startswith("asked for k = 4, found 2 with users")
+    assert result.published.letters == ("A", "B")
+    page = render(build_report(result))
+    assert "asked for k = 4, found 2 with users" in page
+    assert "The study asked for 4 segments" in page
+
+
+def test_a_result_that_counts_nobody_can_be_read_and_reported(tmp_path):
+    plan = make_plan(small_study())
+    message = dataclasses.replace(
+        small_message(plan),
+        weights=np.zeros(4),
+        centres=np.zeros((0, 4)),
+        sizes=np.zeros(0),
+    )
+    result = Result.read(write_message(tmp_path / "result", plan, message))
+    assert result.remark == NOBODY
+    assert result.published.k == 0
+    assert NOBODY in result._repr_html_()
+    page = render(build_report(result))
+    assert NOBODY in page
+    assert "2026-01-31T12:00:00Z" in page
+    assert "epsilon, total" in page
+    with pytest.raises(ParameterError, match="the released counts hold no user"):
+        result.segments(2)
+    assert (tmp_path / "result" / "centres.csv").read_text().count("\n") == 1

@@ -1,0 +1,126 @@
+"""What whole runs leave behind: signed folders, and words where there is little or nothing."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from splitmeans.cli import app
+from splitmeans.grid.clustering import NOBODY
+from splitmeans.result import Result
+from splitmeans.server import node
+from splitmeans.signed_result import Stamp
+from splitmeans.wire.envelope import SERVER
+from tests.attacks.harness import World
+from tests.attacks.scene import KEYS, make_study
+
+EVERYONE = ("bank", "shop", SERVER)
+
+
+@pytest.fixture(scope="module")
+def study() -> Any:
+    return make_study(membership="independent")
+
+
+def played(study: Any, root: Path) -> World:
+    world = World(study, root).approve()
+    assert world.play() == {}
+    return world
+
+
+def folders(world: World) -> dict[str, Path]:
+    return {name: world.home(name) / "results" / "1" for name in EVERYONE}
+
+
+def command(*arguments: str) -> str:
+    done = CliRunner().invoke(app, [*arguments], catch_exceptions=False, env={"COLUMNS": "400"})
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_every_participant_has_the_same_signed_result(study, tmp_path):
+    world = played(study, tmp_path)
+    read = {name: Result.read(folder) for name, folder in folders(world).items()}
+    assert all(result.signed for result in read.values())
+    for fact in ("result_hash", "published_at", "plan", "run"):
+        assert len({result.facts[fact] for result in read.values()}) == 1
+    assert {name: result.facts["participant"] for name, result in read.items()} == {
+        name: name for name in EVERYONE
+    }
+    shown = command("result", "show", str(folders(world)["bank"]))
+    assert f"signed with the key {KEYS[SERVER].public.fingerprint}" in shown
+    assert "the signature fits the key in study.toml" in shown
+    assert f"published {read['bank'].facts['published_at']}" in shown
+
+
+def test_a_published_result_is_stored_with_its_date_and_signature(study, tmp_path, monkeypatch):
+    """A server that stops after storing publishes the same bytes when it goes on (rule R17)."""
+    world = World(study, tmp_path).approve()
+
+    class Stop(BaseException):
+        pass
+
+    monkeypatch.setattr(
+        "splitmeans.run.server.write_result", lambda *_, **__: (_ for _ in ()).throw(Stop())
+    )
+    with pytest.raises(Stop):
+        world.play()
+    monkeypatch.undo()
+    later = functools.partial(Stamp, now=lambda: "2099-01-01T00:00:00Z")
+    monkeypatch.setattr("splitmeans.run.server.Stamp", later)
+    assert world.play() == {}
+    read = [Result.read(folder) for folder in folders(world).values()]
+    assert len({result.facts["result_hash"] for result in read}) == 1
+    assert not read[0].facts["published_at"].startswith("2099")
+
+
+def altered(change: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return `combine` with another outcome, as the noise could have it."""
+    combine = node.combine
+
+    @functools.wraps(combine)
+    def other(*arguments: Any, **options: Any) -> Any:
+        synopsis, weights = combine(*arguments, **options)
+        changed = dataclasses.replace(synopsis, weights=change(synopsis.weights))
+        return changed, weights
+
+    return other
+
+
+def test_a_run_that_counts_nobody_ends_with_those_words(study, tmp_path, monkeypatch):
+    monkeypatch.setattr(node, "combine", altered(np.zeros_like))
+    world = played(study, tmp_path)
+    for name, folder in folders(world).items():
+        assert world.said[name][-1] == NOBODY
+        assert Result.read(folder).remark == NOBODY
+        assert NOBODY in command("result", "show", str(folder))
+        page = tmp_path / f"{name}.html"
+        command("report", str(folder), "-o", str(page))
+        assert NOBODY in page.read_text()
+
+
+def test_fewer_segments_than_asked_for_are_said_everywhere(study, tmp_path, monkeypatch):
+    def one_place(weights: Any) -> Any:
+        few = np.zeros_like(weights)
+        few[3], few[0] = 40.0, 60.0
+        return few
+
+    monkeypatch.setattr(node, "combine", altered(one_place))
+    world = played(study, tmp_path)
+    words = f"asked for k = {study.n_clusters}, found 2 with users"
+    for name, folder in folders(world).items():
+        assert world.said[name][-1].startswith(words)
+        result = Result.read(folder)
+        assert result.published.letters == ("A", "B")
+        assert result.published.sizes.tolist() == [60, 40]
+        assert words in command("result", "show", str(folder))
+        lines = (folder / "centres.csv").read_text().splitlines()
+        assert [line.split(",")[0] for line in lines] == ["segment", "A", "B"]
+        page = tmp_path / f"{name}.html"
+        command("report", str(folder), "-o", str(page))
+        assert words in page.read_text()

@@ -1,0 +1,152 @@
+"""Shares of categories in every centre are never below 0 and add up to 1."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from splitmeans import protocol
+from splitmeans.features import features_of
+from splitmeans.party.release import release_party
+from splitmeans.party.table import prepare_table
+from splitmeans.plan import make_plan
+from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.shares import even_shares, shares_are_valid, to_valid_shares
+from splitmeans.study import Budget, Column, PartySpec, Study
+
+JOBS = tuple(f"job {number}" for number in range(14))
+MIXED = PartySpec(
+    name="bank",
+    columns=(
+        Column(name="x", low=0, high=1),
+        Column(name="job", categories=JOBS, weight=2.5, missing="level"),
+        Column(name="y", low=0, high=1, weight=0.3),
+        Column(name="own", categories=("no", "yes"), weight=0.01, missing="spread"),
+    ),
+)
+SHOP = PartySpec(name="shop", columns=(Column(name="z", low=0, high=1),))
+# Which of the 19 features belong to each categorical column.
+PLACES = (slice(1, 16), slice(17, 19))
+
+
+def shares(centres, place, party=MIXED):
+    bound = features_of(party)[place.start].bound
+    return (centres[:, place] + bound) / (2 * bound)
+
+
+def test_by_hand():
+    party = PartySpec(name="p", columns=(Column(name="c", categories=("a", "b", "c")),))
+    b = features_of(party)[0].bound
+    # Shares (1, 1, 0): 0.5 too much at two levels. (0.2, 0.2, 0): 0.2 missing at each.
+    centres = np.array([[b, b, -b], [-b, -b, b], [0, 0, -b]])
+    valid = to_valid_shares(party, centres)
+    assert valid.tolist() == [[0, 0, -b], [-b, -b, b], [0, 0, -b]]
+    low = np.array([[-b + 2 * b // 5, -b + 2 * b // 5, -b]])
+    assert shares(to_valid_shares(party, low), slice(0, 3), party)[0] == pytest.approx(
+        [0.4, 0.4, 0.2], abs=1e-6
+    )
+
+
+@given(
+    st.integers(2, 40),
+    st.integers(1, 2**27),
+    st.integers(0, 2**32 - 1),
+)
+def test_shares_are_whole_and_exact_for_any_centre(n_levels, bound, seed):
+    assert (even_shares(n_levels, bound=bound) + bound).sum() == 2 * bound
+    assert np.ptp(even_shares(n_levels, bound=bound)) <= 1
+    column = Column(name="c", categories=tuple(str(i) for i in range(n_levels)), weight=0.7)
+    party = PartySpec(name="p", columns=(column,))
+    limit = features_of(party)[0].bound
+    centres = np.random.default_rng(seed).integers(-limit, limit + 1, size=(5, n_levels))
+    valid = to_valid_shares(party, centres)
+    assert shares_are_valid(party, valid)
+    assert np.abs(valid).max() <= limit
+    assert np.array_equal(to_valid_shares(party, valid), valid)
+
+
+def study(local, *, epsilon=0.3, **rest):
+    return Study(
+        name="s",
+        parties=(MIXED, SHOP),
+        n_clusters=3,
+        budget=Budget(epsilon=epsilon, delta=1e-6),
+        local=local,
+        n_local_clusters=6,
+        **rest,
+    )
+
+
+def tables(n=400):
+    rng = np.random.default_rng(5)
+    job = [None if number == 14 else JOBS[number] for number in rng.integers(0, 15, n)]
+    own = [None if number == 2 else ("no", "yes")[number] for number in rng.integers(0, 3, n)]
+    bank = pa.table(
+        {"id": range(n), "x": rng.random(n), "job": job, "y": rng.random(n), "own": own}
+    )
+    return [
+        prepare_table(MIXED, bank),
+        prepare_table(SHOP, pa.table({"id": range(n), "z": rng.random(n)})),
+    ]
+
+
+METHODS = (
+    ("tree-lloyd", {}),
+    ("dplsf", {}),
+    ("dplloyd", {}),
+    ("plain", {}),
+    ("dplsf", {"membership": "independent", "accounting": "paper"}),
+    ("dplloyd", {"membership": "independent", "accounting": "paper"}),
+)
+
+
+@pytest.mark.parametrize(("local", "rest"), METHODS)
+def test_every_local_method_releases_valid_shares(local, rest):
+    plan = make_plan(study(local, **rest), noisy_count=400 if rest else None)
+    own = tables()[0]
+    for seed in range(3):
+        noise, rng = InsecureSeededNoise(seed), np.random.default_rng(seed)
+        release = release_party(plan, own, run_key=b"k" * 32, noise=noise, rng=rng)
+        assert shares_are_valid(MIXED, release.centres)
+        for place in PLACES:
+            found = shares(release.centres, place)
+            assert found.min() >= 0
+            assert found.sum(axis=1) == pytest.approx(1, abs=1e-12)
+
+
+def test_noise_alone_breaks_the_shares():
+    """The twin without the projection must be caught by the checks above."""
+    plan = make_plan(study("tree-lloyd"))
+    raw = plan.local[0].release(
+        tables()[0].rows, noise=InsecureSeededNoise(1), rng=np.random.default_rng(1)
+    )
+    assert not shares_are_valid(MIXED, raw)
+
+
+@pytest.mark.parametrize("membership", ["decoy", "sketch"])
+def test_segments_and_nodes_of_a_run_keep_them(membership):
+    done = protocol.run(
+        study("auto", epsilon=3.0, membership=membership),
+        tables(),
+        noise=InsecureSeededNoise(2),
+        rng=np.random.default_rng(2),
+    )
+    synopsis, found = done.server.synopsis, done.server.clustering
+    assert synopsis.feature_names[15] == "bank: job=(missing)"
+    for place in PLACES:
+        for centres in (synopsis.nodes, found.centres):
+            assert centres[:, place].min() >= 0
+            assert centres[:, place].sum(axis=1) == pytest.approx(1, abs=1e-9)
+
+
+def test_synthetic_rows_have_missing_values_again():
+    done = protocol.run(
+        study("auto", epsilon=12.0),
+        tables(),
+        noise=InsecureSeededNoise(3),
+        rng=np.random.default_rng(3),
+    )
+    drawn = done.server.synopsis.sample(2000, random_state=1)["bank: job"]
+    assert 20 < drawn.null_count < 500
+    assert set(drawn.drop_null().to_pylist()) <= set(JOBS)
