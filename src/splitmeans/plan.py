@@ -13,10 +13,13 @@ from typing import TypeAlias
 
 from splitmeans.errors import ParameterError
 from splitmeans.features import bounds_of, features_of
+from splitmeans.grid.cost import MAX_GRID_BYTES, grid_bytes
 from splitmeans.grid.joint import MAX_CELLS
 from splitmeans.local import make_local
 from splitmeans.local.mechanism import LocalClustering
 from splitmeans.local_clusters import MAX_TABLE_CELLS, default_local_clusters
+from splitmeans.membership.cell_sketch.cost import MAX_WORK, decoding_work, most_clusters
+from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
 from splitmeans.membership.law import MembershipLaw, published_law, tight_law
 from splitmeans.membership.ldp.law import RandomisedLabels
@@ -143,6 +146,7 @@ def make_plan(study: Study, *, noisy_count: int | None = None) -> Plan:
         )
         plan = build(precisions=precisions)
     check_readable(plan)
+    _check_sketch_work(plan)
     return plan
 
 
@@ -267,7 +271,9 @@ def _grid_method(study: Study, n_local_clusters: tuple[int, ...]) -> str:
         return "joint"
     if study.membership in ("sketch-paper", "ldp"):
         return "pairs-paper"
-    return "pairs" if _cells(n_local_clusters) <= MAX_CELLS else "many"
+    cells = _cells(n_local_clusters)
+    fits = cells <= MAX_CELLS and _dense_bytes(study, cells) <= MAX_GRID_BYTES
+    return "pairs" if fits else "many"
 
 
 def _groups(study: Study, grid_method: str) -> tuple[Group, ...]:
@@ -302,6 +308,45 @@ def _check_grid_size(study: Study, n_local_clusters: tuple[int, ...], grid_metho
         _check_table_size(study, n_local_clusters)
     if k > MAX_LOCAL_CLUSTERS:
         raise ParameterError(f"n_local_clusters must be <= {MAX_LOCAL_CLUSTERS}, got {k}")
+    if grid_method == "many":
+        return
+    if _dense_bytes(study, cells) > MAX_GRID_BYTES:
+        n_parties = len(study.parties)
+        fewer = next(
+            width
+            for width in range(k, 0, -1)
+            if _dense_bytes(study, width**n_parties) <= MAX_GRID_BYTES
+        )
+        raise ParameterError(
+            f"{where}, which with all the columns take about "
+            f"{_dense_bytes(study, cells) / 1e9:.0f} GB of memory at every participant; lower "
+            f"n_local_clusters to {fewer}, or leave columns out"
+        )
+
+
+def _dense_bytes(study: Study, cells: int) -> int:
+    n_features = sum(len(features_of(party)) for party in study.parties)
+    return grid_bytes(cells=cells, n_features=n_features, n_parties=len(study.parties))
+
+
+def _check_sketch_work(plan: Plan) -> None:
+    """Refuse sketches that the server would read for longer than anyone waits."""
+    law, study = plan.membership, plan.study
+    if not isinstance(law, CellSketch):
+        return
+    work = decoding_work(
+        law,
+        groups=plan.groups,
+        n_local_clusters=plan.n_local_clusters,
+        users=study.expected_users,
+    )
+    if work > MAX_WORK:
+        fewer = most_clusters(law, n_groups=len(plan.groups), users=study.expected_users)
+        raise ParameterError(
+            f"n_local_clusters={max(plan.n_local_clusters)} at {len(study.parties)} parties takes "
+            f"the server too long to read from sketches with gamma={law.gamma:g}: "
+            f"n_local_clusters must be <= {fewer}, or raise gamma, or take membership='decoy'"
+        )
 
 
 def _check_table_size(study: Study, n_local_clusters: tuple[int, ...]) -> None:

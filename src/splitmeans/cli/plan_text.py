@@ -172,6 +172,7 @@ def _print_sizes(found: Forecast) -> None:
         f"about {_duration(slowest)} at the slowest party, {_duration(time.server)} at the "
         "server, waiting and network not included",
     )
+    _figure("memory", f"about {shown_bytes(found.memory.server)} at the server")
 
 
 def _print_noise(found: Forecast) -> None:

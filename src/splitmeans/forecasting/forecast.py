@@ -19,6 +19,7 @@ from splitmeans.forecasting.loss_model import (
     refusal,
     strain_of,
 )
+from splitmeans.forecasting.memory import RunMemory, run_memory
 from splitmeans.forecasting.noise import NoiseLevel, noise_levels
 from splitmeans.forecasting.rough import allowed, rough_plan, study_at
 from splitmeans.forecasting.timing import RunTime, run_time
@@ -138,6 +139,11 @@ class Forecast:
         return run_time(self.plan, self.sizes, users=self.users)
 
     @property
+    def memory(self) -> RunMemory:
+        """About how much memory the server and a reader of the result need."""
+        return run_memory(self.plan, self.sizes)
+
+    @property
     def held_out(self) -> dict[str, Any] | None:
         """How far the model was off on tables that it had not seen.
 
@@ -239,6 +245,7 @@ class Forecast:
                 "server": self.run_time.server,
                 "total": self.run_time.total,
             },
+            "memory": asdict(self.memory),
             "sweep": [
                 {
                     "epsilon": point.epsilon,
