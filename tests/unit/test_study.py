@@ -538,6 +538,6 @@ def test_the_delta_that_the_error_says_is_taken(users):
 def test_a_collusion_epsilon_that_changes_no_label_is_refused():
     assert DecoyOptions(collusion_epsilon=50).collusion_epsilon == 50
     with pytest.raises(
-        StudyError, match="collusion_epsilon must be <= 50, got 800: .*leave it out"
+        StudyError, match=r"collusion_epsilon must be <= 50, got 800: .*leave it out"
     ):
         DecoyOptions(collusion_epsilon=800)

@@ -11,7 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 from splitmeans._version import __version__
-from splitmeans.cli.console import alarm, err
+from splitmeans.cli.console import alarm, check_text, err, print_text
+from splitmeans.cli.limits import check_address_space
 from splitmeans.errors import DataError, ParameterError, SplitmeansError, WaitingError
 
 # The modules that have the commands, as an `app` each, in the order of the help.
@@ -78,15 +79,25 @@ def main() -> None:
     # Boxes and colours are for people; help and usage errors are plain text in a pipe or a file.
     app.rich_markup_mode = "rich" if sys.stdout.isatty() and sys.stderr.isatty() else None
     try:
+        for argument in sys.argv[1:]:
+            check_text("every argument", argument)
+        if not {"--help", "--version"} & set(sys.argv):
+            check_address_space()
         app(prog_name="splitmeans")
     except (ParameterError, DataError) as problem:
-        alarm.print(f"error: {problem}", style="bold red", markup=False, soft_wrap=True)
+        print_text(alarm, f"error: {problem}", style="bold red")
         sys.exit(2)
-    except WaitingError as problem:
-        alarm.print(
-            f"stopped waiting: {problem}", style="bold yellow", markup=False, soft_wrap=True
+    except MemoryError:
+        print_text(
+            alarm,
+            "error: there is not enough memory on this machine, or less is allowed to this "
+            "process; allow more, or use --workers 1 for a large table",
+            style="bold red",
         )
+        sys.exit(1)
+    except WaitingError as problem:
+        print_text(alarm, f"stopped waiting: {problem}", style="bold yellow")
         sys.exit(3)
     except SplitmeansError as problem:
-        alarm.print(f"error: {problem}", style="bold red", markup=False, soft_wrap=True)
+        print_text(alarm, f"error: {problem}", style="bold red")
         sys.exit(1)

@@ -6,15 +6,23 @@ from pathlib import Path
 
 import typer
 
+from splitmeans.cli.console import check_text
 from splitmeans.errors import ParameterError
 from splitmeans.wire.identity import Identity
 
 KEY_FILE = "key.json"
 PASSPHRASE = "SPLITMEANS_PASSPHRASE"
 
+
+def _check_home(home: Path) -> Path:
+    check_text("the home folder", str(home.expanduser()))
+    return home
+
+
 HOME_OPTION = typer.Option(
     Path("~/.splitmeans"),
     "--home",
+    callback=_check_home,
     envvar="SPLITMEANS_HOME",
     help="Your own folder: key, ledger, and what must survive a crash.",
 )
