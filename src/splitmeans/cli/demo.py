@@ -11,7 +11,15 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 
 from splitmeans._types import LabelArray
-from splitmeans.cli.console import Quiet, check_folder, err, new_table, out, print_table
+from splitmeans.cli.console import (
+    Quiet,
+    check_folder,
+    err,
+    new_table,
+    out,
+    print_table,
+    print_text,
+)
 from splitmeans.errors import ParameterError
 from splitmeans.figures import number, users
 
@@ -69,7 +77,9 @@ def demo(
         prepare_table(party, table)
         for party, table in zip(made_up.parties, made_up.tables, strict=True)
     ]
-    with Progress(SpinnerColumn(), TextColumn("{task.description}"), console=err) as progress:
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.description}", markup=False), console=err
+    ) as progress:
         planning = progress.add_task("work out the noise that the budget asks for", total=1)
         make_plan(study)
         progress.update(planning, completed=1)
@@ -106,7 +116,7 @@ def demo(
     sent = sum(result.bytes_from(party) for party in study.party_names) / len(study.parties)
     out.print(f"each party sent {sent / 1000:.0f} kB\n")
     saved = _save(output, result, names)
-    out.print(saved.statement, markup=False)
+    print_text(out, saved.statement)
     out.print(
         f"\nresult in {output}: look at report.html in a browser, or at the segments with "
         f"`splitmeans result show {output}`",
