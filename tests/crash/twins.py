@@ -1,6 +1,6 @@
 """Participants with the mistakes that the crash suite is for; they work while nobody is killed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from splitmeans.run import party as party_module
@@ -67,8 +67,8 @@ def charge_late(patch: Patch) -> None:
     charge, send = driver._charge, Desk.send_pending
     owed: list[Callable[[], None]] = []
 
-    def owe(self: Any, messages: Sequence[Sealed]) -> None:
-        owed.append(lambda: charge(self, messages))
+    def owe(self: Any, releases: Mapping[str, str], *, late: bool = False) -> None:
+        owed.append(lambda: charge(self, releases, late=late))
 
     def send_and_charge(desk: Desk, *, again: bool = False) -> None:
         send(desk, again=again)
