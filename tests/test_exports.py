@@ -23,7 +23,10 @@ def test_public_names() -> None:
         "Synopsis",
         "VerticalKMeans",
         "__version__",
+        "demo_customers",
         "forecast",
+        "prepare_table",
+        "segment_probabilities",
     ]
 
 

@@ -18,9 +18,12 @@ from splitmeans.errors import (
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
 
 if TYPE_CHECKING:
+    from splitmeans.datasets import demo_customers
     from splitmeans.estimator import VerticalKMeans
     from splitmeans.forecasting.forecast import forecast
     from splitmeans.grid.synopsis import Synopsis
+    from splitmeans.labels import segment_probabilities
+    from splitmeans.party.table import prepare_table
     from splitmeans.privacy.noise import InsecureSeededNoise
     from splitmeans.privacy.statement import PrivacyReport
     from splitmeans.result import Result
@@ -44,7 +47,10 @@ __all__ = [
     "Synopsis",
     "VerticalKMeans",
     "__version__",
+    "demo_customers",
     "forecast",
+    "prepare_table",
+    "segment_probabilities",
 ]
 
 # Loaded on first use: scikit-learn, numba and Arrow take seconds to import.
@@ -54,7 +60,10 @@ _LAZY = {
     "Result": "splitmeans.result",
     "Synopsis": "splitmeans.grid.synopsis",
     "VerticalKMeans": "splitmeans.estimator",
+    "demo_customers": "splitmeans.datasets",
     "forecast": "splitmeans.forecasting.forecast",
+    "prepare_table": "splitmeans.party.table",
+    "segment_probabilities": "splitmeans.labels",
 }
 
 

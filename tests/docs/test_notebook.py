@@ -1,5 +1,6 @@
 """The example notebook runs from a fresh start, and is kept without outputs."""
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,20 @@ def test_it_is_kept_without_outputs(notebook):
         if cell.cell_type == "code":
             assert cell.outputs == []
             assert cell.execution_count is None
+
+
+def test_it_imports_only_names_that_are_a_promise(notebook):
+    """Everything else may change without notice, as the Python page says."""
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    imports = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)]
+    assert imports
+    assert not any(
+        isinstance(node, ast.Import) and "splitmeans" in ast.unparse(node)
+        for node in ast.walk(ast.parse(code))
+    )
+    for node in imports:
+        assert node.module == "splitmeans"
+        assert {alias.name for alias in node.names} <= set(splitmeans.__all__)
 
 
 def test_it_runs(notebook, tmp_path, monkeypatch):

@@ -42,6 +42,7 @@ CASES: dict[str, dict[str, Any]] = {
         "n_local_clusters": 3,
         "decoy": DecoyOptions(max_users=1000, collusion_epsilon=2.0),
         "expected_users": 1500,
+        "budget": Budget(epsilon=8, delta=5e-4),
     },
     "sketch": {"membership": "sketch"},
     "sketch 3": {"membership": "sketch", "n_parties": 3, "n_local_clusters": 3},

@@ -16,8 +16,8 @@ from splitmeans.engine.spark.spool import make_spool
 from splitmeans.errors import DataError, EngineError, ParameterError
 from splitmeans.idrules import IdRules
 from splitmeans.kernels.assign import nearest
+from splitmeans.party.row_checks import check_rows
 from splitmeans.party.table import prepare_table
-from splitmeans.party.table_facts import table_facts
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import run
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study
@@ -174,7 +174,7 @@ def test_what_a_table_offers(spark, tmp_path, small_blocks):
         assert seen == {"read": N, "sort": N, "fetch": N}
         (facts,) = told
         assert (facts.ids.rows, facts.ids.kind, facts.ids.n_odd) == (N, "text", 0)
-        assert facts == table_facts(spec("bank"), rows)
+        assert facts == check_rows(spec("bank"), rows).facts
         assert facts.clipped
         # The rows are frozen: what happens to their source has no influence.
         for part in source.iterdir():
@@ -227,21 +227,24 @@ def repeated() -> pa.Table:
 
 
 BAD = {
-    "column": (rows_of(1).drop_columns(["y"]), "must have the column 'y' of the study once"),
-    "id column": (rows_of(1).drop_columns(["customer"]), "the column 'customer' of the study once"),
+    "column": (rows_of(1).drop_columns(["y"]), "must have the column 'y' of the study; the DataF"),
+    "id column": (rows_of(1).drop_columns(["customer"]), "the id column 'customer' of the study"),
     "other case": (
         rows_of(1).rename_columns(["customer", "unused", "Y", "x.1", "kind"]),
-        "column 'y' of the study once, the DataFrame has it 0 times",
+        "column 'y' of the study; .* it has 'Y', ",
     ),
     "missing": (
         with_column("y", [0.5] * 1500 + [None] + [0.5] * 1499),
-        "partition 1 of the DataFrame: party 'bank', column 'y' must not .* row number 800 ",
+        "party 'bank', column 'y' must not .* row number 800 .* of partition 1 of the DataFrame",
     ),
     "category": (
         with_column("kind", ["a"] * 699 + ["z"] + ["a"] * 2300),
-        "partition 0 of the DataFrame.* row number 699 ",
+        "column 'kind' must hold .* row number 699 .* of partition 0 of the DataFrame",
     ),
-    "text": (with_column("y", ["secret"] * N), r"column 'y' must hold numbers, got .*string"),
+    "text": (
+        with_column("y", ["secret"] * N),
+        "column 'y' must hold numbers, found text that is no",
+    ),
     "missing id": (with_column("customer", ["id"] * 2999 + [None]), "ids must not be missing; see"),
     "float id": (with_column("customer", [0.5] * N), "ids must be text or whole numbers"),
     "same id": (repeated(), r"same id as row numbers 2900, 2999 \(.*group it by the id column"),

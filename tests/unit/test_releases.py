@@ -24,7 +24,7 @@ def listed(membership: str, *, n_parties: int = 2, accounting: str = "tight") ->
             PartySpec(name=name, columns=(Column(name="c", low=0, high=1),)) for name in names
         ),
         n_clusters=3,
-        budget=Budget(epsilon=2, delta=1e-4),
+        budget=Budget(epsilon=2, delta=9e-5),
         membership=membership,
         n_local_clusters=3,
         accounting=accounting,
