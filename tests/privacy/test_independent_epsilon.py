@@ -1,0 +1,278 @@
+"""Epsilon of whole studies, claimed against two accountants of other constructions.
+
+Laws are read from the whole numbers of the plan, with sensitivities written down here once more;
+then a contour integral (`contour_line.py`) and Google's dp-accounting calculate epsilon. Only the charge
+for discrete noise (`slack`) is taken over. `python -m tests.privacy.test_independent_epsilon`
+prints the table of docs/concepts/audits.md.
+"""
+
+import functools
+import math
+import sys
+
+import numpy as np
+import pytest
+from dp_accounting.pld import pld_pmf
+from dp_accounting.pld import privacy_loss_distribution as library
+from scipy import stats
+
+from splitmeans.local.gaussian_tree import GaussianTree
+from splitmeans.local.lloyd import DpLloyd
+from splitmeans.local.tree_lloyd import TreeLloyd
+from splitmeans.membership.cell_sketch.law import CellSketch
+from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.membership.independent.law import NoisyHistogram
+from splitmeans.plan import make_plan
+from splitmeans.privacy.accountant import total_cost
+from splitmeans.privacy.events import Relation
+from splitmeans.privacy.pld import _slack, flatten
+from splitmeans.privacy.views import fellow_party_cost
+from splitmeans.study import Budget, Column, PartySpec, Study
+from tests.privacy.contour_line import Normal, Pure, Table, delta_at, epsilon_at, shifted
+
+ROW = 2**20  # a row of a Gaussian count, in units of its noise
+FINE = 2**8  # a grid unit of a Lloyd step, likewise
+
+
+def study(n_parties, epsilon, delta, *, columns=3, **options):
+    parties = tuple(
+        PartySpec(
+            name=f"p{i}",
+            columns=tuple(Column(name=f"x{j}", low=-1.0, high=1.0) for j in range(columns)),
+        )
+        for i in range(n_parties)
+    )
+    return Study(
+        name="independent",
+        parties=parties,
+        n_clusters=4,
+        n_local_clusters=4,
+        budget=Budget(epsilon=epsilon, delta=delta),
+        expected_users=20_000,
+        **options,
+    )
+
+
+STUDIES = {
+    "decoy, S=2": study(2, 1.0, 5e-5),
+    "decoy, S=2, one column": study(2, 0.3, 1e-6, columns=1),
+    "decoy, S=2, partial sets": study(2, 0.5, 1e-6, user_sets="partial"),
+    "decoy, S=3 in pairs": study(3, 1.0, 1e-5),
+    "decoy, S=3 jointly, partial sets": study(3, 2.0, 1e-5, user_sets="partial"),
+    "decoy, S=5 in pairs": study(5, 4.0, 1e-6),
+    "decoy, dplsf": study(2, 1.0, 5e-5, local="dplsf"),
+    "decoy, dplloyd": study(2, 1.0, 5e-5, local="dplloyd"),
+    "sketch, S=2": study(2, 1.0, 5e-5, membership="sketch"),
+    "sketch, S=3 in pairs": study(3, 2.0, 1e-5, membership="sketch"),
+    "independent, S=2": study(2, 1.0, 5e-5, membership="independent"),
+    "independent, S=3, dplsf": study(3, 3.0, 1e-4, membership="independent", local="dplsf"),
+}
+
+
+@functools.cache
+def plan_of(name):
+    return make_plan(STUDIES[name])
+
+
+def local_laws(mechanism, *, factor=1):
+    """What one user's row does to a local release; a replaced row moves it by twice as much."""
+    d = len(mechanism.bounds)
+    match mechanism:
+        case TreeLloyd(start=start, lloyd=lloyd):
+            mus = [ROW / start.size_scale, math.sqrt(d) * ROW / start.column_scale]
+            if d > 1:
+                mus.append(ROW / start.cell_scale)
+            largest = math.sqrt(sum(bound**2 for bound in mechanism.bounds))
+            radii = np.geomspace(lloyd.smallest_radius, largest, 500).astype(int).tolist()
+            # A row adds an offset of length r, 3/8 r for the count and r/4 for the square.
+            worst = max(FINE * math.hypot(r, 3 * r / 8, r / 4) / lloyd.scale(r) for r in radii)
+            return [Normal(factor * math.hypot(*mus, *[worst] * lloyd.steps))]
+        case GaussianTree():
+            counts = [ROW / mechanism.count_scale] * (mechanism.depth + 1)
+            largest = math.sqrt(sum(bound**2 for bound in mechanism.bounds))
+            return [Normal(factor * math.hypot(*counts, largest / mechanism.sum_scale))]
+        case DpLloyd() if factor == 1:
+            costs = []
+            for iterations in range(2, 8):
+                count, sums = mechanism.iteration_scales(iterations)
+                shares = [b / scale for b, scale in zip(mechanism.bounds, sums, strict=True)]
+                costs.append(iterations * (1 / count + sum(shares)))
+            return [Pure(1 / mechanism.size_scale), Pure(max(costs))]
+    raise AssertionError(mechanism)
+
+
+def register_table(law):
+    """F^n floored, from its definition, with and without one more element; all rows."""
+    values = np.arange(law.floor, law.floor + 90, dtype=float)
+    log_cdf = np.log1p(-np.exp(-values * math.log1p(law.gamma)))
+
+    def pmf(n):
+        survival = -np.expm1(n * log_cdf)
+        survival[-1] = 0.0
+        return -np.diff(survival, prepend=1.0)
+
+    return Table(pmf(law.phantoms), pmf(law.phantoms + 1), law.repetitions)
+
+
+def laws_of(plan):
+    """All releases towards the server."""
+    laws = [law for mechanism in plan.local for law in local_laws(mechanism)]
+    if plan.count_scale is not None:
+        laws.append(Pure(1 / plan.count_scale))
+    match plan.membership:
+        case DecoyLaw(weights=weights):
+            laws += [shifted(weights)] * len(plan.groups)
+        case CellSketch() as law:
+            laws += [register_table(law)] * len(plan.groups)
+        case NoisyHistogram(scale=scale):
+            laws += [Pure(1 / scale)] * len(plan.local)
+    return laws
+
+
+def slack_of(plan):
+    return _slack(tuple(flatten(plan.events)))
+
+
+def laws_towards_party(plan):
+    """Replaced values elsewhere, towards the party that sees most: local releases and H + D + E."""
+    sigma = plan.membership.server_sigma
+    noise = stats.norm.pdf(np.arange(-math.ceil(12 * sigma), math.ceil(12 * sigma) + 1) / sigma)
+    # Parties are alike here, so any of them sees as much as another one.
+    laws = [law for mechanism in plan.local[1:] for law in local_laws(mechanism, factor=2)]
+    return [*laws, *[shifted(noise)] * (2 * len(plan.groups))]
+
+
+def of_library(law, interval):
+    match law:
+        case Normal(mu=mu):
+            return library.from_gaussian_mechanism(1 / mu, value_discretization_interval=interval)
+        case Pure(epsilon=epsilon):
+            likely = 1 / (1 + math.exp(-epsilon))
+            return of_library(Table([1 - likely, likely], [likely, 1 - likely]), interval)
+        case Table(laws=(away, there)):
+            return library.PrivacyLossDistribution(
+                _direction(away, there, interval), _direction(there, away, interval)
+            )
+    raise AssertionError(law)
+
+
+def _direction(upper, lower, interval):
+    both = (upper > 0) & (lower > 0)
+    loss = np.log(upper[both] / lower[both])
+    steps = np.arange(math.floor(loss.min() / interval), math.ceil(loss.max() / interval) + 1)
+    deltas = [np.maximum(upper - math.exp(step * interval) * lower, 0).sum() for step in steps]
+    return pld_pmf.create_pmf_pessimistic_connect_dots(interval, steps, np.array(deltas))
+
+
+def library_epsilon(laws, delta, slack):
+    """By dp-accounting; none for sketches, whose rows are finer than any grid it could carry."""
+    if any(isinstance(law, Table) and law.count > 1 for law in laws):
+        return None
+    composed = functools.reduce(
+        lambda one, other: one.compose(other), [of_library(law, 1e-3) for law in laws]
+    )
+    epsilon = 0.0
+    for _ in range(20):
+        left = delta - (1 + math.exp(epsilon)) * slack
+        epsilon, before = composed.get_epsilon_for_delta(left), epsilon
+        if abs(epsilon - before) < 1e-9:
+            break
+    return epsilon
+
+
+@functools.cache
+def figures(name):
+    """Return claimed epsilon and that of the contour integral and of dp-accounting."""
+    plan = plan_of(name)
+    budget = plan.study.budget
+    claimed = total_cost(plan.events, delta=budget.delta, accounting=plan.study.accounting).epsilon
+    laws, slack = laws_of(plan), slack_of(plan)
+    return (
+        claimed,
+        epsilon_at(laws, budget.delta, slack=slack),
+        library_epsilon(laws, budget.delta, slack),
+    )
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_claimed_epsilon_is_that_of_independent_accountants(name):
+    claimed, contour, of_google = figures(name)
+    assert claimed <= STUDIES[name].budget.epsilon
+    # Never below what is true, and hardly above: our grid rounds towards more loss.
+    assert contour * (1 - 1e-6) <= claimed <= contour * (1 + 1e-3)
+    if of_google is not None:
+        assert claimed == pytest.approx(of_google, rel=1e-3)
+
+
+DECOYS = [name for name in STUDIES if name.startswith("decoy") and "dplloyd" not in name]
+
+
+@functools.cache
+def figures_towards_party(name):
+    plan = plan_of(name)
+    delta = plan.study.budget.delta
+    cost = fellow_party_cost(plan, Relation.REPLACE)
+    # Towards a party only the other parties' noise is discrete, and twice as much of it moves.
+    local = tuple(flatten(mechanism.event for mechanism in plan.local[1:]))
+    return cost.epsilon, epsilon_at(laws_towards_party(plan), delta, slack=2 * _slack(local))
+
+
+@pytest.mark.parametrize("name", DECOYS[:4])
+def test_epsilon_towards_a_party_is_that_of_the_contour_integral(name):
+    claimed, contour = figures_towards_party(name)
+    assert contour * (1 - 1e-6) <= claimed <= contour * (1 + 1e-3)
+
+
+def test_one_percent_less_noise_is_noticed():
+    """The broken twin: figures of laws with 1 % less noise lie outside the tolerance above."""
+    plan = plan_of("decoy, S=2")
+    claimed, contour, _ = figures("decoy, S=2")
+    local = [Normal(law.mu * 1.01) for mechanism in plan.local for law in local_laws(mechanism)]
+    laws = [*local, *laws_of(plan)[len(plan.local) :]]
+    broken = epsilon_at(laws, plan.study.budget.delta, slack=slack_of(plan))
+    assert broken > claimed * (1 + 2e-3) > contour
+
+
+@pytest.mark.parametrize("mu", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
+def test_contour_integral_of_a_normal_law(mu, epsilon):
+    expected = stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(
+        -mu / 2 - epsilon / mu
+    )
+    assert delta_at([Normal(mu)], epsilon) == pytest.approx(expected, rel=1e-9)
+    halves = [Normal(mu / math.sqrt(2))] * 2
+    assert delta_at(halves, epsilon) == pytest.approx(expected, rel=1e-9)
+
+
+def test_contour_integral_of_tables_by_hand():
+    """Two outcomes once: delta is the sum of positive parts; and an outcome of one law alone."""
+    coin = Table([0.25, 0.75], [0.75, 0.25])
+    assert delta_at([coin], 0.5) == pytest.approx(0.75 - 0.25 * math.exp(0.5), rel=1e-4)
+    assert delta_at([Pure(math.log(3))], 0.5) == pytest.approx(
+        0.75 - 0.25 * math.exp(0.5), rel=1e-4
+    )
+    ends = shifted([1, 2, 1])
+    positive = 0.25 + max(0.0, 0.5 - math.exp(0.2) * 0.25)
+    assert delta_at([ends], 0.2) == pytest.approx(positive, rel=1e-4)
+
+
+def table():
+    """Yield the lines of the tables."""
+    yield "| study | budget | claimed | contour integral | ratio | dp-accounting |"
+    yield "|---|---|---|---|---|---|"
+    for name, chosen in STUDIES.items():
+        claimed, contour, of_google = figures(name)
+        google = "-" if of_google is None else f"{of_google:.6f}"
+        budget = f"({chosen.budget.epsilon:g}, {chosen.budget.delta:g})"
+        ratio = f"{claimed / contour:.6f}"
+        yield f"| {name} | {budget} | {claimed:.6f} | {contour:.6f} | {ratio} | {google} |"
+    yield ""
+    yield "| study, towards a party | claimed | contour integral | ratio |"
+    yield "|---|---|---|---|"
+    for name in DECOYS:
+        claimed, contour = figures_towards_party(name)
+        yield f"| {name} | {claimed:.6f} | {contour:.6f} | {claimed / contour:.6f} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{line}\n" for line in table())
