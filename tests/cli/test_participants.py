@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from splitmeans import Study
 from splitmeans.cli import main
 
 
@@ -77,6 +78,18 @@ def test_a_key_file_is_never_replaced(run):
     assert again.out == ""
     assert "`splitmeans keys show` prints its public key" in again.err
     assert run("keys", "show", "--home", "bank").out == first.out
+
+
+def test_a_study_may_bound_what_parties_learn(run, digits, tmp_path):
+    done = run(
+        *("study", "new", "-o", "bounded.toml", "--party-epsilon", "0.8"),
+        *(*_PARTIES, *_COLUMNS, "--server-key", "server.pub"),
+    )
+    assert (done.code, done.out != digits) == (0, True)
+    assert Study.read(tmp_path / "bounded.toml").budget.party_epsilon == 0.8
+    *_, last = run("study", "check", "study.toml").out.split("  total ")[0].splitlines()
+    assert "to a party epsilon" in last
+    assert "to a party" not in run("study", "check", "bounded.toml").out
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from splitmeans.cli import console, main, plan_chart, plan_text
 from splitmeans.cli.plan_chart import bar, between, number, per_cent, ratio
 from splitmeans.forecasting.forecast import forecast
 from splitmeans.forecasting.loss_model import LossForecast
+from splitmeans.plan import make_plan
+from splitmeans.privacy.certificate import certificate_of
 
 STUDY = """
 name = "two"
@@ -112,6 +114,36 @@ def test_json_is_the_forecast(run):
     assert needed["best_reachable"]["typical"] < 1.05
     assert found["segment_error"] == expected.segment_error
     assert found["held_out"]["settings"] > 0
+
+
+def test_the_larger_figure_comes_first_and_a_bound_has_a_price(run, tmp_path):
+    done = run()
+    assert "epsilon       1.454 towards another party" in done.out
+    assert "with party_epsilon = 1 about: loss ratio " in done.out
+    bounded = STUDY.replace("delta = 1e-6", "delta = 1e-6\nparty_epsilon = 0.5")
+    (tmp_path / "bounded.toml").write_text(bounded)
+    done = run(study="bounded.toml")
+    assert "towards the server, 0.5 towards another party" in done.out
+    assert "party_epsilon = 0.5: loss ratio " in done.out
+    assert "2.7 times the noise in local releases" in done.out
+    assert "of its budget" in done.out
+    found = json.loads(run("--json", study="bounded.toml").out)
+    (price,) = found["bounds"]
+    assert (price["bound"], price["value"], price["chosen"]) == ("party_epsilon", 0.5, True)
+    without, given = price["cell_error"]
+    assert without == forecast(Study.from_toml(STUDY)).cell_error
+    assert given == found["cell_error"] > without
+    assert found["budget"]["party_epsilon"] == 0.5
+
+
+def test_a_certificate_is_written(run, tmp_path):
+    assert run("--certificate", "proof.json").code == 0
+    written = json.loads((tmp_path / "proof.json").read_text())
+    plan = make_plan(Study.from_toml(STUDY))
+    assert written == json.loads(json.dumps(certificate_of(plan)))
+    refused = run("--certificate", "nowhere/proof.json")
+    assert refused.code == 2
+    assert "--certificate nowhere/proof.json: cannot be written" in refused.err
 
 
 def test_refused_epsilons_are_named(run):

@@ -97,7 +97,15 @@ def test_no_such_folder(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["centres.csv", "statement.txt", "study.toml", "synopsis.parquet", "transcript.json"]
+    "name",
+    [
+        "centres.csv",
+        "certificate.json",
+        "statement.txt",
+        "study.toml",
+        "synopsis.parquet",
+        "transcript.json",
+    ],
 )
 def test_every_file_must_be_there_and_unchanged(folder, name):
     path = folder / name

@@ -7,6 +7,7 @@ import pytest
 
 from splitmeans.errors import ParameterError
 from splitmeans.plan import make_plan
+from splitmeans.privacy.certificate import certificate_of
 from splitmeans.report.facts import run_facts
 from splitmeans.result import Result
 from splitmeans.run.result_folder import check_place
@@ -50,6 +51,14 @@ def test_the_statement_says_where_the_noise_came_from(tmp_path, secure):
     folder = write_small_result(tmp_path / "result", secure_noise=secure)
     assert json.loads((folder / "result.json").read_text())["privacy"]["secure_noise"] is secure
     assert ("INSECURE TEST NOISE" in (folder / "statement.txt").read_text()) is not secure
+
+
+def test_the_certificate_is_that_of_the_plan(tmp_path):
+    folder = write_small_result(tmp_path / "result")
+    saved = json.loads((folder / "certificate.json").read_text())
+    plan = make_plan(Result.read(folder).study)
+    assert saved == json.loads(json.dumps(certificate_of(plan)))
+    assert saved["plan"] == json.loads((folder / "result.json").read_text())["plan"]
 
 
 def test_a_released_count_is_kept(tmp_path):

@@ -101,31 +101,32 @@ def _print_segment_error(found: Forecast) -> None:
 
 
 def _print_bounds(found: Forecast) -> None:
-    """Print the figures towards the server and a party, and what bounds towards parties cost."""
+    """Print the figures towards a party and the server, and what bounds towards parties cost."""
     report = PrivacyReport(plan=found.plan, secure_noise=True)
     if report.towards_party is not None:
         what, cost = report.towards_party
-        _figure(
-            "epsilon",
-            f"{report.epsilon:.4g} towards the server, {cost.epsilon:.4g} towards another party "
-            f"({what})",
-        )
+        server = f"{report.epsilon:.4g} towards the server"
+        party = f"{cost.epsilon:.4g} towards another party ({what})"
+        first, second = (party, server) if cost.epsilon > report.epsilon else (server, party)
+        _figure("epsilon", f"{first}, {second}")
     for price in found.prices:
-        _figure("", f"{price.bound} = {price.value:g} {_price(price)}")
+        _figure("", _price(price))
 
 
 def _price(price: Price) -> str:
+    """Return what a bound towards parties costs, in words."""
     parts = []
     if price.without.loss is not None and price.given.loss is not None:
         before, after = ratio(price.without.loss.typical), ratio(price.given.loss.typical)
-        parts.append(f"a loss ratio of {after} instead of {before}")
+        parts.append(f"loss ratio {after} instead of {before}")
     if price.more_noise is not None:
         parts.append(f"{price.more_noise:.3g} times the noise in local releases")
     if price.without.cell_error is not None and price.given.cell_error is not None:
         before, after = number(price.without.cell_error), number(price.given.cell_error)
-        parts.append(f"a cell error of {after} instead of {before} users")
-    verb = "costs" if price.chosen else "would cost about"
-    return f"{verb} {', '.join(parts)}" if parts else f"{verb} accuracy that is not forecast"
+        parts.append(f"cell error {after} instead of {before} users")
+    bound = f"{price.bound} = {price.value:g}"
+    what = bound if price.chosen else f"with {bound} about"
+    return f"{what}: {', '.join(parts) or 'its price is not known'}"
 
 
 def _print_sweep(found: Forecast, epsilons: tuple[float, ...]) -> None:
