@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.grid.joint import joint_weights
+from splitmeans.grid.joint import joint_weights, mend_sums
 
 
 @dataclass
@@ -46,3 +46,10 @@ def test_a_grid_that_is_too_large_is_refused_before_it_is_estimated():
 
     with pytest.raises(ParameterError, match="at most 10000000 cells, got 16581375"):
         joint_weights(Huge(np.zeros(1)), total=1)
+
+
+def test_sums_are_not_mended_where_nobody_was_counted():
+    """K-means finds no segment then, and every cell is of block -1."""
+    nobody, estimate = np.zeros((2, 2, 2)), np.full((2, 2, 2), -5.0)
+    blocks = np.full(8, -1)
+    assert mend_sums(nobody, estimate, deviation=3.0, blocks=blocks).sum() == 0
