@@ -230,7 +230,7 @@ def _play(world: World, chance: random.Random, obstacle: str) -> str:
         if code == 70 or "Traceback" in err:
             raise Failed(f"study approve fell over: {err}")
         if code:
-            return _refused(world, f"not approved: {reason_class(err)}")
+            return _refused(world, f"not approved: {reason_class(err.strip().splitlines()[-1])}")
     victim = chance.choice((*parties, SERVER))
     with tempfile.TemporaryDirectory() as place:
         relay = _start_relay(world, Path(place)) if world.over_relay else None
@@ -298,7 +298,7 @@ def _attempt(
     mailbox = ["--mailbox", str(place / "mailbox")]
     if relay is not None:
         mailbox = ["--mailbox", f"https://127.0.0.1:{relay[1]}", "--ca", str(place / "ca.pem")]
-    common = ["--home", "home", "--result", "result", "--timeout", "15", *mailbox]
+    common = ["--home", "home", "--result", "result", "--timeout", "10", *mailbox]
     if obstacle == "occupied result":
         for who in (*world.study.party_names, SERVER):
             other = world.place(who) / "result"
