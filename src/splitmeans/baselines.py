@@ -61,7 +61,7 @@ def central_dplsf(
         bounds: Largest grid integer of each column, shape (d,).
         n_clusters: Number of centres, k.
         epsilon: Privacy loss of the whole clustering.
-        delta: Probability with which that bound may fail.
+        delta: What probabilities may exceed that bound by.
         noise: Privacy noise.
         rng: Start of the final clustering.
 

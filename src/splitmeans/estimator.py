@@ -4,7 +4,6 @@ For experiments and for learning what a study would give. Between organisations 
 own side; see `splitmeans.protocol`.
 """
 
-import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
@@ -48,7 +47,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         n_clusters: Number of segments, k.
         epsilon: Total privacy loss of one user, over all parties and releases.
-        delta: Probability with which that bound may fail; below 1 / expected_users.
+        delta: What probabilities may exceed that bound by; below 1 / expected_users.
         membership: How parties tell which user is in which cluster: "decoy", "sketch",
             "sketch-paper", "ldp", "independent" or "exact" (not private).
         local: Local clustering: "auto", "tree-lloyd", "dplsf", "dplloyd" or "plain" (not private).
@@ -186,13 +185,11 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Sequence[Any], y: None = None) -> float:
         """Return minus the mean squared distance to the nearest centre, in scaled units.
 
-        Minus infinity if there is no segment.
+        If there is no segment, to the middle of the bounds.
         """
         check_is_fitted(self)
         tables = _prepare_aligned(self.study_, X)
         centres = self.result_.server.clustering.scaled_centres
-        if len(centres) == 0:
-            return -math.inf
         return -normalised_loss(pooled_rows(tables)[0], centres)
 
     def fit_predict(

@@ -164,7 +164,13 @@ def true_cell_weights(labels: Sequence[npt.ArrayLike], n_local_clusters: Sequenc
 
 
 def _distances(rows: FloatArray, centres: FloatArray) -> Iterator[FloatArray]:
-    """Yield squared distances (chunk, k), from differences: no cancellation near a centre."""
+    """Yield squared distances (chunk, k), from differences: no cancellation near a centre.
+
+    A result without segments is judged as one centre in the middle of the bounds, which is all
+    that is known without data.
+    """
+    if len(centres) == 0:
+        centres = np.zeros((1, rows.shape[1]))
     for start in range(0, len(rows), _CHUNK):
         chunk = rows[start : start + _CHUNK]
         squared = np.empty((len(chunk), len(centres)))

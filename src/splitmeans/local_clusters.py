@@ -25,6 +25,10 @@ _TOTAL_NOISE = 0.045
 _MOST_DECOYS = 2**23
 _DECOYS_PER_DEVIATION = 4
 
+# Cells of one table of more than two parties, those of absent users included. Each costs every
+# party some fifty decoys at epsilon 1, so that a release then has half a gigabyte.
+MAX_TABLE_CELLS = 600_000
+
 SKETCH_LOCAL_CLUSTERS = 6
 
 
@@ -63,8 +67,9 @@ def _one_table_clusters(study: Study, users: int) -> int:
     """Return the largest k' whose table has little noise beside the users, and not many decoys."""
     deviation, n_parties = _cell_deviation(study), len(study.parties)
     precise: float = (_TOTAL_NOISE * users / deviation) ** (2 / n_parties)
+    cells = min(MAX_TABLE_CELLS, _MOST_DECOYS / (_DECOYS_PER_DEVIATION * deviation))
     # "Absent" is one more label of each party.
-    sendable: float = (_MOST_DECOYS / (_DECOYS_PER_DEVIATION * deviation)) ** (1 / n_parties) - 1
+    sendable: float = cells ** (1 / n_parties) - 1
     return max(2, math.floor(min(precise, sendable)))
 
 

@@ -17,7 +17,7 @@ from splitmeans.grid.cost import MAX_GRID_BYTES, grid_bytes
 from splitmeans.grid.joint import MAX_CELLS
 from splitmeans.local import make_local
 from splitmeans.local.mechanism import LocalClustering
-from splitmeans.local_clusters import default_local_clusters
+from splitmeans.local_clusters import MAX_TABLE_CELLS, default_local_clusters
 from splitmeans.membership.cell_sketch.cost import MAX_WORK, decoding_work, most_clusters
 from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
@@ -32,10 +32,6 @@ from splitmeans.study import Study
 
 # Labels travel as single bytes, and one value means "absent".
 MAX_LOCAL_CLUSTERS = 250
-
-# Cells of one table of more than two parties, those of absent users included. Each costs every
-# party some fifty decoys or more, so that a release then has half a gigabyte.
-MAX_TABLE_CELLS = 600_000
 
 # Positions of parties that share one membership release under keys of its own.
 Group: TypeAlias = tuple[int, ...]

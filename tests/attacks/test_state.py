@@ -103,6 +103,28 @@ def test_limit_passed_by_a_run_in_between(stage):
     assert world.charged("bank") == 4
 
 
+def test_two_runs_at_once_and_room_for_one(stage):
+    """A second run is begun while the first goes on in another process, and both wait.
+
+    Gain: none for the attacker; the others would be charged in a run that this party cannot pay.
+    Fails: what runs that go on will cost counts before joining. A run that nobody drives does not.
+    """
+    world = stage("prepared")
+    limit(world, "bank", epsilon=7)
+    with Journal.open(world.home("bank")) as journal:
+        journal.hold(RunKey(study_hash=world.study.hash, run="1", participant="bank"))
+        before = len(world.box.sent)
+        with pytest.raises(BudgetError, match=r"goes on at the moment .run '1' of study .*limit"):
+            world.visit("bank", run="2")
+        assert len(world.box.sent) == before
+        # Room for both, and a source of its own, are no reason to refuse.
+        assert not world.visit("bank", run="3", source="other")
+        limit(world, "bank", epsilon=8)
+        assert not world.visit("bank", run="4")
+        limit(world, "bank", epsilon=7)
+    assert not world.visit("bank", run="5")
+
+
 def test_source_named_anew_between_two_starts(stage):
     """The party's clerk gives the data another name when the run is taken up again.
 

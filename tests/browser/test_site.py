@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("selenium")
+from selenium.webdriver.support.ui import WebDriverWait
+
 ROOT = Path(__file__).parents[2]
 PAGES = ("index.html", "tutorial.html", "architecture.html", "reference/python.html")
 
@@ -41,10 +44,8 @@ def _open(browser, page: Path, *, width: int, dark: bool) -> None:
     browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_opens_from_disk_and_fetches_nothing(browser, site, page):
-    _open(browser, site / page, width=1280, dark=False)
-    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+def _outside(browser) -> list[str]:
+    """Return what the page asked of other places than its folder."""
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     asked = [
         event["params"]["request"]["url"]
@@ -52,7 +53,33 @@ def test_a_page_opens_from_disk_and_fetches_nothing(browser, site, page):
         if event["method"] == "Network.requestWillBeSent"
     ]
     assert asked  # the check sees requests
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    return [url for url in asked if not url.startswith(("file:", "data:"))]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_opens_from_disk_and_fetches_nothing(browser, site, page):
+    _open(browser, site / page, width=1280, dark=False)
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    assert _outside(browser) == []
+
+
+@pytest.mark.parametrize("page", ["index.html", "reference/python.html"])
+def test_search_works_on_a_page_that_was_opened_from_disk(browser, site, page):
+    _open(browser, site / page, width=1280, dark=False)
+    browser.execute_script(
+        "const field = document.querySelector('[data-md-component=search-query]');"
+        "field.focus(); field.value = 'collusion'; field.dispatchEvent(new Event('input'));"
+        "field.dispatchEvent(new KeyboardEvent('keyup', {key: 'n'}));"
+    )
+    found = WebDriverWait(browser, 60).until(
+        lambda page: page.execute_script(
+            "return [...document.querySelectorAll('.md-search-result__link')].map(e => e.href)"
+        )
+    )
+    assert any("threat-model.html" in link for link in found)
+    assert all(link.startswith(site.as_uri()) for link in found)
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    assert _outside(browser) == []
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -158,6 +158,7 @@ def test_demo_replaces_a_result_but_nothing_else(run, tmp_path):
         (("bench", "accuracy", "--data", "iris"), "error: --data must be from mixed-gaussian"),
         (("bench", "accuracy", "--methods", "magic"), "error: --methods must be from central"),
         (("bench", "accuracy", "--methods", ","), "error: --methods must name at least one of"),
+        (("bench", "coverage", "--data", "iris"), "error: --data must be from clear, blurred"),
         (("bench", "accuracy", "--eps", "one"), "error: --eps must be numbers separated by commas"),
         (("bench", "accuracy", "--eps", "0"), "error: --eps must be > 0"),
         (("bench", "accuracy", "--parties", "2,x"), "error: --parties must be numbers"),
@@ -245,3 +246,16 @@ def test_bench_accuracy_prints_a_table_and_writes_json(tmp_path):
         assert score["loss"] > 0
         assert 0 <= score["v_measure"] <= 1 + 1e-9
         assert (score["n_parties"], score["epsilon"], score["seed"]) == (2, 4.0, 0)
+
+
+def test_bench_coverage_prints_a_table_and_writes_all_segments(run, tmp_path):
+    record = tmp_path / "coverage.json"
+    done = run(
+        "bench", "coverage", "--data", "even", "--quick", "--seeds", "1", "--workers", "1",
+        "--json", str(record),
+    )  # fmt: skip
+    assert done.code == 0
+    assert "hold the users nearest to the centre" in done.out
+    written = json.loads(record.read_text())
+    assert written["summary"]["all"]["segments"] == len(written["segments"]) == 20
+    assert set(written["summary"]) >= {"data even", "tuned on", "3 parties, partial sets"}

@@ -78,6 +78,19 @@ def test_help_has_an_example(run, command, example):
 # ---- result show ----
 
 
+def test_sizes_come_with_what_their_intervals_are_for(run):
+    done = run("result", "show", "result")
+    assert "95 % from" in done.out
+    assert "for the number of users who are nearer to the segment's centre" in done.out
+    record = json.loads(run("result", "show", "result", "--json").out)
+    assert "nearer to the segment's centre" in record["intervals"]
+    for segment in record["segments"]:
+        low, high = segment["size_interval"]
+        assert low <= segment["size"] <= high
+    low, high = record["users_interval"]
+    assert low < record["users"] < high
+
+
 def test_show_prints_segments_largest_first(run):
     done = run("result", "show", "result")
     assert done.code == 0, done.err

@@ -57,13 +57,13 @@ def piped(monkeypatch, capsys, folder) -> Callable[..., Finished]:
     return call
 
 
-def on_a_terminal(*arguments: str, folder: Path) -> str:
+def on_a_terminal(*arguments: str, folder: Path, columns: int = 100, code: int = 0) -> str:
     """Return what a person would see who has a terminal of the usual size."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "splitmeans", *arguments],
         cwd=folder,
-        env=environment(COLUMNS="100", LINES="40"),
+        env=environment(COLUMNS=str(columns), LINES="40"),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -80,7 +80,7 @@ def on_a_terminal(*arguments: str, folder: Path) -> str:
             break
         shown += part
     os.close(ours)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=60) == code
     return shown.decode()
 
 

@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from splitmeans.audit.bounds import epsilon_of_event
+from splitmeans.audit.bounds import bound_of_event
 from splitmeans.audit.case import Scores
+from splitmeans.audit.claims import BudgetClaim
 from splitmeans.audit.published_gap import (
     SharedKeys,
     coincidence,
@@ -170,13 +171,13 @@ def test_violation_is_seen_with_stated_confidence() -> None:
     """
     case, least, trials = SharedKeys(gamma=0.02), 693, 20_000
     there, away = seen(case, least=least, trials=trials, seed=1)
-    bound = epsilon_of_event(
+    bound = bound_of_event(
+        BudgetClaim(epsilon=case.epsilon, delta=case.delta),
         (int((there > 0).sum()), int((away > 0).sum())),
         (trials, trials),
-        delta=case.delta,
         confidence=0.999,
     )
-    assert bound.epsilon > case.epsilon
+    assert bound.exceeds
 
 
 @pytest.mark.parametrize(

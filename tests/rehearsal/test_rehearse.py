@@ -23,7 +23,7 @@ def make_study(*, n_parties: int = 2, columns: tuple[Column, ...] | None = None,
         "name": "rehearsed",
         "parties": tuple(PartySpec(name=f"org {n}", columns=own) for n in range(n_parties)),
         "n_clusters": 3,
-        "budget": Budget(epsilon=2, delta=1e-6),
+        "budget": Budget(epsilon=2, delta=1e-7),
         "n_local_clusters": 3,
         "expected_users": 300,
     }

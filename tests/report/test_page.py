@@ -261,16 +261,17 @@ def test_shares_are_per_cent(data):
 
 def test_users_are_rounded_to_what_is_known():
     assert users(5142.4) == "5,142"
-    assert users(5142.4, 87.0) == "5,140"
-    assert users(5142.4, 870.0) == "5,100"
-    assert users(5142.4, 0.3) == "5,142"
+    assert users(5142.4, (5000.0, 5340.0)) == "5,140"
+    assert users(5142.4, (3500.0, 6900.0)) == "5,100"
+    assert users(5142.4, (5142.0, 5143.0)) == "5,142"
 
 
-def test_intervals(data):
-    segment = dataclasses.replace(data.published.segments[0], size=600.0, size_deviation=40.0)
-    assert interval_text(segment) == "520 to 680"
-    assert interval_text(dataclasses.replace(segment, size_deviation=None)) == "not known"
-    assert interval_text(dataclasses.replace(segment, size=10.0)) == "0 to 90"
+def test_rounding_never_makes_an_interval_shorter():
+    assert interval_text((521.6, 678.4)) == "520 to 680"
+    assert interval_text((529.0, 671.0)) == "520 to 680"
+    assert interval_text((0.0, 88.4)) == "0 to 90"
+    assert interval_text((7.4, 8.1)) == "7 to 9"
+    assert interval_text(None) == "not known"
 
 
 @pytest.mark.parametrize(

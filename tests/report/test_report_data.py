@@ -66,16 +66,19 @@ def test_the_map_has_the_cells_with_users(data):
 def test_noise_makes_sizes_uncertain(data):
     for item in data.segmentations:
         for segment in item.segments:
-            assert segment.size_deviation is not None
-            assert 0 < segment.size_deviation < 300
-    assert data.uncertainty.startswith("Intervals are 95 %")
+            assert segment.interval is not None
+            assert 0 <= segment.interval[0] < segment.interval[1] < segment.size + 600
+    assert data.users_interval is not None
+    assert data.users_interval[0] < data.users < data.users_interval[1]
+    assert "for the number of users who are nearer to the segment's centre" in data.uncertainty
 
 
 def test_unknown_noise_is_said(tmp_path):
     study = small_study(membership="independent")
     read = Result.read(write_small_result(tmp_path / "r", study=study))
     other = build_report(read, ks=[2])
-    assert all(segment.size_deviation is None for segment in other.published.segments)
+    assert all(segment.interval is None for segment in other.published.segments)
+    assert other.users_interval is None
     assert "not known for this run" in other.uncertainty
     assert "'independent'" in other.uncertainty
 

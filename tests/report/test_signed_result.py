@@ -317,3 +317,39 @@ def test_a_single_segment_can_be_read_and_reported(tmp_path):
     assert result.published.letters == ("A",)
     assert result.compare_k([1]).losses == (result.published.loss,)
     assert "asked for k = 2, found 1 with users" in render(build_report(result))
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_a_damaged_head_is_one_error_that_names_the_folder(seed, tmp_path_factory, original):
+    """Any value of `result.json`, at any depth, replaced by any other kind of value."""
+    folder = tmp_path_factory.mktemp("damaged") / "result"
+    shutil.copytree(original, folder)
+    rng = np.random.default_rng(seed)
+    odd = [None, True, 0, -1, 1e308, "", "\ud800", "x" * 300, [], [[]], {}, {"a": []}, 10**30]
+
+    def damage(head: dict[str, Any]) -> None:
+        place: Any = head
+        while True:
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            key = keys[rng.integers(len(keys))]
+            deeper = place[key]
+            if not isinstance(deeper, dict | list) or not deeper or rng.random() < 0.3:
+                value = odd[rng.integers(len(odd))]
+                while type(value) is type(deeper) and value == deeper:
+                    value = odd[rng.integers(len(odd))]
+                place[key] = value
+                return
+            place = deeper
+
+    entry(damage)(folder)
+    changed, before = (
+        json.loads((place / "result.json").read_text()) for place in (folder, original)
+    )
+    # The version is the writer's own word, and is not signed.
+    if isinstance(changed["splitmeans"], str) and changed == before | {
+        "splitmeans": changed["splitmeans"]
+    }:
+        Result.read(folder)
+        return
+    with pytest.raises(ParameterError, match="result"):
+        Result.read(folder)

@@ -1,5 +1,6 @@
 import asyncio
 import builtins
+import errno
 import os
 import socket
 import stat
@@ -8,10 +9,18 @@ from typing import Any
 
 import fsspec
 import fsspec.asyn
+import paramiko
 import pytest
 
-from splitmeans.errors import MailboxError, MessageRefused, ParameterError
+from splitmeans.errors import (
+    MailboxError,
+    MailboxUnavailable,
+    MessageRefused,
+    ParameterError,
+    Retryable,
+)
 from splitmeans.run.file_mailbox import FileMailbox
+from splitmeans.run.local_folder import LocalFolder
 from splitmeans.run.mailbox import open_mailbox, public_url
 from splitmeans.wire.slot import Slot
 
@@ -322,3 +331,40 @@ def test_sftp_problems_are_told_without_the_password(sftp_server: Any) -> None:
         FileMailbox(sftp_server.url, options={"pkey": 1}).get(PATH, max_bytes=1)
     with pytest.raises(ParameterError, match="has the form sftp://user@host/folder"):
         FileMailbox("sftp://host").get(PATH, max_bytes=1)
+
+
+@pytest.mark.parametrize(
+    ("problem", "may_pass"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), True),
+        (OSError(errno.EIO, "Input/output error"), True),
+        (OSError(errno.ESTALE, "Stale file handle"), True),
+        (TimeoutError(), True),
+        (ConnectionResetError(), True),
+        (socket.gaierror(-3, "Temporary failure in name resolution"), True),
+        (paramiko.SSHException("Server connection dropped"), True),
+        (EOFError(), True),
+        (PermissionError(errno.EACCES, "Permission denied"), False),
+        (FileNotFoundError(errno.ENOENT, "The specified bucket does not exist"), False),
+        (NotADirectoryError(errno.ENOTDIR, "Not a directory"), False),
+        (paramiko.AuthenticationException("no"), False),
+        (paramiko.SSHException("Server 'x' not found in known_hosts"), False),
+        (ValueError("who knows"), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_may_pass_is_told_from_what_is_final(
+    problem: Exception, may_pass: bool, box: FileMailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise problem
+
+    monkeypatch.setattr(LocalFolder, "read", fail)
+    with pytest.raises(MailboxError) as found:
+        box.get(PATH, max_bytes=10)
+    assert isinstance(found.value, Retryable) == may_pass
+
+
+def test_a_folder_that_is_not_mounted_may_come_back(tmp_path: Path) -> None:
+    with pytest.raises(MailboxUnavailable, match="check that the share is mounted"):
+        FileMailbox(str(tmp_path / "share"))

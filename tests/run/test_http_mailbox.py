@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from splitmeans.errors import MailboxError, MessageRefused, ParameterError
+from splitmeans.errors import MailboxError, MessageRefused, ParameterError, Retryable
 from splitmeans.run.http_mailbox import HttpMailbox
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import Slot
@@ -121,6 +121,16 @@ def test_problems_in_plain_words(
     assert "https://relay.example:8443" in str(found.value)
     assert len(scene.requests) == n_requests
     assert len(scene.waits) == n_requests - 1
+
+
+PASSING = {"never there", "no route", "silent", "breaks", "always busy", "proxy", "full"}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_what_may_pass_is_told_from_what_is_final(name: str) -> None:
+    with pytest.raises(MailboxError) as found:
+        Scene(ENDS[name][0]).box.put(PATH, b"sealed")
+    assert isinstance(found.value, Retryable) == (name in PASSING)
 
 
 def test_an_untrusted_certificate_is_not_tried_again() -> None:

@@ -1,4 +1,4 @@
-"""Confidence bounds on epsilon, and the lower bound on composed privacy loss."""
+"""Claims, confidence bounds on their parameters, and the lower bound on composed privacy loss."""
 
 import math
 
@@ -8,14 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from splitmeans.audit.bounds import (
-    at_least,
-    at_most,
-    epsilon_of_event,
-    epsilon_of_scores,
-)
+from splitmeans.audit.bounds import at_least, at_most, bound_of_event, bound_of_scores
+from splitmeans.audit.claims import BudgetClaim, Claim, CurveClaim, GaussianClaim
 from splitmeans.audit.loss import compose_rows
 from splitmeans.errors import ParameterError
+from splitmeans.privacy.events import GaussianEvent, PureEvent, ShiftEvent
 
 
 def test_clopper_pearson_by_hand() -> None:
@@ -29,16 +26,53 @@ def test_clopper_pearson_by_hand() -> None:
     assert at_most(5, 10, failure=0.025) == pytest.approx(0.8129, abs=1e-4)
 
 
-def test_event_bound_is_the_formula() -> None:
-    bound = epsilon_of_event((50, 10), (100, 200), delta=0.01, confidence=0.9)
-    low = at_least(50, 100, failure=0.05)
-    high = at_most(10, 200, failure=0.05)
-    assert bound.epsilon == pytest.approx(math.log((low - 0.01) / high))
-    assert (bound.hits, bound.trials) == ((50, 10), (100, 200))
+def test_gaussian_bound_is_the_formula() -> None:
+    bound = bound_of_event(GaussianClaim(mu=0.5), (80, 30), (100, 200), confidence=0.9)
+    low = at_least(80, 100, failure=0.05)
+    high = at_most(30, 200, failure=0.05)
+    assert bound.shown == pytest.approx(stats.norm.ppf(low) - stats.norm.ppf(high))
+    assert (bound.allowed, bound.hits, bound.trials) == (0.5, (80, 30), (100, 200))
+    assert bound.exceeds
+
+
+def test_budget_bound_is_the_formula_in_both_directions() -> None:
+    claim = BudgetClaim(epsilon=1.0, delta=0.01)
+    low, high = at_least(50, 100, failure=0.05), at_most(10, 200, failure=0.05)
+    seen = bound_of_event(claim, (50, 10), (100, 200), confidence=0.9)
+    assert seen.shown == pytest.approx(math.log((low - 0.01) / high))
+    # The user's presence makes the rare event "not seen" rarer still: the opposite tells more.
+    low, high = at_least(199, 200, failure=0.05), at_most(50, 100, failure=0.05)
+    opposite = bound_of_event(claim, (199, 50), (200, 100), confidence=0.9)
+    assert opposite.shown == pytest.approx(math.log((1 - high - 0.01) / (1 - low)))
+    assert opposite.shown > math.log(low / high)
 
 
 def test_an_event_as_rare_as_delta_shows_nothing() -> None:
-    assert epsilon_of_event((3, 0), (1000, 1000), delta=0.01, confidence=0.9).epsilon == 0.0
+    claim = BudgetClaim(epsilon=1.0, delta=0.01)
+    assert bound_of_event(claim, (3, 0), (1000, 1000), confidence=0.9).shown == 0.0
+    nothing = bound_of_event(GaussianClaim(mu=1.0), (0, 10), (10, 10), confidence=0.9)
+    assert (nothing.shown, nothing.exceeds) == (0.0, False)
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 2.0])
+def test_the_curve_of_gaussian_noise_allows_its_mu(mu: float) -> None:
+    """A normal law's curve, read by its (epsilon, delta), is the one of its mu at every test."""
+    claim = CurveClaim(events=(GaussianEvent(noise_multiplier=1 / mu),))
+    false = np.array([0.01, 0.1, 0.3, 0.5, 0.8, 0.95])
+    np.testing.assert_allclose(claim.allowed(false), mu, rtol=2e-3)
+    assert (claim.allowed(false) >= mu - 1e-9).all()  # never below: a sound part must not fail
+    best = stats.norm.cdf(mu + stats.norm.ppf(false))
+    np.testing.assert_allclose(claim.shown(best, false), mu)
+
+
+def test_the_curve_of_a_pure_epsilon_has_its_corner() -> None:
+    claim = CurveClaim(events=(PureEvent(epsilon=1.0),))
+    corner = np.array([1 / (1 + math.e)])
+    expected = stats.norm.ppf(math.e / (1 + math.e)) - stats.norm.ppf(corner)
+    np.testing.assert_allclose(claim.allowed(corner), expected, rtol=1e-3)
+    # An outcome that only the user makes has an infinite loss: nothing is shown by it alone.
+    ends = CurveClaim(events=(ShiftEvent(weights=(1, 2, 1)),))
+    assert ends.allowed(np.array([0.9]))[0] == math.inf
 
 
 @settings(max_examples=50, deadline=None)
@@ -47,67 +81,76 @@ def test_an_event_as_rare_as_delta_shows_nothing() -> None:
     share=st.floats(0, 1),
     other_share=st.floats(0, 1),
     confidence=st.floats(0.5, 0.9999),
+    claim=st.sampled_from([GaussianClaim(mu=1.0), BudgetClaim(epsilon=1.0)]),
 )
 def test_bound_never_exceeds_what_was_seen(
-    trials: int, share: float, other_share: float, confidence: float
+    trials: int, share: float, other_share: float, confidence: float, claim: Claim
 ) -> None:
     hits, others = round(share * trials), round(other_share * trials)
-    bound = epsilon_of_event((hits, others), (trials, trials), delta=0.0, confidence=confidence)
-    if hits and others:
-        assert bound.epsilon <= max(0.0, math.log(hits / others)) + 1e-9
+    bound = bound_of_event(claim, (hits, others), (trials, trials), confidence=confidence)
+    if 0 < hits < trials and 0 < others < trials:
+        seen = claim.shown(np.array(hits / trials), np.array(others / trials))
+        assert bound.shown <= max(0.0, float(seen)) + 1e-9
     stricter = (1 + confidence) / 2
-    again = epsilon_of_event((hits, others), (trials, trials), delta=0.0, confidence=stricter)
-    assert again.epsilon <= bound.epsilon + 1e-9
+    again = bound_of_event(claim, (hits, others), (trials, trials), confidence=stricter)
+    assert again.shown <= bound.shown + 1e-9
 
 
-def test_coverage_for_randomised_response() -> None:
-    """The bound exceeds the true epsilon in at most 10 % of audits at confidence 0.9."""
+@pytest.mark.parametrize(
+    ("claim", "found"),
+    [
+        (BudgetClaim(epsilon=1.0), math.e / (1 + math.e)),
+        (GaussianClaim(mu=1.0), float(stats.norm.cdf(0.5))),
+    ],
+    ids=["epsilon", "mu"],
+)
+def test_coverage(claim: Claim, found: float) -> None:
+    """The bound exceeds the true parameter in at most 10 % of audits at confidence 0.9."""
     rng = np.random.default_rng(5)
-    p, n, repeats = math.e / (1 + math.e), 400, 2000
+    n, repeats = 400, 2000
     failures = 0
     for hits, others in zip(
-        rng.binomial(n, p, repeats), rng.binomial(n, 1 - p, repeats), strict=True
+        rng.binomial(n, found, repeats), rng.binomial(n, 1 - found, repeats), strict=True
     ):
-        bound = epsilon_of_event((int(hits), int(others)), (n, n), delta=0.0, confidence=0.9)
-        failures += bound.epsilon > 1.0
+        failures += bound_of_event(claim, (int(hits), int(others)), (n, n), confidence=0.9).exceeds
     # 5 standard errors above the promised share: false failure below 1e-6 even if it were reached.
     assert failures / repeats <= 0.1 + 5 * math.sqrt(0.1 * 0.9 / repeats)
 
 
-def test_scores_find_side_and_direction() -> None:
+def test_scores_find_a_threshold_on_one_half_and_test_it_on_the_other() -> None:
     rng = np.random.default_rng(1)
-    low, high = rng.normal(0, 1, 4000), rng.normal(3, 1, 4000)
-    upwards = epsilon_of_scores(high, low, delta=0.0, confidence=0.999)
-    downwards = epsilon_of_scores(-high, -low, delta=0.0, confidence=0.999)
-    assert min(upwards.epsilon, downwards.epsilon) > 2
-    assert upwards.trials == (2000, 2000)
-    # A point mass that only the absent user shows is found in the other direction.
-    alone = np.where(rng.random(4000) < 0.2, 7.0, 0.0)
-    found = epsilon_of_scores(np.zeros(4000), alone, delta=0.0, confidence=0.999)
-    assert found.epsilon > 3
-    assert "without against with" in found.event
+    low, high = rng.normal(0, 1, 4000), rng.normal(2, 1, 4000)
+    found = bound_of_scores(GaussianClaim(mu=1.0), high, low, confidence=0.999)
+    assert 1.7 < found.shown < 2.0
+    assert found.trials == (2000, 2000)
+    # What only the choosing half shows is not believed.
+    planted = np.concatenate([high[:2000], low[2000:]])
+    assert bound_of_scores(GaussianClaim(mu=1.0), planted, low, confidence=0.999).shown < 0.2
 
 
 def test_equal_laws_show_nothing() -> None:
-    """Choosing among hundreds of events must not make an epsilon of its own."""
+    """Choosing among hundreds of events must not make a parameter of its own."""
     rng = np.random.default_rng(2)
     found = [
-        epsilon_of_scores(rng.normal(size=200), rng.normal(size=200), delta=0.0, confidence=0.99)
+        bound_of_scores(
+            GaussianClaim(mu=1.0), rng.normal(size=200), rng.normal(size=200), confidence=0.99
+        )
         for _ in range(200)
     ]
     # Expected at most 2 of 200; more than 12 has probability below 1e-6.
-    assert sum(bound.epsilon > 0 for bound in found) <= 12
+    assert sum(bound.shown > 0 for bound in found) <= 12
 
 
 def test_bad_arguments_are_refused() -> None:
+    claim = GaussianClaim(mu=1.0)
     with pytest.raises(ParameterError, match="hits must be between 0 and 10, got 11"):
-        epsilon_of_event((11, 0), (10, 10), delta=0.0, confidence=0.9)
+        bound_of_event(claim, (11, 0), (10, 10), confidence=0.9)
     with pytest.raises(ParameterError, match="confidence must be between 0 and 1"):
-        epsilon_of_event((1, 0), (10, 10), delta=0.0, confidence=1.0)
+        bound_of_event(claim, (1, 0), (10, 10), confidence=1.0)
     with pytest.raises(ParameterError, match="trials must be a whole number >= 1"):
-        epsilon_of_event((0, 0), (0, 10), delta=0.0, confidence=0.9)
+        bound_of_event(claim, (0, 0), (0, 10), confidence=0.9)
     with pytest.raises(ParameterError, match="at least 4"):
-        epsilon_of_scores(np.zeros(3), np.zeros(9), delta=0.0, confidence=0.9)
+        bound_of_scores(claim, np.zeros(3), np.zeros(9), confidence=0.9)
     with pytest.raises(ParameterError, match="points must be a whole number >= 1600"):
         compose_rows(np.array([0.5, 0.5]), np.array([0.4, 0.6]), rows=100, points=1000)
 

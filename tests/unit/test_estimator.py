@@ -253,6 +253,8 @@ def test_the_synopsis_serves_any_k(tmp_path):
     assert synopsis.choose_k(range(2, 4)) is not None
 
 
+# Secure noise is another one every time, and may leave fewer segments than asked for.
+@pytest.mark.filterwarnings("ignore:asked for k")
 def test_privacy_says_what_was_spent():
     privacy = fitted().privacy_
     assert privacy.epsilon <= 4
@@ -381,6 +383,8 @@ def test_other_seeds_give_other_results():
     assert not np.array_equal(noise.cluster_centers_, fitted().cluster_centers_)
 
 
+# Secure noise is another one every time, and may leave fewer segments than asked for.
+@pytest.mark.filterwarnings("ignore:asked for k")
 def test_random_state_does_not_seed_the_noise():
     runs = [seeded(noise=None).fit(list(blocks())) for _ in range(2)]
     assert not np.array_equal(runs[0].synopsis_.weights, runs[1].synopsis_.weights)
@@ -664,10 +668,10 @@ def test_a_fit_that_counts_few_or_nobody_says_so_and_raises_nothing(seed):
     assert (model.result_.server.clustering.sizes > 0).all()
     if k == 0:
         assert set(model.labels_) == {-1}
-        assert model.score(parts) == -np.inf
+        assert model.score(parts) == pytest.approx(-np.square(rows).sum(axis=1).mean(), rel=1e-4)
         assert "the released counts hold no user" in model._repr_html_()
     else:
         assert set(model.labels_) <= set(range(k))
-        assert np.isfinite(model.score(parts))
+        assert model.score(parts) < 0
     assert set(model.predict(parts)) == set(model.labels_)
     repr(model.result_)

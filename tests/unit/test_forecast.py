@@ -14,6 +14,7 @@ from splitmeans.forecasting.cells import cell_error
 from splitmeans.forecasting.forecast import Forecast, forecast
 from splitmeans.forecasting.noise import noise_levels
 from splitmeans.forecasting.rough import rough_plan, study_at
+from splitmeans.local_clusters import MAX_TABLE_CELLS, enough_clusters
 from splitmeans.membership.decoy.estimate import DecoyEstimator
 from splitmeans.plan import make_plan
 from splitmeans.privacy.gaussian import gaussian_multiplier
@@ -293,9 +294,9 @@ def test_segment_error_by_hand():
 def test_segment_error_is_what_the_report_finds(parties, clear, least, most):
     """About as much if few cells are empty, less if the server can clear many of them.
 
-    The report draws noise 100 times; chance moves what it finds by a few per cent.
+    Noise is drawn 50 times; chance moves what it finds by a few per cent.
     """
-    from splitmeans.report.uncertainty import size_deviations
+    from splitmeans.intervals.sizes import size_intervals
 
     rng = np.random.default_rng(3)
     rows = rng.uniform(-1, 1, (10_000, 2 * parties))
@@ -311,10 +312,9 @@ def test_segment_error_is_what_the_report_finds(parties, clear, least, most):
         random_state=1,
     )
     model.fit(np.split(rows, parties, axis=1))
-    nodes = model.synopsis_.nodes
-    of_node = np.square(nodes[:, None] - model.cluster_centers_).sum(axis=2).argmin(axis=1)
-    found = size_deviations(model.result_.plan, model.synopsis_, [of_node], rng=rng)
-    measured = math.sqrt(np.mean(np.square(found[0])))
+    centres = model.result_.server.clustering.scaled_centres
+    (found,) = size_intervals(model.result_.plan, model.synopsis_, [centres], rng=rng)
+    measured = math.sqrt(np.mean(np.square(found.noise)))
     assert least < measured / forecast(model.study_).segment_error < most
 
 
@@ -349,3 +349,47 @@ def test_forecast_is_of_plain_values():
     )
     changed = dataclasses.replace(forecast(study), users=40_000)
     assert changed.loss.typical < forecast(study).loss.typical
+
+
+@pytest.mark.parametrize("parties", [3, 5, 6, 10, 12])
+@pytest.mark.parametrize("users", [500, 20_000, 3_000_000])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_partial_sets_of_many_parties_can_be_sent(parties, users, epsilon):
+    """No plan has more decoys than everyone can send and join, whatever k' "auto" takes."""
+    study = tiny_study(parties=parties, epsilon=epsilon, user_sets="partial", expected_users=users)
+    plan = rough_plan(study)
+    cells = (plan.n_local_clusters[0] + 1) ** parties
+    assert cells <= MAX_TABLE_CELLS
+    smallest = plan.n_local_clusters[0] <= max(2, enough_clusters(study))
+    assert smallest or cells * plan.membership.mean <= 2**24
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 8.0])
+def test_partial_sets_of_too_many_parties_are_refused(epsilon):
+    study = tiny_study(parties=13, epsilon=epsilon, user_sets="partial")
+    with pytest.raises(ParameterError, match="take fewer parties or only users that all"):
+        rough_plan(study)
+
+
+def test_a_table_that_is_too_large_is_refused_with_the_largest_that_is_not():
+    study = tiny_study(parties=6, user_sets="partial", n_local_clusters=12)
+    with pytest.raises(ParameterError, match=r"4826809 cells.*n_local_clusters=8 or fewer"):
+        make_plan(study)
+    assert make_plan(dataclasses.replace(study, n_local_clusters=8)).n_local_clusters[0] == 8
+
+
+def test_warnings_come_before_anything_is_spent():
+    assert forecast(tiny_study()).warnings == ()
+    (near,) = forecast(tiny_study(), users=800).warnings
+    assert "nears the 200 users of an average segment" in near
+    (over,) = forecast(tiny_study(), users=400).warnings
+    assert "exceeds the 100 users of an average segment" in over
+    (beyond,) = forecast(tiny_study(n_local_clusters=16), users=300).warnings
+    assert "a run may count nobody" in beyond
+    expected = forecast(tiny_study(parties=4, user_sets="partial"))
+    (partial,) = expected.warnings
+    cells = max(expected.plan.n_local_clusters) ** 4
+    assert f"one table of {cells:,}" in partial
+    assert f"less than {3 * expected.cell_error:,.0f} users are cut" in partial
+    assert "--users M" in partial
+    assert expected.to_mapping()["warnings"] == [partial]

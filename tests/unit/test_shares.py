@@ -1,5 +1,7 @@
 """Shares of categories in every centre are never below 0 and add up to 1."""
 
+import dataclasses
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,11 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splitmeans import protocol
+from splitmeans.errors import ProtocolError
 from splitmeans.features import features_of
 from splitmeans.party.release import release_party
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.published import read_published
+from splitmeans.server.combine import check_release
 from splitmeans.shares import even_shares, shares_are_valid, to_valid_shares
 from splitmeans.study import Budget, Column, PartySpec, Study
 
@@ -150,3 +155,25 @@ def test_synthetic_rows_have_missing_values_again():
     drawn = done.server.synopsis.sample(2000, random_state=1)["bank: job"]
     assert 20 < drawn.null_count < 500
     assert set(drawn.drop_null().to_pylist()) <= set(JOBS)
+
+
+def test_server_and_party_refuse_shares_that_do_not_add_up():
+    plan = make_plan(study("tree-lloyd"))
+    party_tables = tables()
+    noise = InsecureSeededNoise(4)
+    release = release_party(
+        plan, party_tables[0], run_key=b"k" * 32, noise=noise, rng=np.random.default_rng(4)
+    )
+    check_release(plan, "bank", release)
+    centres = release.centres.copy()
+    place = 1 + int(np.argmin(centres[0, 1:16]))
+    centres[0, place] += 1
+    with pytest.raises(ProtocolError, match="'bank' sent shares of categories that do not add up"):
+        check_release(plan, "bank", dataclasses.replace(release, centres=centres))
+
+    done = protocol.run(plan.study, party_tables, noise=noise, rng=np.random.default_rng(4))
+    wrong = done.server.published.local_centres.copy()
+    wrong[1 + int(np.argmin(wrong[1:16]))] += 1
+    result = dataclasses.replace(done.server.published, local_centres=wrong)
+    with pytest.raises(ProtocolError, match="shares of categories do not add up to 1"):
+        read_published(done.plan, result)

@@ -109,4 +109,5 @@ class CurveClaim:
         away = (1 - (1 - wrong - self._deltas) / ratios).min(axis=-1)
         best = np.clip(np.minimum(there, away), 0.0, 1.0)
         with np.errstate(invalid="ignore"):
-            return np.asarray(np.nan_to_num(special.ndtri(best) - special.ndtri(false), nan=np.inf))
+            room = special.ndtri(best) - special.ndtri(false)
+        return np.asarray(np.where(np.isnan(room), np.inf, room))

@@ -13,9 +13,15 @@ import typer
 from typer.core import TyperGroup
 
 from splitmeans._version import __version__
-from splitmeans.cli.console import alarm, err
+from splitmeans.cli.console import alarm, check_text, err, print_text
+from splitmeans.cli.limits import check_address_space
 from splitmeans.cli.stopping import stop_signals
-from splitmeans.errors import LATER, STOPPED, WAITED, SplitmeansError, exit_code
+from splitmeans.errors import FINAL, LATER, STOPPED, WAITED, SplitmeansError, exit_code
+
+_NO_MEMORY = (
+    "error: there is not enough memory on this machine, or less is allowed to this process; allow "
+    "more, or use --workers 1 for a large table"
+)
 
 # The modules that have the commands, as an `app` each, in the order of the help.
 _COMMANDS = {
@@ -87,6 +93,7 @@ def main() -> None:
         # What reads a table or talks to a store may turn a signal into an error of its own, so the
         # signal counts and not what came of it.
         try:
+            _check_surroundings()
             app(prog_name="splitmeans")
         except SplitmeansError as problem:
             if stop.code is None:
@@ -97,11 +104,23 @@ def main() -> None:
                 raise
         except KeyboardInterrupt:
             pass
+        except MemoryError:
+            if stop.code is None:
+                print_text(alarm, _NO_MEMORY, style="bold red")
+                sys.exit(FINAL)
         except Exception:
             if stop.code is None:
                 raise
-        alarm.print(stop.words, style="bold yellow", markup=False, soft_wrap=True)
+        print_text(alarm, stop.words, style="bold yellow")
         sys.exit(stop.code or STOPPED)
+
+
+def _check_surroundings() -> None:
+    """Refuse, in one sentence each, what would end in a traceback or in no end at all."""
+    for argument in sys.argv[1:]:
+        check_text("every argument", argument)
+    if not {"--help", "--version"} & set(sys.argv):
+        check_address_space()
 
 
 def _show(problem: SplitmeansError) -> None:
@@ -109,6 +128,6 @@ def _show(problem: SplitmeansError) -> None:
     opening, style = "error", "bold red"
     if code == WAITED:
         opening, style = "stopped waiting", "bold yellow"
-    alarm.print(f"{opening}: {problem}", style=style, markup=False, soft_wrap=True)
+    print_text(alarm, f"{opening}: {problem}", style=style)
     if code == LATER:
-        alarm.print("this may pass: try the same command again later", markup=False, soft_wrap=True)
+        print_text(alarm, "this may pass: try the same command again later")

@@ -10,7 +10,14 @@ import typer
 from rich.progress import Progress
 
 from splitmeans._version import __version__
-from splitmeans.cli import bench_paper, bench_plan, bench_relay, bench_run, bench_speed
+from splitmeans.cli import (
+    bench_coverage,
+    bench_paper,
+    bench_plan,
+    bench_relay,
+    bench_run,
+    bench_speed,
+)
 from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
 from splitmeans.errors import ParameterError
 
@@ -20,6 +27,7 @@ app.command()(bench_paper.paper)
 app.command()(bench_plan.plan)
 app.command()(bench_relay.relay)
 app.command()(bench_run.run)
+app.command()(bench_coverage.coverage)
 
 _METHODS = (
     "central,vertical-plain,central-dplsf,central-dplsf-tight,decoy,sketch,sketch-paper,"

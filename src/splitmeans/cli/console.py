@@ -5,8 +5,9 @@ On a terminal there are colours, lines and bars; in a pipe or a file there is pl
 
 import os
 import sys
+import textwrap
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -19,12 +20,12 @@ from splitmeans.errors import ParameterError
 # are given, because the width alone is ignored on a dumb terminal.)
 _WIDE, _TALL = 160, 50
 
-if sys.stdout.isatty():
-    out = Console(highlight=False)
-else:
-    out = Console(highlight=False, width=_WIDE, height=_TALL)
-err = Console(stderr=True, highlight=False)
-alarm = Console(stderr=True, highlight=False)
+# Names, paths and errors are other people's text: nothing in it is markup, and ":x:" stays ":x:".
+_PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
+
+out = Console(**_PLAIN) if sys.stdout.isatty() else Console(width=_WIDE, height=_TALL, **_PLAIN)
+err = Console(stderr=True, **_PLAIN)
+alarm = Console(stderr=True, **_PLAIN)
 
 
 def _be_quiet(quiet: bool) -> bool:
@@ -56,12 +57,47 @@ def print_table(table: Table) -> None:
     out.print(table)
 
 
+def print_text(console: Console, text: str, *, style: str | None = None) -> None:
+    """Print text; on a terminal with whole words on its lines, each indented like its first.
+
+    In a pipe or a file lines stay as they are: what reads them should not meet half of one.
+    """
+    if console.is_terminal:
+        text = "\n".join(_wrapped(line, width=console.width) for line in text.split("\n"))
+    console.print(text, style=style, soft_wrap=True)
+
+
+def _wrapped(line: str, *, width: int) -> str:
+    indent = " " * (len(line) - len(line.lstrip(" ")))
+    return textwrap.fill(
+        line,
+        width=width,
+        subsequent_indent=f"{indent}  " if indent else "",
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        drop_whitespace=True,
+    )
+
+
 def check_folder(folder: Path) -> None:
     """Make a folder for results, before the work whose results would be lost without it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise ParameterError(f"{folder}: cannot be made ({problem.strerror})") from problem
+
+
+def check_text(what: str, text: str) -> None:
+    """Refuse a path or name whose bytes are no UTF-8: stores, ledgers and reports hold text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        shown = text.encode(errors="surrogateescape").decode(errors="replace")
+        raise ParameterError(
+            f"{what} must be text in UTF-8, and {shown!r} has other bytes; rename that folder or "
+            "file, or work in another one"
+        ) from None
 
 
 def check_file(path: Path | None) -> None:

@@ -11,12 +11,21 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 
 from splitmeans._types import LabelArray
-from splitmeans.cli.console import Quiet, check_folder, err, new_table, out, print_table
+from splitmeans.cli.console import (
+    Quiet,
+    check_folder,
+    err,
+    new_table,
+    out,
+    print_table,
+    print_text,
+)
 from splitmeans.errors import ParameterError
 from splitmeans.figures import number, users
 
 if TYPE_CHECKING:
     from splitmeans.protocol import RunResult
+    from splitmeans.result import Result
     from splitmeans.wire.envelope import Envelope
 
 _STEPS = {
@@ -68,7 +77,9 @@ def demo(
         prepare_table(party, table)
         for party, table in zip(made_up.parties, made_up.tables, strict=True)
     ]
-    with Progress(SpinnerColumn(), TextColumn("{task.description}"), console=err) as progress:
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.description}", markup=False), console=err
+    ) as progress:
         planning = progress.add_task("work out the noise that the budget asks for", total=1)
         make_plan(study)
         progress.update(planning, completed=1)
@@ -104,8 +115,8 @@ def demo(
     )
     sent = sum(result.bytes_from(party) for party in study.party_names) / len(study.parties)
     out.print(f"each party sent {sent / 1000:.0f} kB\n")
-    out.print(result.privacy.statement(), markup=False)
-    _save(output, result, names)
+    saved = _save(output, result, names)
+    print_text(out, saved.statement)
     out.print(
         f"\nresult in {output}: look at report.html in a browser, or at the segments with "
         f"`splitmeans result show {output}`",
@@ -149,7 +160,7 @@ def _segment_table(result: "RunResult", names: list[str]) -> Table:
     return table
 
 
-def _save(output: Path, result: "RunResult", names: list[str]) -> None:
+def _save(output: Path, result: "RunResult", names: list[str]) -> "Result":
     from splitmeans.grid.segments import letter
     from splitmeans.report.build import build_report
     from splitmeans.report.html import render
@@ -170,3 +181,4 @@ def _save(output: Path, result: "RunResult", names: list[str]) -> None:
     kinds = {letter(rank): name.split(" (")[0] for rank, name in enumerate(names)}
     page = render(build_report(saved, names=kinds))
     (output / "report.html").write_text(page, encoding="utf-8")
+    return saved

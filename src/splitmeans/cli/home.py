@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from splitmeans.cli.console import check_text
 from splitmeans.cli.stopping import asked
 from splitmeans.errors import ParameterError
 from splitmeans.wire.identity import Identity
@@ -14,9 +15,16 @@ from splitmeans.wire.identity import Identity
 KEY_FILE = "key.json"
 PASSPHRASE = "SPLITMEANS_PASSPHRASE"
 
+
+def _check_home(home: Path) -> Path:
+    check_text("the home folder", str(home.expanduser()))
+    return home
+
+
 HOME_OPTION = typer.Option(
     Path("~/.splitmeans"),
     "--home",
+    callback=_check_home,
     envvar="SPLITMEANS_HOME",
     help="Your own folder: key, ledger, and what must survive a crash.",
 )

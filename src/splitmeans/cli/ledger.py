@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from splitmeans.cli.console import err, out
@@ -52,7 +51,7 @@ def show(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
         table.add_column(heading)
     for source, spent in sources.items():
         limit = "none" if spent.limit is None else f"{spent.limit.epsilon:g}, {spent.limit.delta:g}"
-        table.add_row(escape(source), f"{spent.epsilon:g}", f"{spent.delta:g}", limit)
+        table.add_row(source, f"{spent.epsilon:g}", f"{spent.delta:g}", limit)
     out.print(table)
     listed = Table(box=None, pad_edge=False)
     for heading in ("no.", "time", "kind", "source", "study", "run", "what", "epsilon", "delta"):
@@ -62,10 +61,10 @@ def show(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
             str(entry.number),
             entry.time[:19],
             entry.kind,
-            escape(entry.source),
+            entry.source,
             (entry.study_hash or "")[:12],
-            escape(entry.run or ""),
-            escape(entry.what or ""),
+            entry.run or "",
+            entry.what or "",
             f"{entry.epsilon:g}",
             f"{entry.delta:g}",
         )

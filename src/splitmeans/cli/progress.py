@@ -45,10 +45,10 @@ class _Rows:
 def rows_progress() -> Iterator[RowProgress]:
     """Yield a function that shows progress on stderr; nothing shows if that is no terminal."""
     columns = (
-        TextColumn("{task.description:<8}"),
+        TextColumn("{task.description:<8}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
+        TextColumn("{task.fields[rate]}", markup=False),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:

@@ -42,7 +42,7 @@ def report(
     read = Result.read(result)
     with Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         console=err,
         transient=True,
     ) as progress:

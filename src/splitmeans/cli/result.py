@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
@@ -195,7 +194,7 @@ def _segment_table(
     means = _means(result)
     for at, name in enumerate(result.synopsis.feature_names):
         centres = (number(value) for value in item.centres[shown, at])
-        table.add_row(escape(name), number(means[at]), *centres)
+        table.add_row(name, number(means[at]), *centres)
     return table
 
 

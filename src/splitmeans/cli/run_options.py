@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from splitmeans.cli.console import err
+from splitmeans.cli.console import err, print_text
 from splitmeans.errors import ParameterError
 from splitmeans.study import Study
 
@@ -35,4 +35,4 @@ def check_timeout(timeout: float) -> None:
 
 def say(text: str) -> None:
     """Tell people what happens."""
-    err.print(text, markup=False, soft_wrap=True)
+    print_text(err, text)

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from splitmeans.cli.ask_study import ask_for_study
-from splitmeans.cli.console import Quiet, check_file, err, out
+from splitmeans.cli.console import Quiet, check_file, err, out, print_text
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.cli.run_options import say
 from splitmeans.cli.stopping import asked
@@ -115,7 +114,7 @@ def check(study: Path = _FILE, as_json: bool = _JSON) -> None:
     if as_json:
         typer.echo(json.dumps(report.to_mapping(), indent=1))
     else:
-        out.print(report.statement(), markup=False, soft_wrap=True)
+        print_text(out, report.statement())
     _warn(agreed)
     if not agreed.public_keys:
         err.print("note: the study has no keys, so it can only be simulated", markup=False)
@@ -148,9 +147,7 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
         facts = {"hash": agreed.hash, "digits": spoken(agreed.hash), "study": agreed.to_mapping()}
         typer.echo(json.dumps(facts, indent=1))
         return
-    table = Table(
-        box=None, pad_edge=False, title=escape(f"study {agreed.name}"), title_justify="left"
-    )
+    table = Table(box=None, pad_edge=False, title=f"study {agreed.name}", title_justify="left")
     for heading in ("participant", "columns with their bounds", "users by", "fingerprint of key"):
         table.add_column(heading, overflow="fold")
     keys = {
@@ -159,7 +156,7 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
     for party in agreed.parties:
         columns = "\n".join(_describe(column) for column in party.columns)
         key = keys.get(party.name, "none")
-        table.add_row(escape(party.name), escape(columns), escape(party.id_column), key)
+        table.add_row(party.name, columns, party.id_column, key)
     table.add_row(SERVER_NAME, "", "", keys.get(SERVER_NAME, "none"))
     out.print(table)
     out.print(f"segments  {agreed.n_clusters}", markup=False)

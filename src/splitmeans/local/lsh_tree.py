@@ -70,7 +70,7 @@ class LshTree:
         n_clusters: Number of centres, k'.
         bounds: Largest grid integer of each column.
         epsilon: Cost of one release.
-        delta: Failure probability of Gaussian sums; None for Laplace sums.
+        delta: The delta of Gaussian sums; None for Laplace sums.
         depth: Number of hash bits, and of levels below the root.
         sum_share: Share of epsilon for the leaf sums.
         sums: "laplace" or "gaussian", the noise on leaf sums.

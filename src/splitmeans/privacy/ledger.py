@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 
 from splitmeans.errors import BudgetError, HomeUnavailable, ParameterError
 from splitmeans.privacy.book import Book, Entry, Limit, Spent, check_cost, check_source
+from splitmeans.privacy.database import passing
 from splitmeans.privacy.events import Relation
 
 # What the first entry follows.
@@ -153,25 +154,42 @@ class Ledger:
             release_sha256=release_sha256,
         )
 
-    def check_room(self, source: str, *, relation: Relation, epsilon: float, delta: float) -> None:
+    def check_room(
+        self,
+        source: str,
+        *,
+        relation: Relation,
+        epsilon: float,
+        delta: float,
+        beside: Sequence[tuple[float, float]] = (),
+    ) -> None:
         """Refuse now what `charge` would refuse later, so that others do not spend in vain.
+
+        Args:
+            source: Name of the data source.
+            relation: The neighbouring relation that the costs are about.
+            epsilon: What the run will cost.
+            delta: The same for delta.
+            beside: Epsilon and delta of other runs that will be charged before it.
 
         Raises:
             BudgetError: As for `charge`; nothing is written.
         """
         check_source(source)
-        check_cost(epsilon, delta)
-        book, number, _ = self._replay()  # a copy of its own, so the entry goes no further
-        entry = Entry(
-            number=number + 1,
-            kind="charge",
-            time="",
-            source=source,
-            relation=relation.name,
-            epsilon=float(epsilon),
-            delta=float(delta),
-        )
-        book.add(entry, default=self._default_limit)
+        book, number, _ = self._replay()  # a copy of its own, so the entries go no further
+        for ahead, cost in enumerate([*beside, (epsilon, delta)], start=1):
+            check_cost(*cost)
+            entry = Entry(
+                number=number + ahead,
+                kind="charge",
+                time="",
+                source=source,
+                run=f"run {ahead}",
+                relation=relation.name,
+                epsilon=float(cost[0]),
+                delta=float(cost[1]),
+            )
+            book.add(entry, default=self._default_limit)
 
     def cover(
         self, source: str, *, study_hash: str, run: str, party: str, what: str, release_sha256: str
@@ -302,17 +320,6 @@ def read_head(path: Path) -> tuple[int, str]:
         "whole one: restore the file, or compare the ledger with a copy and write number and hash "
         "of the last entry into the file"
     )
-
-
-def passing(problem: sqlite3.Error) -> str | None:
-    """Say what is in the way, if nothing is wrong with the database itself and it may pass."""
-    code = getattr(problem, "sqlite_errorcode", None)
-    match None if code is None else code & 0xFF:
-        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return "is in use by another splitmeans process: wait until it ends, or stop it"
-        case sqlite3.SQLITE_FULL:
-            return "cannot be written: database or disk is full; make room"
-    return None
 
 
 def _check_row(row: tuple[Any, ...], *, number: int, follows: str, book: Book) -> str:

@@ -96,17 +96,25 @@ def brief_lock(folder: Path) -> Iterator[None]:
         release_lock(lock)
 
 
-def take_run_lock(folder: Path, name: str) -> int | None:
+def take_run_lock(folder: Path, name: str, *, seconds: float = 0.5) -> int | None:
     """Lock a run for this process until `release_lock`, or until the process dies.
+
+    Args:
+        folder: The home.
+        name: Name of the run's file.
+        seconds: How long to try; others hold it for an instant to see whether a run goes on.
 
     Returns:
         The lock; None if another process has it.
     """
     lock = _open_lock(folder / LOCKS / name)
-    if _is_taken(lock):
-        return lock
-    release_lock(lock)
-    return None
+    end = time.monotonic() + seconds
+    while not _is_taken(lock):
+        if time.monotonic() >= end:
+            release_lock(lock)
+            return None
+        time.sleep(0.01)
+    return lock
 
 
 def _open_lock(path: Path) -> int:

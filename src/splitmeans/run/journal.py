@@ -17,6 +17,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +30,7 @@ from splitmeans.errors import (
     ProtocolError,
 )
 from splitmeans.privacy import ledger
+from splitmeans.privacy.database import passing
 from splitmeans.run import home
 from splitmeans.run.records import Approval, Outgoing, RunKey, SavedRun
 
@@ -159,6 +161,25 @@ class Journal:
                 "state_sha256) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (*run_key.values, json.dumps(dict(details)), stage, state, _digest(state)),
             )
+
+    def side_by_side(self, run_key: RunKey) -> tuple[Mapping[str, str], ...]:
+        """Return what other runs of the participant were begun with that go on at this moment."""
+        rows = self._execute(
+            "SELECT study_hash, run, details FROM runs WHERE participant = ? AND outcome IS NULL",
+            (run_key.participant,),
+        )
+        found = []
+        for study_hash, run, details in rows:
+            other = replace(run_key, study_hash=study_hash, run=run)
+            if other != run_key and self._is_held(other):
+                found.append(json.loads(details) | {"study_hash": study_hash, "run": run})
+        return tuple(found)
+
+    def _is_held(self, run_key: RunKey) -> bool:
+        lock = home.take_run_lock(self.folder, run_key.lock_name, seconds=0.0)
+        if lock is not None:
+            home.release_lock(lock)
+        return lock is None
 
     def load(self, run_key: RunKey) -> SavedRun | None:
         """Return the run as it was last saved, or None if it never began."""
@@ -357,8 +378,8 @@ class Journal:
 
 def _unusable(problem: sqlite3.Error, folder: Path, words: str = "") -> JournalError:
     path = folder / home.DATABASE
-    if (passing := ledger.passing(problem)) is not None:
-        return HomeUnavailable(f"{path} {passing}")
+    if (reason := passing(problem)) is not None:
+        return HomeUnavailable(f"{path} {reason}")
     return JournalError(f"{path} {words}{problem}" if words else f"{path}: {problem}")
 
 

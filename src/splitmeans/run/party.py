@@ -5,12 +5,13 @@ import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from splitmeans.engine.walk import Table
-from splitmeans.errors import JournalError, PrivacyError, StudyError
+from splitmeans.errors import BudgetError, JournalError, PrivacyError, StudyError
 from splitmeans.grid.clustering import about_found
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.party import node
@@ -152,16 +153,42 @@ class _Driver:
 
     @property
     def _details(self) -> dict[str, str]:
-        return {"source": self.what.source, "study": self.what.study.name}
+        budget = self.what.study.budget
+        return {
+            "source": self.what.source,
+            "study": self.what.study.name,
+            "epsilon": repr(budget.epsilon),
+            "delta": repr(budget.delta),
+        }
 
     def _check_room(self) -> None:
-        budget = self.what.study.budget
-        Ledger(self.desk.journal.connection).check_room(
+        """Refuse a run that the source's limit has no room for, beside those that go on now.
+
+        Others would spend for nothing in whichever of them is charged last.
+        """
+        ledger = Ledger(self.desk.journal.connection)
+        check = partial(
+            ledger.check_room,
             self.what.source,
             relation=Relation.ADD_OR_REMOVE,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
+            epsilon=self.what.study.budget.epsilon,
+            delta=self.what.study.budget.delta,
         )
+        check()
+        beside: dict[str, tuple[float, float]] = {}
+        for other in self.desk.journal.side_by_side(self.desk.key):
+            run = {"study_hash": other["study_hash"], "run": other["run"]}
+            if other["source"] != self.what.source or "epsilon" not in other:
+                continue
+            if ledger.charge_of(**run, party=self.what.party) is None:
+                name = f"run {other['run']!r} of study {other['study']!r}"
+                beside[name] = float(other["epsilon"]), float(other["delta"])
+        try:
+            check(beside=list(beside.values()))
+        except BudgetError as problem:
+            raise BudgetError(
+                f"with what goes on at the moment ({', '.join(beside)}): {problem}"
+            ) from problem
 
     def _settle_source(self, saved: SavedRun) -> None:
         """Let a run that is taken up again have another source, as long as nothing was charged."""
@@ -204,6 +231,7 @@ class _Driver:
         state, envelopes = node.join(self.what.study, table, run=self.what.run, noise=SecureNoise())
         messages = self.desk.seal(envelopes)
         with self.desk.journal.transaction():
+            self._check_room()  # once more: another run may have joined while the table was read
             self.desk.journal.begin(
                 self.desk.key,
                 details=self._details,

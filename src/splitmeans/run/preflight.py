@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from splitmeans.errors import ParameterError
+from splitmeans.forecasting.memory import run_memory
 from splitmeans.message_sizes import MessageSizes, message_sizes, shown_bytes
-from splitmeans.plan import Plan, make_plan
+from splitmeans.plan import make_plan
+from splitmeans.run.machine import available_memory
 from splitmeans.run.mailbox import Mailbox, MailboxLimits
 from splitmeans.run.result_folder import check_place
 from splitmeans.study import SERVER_NAME, Study
@@ -76,9 +78,9 @@ class Preflight:
         found += self._reader_problems(sizes)
         if self.mailbox is not None:
             found += self._mailbox_problems(self.mailbox.limits(self.study.hash), sizes)
-        if self.participant == SERVER_NAME:
-            found += _memory_problems(plan, users=users)
-        return found
+        memory = run_memory(plan, sizes)
+        is_server = self.participant == SERVER_NAME
+        return found + _memory_problems(memory.server if is_server else memory.reader)
 
     def _own_bytes(self, sizes: MessageSizes) -> int:
         """Bytes of everything that the participant sends."""
@@ -163,9 +165,16 @@ def _disk_problems(place: Path, *, needed: int) -> list[str]:
     ]
 
 
-def _memory_problems(plan: Plan, *, users: int) -> list[str]:
-    """Compare what the server's part takes with what this machine has."""
-    return []
+def _memory_problems(needed: int) -> list[str]:
+    """Compare what a participant's part takes with what this machine and process may use."""
+    available = available_memory()
+    if available is None or needed <= available:
+        return []
+    return [
+        f"its part needs about {shown_bytes(needed)} of memory, and {shown_bytes(available)} are "
+        "free on this machine or allowed to this process; take a larger machine, or agree on fewer "
+        "n_local_clusters"
+    ]
 
 
 def _existing(place: Path) -> Path:
