@@ -16,9 +16,12 @@ test: $(INSTALLED)
 slow: $(INSTALLED)
 	$(BIN)/pytest -q -m slow
 
-# A million inputs for the decoders, coverage-guided where atheris is installed.
+# A million inputs for the decoders, coverage-guided where atheris is installed; twenty thousand
+# random studies run whole in one process, and two hundred by the commands.
 fuzz: $(INSTALLED)
 	$(BIN)/python -m tests.fuzz.run --target all --inputs 1000000 --seconds 600 --jobs 2
+	$(BIN)/python -m tests.studies.run --studies 20000 --jobs 2 --seconds 7200
+	$(BIN)/python -m tests.studies.commands --studies 200 --seconds 1800
 
 # Kills the processes of runs at 200 random instants.
 crash: $(INSTALLED)

@@ -200,7 +200,7 @@ class Result:
         centres found again on the same grid.
         """
         tried = sorted(set(ks))
-        found = [self.synopsis.choose_k((k,), random_state=k) for k in tried]
+        found = [self._measured(k) for k in tried]
         losses = [
             self.published.loss if k == self.published.k else one.losses[0]
             for k, one in zip(tried, found, strict=True)
@@ -210,6 +210,11 @@ class Result:
             losses=tuple(losses),
             silhouettes=tuple(one.silhouettes[0] for one in found),
         )
+
+    def _measured(self, k: int) -> ChooseK:
+        if k == 1 == self.published.k:  # noise may leave a single place with users
+            return ChooseK(ks=(1,), losses=(self.published.loss,), silhouettes=(0.0,))
+        return self.synopsis.choose_k((k,), random_state=k)
 
     def size_intervals(self, k: int | None = None) -> "SizeIntervals | None":
         """Return 95 % intervals of the sizes of `segments(k)`, in the same order.

@@ -1,8 +1,8 @@
 """Epsilon of whole studies, claimed against two accountants of other constructions.
 
 Laws are read from the whole numbers of the plan, with sensitivities written down here once more;
-then a contour integral (`contour_line.py`) and Google's dp-accounting calculate epsilon. Only the charge
-for discrete noise (`slack`) is taken over. `python -m tests.privacy.test_independent_epsilon`
+then a contour integral (`contour_line.py`) and Google's dp-accounting calculate epsilon. Only the
+charge for discrete noise (`slack`) is taken over. `python -m tests.privacy.test_independent_epsilon`
 prints the table of docs/concepts/audits.md.
 """
 

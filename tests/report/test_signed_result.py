@@ -303,6 +303,22 @@ def test_a_result_that_counts_nobody_can_be_read_and_reported(tmp_path):
     assert (tmp_path / "result" / "centres.csv").read_text().count("\n") == 1
 
 
+def test_a_single_segment_can_be_read_and_reported(tmp_path):
+    """Noise may leave one place with users, so one segment, whatever was asked for."""
+    plan = make_plan(small_study())
+    usual = small_message(plan)
+    message = dataclasses.replace(
+        usual,
+        weights=np.array([0.0, 0.0, 0.0, 300.0]),
+        centres=usual.centres[1:],
+        sizes=np.array([300.0]),
+    )
+    result = Result.read(write_message(tmp_path / "result", plan, message))
+    assert result.published.letters == ("A",)
+    assert result.compare_k([1]).losses == (result.published.loss,)
+    assert "asked for k = 2, found 1 with users" in render(build_report(result))
+
+
 @pytest.mark.parametrize("seed", range(150))
 def test_a_damaged_head_is_one_error_that_names_the_folder(seed, tmp_path_factory, original):
     """Any value of `result.json`, at any depth, replaced by any other kind of value."""

@@ -192,28 +192,34 @@ def _use(
     case: Case, result: Result, tables: list[PartyTable], *, with_report: bool, folder: Path
 ) -> None:
     """Do all that a participant can do with a result."""
-    synopsis = result.synopsis
+    synopsis, published = result.synopsis, result.published
     table = tables[case.seed % len(tables)]
+    with _stage("published segments"):
+        assert published.k <= result.study.n_clusters
+        assert (published.k == 0) == (synopsis.total == 0)
+        assert (published.sizes > 0).all(), "a segment has nobody"
+        assert (result.remark is None) == (published.k == result.study.n_clusters)
+    if published.k == 0:
+        with _stage("report of a run that counts nobody"):
+            assert "</html>" in render(build_report(result))
+        return
     with _stage("labels"):
         shares = segment_probabilities(
-            table, synopsis, centres=result.published.clustering, party=table.party
+            table, synopsis, centres=published.clustering, party=table.party
         )
-        assert shares.shape == (len(table), result.study.n_clusters)
+        assert shares.shape == (len(table), published.k)
         assert np.isfinite(shares).all()
         assert shares.min() >= 0
         np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-9)
-    if synopsis.total == 0:
-        return
-    used = int(np.count_nonzero(synopsis.weights))
     with _stage("other numbers of segments"):
-        for k in {2, 3, min(7, used)}:
-            if 2 <= k <= used:
+        for k in {2, 3, min(7, result.most_segments)}:
+            if 2 <= k <= result.most_segments:
                 check_numbers(synopsis, result.segments(k).clustering)
         curve = result.compare_k([2, result.study.n_clusters])
         assert np.isfinite([*curve.losses, *curve.silhouettes]).all()
     with _stage("synthetic rows"):
         assert len(synopsis.sample(10, random_state=1)) == 10
-        estimate = synopsis.estimated_loss(result.published.clustering)
+        estimate = synopsis.estimated_loss(published.clustering)
         assert math.isfinite(estimate.value)
     if with_report:
         with _stage("report"):
@@ -244,7 +250,7 @@ def check_numbers(synopsis: Any, clustering: Any) -> None:
     """Check that counts are counts and centres lie within the bounds of the study."""
     for what, values in (("weights", synopsis.weights), ("sizes", clustering.sizes)):
         assert np.isfinite(values).all(), f"{what} are not finite"
-        assert values.min() >= 0, f"{what} are negative"
+        assert (values >= 0).all(), f"{what} are negative"
     assert math.isfinite(synopsis.total)
     assert math.isclose(float(clustering.sizes.sum()), synopsis.total, rel_tol=1e-6, abs_tol=1e-6)
     assert math.isfinite(clustering.loss)

@@ -48,6 +48,13 @@ def test_a_grid_that_is_too_large_is_refused_before_it_is_estimated():
         joint_weights(Huge(np.zeros(1)), total=1)
 
 
+def test_sums_are_not_mended_where_nobody_was_counted():
+    """K-means finds no segment then, and every cell is of block -1."""
+    nobody, estimate = np.zeros((2, 2, 2)), np.full((2, 2, 2), -5.0)
+    blocks = np.full(8, -1)
+    assert mend_sums(nobody, estimate, deviation=3.0, blocks=blocks).sum() == 0
+
+
 def test_what_is_left_after_the_cut_keeps_the_total():
     """Cells below three deviations go; 18 users are in them, who are not lost."""
     table = Table(np.array([[100.0, 20.0], [-2.0, 50.0]]))

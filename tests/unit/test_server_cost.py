@@ -144,3 +144,10 @@ def test_a_grid_beyond_any_memory_is_sampled_if_the_study_leaves_the_choice():
     wanted = study(4, columns=40, n_local_clusters=50)
     assert make_plan(wanted).grid_method == "many"
     assert make_plan(replace(wanted, n_local_clusters=20)).grid_method == "pairs"
+
+
+@pytest.mark.parametrize("membership", ["independent", "exact", "ldp"])
+def test_methods_that_cut_no_cells_have_a_forecast_and_no_word_about_a_cut(membership):
+    expected = forecast(study(3, membership=membership, grid="joint", n_local_clusters=3))
+    assert not any("are cut" in warning for warning in expected.warnings)
+    assert expected.to_mapping()["memory"]["server"] > 0

@@ -5,6 +5,7 @@ import math
 from splitmeans.forecasting.cells import cell_error, cells_of_group
 from splitmeans.grid.joint import NOISE_DEVIATIONS
 from splitmeans.intervals.sizes import WIDTH_95, one_table
+from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.plan import Plan
 
 # Noise "nears" a quantity when its 95 % interval is half of it.
@@ -32,15 +33,13 @@ def plan_warnings(plan: Plan, *, users: int) -> tuple[str, ...]:
                 f"{average:,.0f} users of an average segment: sizes say little, and segments of "
                 f"average size or less may be noise. {_FIX}"
             )
-    if one_table(plan):
-        found.append(_about_one_table(plan, users=users))
+    if error is not None and isinstance(plan.membership, DecoyLaw) and one_table(plan):
+        found.append(_about_one_table(plan, error, users=users))
     return tuple(found)
 
 
-def _about_one_table(plan: Plan, *, users: int) -> str:
+def _about_one_table(plan: Plan, error: float, *, users: int) -> str:
     """Say what to expect where the cells of three or more parties are counted in one table."""
-    error = cell_error(plan, users=users)
-    assert error is not None
     cells = cells_of_group(plan)
     least = NOISE_DEVIATIONS * error
     text = (

@@ -62,6 +62,8 @@ def mend_sums(
         deviation: Standard deviation of the noise on a cell of the estimate.
         blocks: The block of each cell, shape (cells,), in the order of ravel.
     """
+    if weights.sum() <= 0:  # nobody was counted, so there are no blocks
+        return weights
     after = np.bincount(blocks, weights=weights.ravel())
     before = np.bincount(blocks, weights=estimate.ravel())
     noise = deviation**2 * np.bincount(blocks)
