@@ -2,8 +2,8 @@
 
 Laws are read from the whole numbers of the plan, with sensitivities written down here once more;
 then a contour integral (`contour_line.py`) and Google's dp-accounting calculate epsilon. Only the
-charge for discrete noise (`slack`) is taken over. `python -m tests.privacy.test_independent_epsilon`
-prints the table of docs/concepts/audits.md.
+charge for discrete noise (`slack`) is taken over. Run as a module it prints the table of
+docs/concepts/audits.md: `python -m tests.privacy.test_independent_epsilon`.
 """
 
 import functools
