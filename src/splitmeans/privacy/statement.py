@@ -14,7 +14,7 @@ from splitmeans._plain import to_plain
 from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.accountant import Cost, cost_text, total_cost
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.pld import FINE
+from splitmeans.privacy.pld import FINE, flatten, gap_of
 from splitmeans.privacy.views import coalition_cost, fellow_party_cost, replaced
 from splitmeans.releases import Release, releases_of
 from splitmeans.study import Budget, Study
@@ -145,11 +145,13 @@ class PrivacyReport:
                 "the bounds towards parties are what limits the noise, so a smaller epsilon would "
                 "cost no accuracy"
             )
-        else:
+        elif gap_of(flatten(self.plan.events)).delta(self.epsilon) > 0.05 * budget.delta:
             reason = (
                 "the rounding of the method's tables takes the rest at this delta: raise delta, "
                 "lower epsilon, or take membership = 'decoy'"
             )
+        else:
+            reason = "its whole-numbered parameters do not come closer"
         return (
             f"The run uses {100 * used:.0f} % of its budget (epsilon {self.epsilon:.4g} of "
             f"{budget.epsilon:g}): {reason}. The ledger is charged all of it."
