@@ -85,11 +85,13 @@ def delta_at(laws: Sequence, epsilon: float) -> float:
     return max(_one_direction(laws, epsilon, added=added) for added in directions)
 
 
-def epsilon_at(laws: Sequence, delta: float, *, slack: float = 0.0) -> float:
-    """Return epsilon at a delta of which (1 + e^epsilon) slack is used up otherwise."""
+def epsilon_at(laws: Sequence, delta: float, *, gap) -> float:
+    """Return epsilon at a delta, with the charge for what `laws` leave out (`privacy.pld.Gap`)."""
 
     def excess(epsilon):
-        return math.log(delta_at(laws, epsilon) + (1 + math.exp(epsilon)) * slack) - math.log(delta)
+        found = math.exp(gap.loss) * delta_at(laws, epsilon - gap.loss)
+        found += gap.rare + (1 + math.exp(epsilon)) * gap.distance
+        return math.log(found) - math.log(delta)
 
     high = 0.5
     while excess(high) > 0:

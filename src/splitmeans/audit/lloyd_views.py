@@ -27,6 +27,8 @@ _CENTRES = 1024
 _FAR = 3
 # Rows at one point, where one trial is one call.
 _OTHERS = 200
+# For DPLloyd few: then it makes two iterations, and a bound on epsilon is within reach of trials.
+_FEW = 5
 # Rows in each bin, where every bin is a trial; enough that the number of bins is the largest.
 _PER_BIN = 40
 
@@ -119,7 +121,7 @@ def dplloyd_step(mechanism: DpLloyd, trials: int, noise: NoiseSource, *, iterati
 
     def one_call(present: bool) -> FloatArray:
         seen = mechanism.noisy_sums(
-            as_rows(rows[: _OTHERS + present]), centres, iterations=iterations, noise=noise
+            as_rows(rows[: _FEW + present]), centres, iterations=iterations, noise=noise
         )
         return np.array([_laplace_gain(mechanism, seen, iterations=iterations)])
 
@@ -133,7 +135,7 @@ def dplloyd(mechanism: DpLloyd, trials: int, noise: NoiseSource) -> Scores:
 
     def one_call(present: bool) -> FloatArray:
         watched = _WatchedDpLloyd(n_clusters=1, bounds=mechanism.bounds, epsilon=mechanism.epsilon)
-        watched.release(rows[: _OTHERS + present], noise=noise, rng=rng)
+        watched.release(rows[: _FEW + present], noise=noise, rng=rng)
         gains = [
             _laplace_gain(mechanism, noisy, iterations=iterations)
             for noisy, iterations in watched.seen
@@ -182,7 +184,7 @@ def _beyond_others(cells: Cells) -> float:
 
 def _user_among_zeros(bounds: tuple[int, ...]) -> IntArray:
     """Return rows at zero and, last, the user at the bounds: sums are not relative to a centre."""
-    return np.vstack([np.zeros((_OTHERS, len(bounds)), dtype=np.int64), np.array(bounds)])
+    return np.vstack([np.zeros((_FEW, len(bounds)), dtype=np.int64), np.array(bounds)])
 
 
 def _laplace_gain(mechanism: DpLloyd, noisy: IntArray, *, iterations: int) -> float:
@@ -190,7 +192,7 @@ def _laplace_gain(mechanism: DpLloyd, noisy: IntArray, *, iterations: int) -> fl
     count_scale, sum_scales = mechanism.iteration_scales(iterations)
     scales = np.array([*sum_scales, count_scale])
     change = np.array([*mechanism.bounds, 1])
-    beyond = noisy[0] - np.array([0] * len(mechanism.bounds) + [_OTHERS])
+    beyond = noisy[0] - np.array([0] * len(mechanism.bounds) + [_FEW])
     return float(((np.abs(beyond) - np.abs(beyond - change)) / scales).sum())
 
 

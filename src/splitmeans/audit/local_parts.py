@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from splitmeans._types import IntArray
 from splitmeans.audit import lloyd_views, tree_views
 from splitmeans.audit.case import Part, Sampler
 from splitmeans.audit.claims import BudgetClaim, Claim, GaussianClaim
@@ -120,26 +121,32 @@ def _leaf_sum_gaussian() -> Part:
     )
 
 
-def _centre(name: str, mechanism: LocalClustering, *, long_trials: int) -> Part:
+def _centre(
+    name: str, mechanism: LocalClustering, *, columns: int, others: IntArray, long_trials: int
+) -> Part:
     """A whole algorithm as the server sees it; its mu must be `_MU`."""
+    user = np.full(columns, _BOUND)
     return _part(
         name,
-        "the released centre alone of a whole local clustering in four columns",
+        f"the released centre alone of a whole local clustering, columns: {columns}",
         GaussianClaim(mu=_MU),
-        functools.partial(tree_views.local_centre, mechanism, user=np.full(4, _BOUND)),
+        functools.partial(tree_views.local_centre, mechanism, user=user, others=others),
         trials=0,
         long_trials=long_trials,
     )
 
 
 def _tree_lloyd_centre() -> Part:
+    # Four columns and a hundred rows at a third of the bounds show most of what was tried.
     mechanism = TreeLloyd(n_clusters=1, bounds=(_BOUND,) * 4, mu=_MU)
-    return _centre("tree-lloyd-centre", mechanism, long_trials=12_000)
+    others = np.full((100, 4), _BOUND // 3)
+    return _centre("tree-lloyd-centre", mechanism, columns=4, others=others, long_trials=12_000)
 
 
 def _dplsf_centre() -> Part:
-    mechanism = GaussianTree(n_clusters=1, bounds=(_BOUND,) * 4, mu=_MU)
-    return _centre("dplsf-centre", mechanism, long_trials=12_000)
+    mechanism = GaussianTree(n_clusters=1, bounds=(_BOUND,), mu=_MU)
+    others = np.full((40, 1), _BOUND // 100)
+    return _centre("dplsf-centre", mechanism, columns=1, others=others, long_trials=20_000)
 
 
 def _dplloyd_step() -> Part:

@@ -15,7 +15,6 @@ from splitmeans.privacy.noise import NoiseSource
 
 # Users beside the one who comes or goes.
 _OTHERS = 5
-_LOCAL_OTHERS = 100
 
 
 def leaf_sum(tree: LshTree | GaussianTree, trials: int, noise: NoiseSource) -> Scores:
@@ -72,15 +71,15 @@ def tree_counts(
 
 
 def local_centre(
-    mechanism: LocalClustering, trials: int, noise: NoiseSource, *, user: IntArray
+    mechanism: LocalClustering, trials: int, noise: NoiseSource, *, user: IntArray, others: IntArray
 ) -> Scores:
     """The centre that a local clustering with one cluster releases, projected on the user's row.
 
-    The other rows lie in the user's direction, so that a hash of directions keeps them together,
-    and they are enough that the noisy mean is hardly ever clipped. All that is computed on the way
-    is hidden, so this needs many trials.
+    The other rows should lie in the user's direction, so that a hash of directions keeps them
+    together, and be enough that the noisy mean is hardly ever clipped. All that is computed on the
+    way is hidden, so this needs many trials.
     """
-    rows = np.vstack([np.tile(user // 3, (_LOCAL_OTHERS, 1)), user])
+    rows = np.vstack([others, user])
 
     def released(n: int, rng: np.random.Generator) -> FloatArray:
         sources = (noise.spawn(f"{n} rows, trial {trial}") for trial in range(trials))
@@ -88,6 +87,4 @@ def local_centre(
         return np.array([float(centre[0] @ user) for centre in centres])
 
     first, second = np.random.default_rng(0).spawn(2)
-    return Scores(
-        with_user=released(_LOCAL_OTHERS + 1, first), without=released(_LOCAL_OTHERS, second)
-    )
+    return Scores(with_user=released(len(others) + 1, first), without=released(len(others), second))
