@@ -48,7 +48,7 @@ def study(n_parties, epsilon, delta, *, columns=3, **options):
         n_clusters=4,
         n_local_clusters=4,
         budget=Budget(epsilon=epsilon, delta=delta),
-        expected_users=20_000,
+        expected_users=8_000,
         **options,
     )
 
