@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import DataError, JournalError, MailboxError, ProtocolError
+from splitmeans.idrules import AS_IS
+from splitmeans.party.confirm import transcript
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import SecureNoise
@@ -101,15 +103,17 @@ def test_r8_every_fact_of_the_study_is_in_the_plan_that_all_confirm(study):
         dataclasses.replace(study, parties=study.parties[::-1]),
         with_key(study, "shop", KEYS["mallory"]),
         dataclasses.replace(study, budget=Budget(epsilon=4, delta=2e-4)),
-        dataclasses.replace(study, user_sets="partial"),
+        dataclasses.replace(study, user_sets="partial", ids=AS_IS),
         dataclasses.replace(study, expected_users=400),
     ]
     # With the plan of the unchanged study: the study alone must make the difference.
-    transcripts = {dataclasses.replace(session, study=other).transcript(plan) for other in changed}
-    own = session.transcript(plan)
+    transcripts = {transcript(dataclasses.replace(session, study=other), plan) for other in changed}
+    own = transcript(session, plan)
     assert len(transcripts) == len(changed)
     assert own not in transcripts
-    assert dataclasses.replace(session, run="2").transcript(plan) != own
+    assert transcript(dataclasses.replace(session, run="2"), plan) != own
+    # The version of the protocol and how it derives things are in it as well.
+    assert session.transcript(plan, derivation=bytes(32)) != own
 
 
 def test_r8_the_party_computes_plan_and_cost_itself(study):

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from splitmeans.audit.local_views import HalfNoise
+from splitmeans.audit.mechanisms import DELTA, MECHANISMS, audit_decoys
 from typer.testing import CliRunner
 
 from splitmeans.audit import published_gap, report
 from splitmeans.audit.case import Case, Outcome, Scores, run_case
 from splitmeans.audit.fit_views import small_fit, small_study
-from splitmeans.audit.local_views import HalfNoise
-from splitmeans.audit.mechanisms import DELTA, MECHANISMS, audit_decoys
 from splitmeans.audit.published_gap import SharedKeys
 from splitmeans.audit.report import ALL_CASES, choose_cases, run_audit
 from splitmeans.audit.twins import TWINS

@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
+from splitmeans.report.uncertainty import size_deviations
 
 from splitmeans.grid.synopsis import build_synopsis
 from splitmeans.plan import make_plan
-from splitmeans.report.uncertainty import size_deviations
 
 from .small_result import GRID, small_study
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from splitmeans.idrules import AS_IS
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.accountant import Cost
@@ -54,6 +55,7 @@ def plan_of(membership: str, accounting: str = "tight", n_parties: int = 2, **fa
         n_local_clusters=3,
         accounting=accounting,
         sketch=SketchOptions(repetitions=256),
+        ids=AS_IS,
         **facts,
     )
     return make_plan(study)

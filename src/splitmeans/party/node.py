@@ -247,9 +247,7 @@ def _take_contribution(
         )
         awaited[other] = heard
         sent.append(Envelope(sender=own, receiver=other, message=said))
-    keyed = Keyed(
-        session=session, table=state.table, run_key=run_key, users=users, awaited=awaited
-    )
+    keyed = Keyed(session=session, table=state.table, run_key=run_key, users=users, awaited=awaited)
     return keyed, sent
 
 
