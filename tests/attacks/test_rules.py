@@ -205,6 +205,36 @@ def test_r12_data_that_breaks_a_rule_is_refused_before_joining(stage):
     assert world.saved("bank") is None
 
 
+def test_r12_data_is_checked_again_before_a_restarted_party_is_seen(stage):
+    """Nothing is sent and nothing asked for before the table has passed its checks."""
+    world = stage("approved")
+    world.visit("bank")
+    asked: list[str] = []
+    before = list(world.box.sent)
+
+    def broken() -> Any:
+        raise DataError("the table has a user twice")
+
+    world.box.on_get = lambda path, data: asked.append(path) or data  # type: ignore[func-returns-value]
+    with pytest.raises(DataError, match="user twice"):
+        world.visit("bank", open_table=broken)
+    assert (world.box.sent, asked) == (before, [])
+
+
+def test_r12_what_may_keep_a_party_away_is_asked_before_joining_only(stage):
+    """A look at the data may end in staying away, but a run that was joined goes on."""
+    world = stage("approved")
+
+    def stay_away() -> None:
+        raise DataError("mostly outside the bounds")
+
+    with pytest.raises(DataError, match="mostly outside"):
+        world.visit("bank", before_joining=stay_away)
+    assert (world.box.sent, world.saved("bank")) == ([], None)
+    world.visit("bank")
+    assert not world.visit("bank", before_joining=stay_away)
+
+
 def test_r12_what_the_server_sees_before_the_release_does_not_depend_on_data(stage):
     """Kinds and sizes are the same for other rows of the same users."""
     shapes = []

@@ -90,7 +90,7 @@ def test_known_bytes() -> None:
 
 
 def test_arrays_are_little_endian_after_the_header() -> None:
-    data = encode(EXAMPLES[8])
+    data = encode(EXAMPLES[9])
     assert data.endswith(
         (7).to_bytes(8, "little")
         + (5).to_bytes(8, "little")
@@ -159,7 +159,7 @@ def test_only_messages_are_encoded() -> None:
 @given(st.data())
 def test_corrupt_bytes_never_crash(data: st.DataObject) -> None:
     """Any change of a valid message is either another valid message or a `ProtocolError`."""
-    original = bytearray(encode(EXAMPLES[7]))
+    original = bytearray(encode(EXAMPLES[8]))
     position = data.draw(st.integers(0, len(original) - 1))
     original[position] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(original)))

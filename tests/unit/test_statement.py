@@ -108,7 +108,7 @@ def test_the_mapping_is_json_and_says_the_same(membership, accounting):
     assert {"party", "what", "message", "event", "alone"} == set(mapping["releases"][0])
     assert [view["who"] for view in mapping["views"]] == [view.who for view in report.views]
     assert mapping["caveats"] == list(report.caveats)
-    assert len(mapping["assumptions"]) == 6
+    assert len(mapping["assumptions"]) == 7
 
 
 @pytest.mark.parametrize(("membership", "accounting"), METHODS)

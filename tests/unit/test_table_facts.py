@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from splitmeans.errors import DataError
-from splitmeans.party.table_facts import facts_from, refuse_clipping, table_facts
+from splitmeans.party.table_facts import clipping_warning, facts_from, refuse_clipped, table_facts
 from splitmeans.study import Column, PartySpec
 
 SPEC = PartySpec(
@@ -49,13 +49,16 @@ def test_parts_add_up_and_survive_the_way_through_text():
 
 
 def test_more_than_half_outside_is_refused_and_just_half_is_not():
-    refuse_clipping(table_facts(SPEC, rows([20, 20, 20, 20], [1, 2, 3000, 3000])), where="t.csv")
-    refuse_clipping(table_facts(SPEC, rows([None, None], [1, 2])), where="t.csv")
+    refuse_clipped(table_facts(SPEC, rows([20, 20, 20, 20], [1, 2, 3000, 3000])), where="t.csv")
+    refuse_clipped(table_facts(SPEC, rows([None, None], [1, 2])), where="t.csv")
     one = table_facts(SPEC, rows([20, 20, 20, 20], [1, 3000, 3000, 3000]))
     with pytest.raises(DataError, match=r"t\.csv: column 'premium' must have at least half"):
-        refuse_clipping(one, where="t.csv")
+        refuse_clipped(one, where="t.csv")
+    assert "most values of 'premium' lie outside" in clipping_warning(one)
+    half = table_facts(SPEC, rows([20, 20, 20, 20], [1, 2, 3000, 3000]))
+    assert clipping_warning(half) is None
     # The missing value of the one column does not count as inside.
     both = table_facts(SPEC, rows([1, None, 20, 2], [3000, 1, 3000, 3000]))
     with pytest.raises(DataError, match=r"'age', 'premium' must .* correct the units") as no:
-        refuse_clipping(both, where="t.csv")
+        refuse_clipped(both, where="t.csv")
     assert "3000" not in str(no.value)

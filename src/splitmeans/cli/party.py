@@ -26,7 +26,7 @@ from splitmeans.cli.run_options import (
 from splitmeans.cli.stopping import goes_on
 from splitmeans.party.place import find_place
 from splitmeans.party.source import open_source
-from splitmeans.party.table_facts import TableFacts, refuse_clipping
+from splitmeans.party.table_facts import TableFacts, clipping_warning, refuse_clipped
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.party import PartyRun, run_party
@@ -39,7 +39,13 @@ _PARTY = typer.Option(..., "--party", help="Your name in the study.")
 _ALLOW_CLIPPING = typer.Option(
     False,
     "--allow-clipping",
-    help="Do not refuse a table if more than half of a column's values lie outside the bounds.",
+    help="Pass a table also if more than half of a column's values lie outside the bounds.",
+)
+_REFUSE_CLIPPING = typer.Option(
+    False,
+    "--refuse-clipping",
+    help="Do not join if more than half of a column's values lie outside the bounds, instead of a "
+    "warning. Whether you join then follows from your rows.",
 )
 _WORKERS = typer.Option(None, "--workers", help="Processes for a large table.")
 
@@ -88,6 +94,7 @@ def check_data(
             data,
             query=chosen_query(query, query_file),
             rules=rules,
+            expected_users=agreed.expected_users,
             notice=found.append,
             workers=workers,
             progress=progress,
@@ -112,7 +119,7 @@ def check_data(
     else:
         typer.echo(f"{facts}")
     if not allow_clipping:
-        refuse_clipping(facts, where=find_place(data).shown)
+        refuse_clipped(facts, where=find_place(data).shown)
     if mailbox is not None:
         own = home.expanduser()
         identity = load_identity(home, key)
@@ -153,7 +160,7 @@ def run_as_party(
     ca: Path | None = CA,
     quiet: Quiet = False,
     workers: int | None = _WORKERS,
-    allow_clipping: bool = _ALLOW_CLIPPING,
+    refuse_clipping: bool = _REFUSE_CLIPPING,
 ) -> None:
     """Take part in a run: check the data, agree on keys, release once, fetch the result.
 
@@ -167,6 +174,7 @@ def run_as_party(
     own = home.expanduser()
     identity = load_identity(home, key)
     check_timeout(timeout)
+    found: list[TableFacts] = []
     with rows_progress() as progress:
         box = open_mailbox(mailbox, participant=party, signer=identity, ca=ca)
         try:
@@ -182,7 +190,8 @@ def run_as_party(
                         data,
                         query=chosen_query(query, query_file),
                         rules=agreed.id_rules,
-                        notice=partial(_tell, data=data, allow_clipping=allow_clipping),
+                        expected_users=agreed.expected_users,
+                        notice=partial(_tell, found=found),
                         workers=workers,
                         progress=progress,
                     ),
@@ -191,6 +200,7 @@ def run_as_party(
                     result_folder=result_folder(result, own, agreed, run),
                     say=say,
                     rehearse=partial(rehearse_once, agreed, own, say=say),
+                    before_joining=partial(_look, found, data=data, refuse=refuse_clipping),
                 ),
                 own,
                 timeout=timeout,
@@ -200,10 +210,17 @@ def run_as_party(
     typer.echo(folder)
 
 
-def _tell(facts: TableFacts, *, data: str, allow_clipping: bool) -> None:
-    """Say how the table looks; refuse it before anything is sent if it is mostly out of bounds."""
+def _tell(facts: TableFacts, *, found: list[TableFacts]) -> None:
+    """Say how the table looks; nothing that happens next follows from it."""
+    found.append(facts)
     say(f"checked the data: {facts.ids}")
     for column in facts.clipped:
         say(str(column))
-    if not allow_clipping:
-        refuse_clipping(facts, where=find_place(data).shown)
+    if (warning := clipping_warning(facts)) is not None:
+        say(warning)
+
+
+def _look(found: list[TableFacts], *, data: str, refuse: bool) -> None:
+    """Do not join with a table that is mostly out of bounds, if that was asked for (rule R12)."""
+    if refuse:
+        refuse_clipped(found[-1], where=find_place(data).shown)

@@ -121,7 +121,19 @@ def facts_from(fields: Mapping[str, Any]) -> TableFacts:
     )
 
 
-def refuse_clipping(facts: TableFacts, *, where: str) -> None:
+def clipping_warning(facts: TableFacts) -> str | None:
+    """Say that a run would see little but bounds, for the party alone; None if it would not."""
+    columns = ", ".join(repr(column.column) for column in facts.bounds if column.mostly_outside)
+    if not columns:
+        return None
+    return (
+        f"WARNING: most values of {columns} lie outside the study's bounds and become the bound, "
+        "so the run would spend the budget on rows that are all alike. If the units are wrong, "
+        "stop now (Ctrl-C), correct them and begin again"
+    )
+
+
+def refuse_clipped(facts: TableFacts, *, where: str) -> None:
     """Refuse a table of which a run would see little but bounds.
 
     Raises:
@@ -133,6 +145,5 @@ def refuse_clipping(facts: TableFacts, *, where: str) -> None:
     more = f"columns {', '.join(columns)}" if len(columns) > 1 else f"column {columns[0]}"
     raise DataError(
         f"{where}: {more} must have at least half of the values within the study's bounds, the "
-        "others become the bound; correct the units, or agree on other bounds with all parties; "
-        "--allow-clipping runs with the values as they are"
+        "others become the bound; correct the units, or agree on other bounds with all parties"
     )
