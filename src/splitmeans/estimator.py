@@ -20,6 +20,7 @@ from splitmeans.errors import DataError, ParameterError
 from splitmeans.evaluation import assign_labels, normalised_loss
 from splitmeans.grid.clustering import about_found
 from splitmeans.grid.segments import letter
+from splitmeans.idrules import AS_IS
 from splitmeans.party.row_checks import as_stream
 from splitmeans.party.table import PartyTable, prepare_table
 from splitmeans.party.table_facts import TableFacts, ignore_facts, rows_note
@@ -241,6 +242,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             grid=self.grid,
             accounting=self.accounting,
             user_sets=self.user_sets,
+            ids=AS_IS,  # the lists of ids are compared as they are
             expected_users=self.expected_users,
             sketch=self.sketch or SketchOptions(),
             decoy=self.decoy or DecoyOptions(),

@@ -25,7 +25,9 @@ _HEADER_BYTES = 150
 # Of a published result, in its header.
 _DATE_AND_SIGNATURE = 220
 # Key contributions, confirmations and the like, to each other party and the server.
-_SMALL_MESSAGE_BYTES = 150
+_SMALL_MESSAGE_BYTES = 220
+# What they have more where coarser forms of ids are compared.
+_FOLDED_BYTES = 400
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +88,8 @@ def message_sizes(plan: "Plan", *, users: int) -> MessageSizes:
         # The plan is confirmed once more after the count, which goes to everyone.
         n_small = {name: count + n_others for name, count in n_small.items()}
         n_small[plan.counting_party] += n_others + 1
-    small = {name: count * (_SMALL_MESSAGE_BYTES + sealed) for name, count in n_small.items()}
+    each = _SMALL_MESSAGE_BYTES + _FOLDED_BYTES * study.id_rules.explain_mismatch + sealed
+    small = {name: count * each for name, count in n_small.items()}
     return MessageSizes(
         releases=releases, small=small, result=_result_bytes(plan) + sealed, records=records
     )

@@ -62,6 +62,15 @@ MAX_CLUSTERS = 1_000_000
 
 _HASH_PREFIX = b"splitmeans study 1\n"
 
+_IDS_NEEDED = (
+    "user_sets='partial' needs a rule for ids: where nobody can compare them, a person who is 007 "
+    "at one party and 7 at another counts as two people, for whom the stated epsilon does not "
+    "hold. Agree how ids are written and add to the study\n[ids]\n"
+    'type = "integer"\n'
+    'or "text", "uuid", or "as-is" if all parties write every id alike to the letter '
+    "(`study new` has --id-type; in Python ids=IdRules(type='integer'))"
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
@@ -172,7 +181,8 @@ class Study:
         sketch: Parameters of the sketch methods.
         decoy: Parameters of the decoy join.
         server_key: Public identity of the server, for runs between organisations.
-        ids: How ids are written; None takes them as they are. See `id_rules`.
+        ids: How ids are written; None takes them as they are. Where user sets are partial the
+            parties cannot compare their ids, so it must be said. See `id_rules`.
     """
 
     name: str
@@ -214,7 +224,7 @@ class Study:
         to_builtin(self, n_clusters=int, expected_users=int)
         if not isinstance(self.ids, IdRules | None):
             raise StudyError("ids must be a table of rules for ids ([ids], or IdRules)")
-        if self.ids == AS_IS:
+        if self.ids == AS_IS and self.user_sets == "equal":
             object.__setattr__(self, "ids", None)  # a default has the hash of what is left out
         self._check_combination()
         self._check_delta()
@@ -268,6 +278,8 @@ class Study:
             )
         if len(self.parties) > 2:
             self._check_many_parties()
+        if self.user_sets == "partial" and self.ids is None:
+            raise StudyError(_IDS_NEEDED)
 
     def _check_keys(self) -> None:
         """Every participant has a key of its own, or none has one."""
@@ -339,6 +351,9 @@ class Study:
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> "Study":
         """Build and check a study from plain values; unknown keys are refused."""
+        ids = mapping.get("ids") if isinstance(mapping, Mapping) else None
+        if isinstance(ids, Mapping) and "type" not in ids and mapping.get("user_sets") == "partial":
+            raise StudyError(_IDS_NEEDED)
         return _plain.build(cls, mapping, where="study", tables=_TABLES, lists=_LISTS)
 
     def to_toml(self) -> str:

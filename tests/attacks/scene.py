@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from splitmeans.engine.walk import Table
+from splitmeans.idrules import AS_IS
 from splitmeans.party.table import prepare_table
 from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.wire.envelope import SERVER
@@ -37,6 +38,7 @@ def make_study(*names: str, **changes: Any) -> Study:
         "budget": Budget(epsilon=4, delta=1e-4),
         "n_local_clusters": 4,
         "expected_users": N_USERS,
+        "ids": AS_IS,
         "server_key": KEYS[SERVER].public.to_text(),
     }
     return Study(**facts | changes)

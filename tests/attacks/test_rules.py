@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import DataError, JournalError, MailboxError, ProtocolError
+from splitmeans.idrules import AS_IS
+from splitmeans.party.confirm import transcript
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import SecureNoise
@@ -101,15 +103,17 @@ def test_r8_every_fact_of_the_study_is_in_the_plan_that_all_confirm(study):
         dataclasses.replace(study, parties=study.parties[::-1]),
         with_key(study, "shop", KEYS["mallory"]),
         dataclasses.replace(study, budget=Budget(epsilon=4, delta=2e-4)),
-        dataclasses.replace(study, user_sets="partial"),
+        dataclasses.replace(study, user_sets="partial", ids=AS_IS),
         dataclasses.replace(study, expected_users=400),
     ]
     # With the plan of the unchanged study: the study alone must make the difference.
-    transcripts = {dataclasses.replace(session, study=other).transcript(plan) for other in changed}
-    own = session.transcript(plan)
+    transcripts = {transcript(dataclasses.replace(session, study=other), plan) for other in changed}
+    own = transcript(session, plan)
     assert len(transcripts) == len(changed)
     assert own not in transcripts
-    assert dataclasses.replace(session, run="2").transcript(plan) != own
+    assert transcript(dataclasses.replace(session, run="2"), plan) != own
+    # The version of the protocol and how it derives things are in it as well.
+    assert session.transcript(plan, derivation=bytes(32)) != own
 
 
 def test_r8_the_party_computes_plan_and_cost_itself(study):
@@ -199,6 +203,36 @@ def test_r12_data_that_breaks_a_rule_is_refused_before_joining(stage):
         world.visit("bank", open_table=broken)
     assert world.box.sent == []
     assert world.saved("bank") is None
+
+
+def test_r12_data_is_checked_again_before_a_restarted_party_is_seen(stage):
+    """Nothing is sent and nothing asked for before the table has passed its checks."""
+    world = stage("approved")
+    world.visit("bank")
+    asked: list[str] = []
+    before = list(world.box.sent)
+
+    def broken() -> Any:
+        raise DataError("the table has a user twice")
+
+    world.box.on_get = lambda path, data: asked.append(path) or data  # type: ignore[func-returns-value]
+    with pytest.raises(DataError, match="user twice"):
+        world.visit("bank", open_table=broken)
+    assert (world.box.sent, asked) == (before, [])
+
+
+def test_r12_what_may_keep_a_party_away_is_asked_before_joining_only(stage):
+    """A look at the data may end in staying away, but a run that was joined goes on."""
+    world = stage("approved")
+
+    def stay_away() -> None:
+        raise DataError("mostly outside the bounds")
+
+    with pytest.raises(DataError, match="mostly outside"):
+        world.visit("bank", before_joining=stay_away)
+    assert (world.box.sent, world.saved("bank")) == ([], None)
+    world.visit("bank")
+    assert not world.visit("bank", before_joining=stay_away)
 
 
 def test_r12_what_the_server_sees_before_the_release_does_not_depend_on_data(stage):

@@ -370,16 +370,42 @@ def test_users_changed_between_two_starts(stage):
     """The table gets other users after the parties compared theirs, and before the release.
 
     Gain: records that no longer fit together show who was removed.
-    Fails: the keyed digest of the users is stored and compared when the table is opened again.
+    Fails: a digest of the users is stored and compared when the table is opened again, from the
+    instant at which the party has joined.
     """
-    world = stage("prepared")
-    world.ask_for_releases()
-    ids = [f"user-{number}" for number in range(1, N_USERS + 1)]
-    rows = np.random.default_rng(1).uniform(0, 100, (N_USERS, 2))
-    world.tables["bank"] = prepare_table(world.study.party("bank"), rows, ids=ids)
-    with pytest.raises(DataError, match="users of party 'bank' changed"):
+    for instant in ("approved", "prepared"):
+        world = stage(instant)
         world.visit("bank")
-    assert world.releases("bank") == {}
+        world.ask_for_releases()
+        ids = [f"user-{number}" for number in range(1, N_USERS + 1)]
+        rows = np.random.default_rng(1).uniform(0, 100, (N_USERS, 2))
+        world.tables["bank"] = prepare_table(world.study.party("bank"), rows, ids=ids)
+        with pytest.raises(DataError, match="users of party 'bank' changed"):
+            world.visit("bank")
+        assert world.releases("bank") == {}
+
+
+def test_secret_of_the_shares_found_on_disk_after_the_exchange(stage):
+    """Someone takes the party's disk after the users were compared and looks for its secret.
+
+    Gain: with it and the messages in the mailbox guesses at the party's users could be tried.
+    Fails: it is erased with the state that held it, as soon as all shares are there.
+    """
+    world = stage("approved")
+    world.visit("bank")
+    saved = world.saved("bank")
+    assert saved is not None
+    assert saved.state is not None
+    secret = json.loads(saved.state)["secret"].encode()
+
+    def on_disk() -> bool:
+        files = [file for file in world.home("bank").rglob("*") if file.is_file()]
+        return any(secret in file.read_bytes() for file in files)
+
+    assert on_disk()
+    world.play("bank", "shop")
+    assert world.stage_of("bank") == "Prepared"
+    assert not on_disk()
 
 
 def test_stored_release_changed_on_disk(stage):

@@ -1,12 +1,14 @@
 """Attacks on what was agreed: keys, parties, budgets and approvals (rules R8, R9)."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from splitmeans.cli import app
 from splitmeans.errors import ParameterError, PrivacyError, StudyError
+from splitmeans.idrules import AS_IS
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.study import Budget, Study
 from splitmeans.wire.envelope import SERVER
@@ -145,17 +147,17 @@ def test_study_changed_after_approval(stage, study, tmp_path):
     Fails: every change gives another hash, which is not approved; nothing is sent.
     """
     world = stage("approved")
-    changes = {
-        "budget": RICHER,
-        "n_local_clusters": 8,
-        "n_clusters": 4,
-        "user_sets": "partial",
-        "expected_users": 301,
-        "name": "segments 2",
-        "server_key": KEYS["mallory"].public.to_text(),
-    }
-    for field, value in changes.items():
-        changed = dataclasses.replace(study, **{field: value})
+    changes: list[dict[str, Any]] = [
+        {"budget": RICHER},
+        {"n_local_clusters": 8},
+        {"n_clusters": 4},
+        {"user_sets": "partial", "ids": AS_IS},
+        {"expected_users": 301},
+        {"name": "segments 2"},
+        {"server_key": KEYS["mallory"].public.to_text()},
+    ]
+    for change in changes:
+        changed = dataclasses.replace(study, **change)
         assert Study.from_toml(changed.to_toml()).hash != study.hash
         with pytest.raises(StudyError, match="is not approved"):
             world.visit("bank", study=changed)

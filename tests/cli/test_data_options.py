@@ -185,9 +185,9 @@ def write_cents() -> None:
     pq.write_table(table, "cents.parquet")
 
 
-def test_values_in_other_units_are_refused_before_joining(run):
+def test_values_in_other_units_are_refused_before_joining_if_asked_for(run):
     write_cents()
-    code, out, said = run(*RUN, "--data", "cents.parquet")
+    code, out, said = run(*RUN, "--data", "cents.parquet", "--refuse-clipping")
     assert (code, out) == (2, "")
     assert said.index(CENTS) < said.index("column 'income' must have at least half")
     assert "correct the units, or agree on other bounds" in said
@@ -199,13 +199,38 @@ def test_values_in_other_units_are_refused_before_joining(run):
     assert "joined run '1'" in said
 
 
-def test_values_in_other_units_can_be_allowed_and_their_count_stays_at_home(run):
+def test_values_in_other_units_are_warned_of_and_their_count_stays_at_home(run):
     write_cents()
-    code, _, said = run(*RUN, "--data", "cents.parquet", "--allow-clipping")
+    code, _, said = run(*RUN, "--data", "cents.parquet")
     assert code == 3, said  # waits for the shop
-    assert said.index(CENTS) < said.index("joined run '1'")
+    assert said.index(CENTS) < said.index("WARNING: most values of 'income' lie outside")
+    assert said.index("WARNING: most") < said.index("joined run '1'")
     kept = [path for place in ("shared", "bank") for path in Path(place).rglob("*")]
     assert not any(b"outside" in path.read_bytes() for path in kept if path.is_file())
+
+
+def test_one_row_does_not_decide_whether_a_party_joins(run):
+    """Two of four values outside and three of five: only what the party reads differs."""
+    seen = []
+    for name, values in (("half", [1.0, 2, 1e6, 1e6]), ("more", [1.0, 2, 1e6, 1e6, 1e6])):
+        ids = [str(number) for number in range(len(values))]
+        pq.write_table(pa.table({"id": ids, "income": values}), f"{name}.parquet")
+        code, out, said = run(*RUN, "--data", f"{name}.parquet", "--run", name)
+        sent = [path for path in Path("shared").rglob("*") if path.is_file() and name in str(path)]
+        kinds = sorted((path.name.split(".")[0], path.stat().st_size) for path in sent)
+        seen.append((code, out, kinds))
+        assert ("WARNING: most values" in said) == (name == "more")
+    assert seen[0] == seen[1]
+    assert seen[0][2], "the party has joined"
+
+
+def test_partial_studies_need_a_way_to_write_ids(run):
+    parts = [*STUDY_NEW[:-2], "--partial", "-o", "partial.toml"]
+    code, _, said = run(*parts)
+    assert code == 2
+    assert "--partial needs --id-type" in said
+    assert run(*parts, "--id-type", "as-is")[0] == 0
+    assert '[ids]\ntype = "as-is"' in Path("partial.toml").read_text()
 
 
 def test_check_counts_values_outside_the_bounds(run):

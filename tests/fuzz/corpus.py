@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from splitmeans.idrules import AS_IS
 from splitmeans.party import node as party_node
 from splitmeans.party.saved_state import dump_state
 from splitmeans.party.table import prepare_table
@@ -92,6 +93,7 @@ def study_of(case: str) -> Study:
         "accounting": "paper" if membership == "sketch-paper" else "tight",
         "expected_users": 40,
         "sketch": SketchOptions(repetitions=16),
+        "ids": AS_IS,
     }
     return Study(**defaults | facts)
 

@@ -95,7 +95,7 @@ def test_a_message_has_one_form_of_bytes(header: bytes) -> None:
 @pytest.mark.parametrize("text", ["AB", "a b", " ab"])
 def test_bytes_have_one_form_of_text(text: str) -> None:
     with pytest.raises(ProtocolError, match="hexadecimal text"):
-        decode(framed({"type": "KeyContribution", "fields": {"secret": text}}))
+        decode(framed({"type": "KeyContribution", "fields": {"secret": text, "user_shares": ""}}))
 
 
 # ---- stored results and states ----

@@ -34,6 +34,7 @@ def study_of(epsilon=1.0, *, n_parties=2, d=(2, 3, 1, 2), collusion=None, **chan
         for i in range(n_parties)
     ]
     mapping = {"name": "x", "n_clusters": 5, "budget": budget, "parties": parties}
+    mapping["ids"] = {"type": "as-is"}
     if collusion is not None:
         mapping["decoy"] = {"collusion_epsilon": collusion}
     return Study.from_mapping(mapping | {"expected_users": 20_000} | changes)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ProtocolError
+from splitmeans.idrules import AS_IS
 from splitmeans.party import node as party_node
 from splitmeans.party.table import PartyTable, prepare_table
 from splitmeans.privacy.noise import InsecureSeededNoise
@@ -29,6 +30,7 @@ def make_study(membership: str = "decoy", n_parties: int = 2, **changes: Any) ->
         "accounting": "paper" if membership == "sketch-paper" else "tight",
         "expected_users": 200,
         "sketch": SketchOptions(repetitions=64),
+        "ids": AS_IS,
     }
     return Study(**facts | changes)
 

@@ -6,14 +6,12 @@ import hmac
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.kernels.siphash import hash_ids
 from splitmeans.party import node as party_node
-from splitmeans.party.confirm import confirmation, plan_confirmation, user_set_digest
-from splitmeans.party.id_folds import FOLDS
+from splitmeans.party.confirm import confirmation, plan_confirmation, transcript
+from splitmeans.party.derivation import derivation_digest
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import make_plan
 from splitmeans.study import Budget, IdRules, Study
@@ -21,7 +19,7 @@ from splitmeans.wire import keys
 from splitmeans.wire.envelope import SERVER, Session
 from splitmeans.wire.messages import Confirmation, KeyContribution
 
-KEY, USERS = b"\x05" * 32, b"\x06" * 32
+KEY, USERS, SHARED = b"\x05" * 32, b"\x06" * 32, b"\x09" * 32
 
 
 @pytest.fixture
@@ -34,13 +32,15 @@ def session(decoy: Study) -> Session:
     return Session(study=decoy, run="1", party="org0")
 
 
-def test_a_transcript_is_the_hash_of_study_run_and_plan(session):
+def test_a_transcript_is_the_hash_of_protocol_study_run_and_plan(session):
     plan = make_plan(session.study)
-    lines = ["splitmeans transcript 1", session.study.hash, "1", plan.fingerprint, ""]
+    lines = ["splitmeans transcript 2", "ab" * 32, session.study.hash, "1", plan.fingerprint, ""]
     expected = hashlib.sha256("\n".join(lines).encode()).digest()
-    assert session.transcript(plan) == expected
+    assert session.transcript(plan, derivation=b"\xab" * 32) == expected
     # Every party has the same one.
-    assert dataclasses.replace(session, party="org1").transcript(plan) == expected
+    other = dataclasses.replace(session, party="org1")
+    assert other.transcript(plan, derivation=b"\xab" * 32) == expected
+    assert transcript(session, plan) == session.transcript(plan, derivation=derivation_digest())
 
 
 def test_a_session_knows_the_others_and_refuses_a_bad_run_name(session):
@@ -49,14 +49,31 @@ def test_a_session_knows_the_others_and_refuses_a_bad_run_name(session):
         dataclasses.replace(session, run="Run 1")
 
 
-def test_a_confirmation_is_two_keyed_digests(session):
+def said(session: Session, **changes: Any) -> Confirmation:
+    facts: dict[str, Any] = {
+        "sender": "org1",
+        "receiver": "org0",
+        "run_key": KEY,
+        "shared": SHARED,
+        "user_keys": USERS,
+    }
+    facts |= changes
+    return confirmation(session, facts.pop("plan", make_plan(session.study)), **facts)
+
+
+def test_a_confirmation_is_keyed_digests(session):
     """Computed here once more from the description alone."""
     plan = make_plan(session.study)
-    word = confirmation(session, "org1", USERS, run_key=KEY, plan=plan)
+    word = said(session, user_keys=USERS + b"\x07" * 32 + b"\x08" * 32)
     key = keys.subkey(KEY, keys.CONFIRM)
-    text = session.transcript(plan) + b"org1"
+    text = transcript(session, plan) + b"org1"
     assert word.key_check == hmac.digest(key, b"key\n" + text, "sha256")
-    assert word.user_check == hmac.digest(key, b"users\n" + USERS + text, "sha256")
+    assert word.shared_check == hmac.digest(key, b"shared\n" + SHARED + text, "sha256")
+    to = b"users\n" + text + b"\norg0"
+    assert word.user_check == hmac.digest(USERS, to, "sha256")
+    assert word.folded_checks == b"".join(
+        hmac.digest(own * 32, to, "sha256") for own in (b"\x07", b"\x08")
+    )
     later = plan_confirmation(session, "org1", run_key=KEY, plan=plan)
     assert later.plan_check == hmac.digest(key, b"plan None\n" + text, "sha256")
 
@@ -66,37 +83,25 @@ def test_a_confirmation_changes_with_everything_it_is_bound_to(session):
     other_study = dataclasses.replace(session.study, name="other")
     other_plan = dataclasses.replace(plan, n_local_clusters=(4, 5))
     words = [
-        confirmation(session, "org1", USERS, run_key=KEY, plan=plan),
-        confirmation(session, "org0", USERS, run_key=KEY, plan=plan),
-        confirmation(session, "org1", USERS, run_key=bytes(32), plan=plan),
-        confirmation(session, "org1", USERS, run_key=KEY, plan=other_plan),
-        confirmation(dataclasses.replace(session, run="2"), "org1", USERS, run_key=KEY, plan=plan),
-        confirmation(
-            dataclasses.replace(session, study=other_study), "org1", USERS, run_key=KEY, plan=plan
-        ),
+        said(session),
+        said(session, sender="org0", receiver="org1"),
+        said(session, plan=other_plan),
+        said(dataclasses.replace(session, run="2")),
+        said(dataclasses.replace(session, study=other_study), plan=plan),
     ]
-    assert len({word.key_check for word in words}) == len(words)
-    assert len({word.user_check for word in words}) == len(words)
-    other_users = confirmation(session, "org1", bytes(32), run_key=KEY, plan=plan)
-    assert other_users.key_check == words[0].key_check
-    assert other_users.user_check not in {word.user_check for word in words}
-
-
-def test_user_sets_are_compared_whatever_the_order_of_rows(decoy, small_study):
-    party = decoy.parties[0]
-    ids = np.array([f"user-{number}" for number in range(20)])
-    rows = np.random.default_rng(1).uniform(0, 100, (20, 2))
-    order = np.random.default_rng(2).permutation(20)
-    table = prepare_table(party, rows, ids=ids)
-    digest = user_set_digest(decoy, table, run_key=KEY)
-    assert len(digest) == 32
-    shuffled = prepare_table(party, rows[order] / 2, ids=ids[order])
-    assert user_set_digest(decoy, shuffled, run_key=KEY) == digest
-    fewer = prepare_table(party, rows[:19], ids=ids[:19])
-    assert user_set_digest(decoy, fewer, run_key=KEY) != digest
-    assert user_set_digest(decoy, table, run_key=bytes(32)) != digest
-    partial = small_study("decoy", 2, user_sets="partial")
-    assert user_set_digest(partial, table, run_key=KEY) == b""
+    for name in ("key_check", "shared_check", "user_check"):
+        assert len({getattr(word, name) for word in words}) == len(words)
+    first = words[0]
+    other_key = said(session, run_key=bytes(32))
+    assert other_key.key_check != first.key_check
+    assert other_key.shared_check != first.shared_check
+    other_users = said(session, user_keys=bytes(32))
+    assert other_users.key_check == first.key_check
+    assert other_users.user_check != first.user_check
+    other_decoys = said(session, shared=bytes(32))
+    assert other_decoys.key_check == first.key_check
+    assert other_decoys.shared_check != first.shared_check
+    assert said(session, receiver="org2").user_check != first.user_check
 
 
 # ---- parties that do not agree ----
@@ -201,50 +206,14 @@ def test_with_the_setting_equal_users_agree(small_study, stage):
     assert {type(state) for state in played.states.values()} == {party_node.Finished}
 
 
-def test_folded_checks_are_keyed_digests_of_all_users_in_each_form(small_study):
-    """Computed here once more from the description alone."""
-    study = small_study("decoy", 2, ids=IdRules(explain_mismatch=True))
-    rows = np.zeros((3, 2))
-    table = prepare_table(study.parties[0], rows, ids=["007", " 8", "X"])
-    users = user_set_digest(study, table, run_key=KEY)
-    assert len(users) == 32 * (1 + len(FOLDS))
-    assert users[:32] == user_set_digest(small_study("decoy", 2), table, run_key=KEY)
-    for at, (name, ids) in enumerate(
-        [
-            ("trimmed", ["007", "8", "X"]),
-            ("number", ["7", "8", "X"]),
-            ("case", ["007", "8", "x"]),
-            ("uuid", ["007", "8", "x"]),
-            ("look", ["007", "8", "X"]),
-            ("letters-and-digits", ["7", "8", "x"]),
-        ]
-    ):
-        tags = hash_ids(keys.subkey(KEY, keys.FOLDED_ORDER), pa.array(ids, pa.large_string()))
-        order = np.lexsort((tags[:, 1], tags[:, 0]))
-        text = name.encode() + b"\n" + tags[order].tobytes()
-        expected = hmac.digest(keys.subkey(KEY, keys.FOLDED_SET), text, "sha256")
-        assert users[32 * (at + 1) : 32 * (at + 2)] == expected, name
-    session = Session(study=study, run="1", party="org0")
-    plan = make_plan(study)
-    word = confirmation(session, "org1", users, run_key=KEY, plan=plan)
-    key = keys.subkey(KEY, keys.CONFIRM)
-    bound = session.transcript(plan) + b"org1"
-    assert word.folded_checks == b"".join(
-        hmac.digest(key, b"folded users\n" + users[at : at + 32] + bound, "sha256")
-        for at in range(32, len(users), 32)
-    )
-
-
-def test_partial_user_sets_send_no_digest_in_any_form(small_study, stage):
-    """Fellow parties hold the key, and could test guesses with one."""
+def test_partial_user_sets_send_nothing_about_users_in_any_form(small_study, stage):
+    """One guess at one user would be one answer about that user."""
     study = small_study("decoy", 2, user_sets="partial", ids=IdRules(type="text"))
     played = stage(study).play(until=party_node.Prepared)
-    words = [envelope.message for envelope in played.sent]
-    plan = make_plan(study)
+    words = [envelope.message for envelope in played.sent if envelope.receiver != SERVER]
+    assert {type(word) for word in words} == {KeyContribution, Confirmation}
     for word in words:
         if isinstance(word, Confirmation):
-            assert word.folded_checks == b""
-    session = Session(study=study, run="1", party="org0")
-    run_key = played.states["org0"].run_key
-    # What was sent is the digest of no users at all.
-    assert confirmation(session, "org0", b"", run_key=run_key, plan=plan) in words
+            assert word.user_check == word.folded_checks == b""
+        else:
+            assert word.user_shares == b""

@@ -35,8 +35,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 
 # Party to party: random, or a keyed digest; the server carries them and has no key.
 BETWEEN_PARTIES = {
-    messages.KeyContribution: {"secret"},
-    messages.Confirmation: {"key_check", "user_check", "folded_checks"},
+    messages.KeyContribution: {"secret", "user_shares"},
+    messages.Confirmation: {"key_check", "shared_check", "user_check", "folded_checks"},
     messages.PlanConfirmation: {"plan_check"},
 }
 # Server to party: nothing of a party's data but what was released before.

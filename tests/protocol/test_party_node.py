@@ -11,7 +11,7 @@ import pytest
 
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.party import node as party_node
-from splitmeans.party.confirm import confirmation
+from splitmeans.party.equal_users import make_shares
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
@@ -49,11 +49,23 @@ def joined(small_tables: Any) -> Any:
     return join
 
 
+def part_of(state: Any, sender: str, *, secret: bytes = bytes(32)) -> KeyContribution:
+    """What another party with the same users sends."""
+    session = dataclasses.replace(state.session, party=sender)
+    shares = make_shares(session, state.session.party, users=state.users, secret=b"s" * 32)
+    return KeyContribution(secret=secret, user_shares=shares)
+
+
+def words_of(state: Any, sender: str) -> Confirmation:
+    """What the party waits to hear."""
+    return state.awaited[sender]
+
+
 def keyed(state: Any) -> tuple[Any, list[Envelope]]:
     """Give a party the contributions of all others."""
     sent: list[Envelope] = []
     for other in state.session.others:
-        state, sent = step_party(state, other, KeyContribution(secret=bytes(32)))
+        state, sent = step_party(state, other, part_of(state, other))
     assert isinstance(state, party_node.Keyed)
     return state, sent
 
@@ -122,8 +134,7 @@ def test_a_confirmation_before_the_key_and_a_second_one_are_refused(small_study,
     study = small_study("decoy", 3, **PARTIAL)
     early = joined(study)
     state, _ = keyed(early)
-    plan = make_plan(study)
-    word = confirmation(state.session, "org1", b"", run_key=state.run_key, plan=plan)
+    word = words_of(state, "org1")
     with pytest.raises(ProtocolError, match="in state Joined cannot take Confirmation from 'org1'"):
         step_party(early, "org1", word)
     state, _ = step_party(state, "org1", word)
@@ -142,11 +153,11 @@ def test_own_words_sent_back_are_not_taken_for_anothers(changes, small_study, jo
 def test_a_third_partys_words_are_not_taken_for_anothers(small_study, joined):
     study = small_study("decoy", 3, **PARTIAL)
     state, _ = keyed(joined(study))
-    word = confirmation(state.session, "org2", b"", run_key=state.run_key, plan=make_plan(study))
+    word = words_of(state, "org2")
     with pytest.raises(ProtocolError, match="'org0' and 'org1' hold different run keys"):
         step_party(state, "org1", word)
     state, _ = step_party(state, "org2", word)
-    assert state.confirmed == {"org2"}
+    assert set(state.awaited) == {"org1"}
 
 
 def test_confirmations_say_nothing_about_users_where_sets_may_differ(small_study):
@@ -163,8 +174,8 @@ def test_confirmations_say_nothing_about_users_where_sets_may_differ(small_study
 
 def test_another_run_key_is_noticed_also_with_partial_user_sets(small_study, joined):
     state, _ = keyed(joined(small_study("decoy", 3, **PARTIAL)))
-    with pytest.raises(ProtocolError, match="put back from a backup, or someone changed messages"):
-        step_party(state, "org1", Confirmation(key_check=b"y", user_check=b"x"))
+    with pytest.raises(ProtocolError, match="someone changed messages on their way"):
+        step_party(state, "org1", Confirmation(key_check=b"y", shared_check=b"", user_check=b"x"))
 
 
 def test_a_changed_contribution_is_noticed_by_both_sides(decoy, stage):
@@ -172,7 +183,8 @@ def test_a_changed_contribution_is_noticed_by_both_sides(decoy, stage):
 
     def change(envelope: Envelope) -> Envelope:
         if isinstance(envelope.message, KeyContribution) and envelope.receiver == "org1":
-            return dataclasses.replace(envelope, message=KeyContribution(secret=b"\x07" * 32))
+            changed = dataclasses.replace(envelope.message, secret=b"\x07" * 32)
+            return dataclasses.replace(envelope, message=changed)
         return envelope
 
     played = stage(decoy, alter=change).play()
@@ -182,7 +194,11 @@ def test_a_changed_contribution_is_noticed_by_both_sides(decoy, stage):
 
 
 def test_a_changed_confirmation_is_noticed_in_each_of_its_fields(decoy, stage):
-    for field, text in (("key_check", "different run keys"), ("user_check", "different users")):
+    for field, text in (
+        ("key_check", "different run keys"),
+        ("shared_check", "different decoys or tags"),
+        ("user_check", "different users"),
+    ):
 
         def change(envelope: Envelope, field: str = field) -> Envelope:
             if isinstance(envelope.message, Confirmation) and envelope.receiver == "org1":

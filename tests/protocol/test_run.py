@@ -14,6 +14,7 @@ import pytest
 from splitmeans import protocol
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.features import GRID_UNITS
+from splitmeans.idrules import AS_IS
 from splitmeans.party import node as party_node
 from splitmeans.party.table import PartyTable, prepare_table
 from splitmeans.privacy.noise import InsecureSeededNoise
@@ -78,6 +79,7 @@ def make_study(membership: str, user_sets: str, accounting: str, n_parties: int)
         user_sets=user_sets,
         expected_users=500,
         sketch=SketchOptions(repetitions=128),
+        ids=AS_IS,
     )
 
 

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from splitmeans.errors import ParameterError, RehearsalError
+from splitmeans.idrules import AS_IS
 from splitmeans.plan import make_plan
 from splitmeans.rehearsal import passed, rehearse
 from splitmeans.rehearsal.tables import made_up_tables
@@ -26,6 +27,7 @@ def make_study(*, n_parties: int = 2, columns: tuple[Column, ...] | None = None,
         "budget": Budget(epsilon=2, delta=1e-7),
         "n_local_clusters": 3,
         "expected_users": 300,
+        "ids": AS_IS,
     }
     return Study(**facts | changes)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from splitmeans.errors import MailboxError, ParameterError
+from splitmeans.idrules import AS_IS
 from splitmeans.message_sizes import message_sizes
 from splitmeans.plan import make_plan
 from splitmeans.run import machine, preflight
@@ -24,6 +25,7 @@ def make_study(**changes: Any) -> Study:
         "n_clusters": 3,
         "budget": Budget(epsilon=1, delta=1e-9),
         "user_sets": "partial",
+        "ids": AS_IS,
         "n_local_clusters": 3,
         "expected_users": 10_000,
     }

@@ -8,7 +8,7 @@ import pytest
 from splitmeans.bench.speed.stream import MemoryWatch, process_tree, stream_study, write_rows
 from splitmeans.engine.rowgroups import open_parquet
 from splitmeans.engine.spark import open_spark
-from splitmeans.party.confirm import user_set_digest
+from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.release import release_party
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
@@ -44,7 +44,7 @@ def test_the_message_is_that_of_row_groups_and_workers_stay_small(spark, tmp_pat
     plan, run_key = make_plan(study), bytes(range(32))
 
     def message(table) -> tuple[bytes, bytes]:
-        digest = user_set_digest(study, table, run_key=run_key)
+        digest = user_set_digest(study, table, run="1")
         noise, rng = InsecureSeededNoise(3), np.random.default_rng(5)
         return digest, encode(release_party(plan, table, run_key=run_key, noise=noise, rng=rng))
 

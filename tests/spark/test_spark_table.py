@@ -14,7 +14,7 @@ from splitmeans.engine.rowgroups import open_parquet
 from splitmeans.engine.spark import frozen, open_spark, pieces, session, table, users
 from splitmeans.engine.spark.spool import make_spool
 from splitmeans.errors import DataError, EngineError, ParameterError
-from splitmeans.idrules import IdRules
+from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.kernels.assign import nearest
 from splitmeans.party.row_checks import check_rows
 from splitmeans.party.table import prepare_table
@@ -74,7 +74,7 @@ def in_spark(spark, rows: pa.Table, folder: Path, *, cuts: tuple[int, ...] = (0,
 METHODS = {
     "decoy": {},
     "sketch": {"membership": "sketch"},
-    "decoy with tags": {"user_sets": "partial"},
+    "decoy with tags": {"user_sets": "partial", "ids": AS_IS},
     "decoy sampled": {"decoy": DecoyOptions(max_users=1000)},
     "decoy against collusion": {"decoy": DecoyOptions(collusion_epsilon=2.0)},
     "decoy, dplloyd": {"local": "dplloyd"},

@@ -66,7 +66,7 @@ def random_case(seed: int) -> Case:
         rules["pattern"] = chance.choice((".+", r"[\s\S]{1,400}"))
     if not partial and chance.random() < 0.2:
         rules["explain_mismatch"] = True
-    if rules != {"type": "as-is"}:
+    if partial or rules != {"type": "as-is"}:
         settings["ids"] = rules
     tables = _tables(chance, parties, users=users, partial=partial, id_type=id_type)
     return Case(seed=seed, settings=settings, tables=tables, secure=chance.random() < 0.05)

@@ -12,7 +12,8 @@ from splitmeans.wire.codec import MAGIC, decode, encode
 
 EXAMPLES = [
     m.KeyContribution(secret=bytes(range(32))),
-    m.Confirmation(key_check=b"\x02" * 32, user_check=b"\x01" * 32),
+    m.KeyContribution(secret=bytes(range(32)), user_shares=b"A" + bytes(range(32))),
+    m.Confirmation(key_check=b"\x02" * 32, shared_check=b"\x05" * 32, user_check=b"\x01" * 32),
     m.Ready(study_hash="ab" * 32),
     m.PlanConfirmation(plan_check=b"\x03" * 32),
     m.CountRelease(noisy_count=-3),
@@ -57,7 +58,9 @@ EXAMPLES = [
         published_at="2026-01-31T12:00:00Z",
         signature=b"",
     ),
-    m.Confirmation(key_check=b"\x02" * 32, user_check=b"\x01" * 32, folded_checks=b"\x04" * 64),
+    m.Confirmation(
+        key_check=b"\x02" * 32, shared_check=b"", user_check=b"", folded_checks=b"\x04" * 64
+    ),
 ]
 
 
@@ -87,7 +90,7 @@ def test_known_bytes() -> None:
 
 
 def test_arrays_are_little_endian_after_the_header() -> None:
-    data = encode(EXAMPLES[8])
+    data = encode(EXAMPLES[9])
     assert data.endswith(
         (7).to_bytes(8, "little")
         + (5).to_bytes(8, "little")
@@ -96,7 +99,7 @@ def test_arrays_are_little_endian_after_the_header() -> None:
 
 
 def test_repr_shows_no_values() -> None:
-    text = repr(m.KeyContribution(secret=b"\xaa" * 32)) + repr(EXAMPLES[7])
+    text = repr(m.KeyContribution(secret=b"\xaa" * 32)) + repr(EXAMPLES[8])
     assert "aa" not in text.replace("<KeyContribution>", "")
     assert "centres[2, 2]" in text
 
@@ -121,7 +124,10 @@ def framed(header: object, body: bytes = b"") -> bytes:
         (framed({"type": "CountRelease", "fields": {"noisy_count": "7"}}), "wrong type"),
         (framed({"type": "CountRelease", "fields": {"noisy_count": True}}), "wrong type"),
         (framed({"type": "CountRelease", "fields": {"noisy_count": 7}}, b"!"), "bytes too many"),
-        (framed({"type": "KeyContribution", "fields": {"secret": "zz"}}), "hexadecimal"),
+        (
+            framed({"type": "KeyContribution", "fields": {"secret": "zz", "user_shares": ""}}),
+            "hexadecimal",
+        ),
         (framed({"type": "HistogramMessage", "fields": {"noisy_counts": [9]}}), "needs 72 bytes"),
         (framed({"type": "HistogramMessage", "fields": {"noisy_counts": [-1]}}), "shape"),
         (framed({"type": "HistogramMessage", "fields": {"noisy_counts": [1, 1, 1]}}), "shape"),
@@ -153,7 +159,7 @@ def test_only_messages_are_encoded() -> None:
 @given(st.data())
 def test_corrupt_bytes_never_crash(data: st.DataObject) -> None:
     """Any change of a valid message is either another valid message or a `ProtocolError`."""
-    original = bytearray(encode(EXAMPLES[7]))
+    original = bytearray(encode(EXAMPLES[8]))
     position = data.draw(st.integers(0, len(original) - 1))
     original[position] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(original)))

@@ -28,6 +28,7 @@ from splitmeans import (
     VerticalKMeans,
 )
 from splitmeans.evaluation import normalised_loss
+from splitmeans.idrules import AS_IS
 
 N_USERS = 300
 # Far from everything else in the tests, so that a text with it has it from the data.
@@ -621,6 +622,7 @@ def test_fit_study_aligns_tables_of_different_length_by_their_id_columns():
         n_clusters=2,
         budget=Budget(epsilon=4, delta=1e-5),
         user_sets="partial",
+        ids=AS_IS,
         expected_users=2000,
     )
     rng = np.random.default_rng(0)

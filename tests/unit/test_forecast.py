@@ -14,6 +14,7 @@ from splitmeans.forecasting.cells import cell_error
 from splitmeans.forecasting.forecast import Forecast, forecast
 from splitmeans.forecasting.noise import noise_levels
 from splitmeans.forecasting.rough import rough_plan, study_at
+from splitmeans.idrules import AS_IS
 from splitmeans.local_clusters import MAX_TABLE_CELLS, enough_clusters
 from splitmeans.membership.decoy.estimate import DecoyEstimator
 from splitmeans.plan import make_plan
@@ -36,6 +37,7 @@ def tiny_study(*, parties=2, columns=2, epsilon=1.0, **changes) -> Study:
             "n_clusters": 4,
             "budget": Budget(epsilon=epsilon, delta=1e-5),
             "expected_users": 20_000,
+            "ids": AS_IS,
             **changes,
         }
     )

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from splitmeans import plan as plan_module
 from splitmeans.errors import ParameterError, PrivacyError, StudyError
 from splitmeans.features import bounds_of, features_of
+from splitmeans.idrules import AS_IS
 from splitmeans.local import DpLloyd, GaussianTree, LshTree, PlainKMeans, TreeLloyd
 from splitmeans.local_clusters import default_local_clusters, enough_clusters
 from splitmeans.membership.cell_sketch.law import CellSketch
@@ -36,6 +37,7 @@ def make_study(*, n_parties: int = 2, n_columns: int = 2, **changes: Any) -> Stu
         "n_clusters": 5,
         "budget": Budget(epsilon=1, delta=1e-5),
         "sketch": SketchOptions(repetitions=256),
+        "ids": AS_IS,
     }
     facts |= changes
     if facts.get("membership") == "sketch-paper":

@@ -11,6 +11,7 @@ from splitmeans.engine import rowgroups, runs
 from splitmeans.engine.rowgroups import open_parquet
 from splitmeans.engine.workers import Workers
 from splitmeans.errors import DataError, ParameterError, SplitmeansError
+from splitmeans.idrules import AS_IS
 from splitmeans.kernels.assign import nearest
 from splitmeans.party.table import prepare_table
 from splitmeans.privacy.noise import InsecureSeededNoise
@@ -84,6 +85,7 @@ def test_messages_equal_those_of_the_table_in_memory(options, tmp_path, small_bl
         budget=Budget(epsilon=2.0, delta=1e-4),
         n_local_clusters=4,
         expected_users=N,
+        ids=AS_IS,
         **options,
     )
     bank, shop = rows_of(1), rows_of(2)

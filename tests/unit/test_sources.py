@@ -3,6 +3,7 @@
 import functools
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import fsspec
@@ -441,3 +442,40 @@ def test_a_large_parquet_folder_is_read_by_workers(folder, expected_kind):
     pq.write_table(bad, "parts/day=1/part-2.parquet")
     with pytest.raises(DataError, match=r"row numbers 1000, 1001"):
         whole(workers=1)
+
+
+# ---- in a run the study decides where a table goes ----
+
+
+@pytest.mark.parametrize("rows", [90, 99, 100, 101, 399, 400])
+@pytest.mark.parametrize(("expected", "kind"), [(100, PartyTable), (101, StoredTable)])
+@pytest.mark.parametrize("source", ["t.parquet", "t.csv", "memory"])
+def test_expected_users_decide_between_memory_and_disk(
+    rows, expected, kind, source, tmp_path, monkeypatch
+):
+    """Not the rows: whoever sees how long a party takes would learn on which side they are."""
+    monkeypatch.chdir(tmp_path)
+    for module in (stream, source_module):
+        monkeypatch.setattr(module, "ROWS_IN_MEMORY", 100)
+    data: Any = ROWS.slice(0, rows)
+    if source == "t.parquet":
+        pq.write_table(data, source)
+    elif source == "t.csv":
+        pyarrow.csv.write_csv(data, source)
+    chosen = data if source == "memory" else source
+    with open_source(SPEC, chosen, rules=INTEGER, expected_users=expected, workers=1) as table:
+        assert type(table) is kind
+        assert len(table) == rows
+
+
+def test_a_table_far_larger_than_expected_goes_to_disk_after_all(monkeypatch):
+    monkeypatch.setattr(stream, "ROWS_IN_MEMORY", 100)
+    with open_source(SPEC, ROWS.slice(0, 401), rules=INTEGER, expected_users=10) as table:
+        assert type(table) is StoredTable
+
+
+def test_wide_tables_count_by_what_their_columns_take():
+    """16 bytes for an id or a category, 8 for a number: 16 + 8 + 16 + 8 a user here."""
+    most = stream.BYTES_IN_MEMORY // 48
+    assert stream.room_for(SPEC, expected_users=most).rows == 4 * stream.ROWS_IN_MEMORY
+    assert stream.room_for(SPEC, expected_users=most + 1) == stream.Room(rows=0, size=0)

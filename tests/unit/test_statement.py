@@ -4,12 +4,15 @@ import dataclasses
 import functools
 import json
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
+from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.party.ids import canonical_ids
 from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.accountant import Cost
 from splitmeans.privacy.events import (
@@ -54,6 +57,7 @@ def plan_of(membership: str, accounting: str = "tight", n_parties: int = 2, **fa
         n_local_clusters=3,
         accounting=accounting,
         sketch=SketchOptions(repetitions=256),
+        ids=AS_IS,
         **facts,
     )
     return make_plan(study)
@@ -106,7 +110,7 @@ def test_the_mapping_is_json_and_says_the_same(membership, accounting):
     assert {"party", "what", "message", "event", "alone"} == set(mapping["releases"][0])
     assert [view["who"] for view in mapping["views"]] == [view.who for view in report.views]
     assert mapping["caveats"] == list(report.caveats)
-    assert len(mapping["assumptions"]) == 6
+    assert len(mapping["assumptions"]) == 7
 
 
 @pytest.mark.parametrize(("membership", "accounting"), METHODS)
@@ -410,3 +414,47 @@ def test_a_large_collusion_epsilon_has_a_cost_that_is_a_number(epsilon, n_partie
     labels = (n_parties - 1) * epsilon
     assert labels < cost.epsilon < labels + 4
     assert "no privacy" not in report.statement()
+
+
+# ---- one person is one id ----
+
+
+@pytest.mark.parametrize(("membership", "n_parties"), [("decoy", 2), ("decoy", 3), ("sketch", 2)])
+def test_another_spelling_at_every_party_has_its_figure(membership, n_parties):
+    """The person is then a user of its own at each party, and moves a cell for each."""
+    plan = plan_of(membership, n_parties=n_parties, user_sets="partial")
+    report = PrivacyReport(plan=plan, secure_noise=True)
+    local = tuple(mechanism.event for mechanism in plan.local)
+    expected = epsilon_for((*local, *(plan.membership.event,) * n_parties), 1e-5)
+    assert report.spelled_apart is not None
+    assert report.spelled_apart.epsilon == pytest.approx(expected, rel=1e-6)
+    assert report.spelled_apart.epsilon > 1.05 * report.epsilon
+    (said,) = [text for text in report.assumptions if "one person is one id" in text]
+    assert f"epsilon {expected:.4g}" in said
+    assert f"each of the {n_parties} parties" in said
+    assert said in report.statement()
+
+
+def test_with_equal_sets_another_spelling_ends_the_run_so_it_has_no_figure():
+    report = report_of("decoy")
+    assert report.spelled_apart is None
+    assert "one person is one id, spelled alike at every party" in report.assumptions
+
+
+@pytest.mark.parametrize(("kind", "cells"), [("as-is", 3), ("text", 3), ("integer", 1)])
+def test_a_person_moves_a_cell_for_each_spelling(kind, cells):
+    """What the figure is about, and what a rule for ids mends: the join, by hand."""
+    spellings = ["007", "7", "07"]
+    rules = IdRules(type=kind)
+
+    def joined(*, with_person: bool) -> Counter[tuple[bool, ...]]:
+        present = [
+            set(canonical_ids(["1", *([own] if with_person else [])], rules=rules).to_pylist())
+            for own in spellings
+        ]
+        users = set().union(*present)
+        return Counter(tuple(user in own for own in present) for user in users)
+
+    change = joined(with_person=True)
+    change.subtract(joined(with_person=False))
+    assert sum(abs(moved) for moved in change.values()) == cells

@@ -7,13 +7,16 @@ import hashlib
 import json
 import math
 import re
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError, StudyError
+from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
 from splitmeans.wire.identity import Identity
 
@@ -337,7 +340,11 @@ def every_change(value):
             continue
         new = other_value(item.name, old)
         # The default method has no proof under the paper's accounting.
-        along = {"membership": "independent"} if item.name == "accounting" else {}
+        along: dict[str, Any] = {}
+        if item.name == "accounting":
+            along = {"membership": "independent"}
+        elif item.name == "user_sets":
+            along = {"ids": AS_IS}
         if new != old:
             yield dataclasses.replace(value, **{item.name: new}, **along)
         if dataclasses.is_dataclass(old):
@@ -486,6 +493,29 @@ def test_methods_without_a_proof_together_are_refused(changes, message):
         Study.from_mapping(MAPPING | changes)
 
 
+PARTIAL = {"user_sets": "partial", "ids": {"type": "as-is"}}
+
+
+@pytest.mark.parametrize("ids", [None, {}, {"pattern": "[0-9]+"}], ids=str)
+def test_partial_user_sets_need_a_rule_for_ids(ids):
+    """Nobody can compare ids then, and a person with two spellings loses more than is stated."""
+    mapping = MAPPING | {"user_sets": "partial"} | ({} if ids is None else {"ids": ids})
+    with pytest.raises(StudyError, match="needs a rule for ids") as failure:
+        Study.from_mapping(mapping)
+    # What the text says to add is a study that loads.
+    shown = str(failure.value).partition("[ids]\n")[2].splitlines()[0]
+    added = tomllib.loads(f"[ids]\n{shown}")
+    assert Study.from_mapping(mapping | added).id_rules.type == "integer"
+
+
+@pytest.mark.parametrize("kind", ["as-is", "text", "integer", "uuid"])
+def test_every_rule_for_ids_will_do_and_stays_in_the_file(kind):
+    study = Study.from_mapping(MAPPING | {"user_sets": "partial", "ids": {"type": kind}})
+    assert study.id_rules == IdRules(type=kind)
+    assert f'[ids]\ntype = "{kind}"' in study.to_toml()
+    assert Study.from_toml(study.to_toml()) == study
+
+
 def test_partial_user_sets_and_sketches_of_many_parties():
     third = {"name": "third", "columns": [{"name": "x", "low": 0, "high": 1}]}
     three = MAPPING | {"parties": [*MAPPING["parties"], third]}
@@ -493,8 +523,8 @@ def test_partial_user_sets_and_sketches_of_many_parties():
         Study.from_mapping(three | {"membership": "sketch", "grid": "joint"})
     for changes in ({"membership": "sketch"}, {"grid": "pairs"}):
         with pytest.raises(StudyError, match="more than two parties needs membership='decoy'"):
-            Study.from_mapping(three | changes | {"user_sets": "partial"})
-    assert Study.from_mapping(three | {"user_sets": "partial"}).user_sets == "partial"
+            Study.from_mapping(three | changes | PARTIAL)
+    assert Study.from_mapping(three | PARTIAL).user_sets == "partial"
 
 
 def test_gamma_follows_the_method():

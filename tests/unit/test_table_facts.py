@@ -7,8 +7,14 @@ import pyarrow as pa
 import pytest
 
 from splitmeans.errors import DataError
-from splitmeans.party.row_checks import check_rows
-from splitmeans.party.table_facts import TableFacts, facts_from, finish_checks, rows_note
+from splitmeans.party.row_checks import check_rows, clipping_warning
+from splitmeans.party.table_facts import (
+    TableFacts,
+    clipping_warning,
+    facts_from,
+    finish_checks,
+    rows_note,
+)
 from splitmeans.study import Column, PartySpec
 
 SPEC = PartySpec(
@@ -64,6 +70,9 @@ def test_more_than_half_outside_is_refused_and_just_half_is_not():
     with pytest.raises(DataError, match=r"t\.csv: party 'insurer', column 'premium' must have at"):
         refuse_clipping(one)
     finish_checks("insurer", [], one, allow_clipping=True)
+    assert "most values of 'premium' lie outside" in clipping_warning(one)
+    half = table_facts(SPEC, rows([20, 20, 20, 20], [1, 2, 3000, 3000]))
+    assert clipping_warning(half) is None
     # The missing value of the one column does not count as inside.
     both = table_facts(SPEC, rows([1, None, 20, 2], [3000, 1, 3000, 3000]))
     with pytest.raises(

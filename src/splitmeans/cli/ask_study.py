@@ -27,6 +27,8 @@ def ask_for_study() -> Study:
     mapping["budget"]["delta"] = _ask_delta(mapping["expected_users"])
     same = _confirm("Does every party have the same users?", default=True)
     mapping["user_sets"] = "equal" if same else "partial"
+    if not same:
+        mapping["ids"] = {"type": _ask("How ids are written: integer, text, uuid or as-is")}
     with_keys = _confirm("Will it run between organisations (keys)?", default=True)
     while True:
         party: dict[str, Any] = {"name": _ask("Name of a party"), "columns": []}

@@ -26,7 +26,12 @@ from splitmeans.cli.run_options import (
 from splitmeans.cli.stopping import goes_on
 from splitmeans.party.place import find_place
 from splitmeans.party.source import open_source
-from splitmeans.party.table_facts import TableFacts, rows_note
+from splitmeans.party.table_facts import (
+    TableFacts,
+    clipping_warning,
+    refuse_clipped,
+    rows_note,
+)
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.party import PartyRun, run_party
@@ -39,7 +44,13 @@ _PARTY = typer.Option(..., "--party", help="Your name in the study.")
 _ALLOW_CLIPPING = typer.Option(
     False,
     "--allow-clipping",
-    help="Do not refuse a table if more than half of a column's values lie outside the bounds.",
+    help="Pass a table also if more than half of a column's values lie outside the bounds.",
+)
+_REFUSE_CLIPPING = typer.Option(
+    False,
+    "--refuse-clipping",
+    help="Do not join if more than half of a column's values lie outside the bounds, instead of a "
+    "warning. Whether you join then follows from your rows.",
 )
 _WORKERS = typer.Option(None, "--workers", help="Processes for a large table.")
 
@@ -87,6 +98,7 @@ def check_data(
             data,
             query=chosen_query(query, query_file),
             rules=rules,
+            expected_users=agreed.expected_users,
             notice=partial(_report, study=agreed, party=party, source=charged_to, as_json=json),
             allow_clipping=allow_clipping,
             workers=workers,
@@ -162,7 +174,7 @@ def run_as_party(
     ca: Path | None = CA,
     quiet: Quiet = False,
     workers: int | None = _WORKERS,
-    allow_clipping: bool = _ALLOW_CLIPPING,
+    refuse_clipping: bool = _REFUSE_CLIPPING,
 ) -> None:
     """Take part in a run: check the data, agree on keys, release once, fetch the result.
 
@@ -176,6 +188,7 @@ def run_as_party(
     own = home.expanduser()
     identity = load_identity(home, key)
     check_timeout(timeout)
+    found: list[TableFacts] = []
     with rows_progress() as progress:
         box = open_mailbox(mailbox, participant=party, signer=identity, ca=ca)
         try:
@@ -191,8 +204,9 @@ def run_as_party(
                         data,
                         query=chosen_query(query, query_file),
                         rules=agreed.id_rules,
-                        notice=partial(_tell, study=agreed),
-                        allow_clipping=allow_clipping,
+                        expected_users=agreed.expected_users,
+                        notice=partial(_tell, study=agreed, found=found),
+                        allow_clipping=True,
                         workers=workers,
                         progress=progress,
                     ),
@@ -201,6 +215,9 @@ def run_as_party(
                     result_folder=result_folder(result, own, agreed, run),
                     say=say,
                     rehearse=partial(rehearse_once, agreed, own, say=say),
+                    before_joining=partial(
+                        _look, found, party=party, data=data, refuse=refuse_clipping
+                    ),
                 ),
                 own,
                 timeout=timeout,
@@ -210,11 +227,20 @@ def run_as_party(
     typer.echo(folder)
 
 
-def _tell(facts: TableFacts, *, study: Study) -> None:
-    """Say how the table looks, before anything is sent."""
+def _tell(facts: TableFacts, *, study: Study, found: list[TableFacts]) -> None:
+    """Say how the table looks; nothing that happens next follows from it."""
+    found.append(facts)
     say(f"checked the data: {facts.ids}")
     for column in facts.clipped:
         say(str(column))
     note = rows_note(facts.ids.rows, study.expected_users)
     if note is not None:
         say(f"note: {note}")
+    if (warning := clipping_warning(facts)) is not None:
+        say(warning)
+
+
+def _look(found: list[TableFacts], *, party: str, data: str, refuse: bool) -> None:
+    """Do not join with a table that is mostly out of bounds, if that was asked for (rule R12)."""
+    if refuse:
+        refuse_clipped(found[-1], party=party, where=find_place(data).shown)

@@ -57,8 +57,10 @@ def new(
         [], help="PARTY:COLUMN:LOW:HIGH for numbers, PARTY:COLUMN:a|b|c for categories."
     ),
     id_column: list[str] = typer.Option([], help="PARTY:COLUMN that identifies users; default id."),
-    id_type: str = typer.Option(
-        "as-is", help="How ids are written, at all parties: as-is, text, integer or uuid."
+    id_type: str | None = typer.Option(
+        None,
+        help="How ids are written, at all parties: as-is, text, integer or uuid. By default as-is; "
+        "with --partial it must be given.",
     ),
     server_key: Path | None = typer.Option(None, help="File with the server's public key."),
 ) -> None:
@@ -80,6 +82,12 @@ def new(
             )
         study = ask_for_study()
     else:
+        if partial and id_type is None:
+            raise ParameterError(
+                "--partial needs --id-type (integer, text, uuid or as-is): a person whose id is "
+                "written differently at two parties would count as two people, for whom the stated "
+                "epsilon does not hold"
+            )
         budget = {"epsilon": epsilon, "delta": delta}
         if party_epsilon is not None:
             budget["party_epsilon"] = party_epsilon
@@ -89,7 +97,7 @@ def new(
             budget=budget,
             expected_users=users,
             user_sets="partial" if partial else "equal",
-            ids={"type": id_type},
+            ids={"type": id_type or "as-is"},
             parties=party,
             columns=column,
             id_columns=id_column,

@@ -3,11 +3,15 @@
 Nobody knows how long a stream is. Its batches wait in memory until it ends or there are too many of
 them; then they, and all that follow, are stored as blocks (`blocks.py`) in this process. Memory
 holds the batches that wait and one block, however long the stream is.
+
+In a run others can see how long a party takes, and a table on disk takes longer. So there the
+study's expected users decide where the table goes, not its rows (rule R12).
 """
 
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -39,6 +43,38 @@ _BLOCK_ROWS = 2**18
 _BLOCK_BYTES = 16 * 2**20
 
 
+# How far beyond that a table may be whose study expects less, before it goes to disk after all.
+_HEADROOM = 4
+_ID_BYTES = _CATEGORY_BYTES = 16
+_NUMBER_BYTES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """How much of a table may wait in memory: rows, and bytes of its batches."""
+
+    rows: int
+    size: int
+
+
+def room_for(party: PartySpec, *, expected_users: int | None) -> Room:
+    """Return how large a table may be in memory, from public quantities where they are known.
+
+    Args:
+        party: The party's columns.
+        expected_users: What the study expects. None, for tables that are not for a run, lets the
+            table's own size decide.
+    """
+    if expected_users is None:
+        return Room(rows=ROWS_IN_MEMORY, size=BYTES_IN_MEMORY)
+    numbers = sum(column.low is not None for column in party.columns)
+    categories = len(party.columns) - numbers
+    width = _ID_BYTES + _NUMBER_BYTES * numbers + _CATEGORY_BYTES * categories
+    if expected_users > ROWS_IN_MEMORY or expected_users * width > BYTES_IN_MEMORY:
+        return Room(rows=0, size=0)
+    return Room(rows=_HEADROOM * ROWS_IN_MEMORY, size=_HEADROOM * BYTES_IN_MEMORY)
+
+
 def open_stream(
     party: PartySpec,
     batches: Iterable[pa.RecordBatch],
@@ -46,6 +82,7 @@ def open_stream(
     where: str,
     total: int | None = None,
     problems: Sequence[Problem] = (),
+    expected_users: int | None = None,
     rules: IdRules = AS_IS,
     notice: Callable[[TableFacts], None] = ignore_facts,
     allow_clipping: bool = False,
@@ -62,6 +99,7 @@ def open_stream(
         total: How many rows there are, if known, for the progress.
         problems: What is wrong with the names of its columns. A small table is checked all the
             same, of a large one no row is read.
+        expected_users: What the study expects; see `room_for`.
         rules: The study's rules for ids (`Study.id_rules`).
         notice: Told how the table looks; see `finish_checks`.
         allow_clipping: The same.
@@ -74,7 +112,7 @@ def open_stream(
     """
     stream = iter(batches)
     waiting: deque[pa.RecordBatch] = deque()
-    if _fits_memory(stream, waiting):
+    if _fits(room_for(party, expected_users=expected_users), stream, waiting):
         if not waiting:
             refuse(problems, party=party.name, where=where)
             raise DataError(f"{where}: the table must have at least one row, got none")
@@ -113,7 +151,7 @@ def open_stream(
     )
 
 
-def _fits_memory(stream: Iterator[pa.RecordBatch], waiting: deque[pa.RecordBatch]) -> bool:
+def _fits(room: Room, stream: Iterator[pa.RecordBatch], waiting: deque[pa.RecordBatch]) -> bool:
     """Read batches into `waiting` until there are too many, or all; return whether it is all."""
     rows = size = 0
     for batch in stream:
@@ -122,7 +160,7 @@ def _fits_memory(stream: Iterator[pa.RecordBatch], waiting: deque[pa.RecordBatch
         waiting.append(batch)
         rows += batch.num_rows
         size += batch.nbytes
-        if rows > ROWS_IN_MEMORY or size > BYTES_IN_MEMORY:
+        if rows > room.rows or size > room.size:
             return False
     return True
 

@@ -65,6 +65,14 @@ def decoy_records(
     return tags, labels
 
 
+def decoy_counts(count_key: bytes, *, cdf_table: WordArray, n_cells: int) -> IntArray:
+    """Return how many decoys each of the first cells has, shape (n_cells,); see `decoy_records`."""
+    counts = np.empty(n_cells, dtype=np.int64)
+    with np.errstate(over="ignore"):
+        _decoy_counts(*_key_words(count_key), _fixed(cdf_table), 1, 1, -1, counts)
+    return counts
+
+
 def sort_records(parts: Sequence[Records], *, skip_bits: int = 0) -> Records:
     """Return the records of all parts as one list in the order of their tags.
 

@@ -1,65 +1,54 @@
 """What parties compare before anything is released, without showing it to the server (R6, R10)."""
 
-from functools import partial
-from itertools import chain
-
-from splitmeans.engine.walk import Records, Table, UserBlock
-from splitmeans.kernels.siphash import hash_ids
-from splitmeans.party.id_folds import FOLDS, advice, folded
+from splitmeans.party.derivation import derivation_digest
+from splitmeans.party.equal_users import DIGEST_BYTES
+from splitmeans.party.id_folds import advice
 from splitmeans.plan import Plan
-from splitmeans.study import Study
 from splitmeans.wire import keys
 from splitmeans.wire.envelope import Session
 from splitmeans.wire.messages import Confirmation, PlanConfirmation
 
-_DIGEST_BYTES = 32
 
-
-def user_set_digest(study: Study, table: Table, *, run_key: bytes) -> bytes:
-    """Return a keyed digest of the party's set of users, whatever order its rows are in.
-
-    If the study says so, digests of coarser forms of the ids follow (`id_folds.py`). Each is of
-    all users at once, so it tells whoever holds the key nothing about one of them that is not in a
-    guess at all the others.
-
-    Where user sets may differ it is empty: the other parties hold the key, so a digest of the ids
-    would tell them whether a guess at this party's users is right.
-    """
-    if study.user_sets != "equal":
-        return b""
-    records_of = partial(_order_records, key=keys.subkey(run_key, keys.USER_ORDER))
-    pieces = table.users.in_tag_order(records_of, finish=_tag_bytes)
-    own = keys.keyed_digest(keys.subkey(run_key, keys.USER_SET), pieces)
-    if not study.id_rules.explain_mismatch:
-        return own
-    return own + b"".join(_folded_digest(table, fold.name, run_key=run_key) for fold in FOLDS)
-
-
-def _folded_digest(table: Table, name: str, *, run_key: bytes) -> bytes:
-    records_of = partial(_folded_records, name=name, key=keys.subkey(run_key, keys.FOLDED_ORDER))
-    pieces = table.users.in_tag_order(records_of, finish=_tag_bytes)
-    named = chain((name.encode() + b"\n",), pieces)
-    return keys.keyed_digest(keys.subkey(run_key, keys.FOLDED_SET), named)
+def transcript(session: Session, plan: Plan) -> bytes:
+    """Return the hash of protocol, study, run and plan, to which the run key is bound (R8)."""
+    return session.transcript(plan, derivation=derivation_digest())
 
 
 def confirmation(
-    session: Session, party: str, users: bytes, *, run_key: bytes, plan: Plan
+    session: Session,
+    plan: Plan,
+    *,
+    sender: str,
+    receiver: str,
+    run_key: bytes,
+    shared: bytes,
+    user_keys: bytes,
 ) -> Confirmation:
-    """Return what `party` says to the others if it has this key, study, run, plan and these users.
+    """Return what `sender` says to `receiver` if all that it has is as in the arguments.
 
-    The name is part of it, so that a party's own words sent back to it are not taken for
+    The sender's name is part of it, so that a party's own words sent back to it are not taken for
     another's.
+
+    Args:
+        session: The run.
+        plan: What is settled before the first release.
+        sender: Who says it.
+        receiver: Who hears it.
+        run_key: The key of all parties.
+        shared: What all parties derive from the key (`shared_check`).
+        user_keys: The pair's keys of `equal_users.agree`, one for each form of ids.
     """
     key = keys.subkey(run_key, keys.CONFIRM)
-    text = session.transcript(plan) + party.encode()
-    own, coarser = users[:_DIGEST_BYTES], users[_DIGEST_BYTES:]
+    text = transcript(session, plan) + sender.encode()
+    checks = [
+        keys.keyed_digest(own, [b"users\n", text, b"\n", receiver.encode()])
+        for own in _parts(user_keys)
+    ]
     return Confirmation(
         key_check=keys.keyed_digest(key, [b"key\n", text]),
-        user_check=keys.keyed_digest(key, [b"users\n", own, text]),
-        folded_checks=b"".join(
-            keys.keyed_digest(key, [b"folded users\n", digest, text])
-            for digest in _digests(coarser)
-        ),
+        shared_check=keys.keyed_digest(key, [b"shared\n", shared, text]),
+        user_check=b"".join(checks[:1]),
+        folded_checks=b"".join(checks[1:]),
     )
 
 
@@ -70,7 +59,7 @@ def explain_mismatch(word: Confirmation, expected: Confirmation) -> str:
         word: What the other party said.
         expected: What it would have said with this party's users.
     """
-    theirs, ours = _digests(word.folded_checks), _digests(expected.folded_checks)
+    theirs, ours = _parts(word.folded_checks), _parts(expected.folded_checks)
     if not ours or len(theirs) != len(ours):
         return (
             "keep the ids that all parties have, written the same way, and run again (a new study "
@@ -79,8 +68,8 @@ def explain_mismatch(word: Confirmation, expected: Confirmation) -> str:
     return advice(a == b for a, b in zip(theirs, ours, strict=True))
 
 
-def _digests(data: bytes) -> list[bytes]:
-    return [data[at : at + _DIGEST_BYTES] for at in range(0, len(data), _DIGEST_BYTES)]
+def _parts(data: bytes) -> list[bytes]:
+    return [data[at : at + DIGEST_BYTES] for at in range(0, len(data), DIGEST_BYTES)]
 
 
 def plan_confirmation(
@@ -88,19 +77,7 @@ def plan_confirmation(
 ) -> PlanConfirmation:
     """Return what `party` says to the others if it goes by this plan, once all of it is known."""
     key = keys.subkey(run_key, keys.CONFIRM)
-    text = session.transcript(plan) + party.encode()
+    text = transcript(session, plan) + party.encode()
     # Where k' is fixed the plan does not show the count, but the server reads memberships by it.
     count = f"plan {plan.noisy_count}\n".encode()
     return PlanConfirmation(plan_check=keys.keyed_digest(key, [count, text]))
-
-
-def _order_records(block: UserBlock, *, key: bytes) -> Records:
-    return hash_ids(key, block.ids), block.labels
-
-
-def _folded_records(block: UserBlock, *, name: str, key: bytes) -> Records:
-    return hash_ids(key, folded(block.ids, name)), block.labels
-
-
-def _tag_bytes(records: Records) -> bytes:
-    return records[0].tobytes()

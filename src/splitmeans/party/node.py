@@ -23,9 +23,11 @@ from splitmeans.party.confirm import (
     confirmation,
     explain_mismatch,
     plan_confirmation,
-    user_set_digest,
+    transcript,
 )
+from splitmeans.party.equal_users import SECRET_BYTES, agree, make_shares, user_set_digest
 from splitmeans.party.release import release_count, release_party
+from splitmeans.party.shared_check import shared_check
 from splitmeans.plan import Plan, counting_party, make_plan, needs_count
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.privacy.statement import PrivacyReport
@@ -47,22 +49,38 @@ from splitmeans.wire.messages import (
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Joined:
-    """Waits for the other parties' key contributions."""
+    """Waits for the other parties' key contributions.
+
+    Attributes:
+        session: The run.
+        table: The party's rows.
+        users: The party's `user_set_digest`.
+        secret: What its shares for comparing users are made of; never leaves the party.
+        contributions: Everyone's part of the run key, as far as it is here.
+        shares: The other parties' shares for comparing users.
+    """
 
     session: Session
     table: Table
+    users: bytes
+    secret: bytes
     contributions: Mapping[str, bytes]
+    shares: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Keyed:
-    """Holds the run key; waits for the other parties' confirmations."""
+    """Holds the run key; waits for the other parties' confirmations.
+
+    `awaited` has for each of them the words that show that it has the same key and users; the keys
+    that they were made with are gone.
+    """
 
     session: Session
     table: Table
     run_key: bytes
     users: bytes
-    confirmed: frozenset[str]
+    awaited: Mapping[str, Confirmation]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -126,9 +144,28 @@ def join(
     """Enter a run: draw a fresh contribution to the run key and send it to every other party."""
     study.party(table.party)
     session = Session(study=study, run=run, party=table.party, simulated=simulated)
-    secret = noise.spawn("contribution").words(keys.CONTRIBUTION_BYTES // 8).tobytes()
-    state = Joined(session=session, table=table, contributions={table.party: secret})
-    return state, _to_others(session, KeyContribution(secret=secret))
+    contribution = noise.spawn("contribution").words(keys.CONTRIBUTION_BYTES // 8).tobytes()
+    secret = noise.spawn("user shares").words(SECRET_BYTES // 8).tobytes()
+    users = user_set_digest(study, table, run=run)
+    state = Joined(
+        session=session,
+        table=table,
+        users=users,
+        secret=secret,
+        contributions={table.party: contribution},
+        shares={},
+    )
+    return state, [
+        Envelope(
+            sender=session.party,
+            receiver=other,
+            message=KeyContribution(
+                secret=contribution,
+                user_shares=make_shares(session, other, users=users, secret=secret),
+            ),
+        )
+        for other in session.others
+    ]
 
 
 def expects(state: PartyState) -> frozenset[tuple[str, type[Message]]]:
@@ -137,8 +174,8 @@ def expects(state: PartyState) -> frozenset[tuple[str, type[Message]]]:
     match state:
         case Joined(contributions=known):
             return frozenset((party, KeyContribution) for party in others - set(known))
-        case Keyed(confirmed=confirmed):
-            return frozenset((party, Confirmation) for party in others - confirmed)
+        case Keyed(awaited=awaited):
+            return frozenset((party, Confirmation) for party in awaited)
         case Counting(session=session):
             return frozenset({(counting_party(session.study), CountRelease)})
         case Planned(confirmed=confirmed):
@@ -162,8 +199,8 @@ def step(
             f"{type(envelope.message).__name__} from {sender!r}"
         )
     match state, envelope.message:
-        case Joined(), KeyContribution(secret=secret):
-            return _take_contribution(state, sender, secret)
+        case Joined(), KeyContribution() as part:
+            return _take_contribution(state, sender, part)
         case Keyed(), Confirmation() as word:
             return _take_confirmation(state, sender, word, noise=noise)
         case Counting(), CountRelease(noisy_count=noisy_count):
@@ -182,17 +219,36 @@ def step(
 
 
 def _take_contribution(
-    state: Joined, sender: str, secret: bytes
+    state: Joined, sender: str, part: KeyContribution
 ) -> tuple[PartyState, list[Envelope]]:
-    contributions = {**state.contributions, sender: secret}
+    contributions = {**state.contributions, sender: part.secret}
+    shares = {**state.shares, sender: part.user_shares}
     if len(contributions) < len(state.session.study.parties):
-        return replace(state, contributions=contributions), []
-    session, table = state.session, state.table
-    run_key = keys.run_key(contributions, transcript=session.transcript(_first_plan(session)))
-    users = user_set_digest(session.study, table, run_key=run_key)
-    keyed = Keyed(session=session, table=table, run_key=run_key, users=users, confirmed=frozenset())
-    own = confirmation(session, session.party, users, run_key=run_key, plan=_first_plan(session))
-    return keyed, _to_others(session, own)
+        return replace(state, contributions=contributions, shares=shares), []
+    session, users, own = state.session, state.users, state.session.party
+    plan = _first_plan(session)
+    run_key = keys.run_key(contributions, transcript=transcript(session, plan))
+    shared = shared_check(plan, run_key=run_key)
+    awaited: dict[str, Confirmation] = {}
+    sent: list[Envelope] = []
+    for other in session.others:
+        user_keys = agree(session, other, users=users, secret=state.secret, shares=shares[other])
+        said, heard = (
+            confirmation(
+                session,
+                plan,
+                sender=speaker,
+                receiver=listener,
+                run_key=run_key,
+                shared=shared,
+                user_keys=user_keys,
+            )
+            for speaker, listener in ((own, other), (other, own))
+        )
+        awaited[other] = heard
+        sent.append(Envelope(sender=own, receiver=other, message=said))
+    keyed = Keyed(session=session, table=state.table, run_key=run_key, users=users, awaited=awaited)
+    return keyed, sent
 
 
 def _take_confirmation(
@@ -200,14 +256,18 @@ def _take_confirmation(
 ) -> tuple[PartyState, list[Envelope]]:
     """Go on only if all parties hold the same key (R10) and users (R6); nothing is released yet."""
     session = state.session
-    expected = confirmation(
-        session, sender, state.users, run_key=state.run_key, plan=_first_plan(session)
-    )
+    expected = state.awaited[sender]
     if word.key_check != expected.key_check:
         raise ProtocolError(
             f"parties {session.party!r} and {sender!r} hold different run keys, studies or "
             "versions of splitmeans; one of them may have gone on from a home that was put back "
             "from a backup, or someone changed messages on their way"
+        )
+    if word.shared_check != expected.shared_check:
+        raise ProtocolError(
+            f"parties {session.party!r} and {sender!r} derive different decoys or tags from the "
+            "same key, so the server would see users where decoys should hide them; run the same "
+            "version of splitmeans at all parties"
         )
     if word.user_check != expected.user_check:
         raise ProtocolError(
@@ -215,9 +275,9 @@ def _take_confirmation(
             f"membership={session.study.membership!r} needs the same users at every party: "
             f"{explain_mismatch(word, expected)}"
         )
-    confirmed = state.confirmed | {sender}
-    if confirmed < set(session.others):
-        return replace(state, confirmed=confirmed), []
+    awaited = {name: other for name, other in state.awaited.items() if name != sender}
+    if awaited:
+        return replace(state, awaited=awaited), []
     if not needs_count(session.study):
         return _prepared(state, noisy_count=None)
     counting = Counting(

@@ -1,7 +1,9 @@
 """A party's state as bytes and back, for the journal; the table is opened anew.
 
-Nothing that depends on rows is in here but the released centres. The run key is, until the party
-has released: without it a restarted party could not go on, and with it gone nobody can.
+Nothing that depends on rows is in here but the released centres and, until the release, a digest
+of the users. The secrets are as long as they are needed: what the shares for comparing users are
+made of until all parties' shares are there, the run key until the party has released. Without them
+a restarted party could not go on, and with them gone nobody can.
 """
 
 import json
@@ -11,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from splitmeans.engine.walk import Table
-from splitmeans.errors import DataError, JournalError
-from splitmeans.party.confirm import user_set_digest
+from splitmeans.errors import DataError, JournalError, ProtocolError
+from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.node import (
     Counting,
     Finished,
@@ -23,7 +25,9 @@ from splitmeans.party.node import (
     Prepared,
     Released,
 )
+from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Session
+from splitmeans.wire.messages import Confirmation
 from splitmeans.wire.saved_result import dump_result, is_count, load_result
 
 
@@ -33,13 +37,17 @@ def dump_state(state: PartyState) -> bytes:
         return dump_result(state.noisy_count, state.result)
     fields: dict[str, Any] = {}
     match state:
-        case Joined(contributions=contributions):
+        case Joined(contributions=contributions, shares=shares):
+            fields |= {"users": state.users.hex(), "secret": state.secret.hex()}
             fields["contributions"] = {name: own.hex() for name, own in contributions.items()}
+            fields["shares"] = {name: own.hex() for name, own in shares.items()}
         case Released(noisy_count=noisy_count, centres=centres):
             fields |= {"noisy_count": noisy_count, "centres": centres.tolist()}
         case Keyed() | Counting() | Planned() | Prepared():
             fields |= {"run_key": state.run_key.hex(), "users": state.users.hex()}
-    if isinstance(state, Keyed | Planned):
+    if isinstance(state, Keyed):
+        fields["awaited"] = {name: encode(word).hex() for name, word in state.awaited.items()}
+    if isinstance(state, Planned):
         fields["confirmed"] = sorted(state.confirmed)
     if isinstance(state, Planned | Prepared):
         fields["noisy_count"] = state.noisy_count
@@ -72,6 +80,7 @@ def load_state(
         AttributeError,
         OverflowError,
         RecursionError,
+        ProtocolError,
     ) as problem:
         raise JournalError(f"the saved state of run {session.run!r} cannot be read") from problem
 
@@ -88,28 +97,41 @@ def _load(
         if centres.ndim != 2:
             raise ValueError("centres must be a table")
         return Released(session=session, noisy_count=_count(fields), centres=centres)
-    if stage == Joined.__name__:
-        contributions = {name: bytes.fromhex(own) for name, own in fields["contributions"].items()}
-        return Joined(session=session, table=open_table(), contributions=contributions)
-    kinds = {kind.__name__: kind for kind in (Keyed, Counting, Planned, Prepared)}
+    kinds = {kind.__name__: kind for kind in (Joined, Keyed, Counting, Planned, Prepared)}
     if stage not in kinds:
         raise JournalError(f"the saved state {stage!r} of run {session.run!r} is unknown")
-    values: dict[str, Any] = {
-        "run_key": bytes.fromhex(fields["run_key"]),
-        "users": bytes.fromhex(fields["users"]),
-    }
-    if stage in (Keyed.__name__, Planned.__name__):
+    values: dict[str, Any] = {"users": bytes.fromhex(fields["users"])}
+    if stage == Joined.__name__:
+        values["secret"] = bytes.fromhex(fields["secret"])
+        for name in ("contributions", "shares"):
+            values[name] = {who: bytes.fromhex(own) for who, own in fields[name].items()}
+    else:
+        values["run_key"] = bytes.fromhex(fields["run_key"])
+    if stage == Keyed.__name__:
+        values["awaited"] = {
+            name: _confirmation(fields["awaited"][name])
+            for name in session.others
+            if name in fields["awaited"]
+        }
+    if stage == Planned.__name__:
         values["confirmed"] = frozenset(fields["confirmed"]) & set(session.others)
     if stage in (Planned.__name__, Prepared.__name__):
         values["noisy_count"] = _count(fields)
     table = open_table()
-    # The parties agreed on these users; with others, records would no longer fit together (R6).
-    if user_set_digest(session.study, table, run_key=values["run_key"]) != values["users"]:
+    # The parties compare these users; with others, records would no longer fit together (R6).
+    if user_set_digest(session.study, table, run=session.run) != values["users"]:
         raise DataError(
             f"the users of party {session.party!r} changed since run {session.run!r} began; "
             "restore the table, or begin another run"
         )
     return kinds[stage](session=session, table=table, **values)
+
+
+def _confirmation(text: str) -> Confirmation:
+    word = decode(bytes.fromhex(text))
+    if not isinstance(word, Confirmation):
+        raise ValueError("words that are waited for must be a confirmation")
+    return word
 
 
 def _count(fields: dict[str, Any]) -> int | None:

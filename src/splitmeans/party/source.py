@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 
 from splitmeans.engine.rowgroups import open_parquet
 from splitmeans.engine.stored import Progress, silent
-from splitmeans.engine.stream import ROWS_IN_MEMORY, open_stream
+from splitmeans.engine.stream import ROWS_IN_MEMORY, open_stream, room_for
 from splitmeans.engine.walk import Table
+from splitmeans.engine.workers import available_processors
 from splitmeans.errors import DataError
 from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.party.batches import Batches, guarded
@@ -40,6 +41,7 @@ def open_source(
     *,
     query: str | None = None,
     rules: IdRules = AS_IS,
+    expected_users: int | None = None,
     notice: Callable[[TableFacts], None] = ignore_facts,
     allow_clipping: bool = False,
     workers: int | None = None,
@@ -54,6 +56,9 @@ def open_source(
             DataFrame, or anything with an Arrow C stream. A stream is read once.
         query: For a database, the query whose result is the table.
         rules: The study's rules for ids (`Study.id_rules`).
+        expected_users: What the study expects. With it, as in a run, this public number decides
+            whether the table is in memory or on disk, and by how many processes it is walked, as
+            long as the table is not several times larger; without it the table's size does.
         notice: Told how the table looks, once its values have passed all checks.
         allow_clipping: Take the table also if more than half of a column's values lie outside the
             study's bounds, where they become the bound.
@@ -73,9 +78,18 @@ def open_source(
         "progress": progress,
     }
     files = local_parquet(data)
-    if files is not None and _parquet_rows(files) > ROWS_IN_MEMORY:
+    rows = 0 if files is None else _parquet_rows(files)
+    many = rows > ROWS_IN_MEMORY
+    if expected_users is not None:
+        # Headroom first: a table that is far larger than agreed is better late than never.
+        room = room_for(party, expected_users=expected_users)
+        many = expected_users > ROWS_IN_MEMORY or 0 < room.rows < rows
+        if workers is None:
+            options["workers"] = available_processors() if many else 1
+    if files is not None and many:
         paths = [Path(path) for path in files.paths]
         return open_parquet(party, paths, where=files.where, **options)
+    options["expected_users"] = expected_users
     with contextlib.suppress(TextAmongNumbers):
         return _open_batches(party, _read(party, data, query=query), **options)
     # Once more, to say of all columns what was found where.

@@ -173,3 +173,24 @@ def rows_note(rows: int, expected: int) -> str | None:
         "the right table, and the whole of it? If it is, agree on another expected_users with all "
         "parties: local clusters and delta follow from it, and the forecast is made for it"
     )
+
+
+def clipping_warning(facts: TableFacts) -> str | None:
+    """Say that a run would see little but bounds, for the party alone; None if it would not."""
+    columns = ", ".join(repr(column.column) for column in facts.bounds if column.mostly_outside)
+    if not columns:
+        return None
+    return (
+        f"WARNING: most values of {columns} lie outside the study's bounds and become the bound, "
+        "so the run would spend the budget on rows that are all alike. If the units are wrong, "
+        "stop now (Ctrl-C), correct them and begin again"
+    )
+
+
+def refuse_clipped(facts: TableFacts, *, party: str, where: str) -> None:
+    """Refuse a table of which a run would see little but bounds.
+
+    Raises:
+        DataError: If more than half of a column's values lie outside its bounds.
+    """
+    refuse(clipping_problems(facts), party=party, where=where)

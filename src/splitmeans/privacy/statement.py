@@ -15,7 +15,12 @@ from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.accountant import Cost, cost_text, total_cost
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.pld import FINE, flatten, gap_of
-from splitmeans.privacy.views import coalition_cost, fellow_party_cost, replaced
+from splitmeans.privacy.views import (
+    coalition_cost,
+    fellow_party_cost,
+    replaced,
+    spelled_apart_events,
+)
 from splitmeans.releases import Release, releases_of
 from splitmeans.study import Budget, Study
 
@@ -218,7 +223,29 @@ class PrivacyReport:
         return (
             _ASSUMPTIONS[0],
             _SEALED_CHANNEL if with_keys else _SIMULATED_CHANNEL,
+            self._one_person_one_id,
             *_ASSUMPTIONS[1:],
+        )
+
+    @functools.cached_property
+    def spelled_apart(self) -> Cost | None:
+        """What the run costs a person whose id is written in another way at every party.
+
+        None where user sets are equal: then parties whose ids differ refuse each other.
+        """
+        if self.plan.study.user_sets == "equal":
+            return None
+        return self._cost(spelled_apart_events(self.plan))
+
+    @property
+    def _one_person_one_id(self) -> str:
+        text = "one person is one id, spelled alike at every party"
+        if self.spelled_apart is None:
+            return text
+        return (
+            f"{text} (ids as {self.plan.study.id_rules.type!r}); a person with a spelling of its "
+            f"own at each of the {len(self.plan.study.parties)} parties has "
+            f"{cost_text(self.spelled_apart)} instead of {cost_text(self.total)}"
         )
 
     @property

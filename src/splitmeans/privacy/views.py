@@ -53,6 +53,17 @@ def coalition_cost(plan: "Plan", *, interval: float = FINE) -> Cost | None:
     return _worst(views, plan.study.budget.delta, interval) if views else None
 
 
+def spelled_apart_events(plan: "Plan") -> tuple[Event, ...]:
+    """Return what the server sees of a person whose id is another one at every party.
+
+    The person is then as many users as parties, each at one of them: the local releases change as
+    they would anyway, and of a group's cells one for each of its parties instead of one in all.
+    """
+    others = tuple(mechanism.event for mechanism in plan.local)
+    cells = (plan.membership.event,) * sum(len(group) for group in plan.groups)
+    return (*others, ComposedEvent(parts=cells))
+
+
 def party_events(plan: "Plan") -> Views:
     """Return what each party sees, for every relation in which a cost towards it is stated."""
     return tuple(view for relation in Relation for view in fellow_party_events(plan, relation))

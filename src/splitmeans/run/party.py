@@ -59,6 +59,8 @@ class PartyRun:
         result_folder: Where the result is written.
         say: Told what happens, for people.
         rehearse: Plays the whole study through before it is joined; raises if that fails.
+        before_joining: Called when the data has passed its checks and nothing has been sent yet;
+            raises to stay away. Not called when a run is taken up again.
         max_bytes: Largest message that is looked at.
     """
 
@@ -72,6 +74,7 @@ class PartyRun:
     result_folder: Path
     say: Callable[[str], None]
     rehearse: Callable[[], object] = lambda: None
+    before_joining: Callable[[], object] = lambda: None
     max_bytes: int = MAX_LARGE_BYTES
 
 
@@ -128,10 +131,11 @@ class _Driver:
         else:
             assert saved.state is not None
             self.what.say(f"taking run {self.what.run!r} up again ({saved.stage})")
-            self._settle_source(saved)
+            # Data first: if it no longer passes its checks, the mailbox is not even asked (R12).
             state = load_state(
                 saved.stage, saved.state, session=self._session, open_table=self._open
             )
+            self._settle_source(saved)
         self.desk.send_pending(again=saved is not None)
         while not isinstance(state, node.Finished):
             with self.desk.ending_on_protocol_errors():
@@ -228,6 +232,7 @@ class _Driver:
         self.what.rehearse()
         table = self._open()
         preflight.check(rows=len(table))
+        self.what.before_joining()
         state, envelopes = node.join(self.what.study, table, run=self.what.run, noise=SecureNoise())
         messages = self.desk.seal(envelopes)
         with self.desk.journal.transaction():

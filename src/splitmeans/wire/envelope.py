@@ -10,6 +10,9 @@ from splitmeans.wire.slot import check_run
 
 SERVER = SERVER_NAME
 
+# Raised whenever participants of the version before could not take part, or would do so otherwise.
+PROTOCOL = 2
+
 
 @dataclass(frozen=True, kw_only=True)
 class Envelope:
@@ -45,7 +48,19 @@ class Session:
         """The other parties."""
         return tuple(name for name in self.study.party_names if name != self.party)
 
-    def transcript(self, plan: _Plan) -> bytes:
-        """Return the hash of study, run and plan, to which the run key is bound."""
-        text = f"splitmeans transcript 1\n{self.study.hash}\n{self.run}\n{plan.fingerprint}\n"
-        return hashlib.sha256(text.encode()).digest()
+    def transcript(self, plan: _Plan, *, derivation: bytes) -> bytes:
+        """Return the hash of protocol, study, run and plan, to which the run key is bound (R8).
+
+        Args:
+            plan: What is settled before the first release.
+            derivation: Digest of how this version derives what parties share from a key.
+        """
+        lines = (
+            f"splitmeans transcript {PROTOCOL}",
+            derivation.hex(),
+            self.study.hash,
+            self.run,
+            plan.fingerprint,
+            "",
+        )
+        return hashlib.sha256("\n".join(lines).encode()).digest()

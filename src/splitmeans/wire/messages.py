@@ -106,9 +106,16 @@ MembershipMessage: TypeAlias = (
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class KeyContribution(_Quiet):
-    """A party's fresh random share of the run key, shape (32,) bytes. Secret."""
+    """A party's fresh random share of the run key, and what it needs to compare users.
+
+    Attributes:
+        secret: 32 random bytes, the same to all parties. Secret.
+        user_shares: For this receiver alone, the shares of the private test whether both have the
+            same users (`party.equal_users`), 33 bytes for each form of ids; else empty.
+    """
 
     secret: bytes
+    user_shares: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -117,12 +124,15 @@ class Confirmation(_Quiet):
 
     Attributes:
         key_check: Keyed digest of study, run and plan: the sender has the same, and the same key.
-        user_check: Keyed digest of the sender's users as well, where user sets are equal.
-        folded_checks: Digests of the users in coarser forms of their ids, 32 bytes each, if the
-            study says so; else empty.
+        shared_check: Keyed digest of what all parties derive from the key, decoys among it.
+        user_check: Where user sets are equal, digest of the same under a key that this pair of
+            parties shares if their users are the same; else empty.
+        folded_checks: The same for coarser forms of their ids, 32 bytes each, if the study says so;
+            else empty.
     """
 
     key_check: bytes
+    shared_check: bytes
     user_check: bytes
     folded_checks: bytes = b""
 

@@ -14,6 +14,7 @@ from splitmeans.bench.speed.measure import Task
 from splitmeans.bench.speed.stage import Stage
 from splitmeans.engine.walk import UserBlock
 from splitmeans.features import GRID_UNITS, bounds_of, features_of
+from splitmeans.idrules import AS_IS
 from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.local import make_local
@@ -33,7 +34,7 @@ _MU, _EPSILON = 0.12, 0.25
 METHODS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "decoy": {"membership": "decoy"},
-        "decoy, tags": {"membership": "decoy", "user_sets": "partial"},
+        "decoy, tags": {"membership": "decoy", "user_sets": "partial", "ids": AS_IS},
         "sketch": {"membership": "sketch"},
         "sketch, gamma 1": {"membership": "sketch", "gamma": 1.0},
         "sketch-paper": {"membership": "sketch-paper"},

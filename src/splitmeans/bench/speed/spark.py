@@ -16,7 +16,7 @@ import numpy as np
 from splitmeans.bench.speed.measure import in_child
 from splitmeans.bench.speed.stream import MemoryWatch, process_tree, stream_study, write_rows
 from splitmeans.engine.spark import open_spark, start_session
-from splitmeans.party.confirm import user_set_digest
+from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.release import release_party
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import SecureNoise
@@ -176,7 +176,7 @@ def _release(session: object, path: Path, rows: int, *, clock: "_Clock") -> tupl
     frame = session.read.parquet(str(path))  # type: ignore[attr-defined]
     with open_spark(study.parties[0], frame, spool=str(path.parent), progress=clock) as table:
         begun = time.perf_counter()
-        user_set_digest(study, table, run_key=run_key)
+        user_set_digest(study, table, run="1")
         confirm_seconds = time.perf_counter() - begun
         message = release_party(
             plan, table, run_key=run_key, noise=SecureNoise(), rng=np.random.default_rng()

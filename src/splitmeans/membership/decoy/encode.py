@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from splitmeans import _validate
-from splitmeans._types import LabelArray, WordArray
+from splitmeans._types import IntArray, LabelArray, WordArray
 from splitmeans.engine.walk import Records, UserBlock, Users
 from splitmeans.errors import ParameterError
-from splitmeans.kernels.counts import ascending, decoy_records
+from splitmeans.kernels.counts import ascending, decoy_counts, decoy_records
 from splitmeans.kernels.packing import ByteArray
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
@@ -118,6 +118,39 @@ def encode(
     )
 
 
+def decoys_to_compare(
+    law: DecoyLaw,
+    group: Group,
+    *,
+    n_local_clusters: Sequence[int],
+    run_key: bytes,
+    equal_sets: bool,
+    tagged_cells: int,
+) -> tuple[IntArray, WordArray, ByteArray]:
+    """Return the decoy counts of all cells of a group, and tags and labels in the first cells.
+
+    The same at every party of the study, so that parties can tell whether they derive the same
+    decoys; labels are those of the group's first party. Arguments are those of `encode`.
+    """
+    shape = cell_shape(group, n_local_clusters=n_local_clusters, equal_sets=equal_sets)
+    n_cells = cell_count(shape, equal_sets=equal_sets)
+    counts = decoy_counts(
+        keys.subkey(run_key, keys.DECOY_COUNT, group=group),
+        cdf_table=law.cdf_table,
+        n_cells=n_cells,
+    )
+    tags, labels = _decoys(
+        law,
+        group,
+        shape=shape,
+        axis=0,
+        run_key=run_key,
+        equal_sets=equal_sets,
+        n_cells=min(n_cells, tagged_cells),
+    )
+    return counts, tags, labels
+
+
 def _user_records(
     block: UserBlock, *, tag_key: bytes, sample_key: bytes, sample_rate: float, width: int
 ) -> Records:
@@ -156,18 +189,19 @@ def _decoys(
     axis: int,
     run_key: bytes,
     equal_sets: bool,
+    n_cells: int | None = None,
 ) -> tuple[WordArray, ByteArray]:
     """Return tags and own labels of the decoys of every cell where this party is present.
 
     Every cell has its count, also one that no user is in: decoys for occupied cells alone would
-    show which are occupied (rule R5).
+    show which are occupied (rule R5). `n_cells` takes the first cells alone, to compare them.
     """
     return decoy_records(
         keys.subkey(run_key, keys.DECOY_COUNT, group=group),
         keys.subkey(run_key, keys.DECOY_TAG, group=group),
         cdf_table=law.cdf_table,
         shape=shape,
-        n_cells=cell_count(shape, equal_sets=equal_sets),
+        n_cells=cell_count(shape, equal_sets=equal_sets) if n_cells is None else n_cells,
         axis=axis,
         absent=-1 if equal_sets else shape[axis] - 1,
     )
