@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from splitmeans.errors import DataError
-from splitmeans.party.row_checks import check_rows, clipping_warning
+from splitmeans.party.row_checks import check_rows
 from splitmeans.party.table_facts import (
     TableFacts,
     clipping_warning,
