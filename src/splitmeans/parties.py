@@ -148,7 +148,7 @@ class PartySpec:
         The largest stands for all, as it does where rows are checked: whether distances are exact
         must never depend on the rows.
         """
-        features = sum(max(1, len(column.categories)) for column in self.columns)
+        features = sum(max(1, len(column.levels)) for column in self.columns)
         # A category is a feature of weight / sqrt 2 (`features.py`).
         largest = max(
             self.columns,
@@ -159,8 +159,9 @@ class PartySpec:
             raise StudyError(
                 f"party {self.name!r}: weight of column {largest.name!r} must be at most "
                 f"{math.floor(limit * 100) / 100:g} beside {features} features (a column of "
-                f"numbers is one, a column of categories one for each), got {largest.weight:g}; "
-                "divide all weights of the study by the same number, which changes nothing else"
+                "numbers is one, a column of categories one for each level), got "
+                f"{largest.weight:g}; divide all weights of the study by the same number, which "
+                "changes nothing else"
             )
 
 

@@ -541,13 +541,19 @@ def test_weights_that_could_make_exactness_depend_on_a_row_are_refused():
     numbers=st.integers(0, 60),
     categories=st.lists(st.integers(2, 40), max_size=4),
     weight=st.floats(0.001, 44),
+    missing=st.sampled_from(["error", "level", "spread"]),
 )
 @settings(max_examples=200, deadline=None)
-def test_a_study_that_is_taken_has_exact_distances(numbers, categories, weight):
+def test_a_study_that_is_taken_has_exact_distances(numbers, categories, weight, missing):
     """The largest weight that the rule allows is below the limit of the kernels, and not far."""
     columns = [Column(name=f"n{n}", low=0, high=1, weight=weight) for n in range(numbers)]
     columns += [
-        Column(name=f"c{n}", categories=[str(i) for i in range(size)], weight=weight)
+        Column(
+            name=f"c{n}",
+            categories=[str(i) for i in range(size)],
+            weight=weight,
+            missing=missing,
+        )
         for n, size in enumerate(categories)
     ]
     if not columns:
