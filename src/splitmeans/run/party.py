@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from splitmeans.engine.spool_folder import sweep_spools
 from splitmeans.engine.walk import Table
 from splitmeans.errors import BudgetError, JournalError, PrivacyError, StudyError
 from splitmeans.grid.clustering import about_found
@@ -22,6 +23,7 @@ from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
+from splitmeans.run.home import SPOOL
 from splitmeans.run.journal import Journal
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.run.post import Post, Received, check_own_key
@@ -88,6 +90,7 @@ def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Pa
     key = RunKey(study_hash=what.study.hash, run=what.run, participant=what.party)
     with Journal.open(home) as journal, contextlib.ExitStack() as opened:
         journal.hold(key)
+        sweep_spools(home / SPOOL)  # whatever becomes of the run
         if not journal.approved(what.study.hash):
             raise StudyError(
                 f"study {what.study.name!r} with hash {spoken(what.study.hash)} is not approved at "
