@@ -1,7 +1,8 @@
 """Stopping a command: by Ctrl-C, by SIGTERM as `kill` and service managers send it, or by SIGHUP.
 
 SIGHUP comes when a terminal or a connection is closed. All of them end a command through its
-clean-up code, so that nothing of a party's table stays in files of the run. What must survive is on disk at every instant anyway.
+clean-up code, so that nothing of a party's table stays in files of the run. What must survive is on
+disk at every instant anyway.
 """
 
 import contextlib

@@ -39,7 +39,7 @@ _PART = re.compile(r"\..*\.part")
 
 _locks: set[int] = set()
 
-_VERSION = 1
+_VERSION = 2
 _APPLICATION = 0x73706D31  # "spm1": tells another program's database apart
 # A rollback journal with EXTRA also syncs the folder when the journal is gone, so that a commit
 # that returned cannot come undone; a write-ahead log would keep erased secrets until it is reused.
@@ -179,6 +179,11 @@ def _check_version(connection: sqlite3.Connection, folder: Path) -> None:
         _create(connection, folder)
     elif application != _APPLICATION:
         raise JournalError(f"{path} is another program's database; choose another folder")
+    elif version == 1:
+        connection.execute("BEGIN IMMEDIATE")
+        ledger.update_tables(connection)
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute("COMMIT")
     elif version != _VERSION:
         raise JournalError(
             f"{path} has format {version}, this version of splitmeans knows {_VERSION}: install "

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import itertools
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from splitmeans.kernels.warm_up import warm_up
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.plan import make_plan
+from splitmeans.privacy.book import Towards
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.noise import SecureNoise
@@ -162,7 +164,13 @@ class _Driver:
             "study": self.what.study.name,
             "epsilon": repr(budget.epsilon),
             "delta": repr(budget.delta),
+            "towards": json.dumps(vars(self._towards)),
         }
+
+    @property
+    def _towards(self) -> Towards:
+        """What the run costs towards other participants."""
+        return PrivacyReport.for_study(self.what.study).towards
 
     def _check_room(self) -> None:
         """Refuse a run that the source's limit has no room for, beside those that go on now.
@@ -176,16 +184,18 @@ class _Driver:
             relation=Relation.ADD_OR_REMOVE,
             epsilon=self.what.study.budget.epsilon,
             delta=self.what.study.budget.delta,
+            towards=self._towards,
         )
         check()
-        beside: dict[str, tuple[float, float]] = {}
+        beside: dict[str, tuple[float, float, Towards | None]] = {}
         for other in self.desk.journal.side_by_side(self.desk.key):
             run = {"study_hash": other["study_hash"], "run": other["run"]}
             if other["source"] != self.what.source or "epsilon" not in other:
                 continue
             if ledger.charge_of(**run, party=self.what.party) is None:
                 name = f"run {other['run']!r} of study {other['study']!r}"
-                beside[name] = float(other["epsilon"]), float(other["delta"])
+                towards = Towards(**json.loads(other["towards"])) if "towards" in other else None
+                beside[name] = float(other["epsilon"]), float(other["delta"]), towards
         try:
             check(beside=list(beside.values()))
         except BudgetError as problem:
@@ -321,6 +331,7 @@ class _Driver:
                 relation=Relation.ADD_OR_REMOVE,
                 epsilon=budget.epsilon,
                 delta=budget.delta,
+                towards=self._towards,
             )
             self.what.say(
                 f"charged epsilon {budget.epsilon:g}, delta {budget.delta:g} to source {source!r}"
