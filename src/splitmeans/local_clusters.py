@@ -18,7 +18,7 @@ _MOST_LOCAL_CLUSTERS = 16
 _WHOLE_GRID = 2**22
 # One table of all parties gets finer only as long as the noise on its total is at most this share
 # of a party's users. Three to six parties that share 12 to 60 % of their users (mixed Gaussian,
-# letter): the loss is lowest at 3 to 5 %, and from 7 % on the noise decides where centres are.
+# letter, one run each): the loss is mostly lowest at 2 to 5 %; above, it can be several times that.
 _TOTAL_NOISE = 0.045
 # ... and as its decoys are no more than this, a message of 140 MB. A cell has about this many per
 # deviation of its noise.

@@ -112,6 +112,27 @@ def test_a_contour_integral_finds_the_same_epsilon_from_the_certificate(changes)
     assert claim["upper"] - claim["lower"] <= 0.005
 
 
+@pytest.mark.parametrize("n_parties", [2, 3])
+def test_the_figure_towards_a_party_follows_from_the_certificate(n_parties):
+    certificate = certificate_of(make_plan(study_of(1.0, n_parties=n_parties)))
+    noise, claim = certificate["server_noise"], certificate["towards_party"]
+    assert "values elsewhere replaced" in claim["of"]
+    scale = noise["scale"][0] / noise["scale"][1]
+    x = np.arange(-math.ceil(12 * scale), math.ceil(12 * scale) + 1)
+    law = np.exp(-((x / scale) ** 2) / 2) / np.exp(-((x / scale) ** 2) / 2).sum()
+    counts = contour.table(
+        np.append(0.0, law), np.append(law, 0.0), copies=2 * len(noise["groups"])
+    )
+    squares = [
+        sum(part["times"] * (2 * part["mu"]) ** 2 for part in release["parts"])
+        for release in certificate["releases"][:n_parties]
+    ]
+    losses = [contour.normal(math.sqrt(sum(squares) - min(squares))), counts]
+    delta = certificate["budget"]["delta"]
+    assert contour.delta(losses, claim["upper"]) <= delta
+    assert contour.delta(losses, claim["upper"] - 0.002) > delta
+
+
 def losses_of(certificate):
     directions = ([], [])
     square = 0.0

@@ -163,7 +163,7 @@ def test_confirmations_say_nothing_about_users_where_sets_may_differ(small_study
 
 def test_another_run_key_is_noticed_also_with_partial_user_sets(small_study, joined):
     state, _ = keyed(joined(small_study("decoy", 3, **PARTIAL)))
-    with pytest.raises(ProtocolError, match="someone may have changed messages on their way"):
+    with pytest.raises(ProtocolError, match="put back from a backup, or someone changed messages"):
         step_party(state, "org1", Confirmation(key_check=b"y", user_check=b"x"))
 
 

@@ -161,9 +161,12 @@ class Process:
 def command_case(seed: int) -> Case | None:
     """Return a small case that real parties run; None if this seed has none."""
     case = random_case(seed)
-    settings = case.settings
-    if len(settings["parties"]) > 3 or case.users > 400:
+    if len(case.settings["parties"]) > 3 or not 40 <= case.users <= 400:
         return None
+    # Enough budget to count someone: a rehearsal refuses the others, and carriers are tested here.
+    case = case.with_settings(
+        budget={"epsilon": 8.0, "delta": 1e-6}, expected_users=case.users, n_clusters=2
+    )
     try:
         study = case.study()
         proved = PrivacyReport.for_study(study).proved
@@ -298,7 +301,7 @@ def _attempt(
     mailbox = ["--mailbox", str(place / "mailbox")]
     if relay is not None:
         mailbox = ["--mailbox", f"https://127.0.0.1:{relay[1]}", "--ca", str(place / "ca.pem")]
-    common = ["--home", "home", "--result", "result", "--timeout", "10", *mailbox]
+    common = ["--home", "home", "--result", "result", "--timeout", "20", *mailbox]
     if obstacle == "occupied result":
         for who in (*world.study.party_names, SERVER):
             other = world.place(who) / "result"

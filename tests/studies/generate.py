@@ -94,10 +94,10 @@ def _columns(chance: random.Random, called: list[str]) -> list[dict[str, Any]]:
     columns = [_column(chance, one) for one in called]
     features = sum(len(column.get("categories", " ")) for column in columns)
     # Distances are exact up to about this weight; now and then a study asks for more.
-    most = math.sqrt(2000 / features) if chance.random() < 0.95 else 100
+    most = math.sqrt(2000 / features) if chance.random() < 0.95 else 44
     for column in columns:
         if chance.random() < 0.25:
-            wanted = chance.choice((0.001, 0.5, 2, 7, 45, 100, 10 ** chance.uniform(-3, 2)))
+            wanted = chance.choice((0.001, 0.5, 2, 7, 44, 10 ** chance.uniform(-3, 1.64)))
             column["weight"] = min(wanted, most)
     return columns
 
@@ -109,7 +109,7 @@ def _column(chance: random.Random, called: str) -> dict[str, Any]:
             chance, chance.choice((2, 2, 3, 5, chance.randint(2, 40)))
         )
         if chance.random() < 0.3:
-            column["missing"] = "midpoint"
+            column["missing"] = chance.choice(("level", "spread"))
         return column
     column["low"], column["high"] = _bounds(chance)
     if chance.random() < 0.3:
@@ -157,7 +157,10 @@ def _budget(chance: random.Random, expected_users: int) -> dict[str, Any]:
     delta = chance.choice((small, small, small, 1e-10))
     if chance.random() < 0.05:
         delta = 10 ** chance.uniform(-10, -5)
-    return {"epsilon": epsilon, "delta": delta}
+    budget = {"epsilon": epsilon, "delta": delta}
+    if chance.random() < 0.1:
+        budget["party_epsilon"] = epsilon * chance.choice((1.0, 2.0))
+    return budget
 
 
 def _methods(chance: random.Random, *, partial: bool, n_parties: int) -> dict[str, Any]:
@@ -210,7 +213,7 @@ def _decoy(chance: random.Random) -> dict[str, Any]:
     if chance.random() < 0.5:
         options["max_users"] = chance.choice((1000, 1500, 20_000))
     if chance.random() < 0.6:
-        options["collusion_epsilon"] = chance.choice((1e-3, 0.1, 1, 3, 10, 40))
+        options["collusion_epsilon"] = chance.choice((1e-3, 0.1, 1, 3, 10, 40, 800))
     return options
 
 

@@ -7,6 +7,7 @@ from splitmeans.errors import PrivacyError
 from splitmeans.privacy.calibrate import calibrate
 from splitmeans.privacy.events import (
     CellSketchEvent,
+    CountGaussianEvent,
     Event,
     GaussianEvent,
     LaplaceEvent,
@@ -108,3 +109,14 @@ def test_a_search_that_does_not_settle_is_refused():
 
     with pytest.raises(PrivacyError, match="calibration to epsilon=1, delta=1e-05 did not settle"):
         calibrate(fickle, Budget(epsilon=1, delta=1e-5))
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.02, 0.05])
+def test_a_small_epsilon_is_used_up_as_well(epsilon):
+    """Steps of 0.002 in privacy loss are too wide to find it: they left a tenth unused."""
+
+    def counts(precision: float) -> tuple[Event, ...]:
+        return (CountGaussianEvent(scale=2 / precision),) * 6 + gaussian(precision)
+
+    precision = calibrate(counts, Budget(epsilon=epsilon, delta=1e-9))
+    assert 0.98 * epsilon <= epsilon_for(counts(precision), 1e-9) <= epsilon

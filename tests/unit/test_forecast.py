@@ -356,7 +356,12 @@ def test_forecast_is_of_plain_values():
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_partial_sets_of_many_parties_can_be_sent(parties, users, epsilon):
     """No plan has more decoys than everyone can send and join, whatever k' "auto" takes."""
-    study = tiny_study(parties=parties, epsilon=epsilon, user_sets="partial", expected_users=users)
+    study = tiny_study(
+        parties=parties,
+        budget=Budget(epsilon=epsilon, delta=1e-7),
+        user_sets="partial",
+        expected_users=users,
+    )
     plan = rough_plan(study)
     cells = (plan.n_local_clusters[0] + 1) ** parties
     assert cells <= MAX_TABLE_CELLS

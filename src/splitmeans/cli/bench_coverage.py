@@ -35,7 +35,7 @@ def coverage(
     from splitmeans.bench import coverage as bench
 
     check_file(json_file)
-    known = (*bench.TUNED_ON, *bench.JUDGED_ON)
+    known = bench.DATA_SETS
     names = [name.strip() for name in data.split(",") if name.strip()]
     for name in names:
         if name not in known:

@@ -57,9 +57,10 @@ def check_range(budget: Budget, *, name: str = "epsilon") -> None:
 def calibrate_views(views_at: Callable[[float], Views], budget: Budget) -> float:
     """Like `calibrate`, where several onlookers each see events of their own; all must fit."""
     check_range(budget)
-    # A large epsilon does not need the same steps to be met as closely.
+    # A large epsilon does not need the same steps to be met as closely; a small one needs finer
+    # ones to be found at all.
     unit = max(1.0, budget.epsilon)
-    coarse, fine = COARSE * unit, FINE * unit
+    coarse, fine = min(COARSE * unit, budget.epsilon / 50), FINE * unit
 
     def fits(precision: float, interval: float) -> bool:
         return _fit(views_at(precision), budget, interval)
@@ -77,7 +78,7 @@ def calibrate_views(views_at: Callable[[float], Views], budget: Budget) -> float
         low, high = (middle, high) if fits(middle, coarse) else (low, middle)
     # The coarse calculation is the more pessimistic one, so a little precision is left to win.
     precision = low
-    for _ in range(20):
+    for _ in range(60):
         if not fits(precision * (1 + _BACK_OFF), fine):
             break
         precision *= 1 + _BACK_OFF

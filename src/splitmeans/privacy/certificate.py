@@ -4,6 +4,7 @@ Small enough to read, and complete enough to check with a few lines that use not
 (docs/concepts/certificate.md). It has public values only.
 """
 
+import math
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -56,12 +57,18 @@ def certificate_of(plan: Plan) -> dict[str, Any]:
         ],
         "epsilon": _bracket(plan),
     }
-    if isinstance(plan.membership, DecoyLaw):
-        # Towards parties, who know the decoys: docs, "Towards another party".
+    towards_party = PrivacyReport(plan=plan, secure_noise=True).towards_party
+    if isinstance(plan.membership, DecoyLaw) and towards_party is not None:
+        # Parties know the decoys: docs, "Towards another party".
         certificate["server_noise"] = {
             "law": "discrete gaussian",
             "scale": _ratio(plan.membership.server_sigma),
             "groups": [list(group) for group in plan.groups],
+        }
+        what, cost = towards_party
+        certificate["towards_party"] = {
+            "of": what,
+            "upper": cost.epsilon if math.isfinite(cost.epsilon) else None,
         }
     return certificate
 

@@ -15,7 +15,7 @@ from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.accountant import Cost, cost_text, total_cost
 from splitmeans.privacy.book import VALUES, VALUES_AND_PRESENCE, Towards
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.pld import FINE
+from splitmeans.privacy.pld import FINE, flatten, gap_of
 from splitmeans.privacy.views import coalition_cost, fellow_party_cost, replaced
 from splitmeans.releases import Release, releases_of
 from splitmeans.study import Budget, Study
@@ -146,11 +146,13 @@ class PrivacyReport:
                 "the bounds towards parties are what limits the noise, so a smaller epsilon would "
                 "cost no accuracy"
             )
-        else:
+        elif gap_of(flatten(self.plan.events)).delta(self.epsilon) > 0.05 * budget.delta:
             reason = (
                 "the rounding of the method's tables takes the rest at this delta: raise delta, "
                 "lower epsilon, or take membership = 'decoy'"
             )
+        else:
+            reason = "its whole-numbered parameters do not come closer"
         return (
             f"The run uses {100 * used:.0f} % of its budget (epsilon {self.epsilon:.4g} of "
             f"{budget.epsilon:g}): {reason}. The ledger is charged all of it."

@@ -1,0 +1,26 @@
+"""Two random studies by the real commands; `make fuzz` plays many more."""
+
+import subprocess
+import sys
+
+from tests.studies.commands import OBSTACLES, command_case
+
+
+def test_whoever_is_charged_gets_a_result():
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.studies.commands", "--studies", "2", "--seconds", "60"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 failed" in done.stdout
+    assert " ended" in done.stdout, done.stdout
+
+
+def test_studies_for_commands_are_small_and_proved():
+    found = [case for seed in range(12) if (case := command_case(seed)) is not None]
+    assert found
+    assert all(len(case.settings["parties"]) <= 3 and case.users <= 400 for case in found)
+    assert len(set(OBSTACLES)) == 4
