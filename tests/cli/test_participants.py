@@ -13,6 +13,7 @@ import pytest
 
 from splitmeans import Study
 from splitmeans.cli import main
+from splitmeans.privacy.statement import PrivacyReport
 
 
 class Finished(NamedTuple):
@@ -145,6 +146,20 @@ def test_a_limit_stops_a_run_before_others_spend(run, digits):
     assert run(*_PARTY_RUN, *_BOX, "--data", "bank.parquet", "--source", "old").code == 3
 
 
+def test_a_limit_towards_a_party_stops_a_run_as_well(run, digits):
+    run("study", "approve", "study.toml", "--home", "bank", "--digits", digits)
+    stated = PrivacyReport.for_study(Study.read("study.toml")).towards_party
+    assert stated is not None
+    options = ("--epsilon", "9", "--delta", "1e-3", "--home", "bank")
+    for most, code in ((stated[1].epsilon * 0.99, 1), (stated[1].epsilon, 3)):
+        limited = run("ledger", "limit", "crm", *options, "--party-epsilon", repr(most))
+        assert f"towards a party {most:g}; spent so far" in limited.err
+        done = run(*_PARTY_RUN, *_BOX, "--data", "bank.parquet", "--source", "crm")
+        assert done.code == code
+        assert ("epsilon towards a party" in done.err) == (code == 1)
+        assert bool(list(Path("shared").iterdir())) == (code == 3)
+
+
 def test_an_empty_ledger(run, digits):
     run("study", "approve", "study.toml", "--home", "bank", "--digits", digits)
     done = run("ledger", "show", "--home", "bank")
@@ -158,7 +173,7 @@ def test_a_forgotten_charge_can_be_added(run, digits):
     said = ("--party", "bank", "--reason", "restored: [red] of 3 May", "--home", "bank")
     added = run("ledger", "add", "crm", "--study", "study.toml", "--run", "7", *said)
     assert added.code == 0, added.err
-    assert "entry 1: added epsilon 1, delta 1e-06 to crm; spent so far: epsilon 1" in added.err
+    assert "entry 1: added epsilon 1, delta 1e-05 to crm; spent so far: epsilon 1" in added.err
     study_hash = json.loads(run("study", "show", "study.toml", "--json").out)["hash"]
     again = run("ledger", "add", "crm", "--study", study_hash, "--run", "7", *said)
     assert again.code == 2
@@ -171,6 +186,12 @@ def test_a_forgotten_charge_can_be_added(run, digits):
     assert run("ledger", "add", "crm", *other).code == 0
     shown = json.loads(run("ledger", "show", "--home", "bank", "--json").out)
     assert shown["sources"]["crm"]["epsilon"] == 1.5
+    # The study file says what the run costs towards a party; a hash alone does not.
+    stated = PrivacyReport.for_study(Study.read("study.toml")).towards_party
+    assert stated is not None
+    assert shown["entries"][0]["party_epsilon"] == stated[1].epsilon
+    assert shown["entries"][1]["party_epsilon"] is None
+    assert shown["sources"]["crm"]["party_epsilon"] == "no bound"
     assert [entry["kind"] for entry in shown["entries"]] == ["added", "added"]
     assert shown["entries"][0]["what"] == "restored: [red] of 3 May"
     assert "restored: [red] of 3 May" in run("ledger", "show", "--home", "bank").out

@@ -20,7 +20,9 @@ def interrupt(command: Command, number: int = signal.SIGINT) -> Done:
     return command.done()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 @pytest.mark.parametrize("who", ["bank", "server"])
 def test_a_run_that_waits(
     world: World, folder_mailbox: tuple[str, str], who: str, number: int, code: int

@@ -278,6 +278,7 @@ def test_only_the_owner_can_read(journal: Journal, folder: Path) -> None:
         "ledger.head": 0o600,
         "locks": 0o700,
         "outbox": 0o700,
+        "spool": 0o700,
         f"outbox/{DATA_HASH}": 0o600,
     }
 
@@ -320,11 +321,26 @@ def test_links_and_other_files_are_refused(tmp_path: Path, folder: Path) -> None
         Journal.open(tmp_path / "file")
 
 
+def test_a_home_of_format_1_is_brought_up_to_date(journal: Journal, folder: Path) -> None:
+    release(journal)
+    head = Ledger(journal.connection).verify().head
+    for name in ("party_epsilon", "party_relation", "coalition_epsilon"):
+        journal.connection.execute(f"ALTER TABLE ledger DROP COLUMN {name}")
+    journal.connection.execute("PRAGMA user_version = 1")
+    journal.close()
+    for _ in range(2):
+        with Journal.open(folder) as again:
+            assert Ledger(again.connection).verify().head == head
+            assert again.connection.execute("PRAGMA user_version").fetchone() == (2,)
+            columns = [row[1] for row in again.connection.execute("PRAGMA table_info(ledger)")]
+            assert "party_epsilon" in columns
+
+
 def test_databases_of_others_and_newer_ones_are_refused(journal: Journal, folder: Path) -> None:
     path = folder / "splitmeans.sqlite"
-    journal.connection.execute("PRAGMA user_version = 2")
+    journal.connection.execute("PRAGMA user_version = 3")
     journal.close()
-    with pytest.raises(JournalError, match="has format 2, this version of splitmeans knows 1"):
+    with pytest.raises(JournalError, match="has format 3, this version of splitmeans knows 2"):
         Journal.open(folder)
     database = sqlite3.connect(path)
     database.execute("PRAGMA application_id = 7")

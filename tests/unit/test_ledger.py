@@ -1,6 +1,8 @@
 import hashlib
+import math
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
@@ -10,12 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import BudgetError, ParameterError
-from splitmeans.privacy.book import Entry, Limit, check_source, printable
+from splitmeans.privacy.book import (
+    VALUES,
+    VALUES_AND_PRESENCE,
+    Entry,
+    Limit,
+    Spent,
+    Towards,
+    check_source,
+    printable,
+)
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger import GENESIS, Ledger, create_tables
+from splitmeans.privacy.ledger import GENESIS, Ledger, create_tables, update_tables
 
 STUDY = "ab" * 32
 RELEASE = "cd" * 32
+TOWARDS = Towards(party_epsilon=1.4, party_relation=VALUES_AND_PRESENCE, coalition_epsilon=3.0)
 NOON = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 
 
@@ -56,6 +68,7 @@ def charge(connection: sqlite3.Connection, **values: Any) -> Entry:
         "relation": Relation.ADD_OR_REMOVE,
         "epsilon": 1.0,
         "delta": 1e-5,
+        "towards": None,
         "release_sha256": RELEASE,
     } | values
     ledger = ledger_of(connection, **options)
@@ -124,7 +137,8 @@ def test_an_empty_ledger_is_sound(connection: sqlite3.Connection) -> None:
     verified = ledger.verify()
     assert (verified.n_entries, verified.head, dict(verified.spent)) == (0, GENESIS, {})
     assert ledger.entries() == ledger.sources() == ()
-    assert ledger.spent("customers") == (0.0, 0.0, Limit(epsilon=3.0, delta=0.01))
+    nothing = Spent(epsilon=0.0, delta=0.0, limit=Limit(epsilon=3.0, delta=0.01))
+    assert ledger.spent("customers") == nothing
 
 
 def test_entries_and_sums(connection: sqlite3.Connection) -> None:
@@ -140,8 +154,8 @@ def test_entries_and_sums(connection: sqlite3.Connection) -> None:
     ]
     assert ledger.entries()[2].covered_by == 2
     assert ledger.sources() == ("customers", "patients")
-    assert ledger.spent("customers") == (3.0, 2e-5, Limit(epsilon=10.0, delta=1e-3))
-    assert ledger.spent("patients") == (0.5, 0.0, None)
+    assert ledger.spent("customers")[:3] == (3.0, 2e-5, Limit(epsilon=10.0, delta=1e-3))
+    assert ledger.spent("patients")[:3] == (0.5, 0.0, None)
     found = ledger.charge_of(study_hash=STUDY, run="second", party="bank")
     assert found is not None
     assert found.number == 4
@@ -268,7 +282,8 @@ def test_a_rolled_back_charge_leaves_nothing(connection: sqlite3.Connection) -> 
         "DELETE FROM ledger WHERE number = 4",
         "INSERT OR REPLACE INTO ledger SELECT * FROM ledger WHERE number = 2",
         "INSERT INTO ledger SELECT number + 5, kind, time, source, study_hash, run, party, what, "
-        "relation, epsilon, delta, covered_by, release_sha256, previous, hash FROM ledger",
+        "relation, epsilon, delta, covered_by, release_sha256, previous, hash, "
+        "NULL, NULL, NULL FROM ledger",
         "UPDATE OR REPLACE ledger SET number = 1 WHERE number = 2",
     ],
 )
@@ -299,6 +314,9 @@ CHANGES = {
     "release_sha256": "cc" * 32,
     "previous": "00" * 32,
     "hash": "00" * 32,
+    "party_epsilon": "0.5",
+    "party_relation": "REPLACE",
+    "coalition_epsilon": "0.5",
 }
 
 
@@ -410,6 +428,9 @@ def test_rules_are_checked_also_under_a_good_chain(connection: sqlite3.Connectio
         ({"kind": "limit", "epsilon": -1.0}, "epsilon must be > 0"),
         ({"kind": "cover", "what": "more", "covered_by": 2}, "that covers 'more'"),
         ({"kind": "gift", "what": "more"}, "that covers 'more'"),
+        ({"run": "second", "epsilon": 0.1, "party_epsilon": 0.5}, "some are missing"),
+        ({"run": "second", "epsilon": 0.1, **vars(TOWARDS), "party_epsilon": -1.0}, "must be > 0"),
+        ({"run": "second", "epsilon": 0.1, **vars(TOWARDS), "party_relation": "X"}, "must be 'REP"),
     ):
         entry = Entry(**({**first.__dict__} | {"number": 3} | change))
         digest = entry.hash_after(head)
@@ -544,6 +565,7 @@ def add(connection: sqlite3.Connection, **values: Any) -> Entry:
         "relation": Relation.ADD_OR_REMOVE,
         "epsilon": 2.0,
         "delta": 0.0,
+        "towards": None,
     } | values
     return committed(connection, lambda: ledger_of(connection).add(plain.pop("source"), **plain))
 
@@ -584,3 +606,124 @@ def test_an_added_entry_cannot_be_changed_without_a_trace(connection: sqlite3.Co
     connection.execute("UPDATE ledger SET what = 'another reason'")
     with pytest.raises(BudgetError, match="entry 1 was changed"):
         ledger_of(connection).verify()
+
+
+def test_costs_towards_participants_add_up_by_hand(connection: sqlite3.Connection) -> None:
+    charge(connection, towards=TOWARDS)
+    cover(connection)
+    charge(connection, run="second", epsilon=2.0, towards=replace(TOWARDS, party_epsilon=0.1))
+    spent = ledger_of(connection).spent("customers")
+    assert (spent.party_epsilon, spent.coalition_epsilon, spent.epsilon) == (1.5, 6.0, 3.0)
+    assert spent.party_relation == VALUES_AND_PRESENCE
+    charge(connection, run="third", towards=replace(TOWARDS, party_relation=VALUES))
+    spent = ledger_of(connection).spent("customers")
+    assert (spent.party_epsilon, spent.party_relation) == (2.9, VALUES)
+    # The other source has spent nothing of it.
+    assert ledger_of(connection).spent("patients").party_epsilon == 0.0
+
+
+def test_a_cost_that_is_unbounded_or_was_not_recorded_leaves_no_bound(
+    connection: sqlite3.Connection,
+) -> None:
+    charge(connection, towards=replace(TOWARDS, coalition_epsilon=math.inf))
+    spent = ledger_of(connection).spent("customers")
+    assert (spent.party_epsilon, spent.coalition_epsilon) == (1.4, math.inf)
+    charge(connection, run="second", towards=None)
+    spent = ledger_of(connection).spent("customers")
+    assert (spent.party_epsilon, spent.party_relation) == (math.inf, VALUES)
+    assert spent.epsilon == 2.0
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"party_epsilon": 2.7}, r"epsilon towards a party 2\.8.* limit is .* a party 2\.7"),
+        ({"coalition_epsilon": 5.0}, r"a party together with the server 6\.0"),
+    ],
+)
+def test_limits_towards_participants(
+    connection: sqlite3.Connection, limits: dict[str, float], words: str
+) -> None:
+    ledger = ledger_of(connection)
+    committed(connection, lambda: ledger.set_limit("customers", epsilon=100.0, delta=0.5, **limits))
+    charge(connection, towards=TOWARDS)
+    for refused in (TOWARDS, None):
+        with pytest.raises(BudgetError, match="would have spent"):
+            charge(connection, run="second", towards=refused)
+    with pytest.raises(BudgetError, match=words):
+        charge(connection, run="second", towards=TOWARDS)
+    room = {"relation": Relation.ADD_OR_REMOVE, "epsilon": 1.0, "delta": 0.0}
+    half = Towards(party_epsilon=0.7, party_relation=VALUES, coalition_epsilon=1.5)
+    ledger.check_room("customers", towards=half, **room)
+    with pytest.raises(BudgetError, match=words):
+        ledger.check_room("customers", towards=half, beside=[(1.0, 0.0, half)], **room)
+    # The latest limit is the whole limit.
+    set_limit(connection, 100.0)
+    charge(connection, run="second", towards=TOWARDS)
+    (*_, last) = (entry for entry in ledger.entries() if entry.kind == "limit")
+    assert (last.party_epsilon, last.coalition_epsilon) == (None, None)
+
+
+@pytest.mark.parametrize("column", ["party_epsilon", "party_relation", "coalition_epsilon"])
+@pytest.mark.parametrize("value", [None, "0.1", "REPLACE"])
+def test_costs_towards_participants_cannot_be_changed_without_a_trace(
+    connection: sqlite3.Connection, column: str, value: str | None
+) -> None:
+    charge(connection, towards=TOWARDS)
+    connection.execute("DROP TRIGGER ledger_update")
+    connection.execute(f"UPDATE ledger SET {column} = ?", (value,))
+    with pytest.raises(BudgetError, match="entry 1 was changed"):
+        ledger_of(connection).verify()
+
+
+def test_a_charge_with_costs_towards_participants_by_hand(connection: sqlite3.Connection) -> None:
+    charge(connection, towards=TOWARDS)
+    text = (
+        '{"coalition_epsilon":"3.0","covered_by":null,"delta":"1e-05","epsilon":"1.0",'
+        '"kind":"charge","number":1,"party":"bank","party_epsilon":"1.4",'
+        '"party_relation":"REPLACE, ADD_OR_REMOVE","relation":"ADD_OR_REMOVE",'
+        f'"release_sha256":"{"cd" * 32}",'
+        f'"run":"first","source":"customers","study_hash":"{"ab" * 32}",'
+        '"time":"2026-11-15T12:00:00+00:00","what":"CountRelease"}'
+    )
+    genesis = hashlib.sha256(b"splitmeans ledger 1\n").digest()
+    head = hashlib.sha256(genesis + text.encode()).hexdigest()
+    assert ledger_of(connection).verify().head == head
+
+
+FORMAT_1 = """
+    CREATE TABLE ledger (
+        number INTEGER PRIMARY KEY, kind TEXT NOT NULL, time TEXT NOT NULL, source TEXT NOT NULL,
+        study_hash TEXT, run TEXT, party TEXT, what TEXT, relation TEXT,
+        epsilon TEXT NOT NULL, delta TEXT NOT NULL,
+        covered_by INTEGER REFERENCES ledger (number), release_sha256 TEXT,
+        previous TEXT NOT NULL, hash TEXT NOT NULL);
+    CREATE TABLE ledger_head (id INTEGER PRIMARY KEY CHECK (id = 1), number INTEGER, hash TEXT);
+"""
+
+
+def test_a_ledger_of_format_1_keeps_verifying() -> None:
+    """Its hashes are those of `test_chain_of_two_entries_by_hand`, written before the change."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.executescript(FORMAT_1)
+    one = "be1595108fbb7aa156848fc835a7d9507bf18b73f46355a1ec4b60960226d66f"
+    two = "ad46c7abe1a05f9d538bd043d266dbca2e20070a860dfe1027f537d4011a1bfe"
+    time = "2026-11-15T12:00:00+00:00"
+    run = ("customers", STUDY, "first", "bank")
+    charged = ("CountRelease", "ADD_OR_REMOVE", "1.0", "1e-05", None, RELEASE)
+    covered = ("PartyRelease", "ADD_OR_REMOVE", "0.0", "0.0", 1, "ef" * 32)
+    for row in (
+        (1, "charge", time, *run, *charged, GENESIS, one),
+        (2, "cover", time, *run, *covered, one, two),
+    ):
+        connection.execute(f"INSERT INTO ledger VALUES ({', '.join('?' * 15)})", row)
+    connection.execute("INSERT INTO ledger_head VALUES (1, 2, ?)", (two,))
+    # Looked at as it is, without a change.
+    assert ledger_of(connection).verify().head == two
+    assert ledger_of(connection).spent("customers").party_epsilon == math.inf
+    update_tables(connection)
+    assert ledger_of(connection).verify().head == two
+    assert ledger_of(connection).spent("customers")[:2] == (1.0, 1e-5)
+    charge(connection, run="second", towards=TOWARDS)
+    assert ledger_of(connection).verify().n_entries == 3
+    assert ledger_of(connection).spent("customers").party_epsilon == math.inf

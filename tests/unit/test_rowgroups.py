@@ -1,6 +1,7 @@
 """The table on disk against the table in memory: the same bits for the same noise."""
 
 import functools
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -142,10 +143,34 @@ def test_spooled_rows_are_private_and_go_with_the_table(tmp_path):
     path = written(rows_of(1), tmp_path)
     spool = tmp_path / "spool"
     spool.mkdir()
-    with open_parquet(spec("bank"), path, workers=1, spool=spool):
-        (folder,) = spool.iterdir()
-        assert folder.stat().st_mode & 0o077 == 0
+    before = os.umask(0)
+    try:
+        with open_parquet(spec("bank"), path, workers=1, spool=spool) as table:
+            users = table.labelled(_no_label).relabelled(_same)
+            pieces = users.in_tag_order(_numbered, finish=_same)
+            next(pieces)  # runs are on disk now as well
+            kinds: dict[str, set[int]] = {"folder": set(), "file": set()}
+            for found in spool.rglob("*"):
+                kinds["folder" if found.is_dir() else "file"].add(found.stat().st_mode & 0o777)
+            assert kinds == {"folder": {0o700}, "file": {0o600}}
+            assert sum(found.is_dir() for found in spool.rglob("*")) == 2
+            pieces.close()
+    finally:
+        os.umask(before)
     assert list(spool.iterdir()) == []
+
+
+def _no_label(rows):
+    return np.zeros(len(rows), dtype=np.int32)
+
+
+def _same(given):
+    return given
+
+
+def _numbered(block):
+    tags = np.arange(2 * len(block.ids), dtype=np.uint64).reshape(-1, 2)
+    return tags, np.zeros(len(block.ids), dtype=np.uint8)
 
 
 def test_progress_counts_every_row_of_every_stage(tmp_path, small_blocks):

@@ -1,6 +1,7 @@
 """`splitmeans ledger`: what was spent on which data, and limits on it."""
 
 import json
+import math
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from splitmeans.cli.home import HOME_OPTION
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Ledger
+from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run.home import BUSY_SECONDS
 from splitmeans.run.journal import Journal
 from splitmeans.study import Study
@@ -25,6 +27,17 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     help="What was spent on which data, and limits on it.",
+)
+
+# Names of the figures, and towards whom they are.
+_TOWARDS = {
+    "epsilon": "server, outsiders",
+    "party_epsilon": "a party",
+    "coalition_epsilon": "a party with the server",
+}
+_ABOUT_TOWARDS = (
+    "Costs of runs add up, each with the delta. A party: values elsewhere, if the server follows "
+    "the rules; several parties who share what they know are one party."
 )
 
 _JSON = typer.Option(False, "--json", help="Print JSON.")
@@ -47,14 +60,22 @@ def show(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
         err.print("nothing was spent, and there is no limit", markup=False)
         return
     table = Table(box=None, pad_edge=False)
-    for heading in ("source", "epsilon", "delta", "limit"):
+    for heading in ("source", "towards", "epsilon", "delta", "limit"):
         table.add_column(heading)
     for source, spent in sources.items():
-        limit = "none" if spent.limit is None else f"{spent.limit.epsilon:g}, {spent.limit.delta:g}"
-        table.add_row(source, f"{spent.epsilon:g}", f"{spent.delta:g}", limit)
+        for name, towards in _TOWARDS.items():
+            most = getattr(spent.limit, name, None)
+            limit = "none" if most is None else f"{most:g}"
+            if spent.limit is not None and name == "epsilon":
+                limit += f", {spent.limit.delta:g}"
+            first = (source, f"{spent.delta:g}") if name == "epsilon" else ("", "")
+            table.add_row(first[0], towards, _amount(getattr(spent, name)), first[1], limit)
     out.print(table)
+    out.print(_ABOUT_TOWARDS, soft_wrap=True)
     listed = Table(box=None, pad_edge=False)
     for heading in ("no.", "time", "kind", "source", "study", "run", "what", "epsilon", "delta"):
+        listed.add_column(heading, overflow="fold")
+    for heading in ("party", "with server"):
         listed.add_column(heading, overflow="fold")
     for entry in entries:
         listed.add_row(
@@ -67,6 +88,8 @@ def show(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
             entry.what or "",
             f"{entry.epsilon:g}",
             f"{entry.delta:g}",
+            "" if entry.party_epsilon is None else _amount(entry.party_epsilon),
+            "" if entry.coalition_epsilon is None else _amount(entry.coalition_epsilon),
         )
     out.print()
     out.print(listed)
@@ -92,20 +115,42 @@ def limit(
     source: str = typer.Argument(help="Name of the data, as `party run --source` gives it."),
     epsilon: float = typer.Option(..., help="What all runs on it may cost together."),
     delta: float = typer.Option(..., help="The same for delta."),
+    party_epsilon: float | None = typer.Option(
+        None, help="What they may cost together towards a fellow party; default: no limit."
+    ),
+    coalition_epsilon: float | None = typer.Option(
+        None, help="The same towards a party together with the server."
+    ),
     home: Path = HOME_OPTION,
 ) -> None:
     """Limit what all runs on a data source may cost a user together.
+
+    A new limit takes the place of the whole old one.
 
     Example: splitmeans ledger limit customers --epsilon 3 --delta 1e-5 --home bank
     """
     with Journal.open(home.expanduser()) as journal, journal.transaction():
         ledger = Ledger(journal.connection)
         is_new = source not in ledger.sources()
-        ledger.set_limit(source, epsilon=epsilon, delta=delta)
+        ledger.set_limit(
+            source,
+            epsilon=epsilon,
+            delta=delta,
+            party_epsilon=party_epsilon,
+            coalition_epsilon=coalition_epsilon,
+        )
         spent = ledger.spent(source)
+    given = {"party_epsilon": party_epsilon, "coalition_epsilon": coalition_epsilon}
+    further = {_TOWARDS[name]: most for name, most in given.items() if most is not None}
+    most_words = "".join(f", towards {who} {most:g}" for who, most in further.items())
+    spent_words = "".join(
+        f", towards {_TOWARDS[name]} {_amount(getattr(spent, name))}"
+        for name, most in given.items()
+        if most is not None
+    )
     err.print(
-        f"limit of {source}: epsilon {epsilon:g}, delta {delta:g}; "
-        f"spent so far: epsilon {spent.epsilon:g}, delta {spent.delta:g}",
+        f"limit of {source}: epsilon {epsilon:g}, delta {delta:g}{most_words}; "
+        f"spent so far: epsilon {spent.epsilon:g}, delta {spent.delta:g}{spent_words}",
         markup=False,
         soft_wrap=True,
     )
@@ -136,11 +181,13 @@ def add(
     Example: splitmeans ledger add customers --study study.toml --run 2 --party bank
     --reason "home restored from the backup of 3 May" --home bank
     """
-    study_hash = study
+    study_hash, towards = study, None
     if not re.fullmatch("[0-9a-f]{64}", study):
         agreed = Study.read(Path(study))
         agreed.party(party)
         study_hash = agreed.hash
+        if (epsilon, delta) == (None, None):
+            towards = PrivacyReport.for_study(agreed).towards
         epsilon = agreed.budget.epsilon if epsilon is None else epsilon
         delta = agreed.budget.delta if delta is None else delta
     if epsilon is None or delta is None:
@@ -157,6 +204,7 @@ def add(
             relation=Relation.ADD_OR_REMOVE,
             epsilon=epsilon,
             delta=delta,
+            towards=towards,
         )
         spent = ledger.spent(source)
     err.print(
@@ -165,6 +213,10 @@ def add(
         markup=False,
         soft_wrap=True,
     )
+
+
+def _amount(epsilon: float) -> str:
+    return "no bound" if math.isinf(epsilon) else f"{epsilon:.4g}"
 
 
 @contextmanager
@@ -187,11 +239,19 @@ def _as_mapping(sources: Any, entries: Any, head: str) -> dict[str, Any]:
             source: {
                 "epsilon": spent.epsilon,
                 "delta": spent.delta,
-                "limit": None
-                if spent.limit is None
-                else {"epsilon": spent.limit.epsilon, "delta": spent.limit.delta},
+                "party_epsilon": _finite(spent.party_epsilon),
+                "party_relation": spent.party_relation,
+                "coalition_epsilon": _finite(spent.coalition_epsilon),
+                "limit": None if spent.limit is None else vars(spent.limit),
             }
             for source, spent in sources.items()
         },
-        "entries": [vars(entry) for entry in entries],
+        "entries": [
+            {name: _finite(value) for name, value in vars(entry).items()} for entry in entries
+        ],
     }
+
+
+def _finite(value: Any) -> Any:
+    """Infinity has no place in JSON; a text says that there is no bound."""
+    return "no bound" if value == math.inf else value

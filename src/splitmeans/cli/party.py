@@ -33,6 +33,7 @@ from splitmeans.party.table_facts import (
     rows_note,
 )
 from splitmeans.rehearsal.passed import rehearse_once
+from splitmeans.run.home import SPOOL, make_folders
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.run.preflight import Preflight
@@ -102,6 +103,7 @@ def check_data(
             notice=partial(_report, study=agreed, party=party, source=charged_to, as_json=json),
             allow_clipping=allow_clipping,
             workers=workers,
+            spool=_spool(home),
             progress=progress,
         ) as table,
     ):
@@ -127,6 +129,15 @@ def check_data(
     else:
         say(f"the ledger calls this data {charged_to!r}, unless --source gives another name")
     say("nothing was sent, nothing was spent; the counts are exact, so keep them to yourself")
+
+
+def _spool(home: Path) -> Path | None:
+    """Return where a large table's blocks go; who has no home yet has none made by a check."""
+    own = home.expanduser()
+    if not own.is_dir():
+        return None
+    make_folders(own)
+    return own / SPOOL
 
 
 def _report(
@@ -208,6 +219,7 @@ def run_as_party(
                         notice=partial(_tell, study=agreed, found=found),
                         allow_clipping=True,
                         workers=workers,
+                        spool=own / SPOOL,
                         progress=progress,
                     ),
                     identity=identity,

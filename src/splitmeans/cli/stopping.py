@@ -1,7 +1,8 @@
-"""Stopping a command: by Ctrl-C, or by SIGTERM as `kill` and service managers send it.
+"""Stopping a command: by Ctrl-C, by SIGTERM as `kill` and service managers send it, or by SIGHUP.
 
-Both end a command through its clean-up code, so that nothing of a party's table stays in temporary
-files. What must survive is on disk at every instant anyway.
+SIGHUP comes when a terminal or a connection is closed. All of them end a command through its
+clean-up code, so that nothing of a party's table stays in files of the run. What must survive is on
+disk at every instant anyway.
 """
 
 import contextlib
@@ -14,11 +15,12 @@ from typing import TypeVar
 
 import typer
 
-from splitmeans.errors import STOPPED, ParameterError
+from splitmeans.errors import ParameterError
 
 T = TypeVar("T")
 
-TERMINATED = 128 + signal.SIGTERM
+# As shells report a process that a signal ended: 130, 143, 129.
+_CODES = {number: 128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
 
 @dataclass(kw_only=True)
@@ -44,7 +46,7 @@ _current = Stop()
 
 @contextlib.contextmanager
 def stop_signals() -> Iterator[Stop]:
-    """Handle both signals while a command runs; where the program has a main thread of its own."""
+    """Handle these signals while a command runs; where the program has a main thread of its own."""
     global _current
     _current = Stop()
     if threading.current_thread() is not threading.main_thread():
@@ -52,10 +54,10 @@ def stop_signals() -> Iterator[Stop]:
         return
 
     def stop(number: int, _: FrameType | None) -> None:
-        _current.code = STOPPED if number == signal.SIGINT else TERMINATED
+        _current.code = _CODES[signal.Signals(number)]
         raise KeyboardInterrupt
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in _CODES}
     try:
         for number, handler in before.items():
             if handler != signal.SIG_IGN:  # as under nohup

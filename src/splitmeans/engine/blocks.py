@@ -4,8 +4,6 @@ A source hands over rows a part at a time; each part is checked against the stud
 written as a block (`spool.py`). Ids are compared when all blocks are there.
 """
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
@@ -14,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from splitmeans.engine.spool import StoredBlock
+from splitmeans.engine.spool_folder import make_spool_folder
 from splitmeans.engine.stored import Progress, StoredTable
 from splitmeans.engine.workers import Workers
 from splitmeans.errors import DataError
@@ -71,20 +70,20 @@ def open_blocks(
     """
     pool = Workers(workers)
     try:
-        folder = Path(tempfile.mkdtemp(prefix="splitmeans-", dir=spool))
+        own = make_spool_folder(spool)
     except OSError as problem:
         raise DataError(f"spool folder {spool}: cannot be used ({problem.strerror})") from problem
     try:
         # Here and once: each worker would compile the kernels for itself.
         warm_up()
-        checked = list(store(folder, pool))
+        checked = list(store(own.path, pool))
         if not checked:
             raise DataError(f"{where}: the table must have at least one row, got none")
         blocks = [item.block for item in checked]
         if workers is None and sum(block.n_rows for block in blocks) <= _ROWS_WORTH_PROCESSES:
             pool.close()
             pool = Workers(1)
-        table = StoredTable(party.name, blocks, workers=pool, progress=progress)
+        table = StoredTable(party.name, blocks, spool=own, workers=pool, progress=progress)
         problems = [problem for item in checked for problem in item.problems]
         if all(item.stored for item in checked):
             problems += repeated_ids(table.users, rules=rules)
@@ -98,7 +97,7 @@ def open_blocks(
         )
     except BaseException:
         pool.close()
-        shutil.rmtree(folder, ignore_errors=True)
+        own.close()
         raise
     return table
 
@@ -138,8 +137,8 @@ def store_block(
             block.write_rows(checked.rows, checked.ids)
     except OSError as problem:
         raise DataError(
-            f"{where}: cannot be stored in blocks ({problem.strerror}); give a spool folder with "
-            "enough room"
+            f"{where}: cannot be stored in blocks ({problem.strerror}); make room at the home "
+            "folder, or in Python give a spool folder with enough of it"
         ) from problem
     return CheckedBlock(
         block=block,

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splitmeans._types import IntArray, WordArray
+from splitmeans.engine.spool_folder import new_private_file
 from splitmeans.engine.walk import Records
 from splitmeans.kernels.counts import sort_records
 
@@ -53,7 +54,7 @@ def write_run(path: Path, records: Records, *, bits: int) -> Run:
     """Sort records by their tags and store them."""
     tags, values = sort_records([records])
     starts = bucket_starts(tags, bits=bits)
-    with path.open("wb") as file:
+    with new_private_file(path) as file:
         tags.tofile(file)
         values.tofile(file)
     return Run(path=path, starts=starts, kind=values.dtype)

@@ -2,7 +2,7 @@
 
 A run needs about ten passes over the rows. They all see the same rows (rule R11: the data of a run
 are frozen), already checked, clipped and quantised, whatever happens to the source meanwhile.
-Files hold raw rows: they are in a folder that only its owner can read, and go with the table.
+Files hold raw rows: only their owner can read them, and they go with the table (`spool_folder.py`).
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from splitmeans._types import IntArray, LabelArray
+from splitmeans.engine.spool_folder import new_private_file
 from splitmeans.engine.walk import UserBlock
 
 # Grid integers reach 100 x 2^20 (the largest weight), well within 31 bits.
@@ -61,17 +62,19 @@ class StoredBlock:
 
     def write_rows(self, raw_rows: IntArray, ids: pa.LargeStringArray) -> None:
         """Store rows and ids."""
-        raw_rows.astype(_ROW_TYPE).tofile(self._path("rows"))
+        with new_private_file(self._path("rows")) as file:
+            raw_rows.astype(_ROW_TYPE).tofile(file)
         batch = pa.record_batch({"id": ids})
         with (
-            pa.OSFile(str(self._path("ids")), "wb") as file,
+            new_private_file(self._path("ids")) as file,
             pa.ipc.new_file(file, batch.schema) as writer,
         ):
             writer.write_batch(batch)
 
     def write_labels(self, labels: LabelArray) -> None:
         """Store labels; clusters are below 256 (`plan.MAX_LOCAL_CLUSTERS`)."""
-        labels.astype(np.uint8).tofile(self._path(self.labelling))
+        with new_private_file(self._path(self.labelling)) as file:
+            labels.astype(np.uint8).tofile(file)
 
     def _path(self, what: str) -> Path:
         return self.folder / f"{self.name}.{what}"

@@ -4,7 +4,6 @@ Memory holds one block a worker and the message that is being made, however long
 results are those of the table in memory.
 """
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ import numpy as np
 from splitmeans._types import IntArray, LabelArray
 from splitmeans.engine.runs import Run, bucket_bits, read_bucket, write_run
 from splitmeans.engine.spool import StoredBlock
+from splitmeans.engine.spool_folder import SpoolFolder
 from splitmeans.engine.walk import Records, UserBlock
 from splitmeans.engine.workers import Workers
 
@@ -41,11 +41,18 @@ class StoredTable:
     """A table of a party that is walked on disk; close it, or use it in a `with` block."""
 
     def __init__(
-        self, party: str, blocks: list[StoredBlock], *, workers: Workers, progress: Progress
+        self,
+        party: str,
+        blocks: list[StoredBlock],
+        *,
+        spool: SpoolFolder,
+        workers: Workers,
+        progress: Progress,
     ) -> None:
         """Take blocks that are stored already; see `blocks.open_blocks`."""
         self.party = party
         self._blocks = blocks
+        self._spool = spool
         self._walk = _Walk(workers=workers, progress=progress, labellings=count(1))
 
     def __len__(self) -> int:
@@ -68,7 +75,7 @@ class StoredTable:
     def close(self) -> None:
         """End the workers and remove the stored blocks."""
         self._walk.workers.close()
-        shutil.rmtree(self._blocks[0].folder, ignore_errors=True)
+        self._spool.close()
 
     @property
     def rows(self) -> "StoredRows":

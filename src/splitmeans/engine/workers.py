@@ -8,10 +8,12 @@ the number of workers.
 import multiprocessing
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -77,8 +79,17 @@ def available_processors() -> int:
 def _prepare() -> None:
     """Keep a worker to one thread: there is a worker for every processor.
 
-    Ctrl-C reaches all processes of a terminal; the one that leads them ends the others.
+    Ctrl-C reaches all processes of a terminal; the one that leads them ends the others. If that one
+    is killed they end by themselves, so that none goes on writing rows to disk.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_leader, daemon=True).start()
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
+
+
+def _end_with_leader() -> None:
+    leader = multiprocessing.parent_process()
+    assert leader is not None
+    wait([leader.sentinel])
+    os._exit(1)

@@ -1,7 +1,9 @@
 """Entries of the ledger and the rules that they keep, without any storage.
 
 Costs of different runs of one source are added up, exactly: nothing needs to be known about how the
-runs relate for that. A `Book` is filled entry by entry, and by the same code when the ledger is
+runs relate for that. The same holds for the costs towards a fellow party, and towards a party
+together with the server; parties who share what they know are one fellow party, so their sums
+bound any of them. A `Book` is filled entry by entry, and by the same code when the ledger is
 written and when it is checked.
 """
 
@@ -9,6 +11,7 @@ import hashlib
 import json
 import math
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, NamedTuple
@@ -20,16 +23,50 @@ from splitmeans.errors import BudgetError, ParameterError
 _SUMS = Context(prec=1500, traps=[Inexact, InvalidOperation])
 
 
+# What a figure towards a party covers: values elsewhere, or also presence elsewhere.
+VALUES, VALUES_AND_PRESENCE = "REPLACE", "REPLACE, ADD_OR_REMOVE"
+
+# Entries from before there were figures towards participants have none of these, nor their hashes.
+_LATER = ("party_epsilon", "party_relation", "coalition_epsilon")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """The most that all runs on one data source may cost together."""
+    """The most that all runs on one data source may cost together.
+
+    Attributes:
+        epsilon: Towards the server and outsiders.
+        delta: The same; it goes with the other figures as well.
+        party_epsilon: Towards a fellow party, or several that share what they know; None: no limit.
+        coalition_epsilon: Towards a party together with the server; None: no limit.
+    """
 
     epsilon: float
     delta: float
+    party_epsilon: float | None = None
+    coalition_epsilon: float | None = None
 
     def __post_init__(self) -> None:
         _validate.positive(epsilon=self.epsilon)
         check_delta(self.delta)
+        for name in ("party_epsilon", "coalition_epsilon"):
+            if (value := getattr(self, name)) is not None:
+                _validate.positive(**{name: value})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Towards:
+    """What a run costs towards participants, at the run's delta; infinite where nothing bounds it.
+
+    Attributes:
+        party_epsilon: Towards a fellow party, if the server follows the rules.
+        party_relation: `VALUES`, or `VALUES_AND_PRESENCE` if it covers presence elsewhere as well.
+        coalition_epsilon: Towards a party together with the server; values elsewhere.
+    """
+
+    party_epsilon: float
+    party_relation: str
+    coalition_epsilon: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +89,10 @@ class Entry:
         delta: Cost, or the limit.
         covered_by: For a cover, the number of the charge.
         release_sha256: Hash of the bytes that are released; None for a limit, or if not known.
+        party_epsilon: Cost towards a fellow party, or its limit; None if not recorded or not
+            limited.
+        party_relation: What that cost covers, see `Towards`; None for a limit.
+        coalition_epsilon: Cost towards a party together with the server, or its limit.
     """
 
     number: int
@@ -67,12 +108,29 @@ class Entry:
     delta: float
     covered_by: int | None = None
     release_sha256: str | None = None
+    party_epsilon: float | None = None
+    party_relation: str | None = None
+    coalition_epsilon: float | None = None
 
     @property
     def plain(self) -> dict[str, Any]:
         """The entry as it is stored and hashed; numbers are text that reads back unchanged."""
-        amounts = {"epsilon": repr(self.epsilon), "delta": repr(self.delta)}
-        return vars(self) | amounts
+        amounts = {name: getattr(self, name) for name in AMOUNTS}
+        written = {name: repr(amount) for name, amount in amounts.items() if amount is not None}
+        return vars(self) | written
+
+    @property
+    def towards(self) -> Towards | None:
+        """Costs towards participants; None if they were not recorded."""
+        if self.party_epsilon is None or self.party_relation is None:
+            return None
+        if self.coalition_epsilon is None:
+            return None
+        return Towards(
+            party_epsilon=self.party_epsilon,
+            party_relation=self.party_relation,
+            coalition_epsilon=self.coalition_epsilon,
+        )
 
     @property
     def run_key(self) -> tuple[str | None, ...]:
@@ -81,24 +139,45 @@ class Entry:
 
     def hash_after(self, previous: str) -> str:
         """Return the hash of this entry in a ledger whose last hash is `previous`."""
-        text = json.dumps(self.plain, sort_keys=True, separators=(",", ":"))
+        plain = {
+            name: value
+            for name, value in self.plain.items()
+            if name not in _LATER or value is not None
+        }
+        text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(bytes.fromhex(previous) + text.encode("ascii")).hexdigest()
 
 
+AMOUNTS = ("epsilon", "delta", "party_epsilon", "coalition_epsilon")
+
+
 class Spent(NamedTuple):
-    """What a source has spent, rounded up, and the limit that holds (None: no limit)."""
+    """What a source has spent, rounded up, and the limit that holds (None: no limit).
+
+    Attributes:
+        epsilon: Towards the server and outsiders.
+        delta: For each of the figures.
+        limit: See above.
+        party_epsilon: Towards a fellow party, or several that share what they know; infinite if a
+            run has no bound or none was recorded.
+        party_relation: What `party_epsilon` covers in every run: `VALUES`, or also presence.
+        coalition_epsilon: Towards a party together with the server; infinite as above.
+    """
 
     epsilon: float
     delta: float
     limit: Limit | None
+    party_epsilon: float = 0.0
+    party_relation: str = VALUES_AND_PRESENCE
+    coalition_epsilon: float = 0.0
 
 
 @dataclass(kw_only=True)
 class Book:
     """Sums, limits and releases of all entries so far, by source and by run."""
 
-    epsilon: dict[str, Decimal] = field(default_factory=dict)
-    delta: dict[str, Decimal] = field(default_factory=dict)
+    sums: dict[str, dict[str, Decimal]] = field(default_factory=dict)
+    values_only: set[str] = field(default_factory=set)
     relations: dict[str, str | None] = field(default_factory=dict)
     limits: dict[str, Limit] = field(default_factory=dict)
     charges: dict[tuple[str | None, ...], Entry] = field(default_factory=dict)
@@ -112,7 +191,7 @@ class Book:
             default: Limit of sources that have none of their own.
         """
         if entry.kind == "limit":
-            self.limits[entry.source] = Limit(epsilon=entry.epsilon, delta=entry.delta)
+            self.limits[entry.source] = Limit(**{name: getattr(entry, name) for name in AMOUNTS})
             return
         named = f"run {entry.run!r} of party {entry.party!r}"
         release = (*entry.run_key, entry.what)
@@ -140,31 +219,59 @@ class Book:
                 f"source {source!r} has charges for relation {self.relations[source]}; costs for "
                 f"{entry.relation} cannot be added to them"
             )
-        epsilon = _SUMS.add(self.epsilon.get(source, Decimal(0)), _exact(entry.epsilon))
-        delta = _SUMS.add(self.delta.get(source, Decimal(0)), _exact(entry.delta))
+        towards = entry.towards
+        _check_towards(entry, towards)
+        before = self.sums.get(source, dict.fromkeys(AMOUNTS, Decimal(0)))
+        # A cost that was not recorded has no bound that could be added up.
+        costs = {name: getattr(entry, name) for name in AMOUNTS}
+        after = {
+            name: _SUMS.add(before[name], _exact(math.inf if cost is None else cost))
+            for name, cost in costs.items()
+        }
         # What was released cannot be refused any more; it leaves less room for what follows.
         limit = None if entry.kind == "added" else self.limits.get(source, default)
-        if limit is not None and (epsilon > _exact(limit.epsilon) or delta > _exact(limit.delta)):
-            raise BudgetError(
-                f"source {source!r} would have spent epsilon {_round_up(epsilon)!r}, delta "
-                f"{_round_up(delta)!r}; its limit is epsilon {limit.epsilon!r}, delta "
-                f"{limit.delta!r}. Nothing was released; only the data's owner can set a new limit"
-            )
+        if limit is not None:
+            _check_limit(source, after, limit)
         self.relations[source] = entry.relation
-        self.epsilon[source], self.delta[source] = epsilon, delta
+        self.sums[source] = after
+        if towards is None or towards.party_relation == VALUES:
+            self.values_only.add(source)
 
     @property
     def sources(self) -> tuple[str, ...]:
         """Names of all sources that have a charge or a limit."""
-        return tuple(sorted({*self.epsilon, *self.limits}))
+        return tuple(sorted({*self.sums, *self.limits}))
 
     def spent(self, source: str, *, default: Limit | None) -> Spent:
         """Return what a source has spent."""
+        sums = self.sums.get(source, {})
+        totals = {name: _round_up(sums.get(name, Decimal(0))) for name in AMOUNTS}
         return Spent(
-            epsilon=_round_up(self.epsilon.get(source, Decimal(0))),
-            delta=_round_up(self.delta.get(source, Decimal(0))),
+            **totals,
             limit=self.limits.get(source, default),
+            party_relation=VALUES if source in self.values_only else VALUES_AND_PRESENCE,
         )
+
+
+_NAMES = {
+    "epsilon": "epsilon",
+    "delta": "delta",
+    "party_epsilon": "epsilon towards a party",
+    "coalition_epsilon": "epsilon towards a party together with the server",
+}
+
+
+def _check_limit(source: str, sums: Mapping[str, Decimal], limit: Limit) -> None:
+    limits = {name: getattr(limit, name) for name in AMOUNTS}
+    limited = {name: most for name, most in limits.items() if most is not None}
+    if all(sums[name] <= _exact(most) for name, most in limited.items()):
+        return
+    spent = ", ".join(f"{_NAMES[name]} {_round_up(sums[name])!r}" for name in limited)
+    most = ", ".join(f"{_NAMES[name]} {amount!r}" for name, amount in limited.items())
+    raise BudgetError(
+        f"source {source!r} would have spent {spent}; its limit is {most}. Nothing was released; "
+        "only the data's owner can set a new limit"
+    )
 
 
 def check_source(name: str) -> None:
@@ -205,6 +312,18 @@ def check_cost(epsilon: float, delta: float) -> None:
     check_delta(delta)
 
 
+def _check_towards(entry: Entry, towards: Towards | None) -> None:
+    """Costs towards participants are all there or none, and are costs."""
+    if towards is None:
+        if any(getattr(entry, name) is not None for name in _LATER):
+            raise BudgetError("some costs towards participants are there and some are missing")
+        return
+    for cost in (towards.party_epsilon, towards.coalition_epsilon):
+        check_cost(cost, entry.delta)
+    if towards.party_relation not in (VALUES, VALUES_AND_PRESENCE):
+        raise ParameterError(f"party_relation must be {VALUES!r} or {VALUES_AND_PRESENCE!r}")
+
+
 def check_delta(delta: float) -> None:
     """Check a delta."""
     _validate.finite(delta=delta)
@@ -215,6 +334,7 @@ def check_delta(delta: float) -> None:
 def _covers(first: Entry, entry: Entry) -> bool:
     same = (first.number, first.source, first.relation)
     free = (entry.epsilon, entry.delta) == (0.0, 0.0)
+    free = free and all(getattr(entry, name) is None for name in _LATER)
     return free and same == (entry.covered_by, entry.source, entry.relation)
 
 

@@ -18,7 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from splitmeans.errors import BudgetError, HomeUnavailable, ParameterError
-from splitmeans.privacy.book import Book, Entry, Limit, Spent, check_cost, check_source
+from splitmeans.privacy.book import (
+    AMOUNTS,
+    Book,
+    Entry,
+    Limit,
+    Spent,
+    Towards,
+    check_cost,
+    check_source,
+)
 from splitmeans.privacy.database import passing
 from splitmeans.privacy.events import Relation
 
@@ -34,7 +43,8 @@ _SCHEMA = (
         study_hash TEXT, run TEXT, party TEXT, what TEXT, relation TEXT,
         epsilon TEXT NOT NULL, delta TEXT NOT NULL,
         covered_by INTEGER REFERENCES ledger (number), release_sha256 TEXT,
-        previous TEXT NOT NULL, hash TEXT NOT NULL)""",
+        previous TEXT NOT NULL, hash TEXT NOT NULL,
+        party_epsilon TEXT, party_relation TEXT, coalition_epsilon TEXT)""",
     f"CREATE TRIGGER ledger_update BEFORE UPDATE ON ledger {_REFUSE}",
     f"CREATE TRIGGER ledger_delete BEFORE DELETE ON ledger {_REFUSE}",
     # INSERT OR REPLACE takes a row away without the trigger above.
@@ -42,6 +52,13 @@ _SCHEMA = (
         WHEN NEW.number <> (SELECT coalesce(max(number), 0) + 1 FROM ledger) {_REFUSE}""",
     "CREATE TABLE ledger_head (id INTEGER PRIMARY KEY CHECK (id = 1), number INTEGER, hash TEXT)",
     f"INSERT INTO ledger_head VALUES (1, 0, '{GENESIS}')",
+)
+
+
+# What a ledger of format 1 does not have.
+_UPDATE = tuple(
+    f"ALTER TABLE ledger ADD COLUMN {name} TEXT"
+    for name in ("party_epsilon", "party_relation", "coalition_epsilon")
 )
 
 
@@ -75,10 +92,22 @@ class Ledger:
         self._default_limit = default_limit
         self._now = now
 
-    def set_limit(self, source: str, *, epsilon: float, delta: float) -> Entry:
+    def set_limit(
+        self,
+        source: str,
+        *,
+        epsilon: float,
+        delta: float,
+        party_epsilon: float | None = None,
+        coalition_epsilon: float | None = None,
+    ) -> Entry:
         """Set the limit of a source from now on; also one below what is already spent."""
-        limit = Limit(epsilon=float(epsilon), delta=float(delta))
-        return self._append(kind="limit", source=source, epsilon=limit.epsilon, delta=limit.delta)
+        given = {"party_epsilon": party_epsilon, "coalition_epsilon": coalition_epsilon}
+        further = {name: float(most) for name, most in given.items() if most is not None}
+        limit = Limit(epsilon=float(epsilon), delta=float(delta), **further)
+        return self._append(
+            kind="limit", source=source, epsilon=limit.epsilon, delta=limit.delta, **further
+        )
 
     def charge(
         self,
@@ -91,12 +120,14 @@ class Ledger:
         relation: Relation,
         epsilon: float,
         delta: float,
+        towards: Towards | None = None,
         release_sha256: str,
     ) -> Entry:
         """Charge a source with the whole budget of a run, at the run's first release.
 
         Must be called inside the transaction that stores the release. An infinite epsilon stands
-        for a release without protection.
+        for a release without protection. Without `towards` the sums towards participants have no
+        bound from then on.
 
         Raises:
             BudgetError: The limit would be passed, the run has been charged before, the source's
@@ -114,6 +145,7 @@ class Ledger:
             epsilon=float(epsilon),
             delta=float(delta),
             release_sha256=release_sha256,
+            **_figures(towards),
         )
 
     def add(
@@ -127,6 +159,7 @@ class Ledger:
         relation: Relation,
         epsilon: float,
         delta: float,
+        towards: Towards | None = None,
         release_sha256: str | None = None,
     ) -> Entry:
         """Add the cost of a run that was released and is not in this ledger.
@@ -152,6 +185,7 @@ class Ledger:
             epsilon=float(epsilon),
             delta=float(delta),
             release_sha256=release_sha256,
+            **_figures(towards),
         )
 
     def check_room(
@@ -161,7 +195,8 @@ class Ledger:
         relation: Relation,
         epsilon: float,
         delta: float,
-        beside: Sequence[tuple[float, float]] = (),
+        towards: Towards | None = None,
+        beside: Sequence[tuple[float, float, Towards | None]] = (),
     ) -> None:
         """Refuse now what `charge` would refuse later, so that others do not spend in vain.
 
@@ -170,15 +205,17 @@ class Ledger:
             relation: The neighbouring relation that the costs are about.
             epsilon: What the run will cost.
             delta: The same for delta.
-            beside: Epsilon and delta of other runs that will be charged before it.
+            towards: The same towards participants.
+            beside: Epsilon, delta and the last of other runs that will be charged before it.
 
         Raises:
             BudgetError: As for `charge`; nothing is written.
         """
         check_source(source)
         book, number, _ = self._replay()  # a copy of its own, so the entries go no further
-        for ahead, cost in enumerate([*beside, (epsilon, delta)], start=1):
-            check_cost(*cost)
+        costs = [*beside, (epsilon, delta, towards)]
+        for ahead, (run_epsilon, run_delta, run_towards) in enumerate(costs, start=1):
+            check_cost(run_epsilon, run_delta)
             entry = Entry(
                 number=number + ahead,
                 kind="charge",
@@ -186,8 +223,9 @@ class Ledger:
                 source=source,
                 run=f"run {ahead}",
                 relation=relation.name,
-                epsilon=float(cost[0]),
-                delta=float(cost[1]),
+                epsilon=float(run_epsilon),
+                delta=float(run_delta),
+                **_figures(run_towards),
             )
             book.add(entry, default=self._default_limit)
 
@@ -257,7 +295,10 @@ class Ledger:
         return entry
 
     def _rows(self) -> list[tuple[Any, ...]]:
-        names = ", ".join((*_COLUMNS, "previous", "hash"))
+        # A ledger of format 1 may be looked at before anything is written to it.
+        there = {name for _, name, *_ in self._connection.execute("PRAGMA table_info(ledger)")}
+        columns = (name if name in there else f"NULL AS {name}" for name in _COLUMNS)
+        names = ", ".join((*columns, "previous", "hash"))
         return self._connection.execute(f"SELECT {names} FROM ledger ORDER BY number").fetchall()
 
     def _replay(self) -> tuple[Book, int, str]:
@@ -289,6 +330,12 @@ class Ledger:
 def create_tables(connection: sqlite3.Connection) -> None:
     """Create the tables of an empty ledger, inside the caller's transaction."""
     for statement in _SCHEMA:
+        connection.execute(statement)
+
+
+def update_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables of format 1 those of `create_tables`, inside the caller's transaction."""
+    for statement in _UPDATE:
         connection.execute(statement)
 
 
@@ -345,7 +392,7 @@ def _read_entry(row: tuple[Any, ...]) -> tuple[Entry, Any, Any]:
     *values, previous, digest = row
     plain = dict(zip(_COLUMNS, values, strict=True))
     try:
-        amounts = {name: float(plain[name]) for name in ("epsilon", "delta")}
+        amounts = {name: float(plain[name]) for name in AMOUNTS if plain[name] is not None}
         entry = Entry(**(plain | amounts))
         # Every value has one form only, so that nothing can be rewritten without a trace.
         if entry.plain == plain and not any(isinstance(value, bytes) for value in values):
@@ -376,6 +423,13 @@ def _fail_closed() -> Iterator[None]:
         if (words := passing(problem)) is not None:
             raise HomeUnavailable(f"the ledger {words}") from problem
         raise BudgetError(f"the ledger cannot be read or written: {problem}") from problem
+
+
+def _figures(towards: Towards | None) -> dict[str, Any]:
+    if towards is None:
+        return {}
+    plain = vars(towards)
+    return plain | {name: float(plain[name]) for name in plain if name in AMOUNTS}
 
 
 def _check_text(name: str, value: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from splitmeans._plain import to_plain
 from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.accountant import Cost, cost_text, total_cost
+from splitmeans.privacy.book import VALUES, VALUES_AND_PRESENCE, Towards
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.pld import FINE, flatten, gap_of
 from splitmeans.privacy.views import (
@@ -177,6 +178,23 @@ class PrivacyReport:
         known = [(what, cost) for what, cost in self._party_bounds if cost is not None]
         return max(known, key=lambda pair: pair[1].epsilon, default=None)
 
+    @functools.cached_property
+    def _coalition_cost(self) -> Cost | None:
+        bound = self.plan.study.budget.coalition_epsilon
+        return coalition_cost(self.plan, interval=self._step(bound))
+
+    @property
+    def towards(self) -> Towards:
+        """What the ledger records beside the budget: the costs towards participants."""
+        party = [math.inf if cost is None else cost.epsilon for _, cost in self._party_bounds]
+        partial = self.plan.study.user_sets == "partial"
+        coalition = self._coalition_cost
+        return Towards(
+            party_epsilon=max(party),
+            party_relation=VALUES_AND_PRESENCE if partial else VALUES,
+            coalition_epsilon=math.inf if coalition is None else coalition.epsilon,
+        )
+
     def _step(self, bound: float | None) -> float:
         """The step of privacy loss that a bound of the budget was calibrated with."""
         return self.interval if bound is None else FINE * max(1.0, bound)
@@ -189,9 +207,6 @@ class PrivacyReport:
         if self.plan.study.membership == "ldp":
             events = tuple(replaced(event) for event in self.plan.events)
             towards_server += (("a user's values replaced", self._cost(events)),)
-        coalition = coalition_cost(
-            self.plan, interval=self._step(self.plan.study.budget.coalition_epsilon)
-        )
         return (
             View(
                 who="server, also one that breaks the rules",
@@ -212,7 +227,9 @@ class PrivacyReport:
             View(
                 who="server and a party together",
                 sees="the releases and the run key",
-                bounds=(("a user's values elsewhere replaced; not presence", coalition),),
+                bounds=(
+                    ("a user's values elsewhere replaced; not presence", self._coalition_cost),
+                ),
             ),
         )
 

@@ -3,6 +3,7 @@
 splitmeans.sqlite   the journal and the ledger       splitmeans.lock   held for moments, see below
 outbox/             sealed messages, by SHA-256      ledger.head       last entry of the ledger
 locks/              a file for each run, held by the process that drives it
+spool/              rows of a large table while a run goes on, see `engine.spool_folder`
 
 Several processes may use a home at once, each for a run of its own. The database keeps their
 transactions apart. `splitmeans.lock` is held while the home is opened, swept, or its head file is
@@ -27,6 +28,7 @@ DATABASE = "splitmeans.sqlite"
 LOCK = "splitmeans.lock"
 LOCKS = "locks"
 OUTBOX = "outbox"
+SPOOL = "spool"
 
 # A step writes a release of up to a gigabyte to disk; others wait that long for the database.
 BUSY_SECONDS = 60.0
@@ -37,7 +39,7 @@ _PART = re.compile(r"\..*\.part")
 
 _locks: set[int] = set()
 
-_VERSION = 1
+_VERSION = 2
 _APPLICATION = 0x73706D31  # "spm1": tells another program's database apart
 # A rollback journal with EXTRA also syncs the folder when the journal is gone, so that a commit
 # that returned cannot come undone; a write-ahead log would keep erased secrets until it is reused.
@@ -66,7 +68,7 @@ _SCHEMA = (
 
 def make_folders(folder: Path) -> None:
     """Create the home folder and those in it, or check that nobody else may look into them."""
-    for place in (folder, folder / OUTBOX, folder / LOCKS):
+    for place in (folder, folder / OUTBOX, folder / LOCKS, folder / SPOOL):
         is_new = not place.exists()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_private(place, folder=True)
@@ -177,6 +179,11 @@ def _check_version(connection: sqlite3.Connection, folder: Path) -> None:
         _create(connection, folder)
     elif application != _APPLICATION:
         raise JournalError(f"{path} is another program's database; choose another folder")
+    elif version == 1:
+        connection.execute("BEGIN IMMEDIATE")
+        ledger.update_tables(connection)
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute("COMMIT")
     elif version != _VERSION:
         raise JournalError(
             f"{path} has format {version}, this version of splitmeans knows {_VERSION}: install "

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import itertools
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from splitmeans.engine.spool_folder import sweep_spools
 from splitmeans.engine.walk import Table
 from splitmeans.errors import BudgetError, JournalError, PrivacyError, StudyError
 from splitmeans.grid.clustering import about_found
@@ -17,11 +19,13 @@ from splitmeans.kernels.warm_up import warm_up
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.plan import make_plan
+from splitmeans.privacy.book import Towards
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
+from splitmeans.run.home import SPOOL
 from splitmeans.run.journal import Journal
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.run.post import Post, Received, check_own_key
@@ -91,6 +95,7 @@ def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Pa
     key = RunKey(study_hash=what.study.hash, run=what.run, participant=what.party)
     with Journal.open(home) as journal, contextlib.ExitStack() as opened:
         journal.hold(key)
+        sweep_spools(home / SPOOL)  # whatever becomes of the run
         if not journal.approved(what.study.hash):
             raise StudyError(
                 f"study {what.study.name!r} with hash {spoken(what.study.hash)} is not approved at "
@@ -163,7 +168,13 @@ class _Driver:
             "study": self.what.study.name,
             "epsilon": repr(budget.epsilon),
             "delta": repr(budget.delta),
+            "towards": json.dumps(vars(self._towards)),
         }
+
+    @property
+    def _towards(self) -> Towards:
+        """What the run costs towards other participants."""
+        return PrivacyReport.for_study(self.what.study).towards
 
     def _check_room(self) -> None:
         """Refuse a run that the source's limit has no room for, beside those that go on now.
@@ -177,16 +188,18 @@ class _Driver:
             relation=Relation.ADD_OR_REMOVE,
             epsilon=self.what.study.budget.epsilon,
             delta=self.what.study.budget.delta,
+            towards=self._towards,
         )
         check()
-        beside: dict[str, tuple[float, float]] = {}
+        beside: dict[str, tuple[float, float, Towards | None]] = {}
         for other in self.desk.journal.side_by_side(self.desk.key):
             run = {"study_hash": other["study_hash"], "run": other["run"]}
             if other["source"] != self.what.source or "epsilon" not in other:
                 continue
             if ledger.charge_of(**run, party=self.what.party) is None:
                 name = f"run {other['run']!r} of study {other['study']!r}"
-                beside[name] = float(other["epsilon"]), float(other["delta"])
+                towards = Towards(**json.loads(other["towards"])) if "towards" in other else None
+                beside[name] = float(other["epsilon"]), float(other["delta"]), towards
         try:
             check(beside=list(beside.values()))
         except BudgetError as problem:
@@ -323,6 +336,7 @@ class _Driver:
                 relation=Relation.ADD_OR_REMOVE,
                 epsilon=budget.epsilon,
                 delta=budget.delta,
+                towards=self._towards,
             )
             self.what.say(
                 f"charged epsilon {budget.epsilon:g}, delta {budget.delta:g} to source {source!r}"

@@ -84,6 +84,8 @@ def make_spool(session: Any, parent: str) -> Spool:
             raise DataError(f"spool folder {parent}: must be a folder")
         owner_only = session._jvm.org.apache.hadoop.fs.permission.FsPermission("700")
         made = system.mkdirs(place, owner_only)
+        # Spark's own process outlives a killed driver program, and removes the folder at its end.
+        system.deleteOnExit(place)
     except Py4JError:
         made = False
     if not made:
