@@ -7,6 +7,7 @@ import random
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from splitmeans.errors import (
     HomeUnavailable,
     JournalError,
     MailboxError,
+    MessageExists,
     ParameterError,
 )
 from splitmeans.party.table import prepare_table
@@ -211,7 +213,7 @@ def test_home_restored_from_a_backup(stage, tmp_path, instant):
 
 
 def test_twin_without_a_look_at_the_mailbox_is_not_safe(stage, tmp_path, monkeypatch):
-    """The check above is needed: without it a restored home does release twice."""
+    """The check above is needed: without it a restored home shows the mailbox a second release."""
     monkeypatch.setattr(Post, "own_message", lambda self, receiver, kind: None)
     world = stage("prepared")
     world.is_twin = True
@@ -219,7 +221,8 @@ def test_twin_without_a_look_at_the_mailbox_is_not_safe(stage, tmp_path, monkeyp
     world.ask_for_releases()
     world.visit("bank")
     restore_home(world, "bank", backup=backup)
-    world.visit("bank")
+    with pytest.raises(JournalError, match="a second copy of this home"):
+        world.visit("bank")
     with pytest.raises(ViewError, match="two different partyrelease"):
         world.check_view()
 
@@ -274,28 +277,27 @@ def test_result_published_from_a_restored_home(stage, tmp_path):
 
 
 class Relayed:
-    """The relay's own store as a mailbox; like the relay it shows nobody what they sent."""
+    """The relay's own store as a mailbox, which may hide from a sender what it sent."""
 
-    shows_own = False
-
-    def __init__(self, world: World, folder: Path, *, reader: str) -> None:
+    def __init__(self, world: World, folder: Path, *, reader: str, hides_own: bool) -> None:
+        self.hides_own = hides_own
         self.world, self.store = world, RelayStore(folder, RelayLimits())
         self.reader = MessagePath.parse(world.path(SERVER, reader, PartyRelease)).receiver
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, **how: Any) -> None:
         upload = self.store.begin(MessagePath.parse(path))
         try:
             upload.write(data)
             upload.commit(body_hash=hashlib.sha256(data).hexdigest())
         except SlotTaken as problem:
-            raise MailboxError(str(problem)) from problem
+            raise MessageExists(str(problem)) from problem
         finally:
             upload.discard()
-        self.world.box.put(path, data)
+        self.world.box.put(path, data, **how)
 
     def get(self, path: str, *, max_bytes: int) -> bytes | None:
-        if MessagePath.parse(path).receiver != self.reader:
-            raise MailboxError("a participant fetches only messages to itself")
+        if self.hides_own and MessagePath.parse(path).receiver != self.reader:
+            return None
         return self.world.box.get(path, max_bytes=max_bytes)
 
     def limits(self, study_hash: str) -> MailboxLimits:
@@ -306,22 +308,42 @@ class Relayed:
 
 
 def test_home_restored_from_a_backup_behind_a_relay(stage, tmp_path):
-    """As above over a relay, which does not show a party its own messages.
+    """As above over a relay.
 
     Gain: as above.
-    Fails: a slot of the relay is written once. The second release is refused and never reaches the
-    server; it has been charged, so the ledger is right as well.
+    Fails: the relay shows a sender its own messages, so the release is found as in a folder.
     """
     world = stage("prepared")
     backup = copy_home(world, "bank", to=tmp_path / "backup")
     world.ask_for_releases()
-    world.mailbox = Relayed(world, tmp_path / "relay", reader="bank")
+    world.mailbox = Relayed(world, tmp_path / "relay", reader="bank", hides_own=False)
     assert not world.visit("bank")
     restore_home(world, "bank", backup=backup)
-    with pytest.raises(MailboxError, match="the slot holds other bytes"):
+    with pytest.raises(JournalError, match="this home is older than the mailbox"):
         world.visit("bank")
     assert [len(versions) for versions in world.releases("bank").values()] == [1]
     assert world.charged("bank") == 4
+    world.mailbox.close()
+
+
+def test_home_restored_behind_a_relay_that_denies_the_release(stage, tmp_path):
+    """As above, and the relay says that there is no message of the party's.
+
+    Gain: as above.
+    Fails: a slot of the relay is written once. The second release is refused and never reaches the
+    server; it has been charged, so the ledger is right as well, and the run ends.
+    """
+    world = stage("prepared")
+    backup = copy_home(world, "bank", to=tmp_path / "backup")
+    world.ask_for_releases()
+    world.mailbox = Relayed(world, tmp_path / "relay", reader="bank", hides_own=True)
+    assert not world.visit("bank")
+    restore_home(world, "bank", backup=backup)
+    with pytest.raises(JournalError, match="a second copy of this home takes part in the run"):
+        world.visit("bank")
+    assert [len(versions) for versions in world.releases("bank").values()] == [1]
+    assert world.charged("bank") == 4
+    assert world.stage_of("bank") == "failed"
     world.mailbox.close()
     world.unchecked["charged"] = "the ledger has the hash of the release that was refused"
 
