@@ -38,12 +38,22 @@ class Sealed:
 
 @dataclass(frozen=True, kw_only=True)
 class Desk:
-    """A participant's journal, post and patience, for one run."""
+    """A participant's journal, post and patience, for one run.
+
+    Attributes:
+        key: Which run, and whose side of it.
+        journal: What must survive.
+        post: The way to and from the others.
+        patience: How long to wait.
+        has_equals: Whether another copy of this participant makes the same messages, so that one
+            of its own in a slot is as good.
+    """
 
     key: RunKey
     journal: Journal
     post: Post
     patience: Patience
+    has_equals: bool = False
 
     def seal(self, envelopes: Sequence[Envelope]) -> list[Sealed]:
         """Seal messages; done once, because sealing is random and a message is stored as it is."""
@@ -69,7 +79,8 @@ class Desk:
             try:
                 self.post.send(item.slot_path, self.journal.read(item))
             except MessageExists as problem:
-                raise self._second_copy() from problem
+                if not self.has_equals:
+                    raise self._second_copy() from problem
             self.journal.mark_sent(self.key, item.slot_path)
 
     def _second_copy(self) -> JournalError:
