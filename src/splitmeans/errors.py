@@ -12,6 +12,7 @@ SplitmeansError
 ├── JournalError       the stored state of a run cannot be used
 │   └── HomeUnavailable     another process uses it, or its disk is full  (also Retryable)
 ├── MailboxError       a mailbox refuses
+│   ├── MessageExists       it holds another message of the same sender in this place
 │   └── MailboxUnavailable  it cannot be reached, or has no room          (also Retryable)
 ├── RehearsalError     a study failed on made-up tables, before anything was charged
 └── WaitingError       nothing arrived for too long; the run can be taken up again
@@ -73,6 +74,10 @@ class HomeUnavailable(JournalError, Retryable):
 
 class MailboxError(SplitmeansError):
     """A mailbox refuses a request, or cannot be used."""
+
+
+class MessageExists(MailboxError):
+    """A mailbox already has another message of this sender in this place, and keeps it."""
 
 
 class MailboxUnavailable(MailboxError, Retryable):

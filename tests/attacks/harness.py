@@ -15,17 +15,24 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from splitmeans.engine.walk import Table
-from splitmeans.errors import MessageRefused, SplitmeansError, WaitingError
+from splitmeans.errors import MessageExists, MessageRefused, SplitmeansError, WaitingError
 from splitmeans.plan import make_plan, needs_count
 from splitmeans.privacy.ledger import Entry, Ledger
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run.journal import Journal, RunKey, SavedRun
-from splitmeans.run.mailbox import Mailbox, MailboxLimits, MessagePath
+from splitmeans.run.mailbox import (
+    MAX_STORED_BYTES,
+    IsJunk,
+    Mailbox,
+    MailboxLimits,
+    MessagePath,
+    never,
+)
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.signed_result import statement_to_compare
@@ -54,8 +61,6 @@ class Box:
         on_get: Decides what a reader gets.
     """
 
-    shows_own: ClassVar[bool] = True
-
     files: dict[str, bytes] = field(default_factory=dict)
     log: list[tuple[str, str, bytes]] = field(default_factory=list)
     on_put: Callable[[str, bytes], Stored] = lambda path, data: data
@@ -66,9 +71,19 @@ class Box:
         """All that honest participants ever sent, in order."""
         return [(path, data) for action, path, data in self.log if action == "put"]
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        is_junk: IsJunk = never,
+        max_bytes: int = MAX_STORED_BYTES,
+    ) -> None:
         MessagePath.parse(path)
         self.log.append(("put", path, data))
+        found = self.files.get(path)
+        if found not in (None, data) and not is_junk(found):
+            raise MessageExists(f"{path} holds another message")
         stored = self.on_put(path, data)
         if stored is not None:
             self.files[path] = stored

@@ -7,6 +7,7 @@ import random
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from splitmeans.errors import (
     HomeUnavailable,
     JournalError,
     MailboxError,
+    MessageExists,
     ParameterError,
 )
 from splitmeans.party.table import prepare_table
@@ -30,8 +32,9 @@ from splitmeans.run.records import RunKey
 from splitmeans.run.relay_limits import RelayLimits
 from splitmeans.run.relay_store import RelayStore, SlotTaken
 from splitmeans.run.waiting import Patience
+from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import SERVER
-from splitmeans.wire.messages import PartyRelease
+from splitmeans.wire.messages import PartyRelease, PublishedResult
 
 from .harness import World, copy_home, restore_home
 from .scene import N_USERS
@@ -211,7 +214,7 @@ def test_home_restored_from_a_backup(stage, tmp_path, instant):
 
 
 def test_twin_without_a_look_at_the_mailbox_is_not_safe(stage, tmp_path, monkeypatch):
-    """The check above is needed: without it a restored home does release twice."""
+    """The check above is needed: without it a restored home shows the mailbox a second release."""
     monkeypatch.setattr(Post, "own_message", lambda self, receiver, kind: None)
     world = stage("prepared")
     world.is_twin = True
@@ -219,7 +222,8 @@ def test_twin_without_a_look_at_the_mailbox_is_not_safe(stage, tmp_path, monkeyp
     world.ask_for_releases()
     world.visit("bank")
     restore_home(world, "bank", backup=backup)
-    world.visit("bank")
+    with pytest.raises(JournalError, match="a second copy of this home"):
+        world.visit("bank")
     with pytest.raises(ViewError, match="two different partyrelease"):
         world.check_view()
 
@@ -259,43 +263,51 @@ def test_result_published_from_a_restored_home(stage, tmp_path):
     """The server's home is put back as it was before the result, and the server goes on.
 
     Gain: a second result of the same run with other noise; the mean of both has less.
-    Fails: the mailbox still has the first result under the server's own signature.
+    Fails: the mailbox still has the first result, sealed by the server to itself, and it is the one
+    that is published again.
     """
     world = stage("prepared")
     assert not world.visit(SERVER)
     backup = copy_home(world, SERVER, to=tmp_path / "backup")
     world.play("bank", "shop")
     assert world.visit(SERVER)
+    results = [world.message(SERVER, name, PublishedResult) for name in ("bank", "shop")]
     restore_home(world, SERVER, backup=backup)
-    with pytest.raises(JournalError, match="this home is older than the mailbox, which has a resu"):
-        world.visit(SERVER)
-    with pytest.raises(JournalError, match="has failed"):
-        world.visit(SERVER)
+    assert world.visit(SERVER)
+    assert any("has a result of this run from before" in line for line in world.said[SERVER])
+    for name, first in zip(("bank", "shop"), results, strict=True):
+        sent = [
+            data
+            for path, data in world.box.sent
+            if path == world.path(SERVER, name, PublishedResult)
+        ]
+        assert len(sent) == 2
+        for data in sent:
+            assert encode(world.read(SERVER, name, PublishedResult, data)) == encode(first)
 
 
 class Relayed:
-    """The relay's own store as a mailbox; like the relay it shows nobody what they sent."""
+    """The relay's own store as a mailbox, which may hide from a sender what it sent."""
 
-    shows_own = False
-
-    def __init__(self, world: World, folder: Path, *, reader: str) -> None:
+    def __init__(self, world: World, folder: Path, *, reader: str, hides_own: bool) -> None:
+        self.hides_own = hides_own
         self.world, self.store = world, RelayStore(folder, RelayLimits())
         self.reader = MessagePath.parse(world.path(SERVER, reader, PartyRelease)).receiver
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, **how: Any) -> None:
         upload = self.store.begin(MessagePath.parse(path))
         try:
             upload.write(data)
             upload.commit(body_hash=hashlib.sha256(data).hexdigest())
         except SlotTaken as problem:
-            raise MailboxError(str(problem)) from problem
+            raise MessageExists(str(problem)) from problem
         finally:
             upload.discard()
-        self.world.box.put(path, data)
+        self.world.box.put(path, data, **how)
 
     def get(self, path: str, *, max_bytes: int) -> bytes | None:
-        if MessagePath.parse(path).receiver != self.reader:
-            raise MailboxError("a participant fetches only messages to itself")
+        if self.hides_own and MessagePath.parse(path).receiver != self.reader:
+            return None
         return self.world.box.get(path, max_bytes=max_bytes)
 
     def limits(self, study_hash: str) -> MailboxLimits:
@@ -306,22 +318,42 @@ class Relayed:
 
 
 def test_home_restored_from_a_backup_behind_a_relay(stage, tmp_path):
-    """As above over a relay, which does not show a party its own messages.
+    """As above over a relay.
 
     Gain: as above.
-    Fails: a slot of the relay is written once. The second release is refused and never reaches the
-    server; it has been charged, so the ledger is right as well.
+    Fails: the relay shows a sender its own messages, so the release is found as in a folder.
     """
     world = stage("prepared")
     backup = copy_home(world, "bank", to=tmp_path / "backup")
     world.ask_for_releases()
-    world.mailbox = Relayed(world, tmp_path / "relay", reader="bank")
+    world.mailbox = Relayed(world, tmp_path / "relay", reader="bank", hides_own=False)
     assert not world.visit("bank")
     restore_home(world, "bank", backup=backup)
-    with pytest.raises(MailboxError, match="the slot holds other bytes"):
+    with pytest.raises(JournalError, match="this home is older than the mailbox"):
         world.visit("bank")
     assert [len(versions) for versions in world.releases("bank").values()] == [1]
     assert world.charged("bank") == 4
+    world.mailbox.close()
+
+
+def test_home_restored_behind_a_relay_that_denies_the_release(stage, tmp_path):
+    """As above, and the relay says that there is no message of the party's.
+
+    Gain: as above.
+    Fails: a slot of the relay is written once. The second release is refused and never reaches the
+    server; it has been charged, so the ledger is right as well, and the run ends.
+    """
+    world = stage("prepared")
+    backup = copy_home(world, "bank", to=tmp_path / "backup")
+    world.ask_for_releases()
+    world.mailbox = Relayed(world, tmp_path / "relay", reader="bank", hides_own=True)
+    assert not world.visit("bank")
+    restore_home(world, "bank", backup=backup)
+    with pytest.raises(JournalError, match="a second copy of this home takes part in the run"):
+        world.visit("bank")
+    assert [len(versions) for versions in world.releases("bank").values()] == [1]
+    assert world.charged("bank") == 4
+    assert world.stage_of("bank") == "failed"
     world.mailbox.close()
     world.unchecked["charged"] = "the ledger has the hash of the release that was refused"
 

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -172,9 +173,9 @@ class _Recorder(FileMailbox):
         super().__init__(url)
         self._sent = sent
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, **how: Any) -> None:
         self._sent.setdefault(path, set()).add(hashlib.sha256(data).hexdigest())
-        super().put(path, data)
+        super().put(path, data, **how)
 
 
 def drop_pauses(monkeypatch: object) -> None:

@@ -15,13 +15,14 @@ import pytest
 from splitmeans.errors import (
     MailboxError,
     MailboxUnavailable,
+    MessageExists,
     MessageRefused,
     ParameterError,
     Retryable,
 )
 from splitmeans.run.file_mailbox import FileMailbox
 from splitmeans.run.local_folder import LocalFolder
-from splitmeans.run.mailbox import open_mailbox, public_url
+from splitmeans.run.mailbox import MessagePath, open_mailbox, public_url
 from splitmeans.wire.slot import Slot
 
 SLOT = Slot(study_hash="ab" * 32, run="run-1", sender="alice", receiver="bob", kind="Letter")
@@ -47,14 +48,66 @@ def test_a_message_is_one_plain_file(box: FileMailbox, tmp_path: Path) -> None:
     assert files[0].read_bytes() == b"sealed"
 
 
-def test_other_bytes_are_replaced_and_equal_bytes_left(box: FileMailbox, tmp_path: Path) -> None:
+def poisoned(found: bytes | None) -> bool:
+    """What a sender says of bytes that it did not sign."""
+    return found is None or found.startswith(b"poison")
+
+
+def test_junk_is_replaced_and_equal_bytes_left(box: FileMailbox, tmp_path: Path) -> None:
     place(tmp_path).write_bytes(b"poison, longer than the message")
-    box.put(PATH, b"sealed")
+    box.put(PATH, b"sealed", is_junk=poisoned)
+    assert [file.name for file in place(tmp_path).parent.iterdir()] == [place(tmp_path).name]
     assert box.get(PATH, max_bytes=6) == b"sealed"
     before = place(tmp_path).stat()
     box.put(PATH, b"sealed")
     after = place(tmp_path).stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_what_became_a_message_meanwhile_goes_back(
+    box: FileMailbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    """Another copy of the sender has replaced the junk after this one had seen it."""
+    if not links:
+        monkeypatch.setattr(os, "link", _no_links)
+    box.put(PATH, b"sealed by the other copy")
+    LocalFolder(tmp_path).remove_junk(MessagePath.parse(PATH), poisoned, max_bytes=100)
+    assert box.get(PATH, max_bytes=100) == b"sealed by the other copy"
+    assert [file.name for file in place(tmp_path).parent.iterdir()] == [place(tmp_path).name]
+
+
+def _no_links(*_: object) -> None:
+    raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+
+def test_exclusive_without_hard_links(
+    box: FileMailbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some network shares have none; then a lock file makes the act exclusive."""
+    monkeypatch.setattr(os, "link", _no_links)
+    lock = place(tmp_path).with_name(f".{place(tmp_path).name}.lock")
+    lock.touch()
+    with pytest.raises(MailboxUnavailable, match="another process writes this message"):
+        box.put(PATH, b"sealed")
+    lock.unlink()
+    box.put(PATH, b"sealed")
+    with pytest.raises(MessageExists):
+        box.put(PATH, b"other")
+    assert not LocalFolder(tmp_path).create(MessagePath.parse(PATH), b"other")
+    assert [file.name for file in place(tmp_path).parent.iterdir()] == [place(tmp_path).name]
+    assert box.get(PATH, max_bytes=100) == b"sealed"
+
+
+def test_a_share_that_went_away_is_not_an_empty_slot(box: FileMailbox, tmp_path: Path) -> None:
+    box.put(PATH, b"sealed")
+    away = tmp_path.with_name("away")
+    tmp_path.rename(away)
+    for act in (lambda: box.get(PATH, max_bytes=9), lambda: box.put(PATH, b"other")):
+        with pytest.raises(MailboxUnavailable, match="no longer there"):
+            act()
+    away.rename(tmp_path)
+    assert box.get(PATH, max_bytes=9) == b"sealed"
 
 
 def test_links_are_not_followed(box: FileMailbox, tmp_path: Path) -> None:
@@ -63,7 +116,7 @@ def test_links_are_not_followed(box: FileMailbox, tmp_path: Path) -> None:
     place(tmp_path).symlink_to(outside)
     with pytest.raises(MessageRefused, match="no plain file"):
         box.get(PATH, max_bytes=100)
-    box.put(PATH, b"sealed")
+    box.put(PATH, b"sealed", is_junk=poisoned)
     assert outside.read_bytes() == b"of no concern"
     assert not place(tmp_path).is_symlink()
     assert box.get(PATH, max_bytes=100) == b"sealed"
@@ -91,7 +144,7 @@ def test_special_files_are_refused_and_replaced(
             special.bind(target.name)
     with pytest.raises(MessageRefused, match="no plain file"):
         box.get(PATH, max_bytes=100)
-    box.put(PATH, b"sealed")
+    box.put(PATH, b"sealed", is_junk=poisoned)
     assert box.get(PATH, max_bytes=100) == b"sealed"
 
 
@@ -99,30 +152,31 @@ def test_a_folder_in_the_slot(box: FileMailbox, tmp_path: Path) -> None:
     place(tmp_path).mkdir()
     with pytest.raises(MessageRefused, match="no plain file"):
         box.get(PATH, max_bytes=100)
-    with pytest.raises(MailboxError, match="Is a directory"):
+    with pytest.raises(MessageExists):
         box.put(PATH, b"sealed")
-    assert [file.name for file in place(tmp_path).parent.iterdir()] == [place(tmp_path).name]
+    box.put(PATH, b"sealed", is_junk=poisoned)
+    assert box.get(PATH, max_bytes=100) == b"sealed"
 
 
 def test_on_disk_before_it_has_its_name(
     box: FileMailbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
-    fsync, replace = os.fsync, os.replace
+    fsync, link = os.fsync, os.link
 
     def watched_fsync(descriptor: int) -> None:
         steps.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
         fsync(descriptor)
 
-    def watched_replace(old: Path, new: Path) -> None:
-        steps.append("rename")
-        replace(old, new)
+    def watched_link(old: Path, new: Path) -> None:
+        steps.append("name")
+        link(old, new)
 
     place(tmp_path)
     monkeypatch.setattr(os, "fsync", watched_fsync)
-    monkeypatch.setattr(os, "replace", watched_replace)
+    monkeypatch.setattr(os, "link", watched_link)
     box.put(PATH, b"sealed")
-    assert steps == ["file", "rename", "folder"]
+    assert steps == ["file", "name", "folder"]
 
 
 def test_a_failed_write_leaves_nothing(
@@ -226,8 +280,13 @@ class FakeStore(fsspec.asyn.AsyncFileSystem):
         assert self.objects[path], "real stores refuse a range of nothing"
         return self.objects[path][start:end]
 
-    async def _pipe_file(self, path: str, value: bytes, **_: Any) -> None:
+    async def _pipe_file(self, path: str, value: bytes, mode: str = "", **_: Any) -> None:
+        if mode == "create" and self.behaviour != "replace" and path in self.objects:
+            raise FileExistsError(path)
         self.objects[path] = value
+
+    async def _rm_file(self, path: str, **_: Any) -> None:
+        del self.objects[path]
 
 
 @pytest.fixture
@@ -261,8 +320,8 @@ def test_an_object_store_works(
     monkeypatch.setattr(fake_store, "behaviour", "work")
     box = FileMailbox("s3://bucket/box")
     assert box.get(PATH, max_bytes=10) is None
-    for data in (b"poison", b"", b"sealed", b"sealed"):
-        box.put(PATH, data)
+    for data in (b"", b"poison", b"sealed", b"sealed"):
+        box.put(PATH, data, is_junk=lambda found: found in (b"", b"poison"))
         assert box.get(PATH, max_bytes=6) == data
     with pytest.raises(MessageRefused, match="more than 5 bytes"):
         box.get(PATH, max_bytes=5)
@@ -272,12 +331,25 @@ def test_an_object_store_works(
     assert list(box._files._driver.objects) == [f"bucket/box/{PATH}"]  # type: ignore[union-attr]
 
 
+def test_an_object_store_that_replaces_is_refused(
+    fake_store: type[FakeStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drivers take the word that asks for exclusive creation, and some do nothing about it."""
+    monkeypatch.setattr(fake_store, "behaviour", "replace")
+    box = FileMailbox("s3://bucket/box")
+    for act in (lambda: box.limits("ab" * 32), lambda: box.put(PATH, b"sealed")):
+        with pytest.raises(MailboxError, match="replaces objects although it is told not to"):
+            act()
+    assert box._files._driver.objects == {}  # type: ignore[union-attr]
+
+
 def test_memory_boxes_share_their_store() -> None:
     FileMailbox("memory://shared-by-test/box").put(PATH, b"sealed")
     other = FileMailbox("memory://shared-by-test/box")
     assert other.get(PATH, max_bytes=6) == b"sealed"
-    other.put(PATH, b"replaced")
-    assert other.get(PATH, max_bytes=8) == b"replaced"
+    with pytest.raises(MessageExists):
+        other.put(PATH, b"replaced")
+    assert other.get(PATH, max_bytes=8) == b"sealed"
 
 
 def test_sftp_host_key_must_be_known(sftp_server: Any, tmp_path: Path) -> None:
@@ -293,8 +365,10 @@ def test_sftp_connects_again_after_a_loss(sftp_server: Any) -> None:
     box._files._client.close()  # type: ignore[union-attr]
     assert box.get(PATH, max_bytes=6) == b"sealed"
     box._files._client.close()  # type: ignore[union-attr]
-    box.put(PATH, b"again")
-    assert box.get(PATH, max_bytes=6) == b"again"
+    box.put(PATH, b"sealed")
+    with pytest.raises(MessageExists):
+        box.put(PATH, b"again")
+    assert box.get(PATH, max_bytes=6) == b"sealed"
     box.close()
     assert [file.name for file in (sftp_server.folder / PATH).parent.iterdir()] == [
         PATH.rpartition("/")[2]

@@ -102,7 +102,7 @@ ENDS: dict[str, tuple[httpx.Response | Exception, str, int]] = {
     "proxy": (httpx.Response(502, text="<html>"), "502: a proxy cannot reach the relay", 6),
     "stranger": (refusal(403, "stranger"), "403: this participant's key is not in the study", 1),
     "clock": (refusal(400, "clock", "it is 8 here, 9 there"), "it is 8 here, 9 there; set", 1),
-    "conflict": (refusal(409, "conflict"), "this home is older than the mailbox .*ledger add", 1),
+    "conflict": (refusal(409, "conflict"), "holds another message of this participant", 1),
     "too large": (refusal(413, "too-large", "1 byte"), "1 byte, this one has 6; .*-message 1M", 1),
     "proxy's limit": (httpx.Response(413, text="<html>"), "a proxy.*client_max_body_size 1m", 1),
     "full": (refusal(507, "study-full"), "remove old runs or to allow more .* --max-study", 1),

@@ -3,7 +3,8 @@
 import itertools
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.bench.local_relay import LocalRelay
-from splitmeans.errors import MailboxError, MessageRefused, ParameterError
+from splitmeans.errors import MailboxError, MessageExists, MessageRefused, ParameterError
 from splitmeans.run.mailbox import Mailbox, MailboxLimits, MessagePath, open_mailbox
 from splitmeans.run.relay_limits import RelayLimits
 from splitmeans.wire.identity import Identity
@@ -33,6 +34,7 @@ class Pair:
     receiver: Mailbox
     path: str
     place: Path | None
+    another: Callable[[], Mailbox]
 
 
 def slot_path(run: str, kind: str = "Letter") -> str:
@@ -57,16 +59,20 @@ def pair(
         case "relay":
             relay: LocalRelay = request.getfixturevalue("relay")
             url, ca, place = relay.url, relay.ca, relay.ca.parent / "messages" / "messages"
-    boxes = [
-        open_mailbox(url, participant=name, signer=keys[name], ca=ca, options=options)
-        for name in ("alice", "bob")
-    ]
+    boxes: list[Mailbox] = []
+
+    def opened(name: str = "alice") -> Mailbox:
+        own = {"participant": name, "signer": keys[name], "ca": ca, "options": options}
+        boxes.append(open_mailbox(url, **own))  # type: ignore[arg-type]
+        return boxes[-1]
+
     yield Pair(
         kind=request.param,
-        sender=boxes[0],
-        receiver=boxes[1],
+        sender=opened("alice"),
+        receiver=opened("bob"),
         path=slot_path(next(RUNS)),
         place=place,
+        another=opened,
     )
     for box in boxes:
         box.close()
@@ -243,12 +249,46 @@ def test_a_place_that_nobody_may_write_to_says_so(pair: Pair) -> None:
         taken.unlink()
 
 
-def test_a_sender_sees_its_own_message_or_cannot_replace_it(pair: Pair) -> None:
+def test_a_sender_sees_its_own_message_and_cannot_replace_it(pair: Pair) -> None:
     """A party whose home was put back must not be able to release twice, on any mailbox."""
+    assert pair.sender.get(pair.path, max_bytes=5) is None
     pair.sender.put(pair.path, b"first")
-    if pair.sender.shows_own:
-        assert pair.sender.get(pair.path, max_bytes=5) == b"first"
-    else:
-        with pytest.raises(MailboxError):
-            pair.sender.put(pair.path, b"other")
+    assert pair.sender.get(pair.path, max_bytes=5) == b"first"
+    with pytest.raises(MessageExists):
+        pair.sender.put(pair.path, b"other", is_junk=lambda found: found != b"first")
+    pair.sender.put(pair.path, b"first")
     assert pair.receiver.get(pair.path, max_bytes=5) == b"first"
+
+
+def test_of_many_writers_one_succeeds(pair: Pair) -> None:
+    """Copies of one sender, each with its own message; nobody can see the slot filled before."""
+    if pair.kind == "memory":
+        pytest.skip("a store for one process")
+    n_writers = 5
+    start = threading.Barrier(n_writers)
+    boxes = [pair.another() for _ in range(n_writers)]
+
+    def write(number: int) -> bool:
+        start.wait()
+        try:
+            boxes[number].put(pair.path, b"release %d" % number, is_junk=_not_a_release)
+        except MessageExists:
+            return False
+        return True
+
+    with ThreadPoolExecutor(n_writers) as pool:
+        succeeded = list(pool.map(write, range(n_writers)))
+    assert sum(succeeded) == 1
+    assert pair.receiver.get(pair.path, max_bytes=9) == b"release %d" % succeeded.index(True)
+
+
+def _not_a_release(found: bytes | None) -> bool:
+    return found is None or not found.startswith(b"release")
+
+
+def test_junk_is_removed_where_others_can_put_it(pair: Pair) -> None:
+    if pair.kind == "relay":
+        pytest.skip("only the sender fills its slots")
+    pair.receiver.put(pair.path, b"junk")
+    pair.sender.put(pair.path, b"release", is_junk=_not_a_release)
+    assert pair.receiver.get(pair.path, max_bytes=9) == b"release"

@@ -84,7 +84,7 @@ def test_the_number_of_rows_decides_only_beyond_what_the_study_makes_room_for(tm
 
 def test_the_mailbox_has_no_room_for_the_whole_run(tmp_path):
     sizes = message_sizes(make_plan(make_study()), users=15_000)
-    everything = sum(sizes.releases.values()) + sum(sizes.small.values()) + 2 * sizes.result
+    everything = sum(sizes.releases.values()) + sum(sizes.small.values()) + 3 * sizes.result
     assert problems(tmp_path, mailbox=Box(free_bytes=everything)) == []
     for who in ("bank", SERVER_NAME):
         (problem,) = problems(tmp_path, who=who, mailbox=Box(free_bytes=everything - 1))

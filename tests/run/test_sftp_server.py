@@ -14,8 +14,9 @@ import paramiko
 import pytest
 from paramiko.sftp import CMD_EXTENDED, CMD_EXTENDED_REPLY
 
-from splitmeans.errors import MailboxError
+from splitmeans.errors import MailboxError, MailboxUnavailable, MessageExists
 from splitmeans.run.file_mailbox import FileMailbox
+from splitmeans.run.mailbox import MessagePath
 from splitmeans.wire.slot import Slot
 
 STUDY = "ab" * 32
@@ -65,7 +66,12 @@ class Files(paramiko.SFTPServerInterface):
         return self._done(lambda: os.remove(path))
 
     def rename(self, oldpath: str, newpath: str) -> Any:
-        return self._done(lambda: os.rename(oldpath, newpath))
+        # As OpenSSH does it: a hard link, which fails if the new name is taken.
+        def renamed() -> None:
+            os.link(oldpath, newpath, follow_symlinks=False)
+            os.unlink(oldpath)
+
+        return self._done(renamed)
 
     def posix_rename(self, oldpath: str, newpath: str) -> Any:
         return self._done(lambda: os.replace(oldpath, newpath))
@@ -185,3 +191,24 @@ def test_a_folder_that_is_gone_says_so(box: FileMailbox, tmp_path: Path) -> None
     shutil.rmtree(tmp_path / "mail")
     with pytest.raises(MailboxError, match=r"there is no such folder on the server|No such file"):
         box.limits(STUDY)
+
+
+def test_a_name_is_given_once(box: FileMailbox, tmp_path: Path) -> None:
+    box.put(PATH, b"sealed")
+    with pytest.raises(MessageExists):
+        box.put(PATH, b"other", is_junk=lambda found: found != b"sealed")
+    folder, place = box._files, MessagePath.parse(PATH)
+    assert folder is not None
+    assert not folder.create(place, b"other")  # as if it had found the slot empty before
+    folder.remove_junk(place, lambda found: found != b"sealed", max_bytes=100)
+    assert box.get(PATH, max_bytes=10) == b"sealed"
+    assert [file.name for file in (tmp_path / "mail" / PATH).parent.iterdir()] == [Path(PATH).name]
+    folder.remove_junk(place, lambda found: True, max_bytes=100)
+    assert box.get(PATH, max_bytes=10) is None
+
+
+def test_a_folder_that_went_away_is_not_an_empty_slot(box: FileMailbox, tmp_path: Path) -> None:
+    box.put(PATH, b"sealed")
+    (tmp_path / "mail").rename(tmp_path / "away")
+    with pytest.raises(MailboxUnavailable, match="no longer there"):
+        box.get(PATH, max_bytes=10)

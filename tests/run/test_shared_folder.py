@@ -97,7 +97,7 @@ def use(place: Path, *, put: str, get: str) -> Callable[[], str]:
     def do() -> str:
         box = FileMailbox(str(place))
         box.limits(STUDY)
-        box.put(put, b"sealed " + put.encode())
+        box.put(put, b"sealed " + put.encode(), is_junk=lambda found: found == b"poison")
         return str(box.get(get, max_bytes=1000))
 
     return do

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from splitmeans.errors import JournalError, ProtocolError
+from splitmeans.errors import JournalError, MessageExists, ProtocolError
 from splitmeans.run.journal import Journal
 from splitmeans.run.post import Post, Received
 from splitmeans.run.records import RunKey, SavedRun
@@ -38,12 +38,22 @@ class Sealed:
 
 @dataclass(frozen=True, kw_only=True)
 class Desk:
-    """A participant's journal, post and patience, for one run."""
+    """A participant's journal, post and patience, for one run.
+
+    Attributes:
+        key: Which run, and whose side of it.
+        journal: What must survive.
+        post: The way to and from the others.
+        patience: How long to wait.
+        has_equals: Whether another copy of this participant makes the same messages, so that one
+            of its own in a slot is as good.
+    """
 
     key: RunKey
     journal: Journal
     post: Post
     patience: Patience
+    has_equals: bool = False
 
     def seal(self, envelopes: Sequence[Envelope]) -> list[Sealed]:
         """Seal messages; done once, because sealing is random and a message is stored as it is."""
@@ -66,8 +76,25 @@ class Desk:
         """
         stored = self.journal.outgoing if again else self.journal.pending
         for item in stored(self.key):
-            self.post.send(item.slot_path, self.journal.read(item))
+            try:
+                self.post.send(item.slot_path, self.journal.read(item))
+            except MessageExists as problem:
+                if not self.has_equals:
+                    raise self._second_copy() from problem
             self.journal.mark_sent(self.key, item.slot_path)
+
+    def _second_copy(self) -> JournalError:
+        """End the run: the mailbox has another message of this participant, so a copy runs, too."""
+        reason = "a second copy of this home takes part in the run"
+        self.journal.finish(self.key, outcome=FAILED, reason=reason)
+        return JournalError(
+            f"{self.key}: {reason}: the mailbox has a message signed with this participant's key "
+            "that this home never made. The home was copied, or put back from a backup, while the "
+            "run went on. The other copy's message stays and this one's was not stored; the run "
+            "ends here, and what was charged stays charged. Keep one home; if it is this one, add "
+            "what the other released with `splitmeans ledger add`, and begin another run with a "
+            "new name"
+        )
 
     def next_message(self, expected: frozenset[tuple[str, type[Message]]]) -> Received:
         """Wait until one of the expected messages is there, and return it."""

@@ -1,10 +1,13 @@
 """A mailbox of files: a folder, an SFTP server, or an object store through fsspec.
 
 Whoever can write to the place can put other bytes into a slot. That costs time only: a receiver
-refuses bytes that the sender did not sign, and the sender's next `put` replaces them.
+refuses bytes that the sender did not sign, and the sender's next `put` takes them away. What the
+sender itself has put there stays: a slot is filled by an exclusive act of the place (a hard link, a
+rename that does not replace, a conditional write), so of two copies of a sender one succeeds.
 """
 
 import contextlib
+import inspect
 import re
 import secrets
 import threading
@@ -17,6 +20,7 @@ from splitmeans import _validate
 from splitmeans.errors import (
     MailboxError,
     MailboxUnavailable,
+    MessageExists,
     MessageRefused,
     ParameterError,
     SplitmeansError,
@@ -24,8 +28,12 @@ from splitmeans.errors import (
 from splitmeans.run.folder_rights import explain_denied
 from splitmeans.run.local_folder import LocalFolder
 from splitmeans.run.mailbox import (
+    MAX_STORED_BYTES,
+    IsJunk,
     MailboxLimits,
     MessagePath,
+    never,
+    path_text,
     public_url,
     scheme_of,
     study_folder,
@@ -35,6 +43,9 @@ from splitmeans.run.mailbox import (
 # show a file while it grows; mount those as a folder instead.
 _OBJECT_STORES = ("memory", "s3", "gs", "gcs", "az", "abfs", "abfss")
 
+# Emptying and filling a slot, while somebody else fills it.
+_ATTEMPTS = 5
+
 _Result = TypeVar("_Result")
 
 
@@ -43,7 +54,11 @@ class _Files(Protocol):
 
     def read(self, path: MessagePath, *, max_bytes: int) -> bytes | None: ...
 
-    def write(self, path: MessagePath, data: bytes) -> None: ...
+    def create(self, path: MessagePath, data: bytes) -> bool:
+        """Write a file unless there is something of that name; return whether it was written."""
+
+    def remove_junk(self, path: MessagePath, is_junk: IsJunk, *, max_bytes: int) -> None:
+        """Take away what lies in a slot, if it is junk at the moment of taking it."""
 
     def room(self, study: str) -> int | None:
         """Try to write for a study; return the free bytes, if they can be known."""
@@ -59,8 +74,6 @@ class FileMailbox:
         timeout: Seconds to wait for an answer, for places on a network.
         options: Settings of the storage driver; passwords belong here, not into the URL.
     """
-
-    shows_own = True
 
     def __init__(
         self, url: str, *, timeout: float = 30.0, options: Mapping[str, object] | None = None
@@ -86,17 +99,42 @@ class FileMailbox:
     def __repr__(self) -> str:
         return f"FileMailbox({public_url(self._url)!r})"
 
-    def put(self, path: str, data: bytes) -> None:
-        """Store a message; other bytes in its place are replaced, the same bytes are left."""
+    def put(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        is_junk: IsJunk = never,
+        max_bytes: int = MAX_STORED_BYTES,
+    ) -> None:
+        """Store a message in an empty slot; junk is taken away, the same bytes are left."""
         place = MessagePath.parse(path)
+        self._use(lambda files: self._store(files, place, data, is_junk, max_bytes=max_bytes))
 
-        def store(files: _Files) -> None:
-            with contextlib.suppress(MessageRefused):
-                if files.read(place, max_bytes=len(data)) == data:
-                    return
-            files.write(place, data)
-
-        self._use(store)
+    def _store(
+        self, files: _Files, place: MessagePath, data: bytes, is_junk: IsJunk, *, max_bytes: int
+    ) -> None:
+        for _ in range(_ATTEMPTS):
+            try:
+                found = files.read(place, max_bytes=max_bytes)
+                is_there = found is not None
+            except MessageRefused:
+                found, is_there = None, True
+            if is_there and found == data:
+                return
+            if is_there and not is_junk(found):
+                raise MessageExists(
+                    f"mailbox {public_url(self._url)}: {path_text(place)} holds another message of "
+                    "the same sender, which stays"
+                )
+            if is_there:
+                files.remove_junk(place, is_junk, max_bytes=max_bytes)
+            if files.create(place, data):
+                return
+        raise MailboxUnavailable(
+            f"mailbox {public_url(self._url)}: {path_text(place)} was filled by somebody else "
+            f"{_ATTEMPTS} times in a row"
+        )
 
     def get(self, path: str, *, max_bytes: int) -> bytes | None:
         """Return a message, or None if it is not there yet."""
@@ -193,6 +231,12 @@ class _ObjectStore:
         self._root = str(driver._strip_protocol(url)).rstrip("/")
         self._timeout = timeout
         self._sync = fsspec.asyn.sync
+        self._keeps = False
+        # Azure's driver has a word of its own for it.
+        own = inspect.signature(getattr(driver, "_pipe_file", driver.pipe_file)).parameters
+        self._exclusive: dict[str, object] = {"mode": "create"}
+        if "overwrite" in own:
+            self._exclusive["overwrite"] = False
 
     def read(self, path: MessagePath, *, max_bytes: int) -> bytes | None:
         target = self._target(path)
@@ -210,15 +254,59 @@ class _ObjectStore:
             raise MessageRefused(f"{target} holds more than {max_bytes} bytes")
         return data
 
-    def write(self, path: MessagePath, data: bytes) -> None:
-        self._call("pipe_file", self._target(path), data)
+    def create(self, path: MessagePath, data: bytes) -> bool:
+        self._check_exclusive(path.study)
+        return self._create(self._target(path), data)
+
+    def remove_junk(self, path: MessagePath, is_junk: IsJunk, *, max_bytes: int) -> None:
+        # Stores cannot remove on a condition: looked at once more, as late as possible.
+        try:
+            found = self.read(path, max_bytes=max_bytes)
+            if found is None:
+                return
+        except MessageRefused:
+            found = None
+        if is_junk(found):
+            self._call("rm_file", self._target(path))
 
     def room(self, study: str) -> int | None:
-        target = f"{self._root}/{study}/.{secrets.token_hex(8)}.part"
-        self._call("pipe_file", target, b"")
-        with contextlib.suppress(Exception):  # a store may take messages and let nobody remove any
-            self._call("rm_file", target)
+        self._check_exclusive(study)
         return None  # object stores do not tell
+
+    def _create(self, target: str, data: bytes) -> bool:
+        try:
+            self._call("pipe_file", target, data, **self._exclusive)
+        except Exception as problem:
+            # Drivers differ in how they say that there is something; so it is looked at.
+            self._driver.invalidate_cache()
+            with contextlib.suppress(FileNotFoundError):
+                self._call("info", target)
+                return False
+            if isinstance(problem, FileExistsError):
+                return False  # and gone again
+            raise
+        return True
+
+    def _check_exclusive(self, study: str) -> None:
+        """Try once that the driver and the store keep what is there; not all of them do."""
+        if self._keeps:
+            return
+        target = f"{self._root}/{study}/.{secrets.token_hex(8)}.part"
+        try:
+            self._call("pipe_file", target, b"first", **self._exclusive)
+            with contextlib.suppress(Exception):  # whatever it raises, the bytes tell
+                self._call("pipe_file", target, b"other", **self._exclusive)
+            self._driver.invalidate_cache()
+            self._keeps = bytes(self._call("cat_file", target, start=0, end=5)) == b"first"
+        finally:
+            with contextlib.suppress(Exception):  # a store may let nobody remove anything
+                self._call("rm_file", target)
+        if not self._keeps:
+            raise MailboxError(
+                "this object store, or its driver, replaces objects although it is told not to, "
+                "so that two copies of a participant could release twice; install a newer driver, "
+                "or take a folder, SFTP or a relay"
+            )
 
     def close(self) -> None:
         self._driver = None

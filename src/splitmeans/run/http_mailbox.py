@@ -19,9 +19,23 @@ from urllib.parse import urlsplit
 
 from splitmeans import _validate
 from splitmeans._version import __version__
-from splitmeans.errors import MailboxError, MailboxUnavailable, MessageRefused, ParameterError
+from splitmeans.errors import (
+    MailboxError,
+    MailboxUnavailable,
+    MessageExists,
+    MessageRefused,
+    ParameterError,
+)
 from splitmeans.run.certificates import explain_refused
-from splitmeans.run.mailbox import MailboxLimits, MessagePath, public_url, study_folder
+from splitmeans.run.mailbox import (
+    MAX_STORED_BYTES,
+    IsJunk,
+    MailboxLimits,
+    MessagePath,
+    never,
+    public_url,
+    study_folder,
+)
 from splitmeans.run.request_signature import EMPTY_HASH, Signer, sign_request
 
 try:
@@ -66,8 +80,6 @@ class HttpMailbox:
         clock: Unix time in seconds; for tests.
     """
 
-    shows_own = False  # the relay hands messages to their receivers only
-
     def __init__(
         self,
         url: str,
@@ -106,8 +118,18 @@ class HttpMailbox:
     def __repr__(self) -> str:
         return f"HttpMailbox({self._shown_url!r}, participant={self._participant!r})"
 
-    def put(self, path: str, data: bytes) -> None:
-        """Store a message; the relay keeps the first bytes of a slot and refuses others."""
+    def put(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        is_junk: IsJunk = never,
+        max_bytes: int = MAX_STORED_BYTES,
+    ) -> None:
+        """Store a message; the relay keeps the first bytes of a slot and refuses others.
+
+        Only the sender can fill its slots, so there is never junk in them.
+        """
         MessagePath.parse(path)
         read = partial(self._read_stored, n_bytes=len(data))
         self._ask("PUT", f"messages/{path}", signed=path, data=data, read=read)
@@ -187,6 +209,10 @@ class HttpMailbox:
     def _read_stored(self, response: httpx.Response, _: float, *, n_bytes: int) -> None:
         if response.status_code == 413:
             raise self._too_large(response, n_bytes)
+        if response.status_code == 409:
+            raise MessageExists(
+                f"relay {self._shown_url} holds another message of this participant in this place"
+            )
         if response.status_code not in (201, 204):
             raise self._refusal(response)
 
@@ -251,10 +277,6 @@ class HttpMailbox:
             "stranger": "this participant's key is not in the study that the relay serves; compare "
             "the study files and keys",
             "clock": f"{text}; set this machine's clock",
-            "conflict": "the relay holds another message of this participant in this place: this "
-            "home is older than the mailbox (put back from a backup, or the run was begun from "
-            "another copy of it). Add what was released since with `splitmeans ledger add`, and "
-            "begin another run with a new name",
             "study-full": f"{text}; ask the relay's operator to remove old runs or to allow more "
             "(splitmeans relay serve --max-study)",
         }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from splitmeans.errors import MailboxError, MailboxUnavailable, MessageRefused
 from splitmeans.run.folder_rights import Rights
-from splitmeans.run.mailbox import MessagePath
+from splitmeans.run.mailbox import IsJunk, MessagePath
 
 # Flags that some systems lack; without them the checks on the opened file remain.
 _READ = (
@@ -29,6 +29,9 @@ _CREATE = (
     | getattr(os, "O_BINARY", 0)
 )
 
+# What systems say of a file system without hard links.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
 
 class LocalFolder:
     """Files below one folder. The folder itself must exist: an unmounted share must not be hidden.
@@ -40,7 +43,8 @@ class LocalFolder:
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
         try:
-            is_folder = stat.S_ISDIR(self._root.stat().st_mode)
+            found = self._root.stat()
+            is_folder = stat.S_ISDIR(found.st_mode)
         except (FileNotFoundError, NotADirectoryError):
             is_folder = False
         if not is_folder:
@@ -48,22 +52,19 @@ class LocalFolder:
                 f"mailbox {root}: there is no such folder; make it first, or check that the share "
                 "is mounted"
             )
+        self._device = found.st_dev
 
     def read(self, path: MessagePath, *, max_bytes: int) -> bytes | None:
         """Return the bytes of a file, or None if it is absent."""
-        target = self._target(path)
         try:
-            descriptor = open_plain_file(target)
+            return _read(self._target(path), max_bytes=max_bytes)
         except FileNotFoundError:
+            self._check_mounted()
             return None
-        with os.fdopen(descriptor, "rb") as file:
-            data = file.read(max_bytes + 1)
-        if len(data) > max_bytes:
-            raise MessageRefused(f"{target} holds more than {max_bytes} bytes")
-        return data
 
-    def write(self, path: MessagePath, data: bytes) -> None:
-        """Write a file so that a reader, or a restart after a crash, finds all of it or nothing."""
+    def create(self, path: MessagePath, data: bytes) -> bool:
+        """Write a file unless its name is taken; a reader finds all of it or nothing."""
+        self._check_mounted()
         target = self._target(path)
         rights = Rights.of(self._root)
         for folder in (target.parent.parent, target.parent):
@@ -75,12 +76,32 @@ class LocalFolder:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(scratch, target)  # replaces a symlink itself, not what it points to
-        except BaseException:
+            is_new = _give_name(scratch, target)
+        finally:
             with contextlib.suppress(OSError):
                 scratch.unlink(missing_ok=True)
-            raise
         sync_folder(target.parent)
+        return is_new
+
+    def remove_junk(self, path: MessagePath, is_junk: IsJunk, *, max_bytes: int) -> None:
+        """Move a file away and look at it again: another copy of the sender may have been faster.
+
+        What turns out to be a message goes back to its place.
+        """
+        target = self._target(path)
+        aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+        try:
+            os.rename(target, aside)  # moves a symlink itself, not what it points to
+        except FileNotFoundError:
+            return
+        try:
+            found = _read(aside, max_bytes=max_bytes)
+        except MessageRefused:
+            found = None
+        if not is_junk(found):
+            _give_name(aside, target)
+        with contextlib.suppress(IsADirectoryError, PermissionError):
+            aside.unlink(missing_ok=True)
 
     def room(self, study: str) -> int | None:
         """Try to write where a study's messages would go; return the free bytes."""
@@ -100,12 +121,67 @@ class LocalFolder:
     def close(self) -> None:
         """Nothing is held open."""
 
+    def _check_mounted(self) -> None:
+        """Tell an empty slot from a share that went away: then nothing is known of the slot."""
+        try:
+            is_same = self._root.stat().st_dev == self._device
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise MailboxUnavailable(
+                f"mailbox {self._root}: the folder is no longer there; is its share mounted?"
+            )
+
     def _target(self, path: MessagePath) -> Path:
         study, run, name = path.parts
         folder = self._root / study / run
         for place in (folder.parent, folder):
             _refuse_link(place)
         return folder / name
+
+
+def _read(target: Path, *, max_bytes: int) -> bytes:
+    with os.fdopen(open_plain_file(target), "rb") as file:
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise MessageRefused(f"{target} holds more than {max_bytes} bytes")
+    return data
+
+
+def _give_name(scratch: Path, target: Path) -> bool:
+    """Give a file its name unless that is taken; return whether it has it now."""
+    try:
+        os.link(scratch, target)  # unlike a rename, fails if the name is taken
+    except FileExistsError:
+        return False
+    except OSError as problem:
+        if problem.errno not in _NO_LINKS:
+            raise
+        return _give_name_under_lock(scratch, target)
+    return True
+
+
+def _give_name_under_lock(scratch: Path, target: Path) -> bool:
+    """The same where the file system has no hard links, as on some network shares.
+
+    Raises:
+        MailboxUnavailable: Another process does it at the moment, or was killed while doing it.
+    """
+    lock = target.with_name(f".{target.name}.lock")
+    try:
+        os.close(os.open(lock, _CREATE, 0o600))
+    except FileExistsError:
+        raise MailboxUnavailable(
+            f"{lock} says that another process writes this message at the moment; if none does, "
+            "one was killed meanwhile: remove the file"
+        ) from None
+    try:
+        is_new = not os.path.lexists(target)
+        if is_new:
+            os.rename(scratch, target)
+    finally:
+        lock.unlink()
+    return is_new
 
 
 def _make_folder(folder: Path, rights: Rights) -> None:

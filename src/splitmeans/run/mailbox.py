@@ -6,7 +6,7 @@ messages and nothing else. A receiver asks for the names that it expects and ign
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
@@ -21,6 +21,17 @@ _PATH = re.compile(
 )
 _STUDY = re.compile(r"[0-9a-f]{64}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+MAX_STORED_BYTES = 2**30 + 2**16
+"""More than any sealed message has (`wire.messages.MAX_LARGE_BYTES` and its seal)."""
+
+IsJunk = Callable[[bytes | None], bool]
+"""Tells of what lies in a slot whether its sender cannot have made it; None: too large, no file."""
+
+
+def never(_: bytes | None) -> bool:
+    """Nothing is junk: whatever lies in a slot stays there."""
+    return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,25 +52,35 @@ class MailboxLimits:
 class Mailbox(Protocol):
     """Holds at most one message under each name."""
 
-    def put(self, path: str, data: bytes) -> None:
-        """Store a message; a reader sees nothing or all of it. The same bytes again are fine.
+    def put(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        is_junk: IsJunk = never,
+        max_bytes: int = MAX_STORED_BYTES,
+    ) -> None:
+        """Store a message in an empty slot; a reader sees nothing or all of it.
+
+        Of several writers one succeeds. The same bytes again are fine.
 
         Args:
             path: Name of the message, a `Slot.path`.
             data: The sealed message.
+            is_junk: Whether what lies in the slot may be removed: it is not the sender's.
+            max_bytes: Largest message that the sender can have made for the slot.
 
         Raises:
+            MessageExists: The slot holds other bytes that are no junk; they stay.
             MailboxError: The mailbox cannot be reached, or refuses.
         """
         ...
 
-    @property
-    def shows_own(self) -> bool:
-        """Whether a sender can `get` what it has put; otherwise a slot takes one message, ever."""
-        ...
-
     def get(self, path: str, *, max_bytes: int) -> bytes | None:
-        """Return a message, or None if it is not there yet.
+        """Return a message, or None if the mailbox says that it is not there.
+
+        Sender and receiver may ask. Every failure is an error and never None: a sender that has
+        forgotten a release must not take a failure for an empty slot.
 
         Raises:
             MessageRefused: What is stored is larger than `max_bytes` or is no plain file; it was
@@ -115,6 +136,11 @@ class MessagePath:
     def parts(self) -> tuple[str, str, str]:
         """Folder of the study, folder of the run, file name."""
         return self.study, self.run, f"{self.kind}.{self.sender}.{self.receiver}"
+
+
+def path_text(path: MessagePath) -> str:
+    """Return a path as it is written in a mailbox."""
+    return "/".join(path.parts)
 
 
 def study_folder(study_hash: str) -> str:

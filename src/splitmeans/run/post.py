@@ -1,7 +1,9 @@
 """Between envelopes and a mailbox: seal and sign what goes out, open and check what comes in."""
 
+import functools
 import hashlib
 import logging
+import typing
 from dataclasses import dataclass
 
 from splitmeans.errors import MessageRefused, ParameterError, ProtocolError
@@ -17,6 +19,8 @@ from splitmeans.wire.slot import Slot
 _log = logging.getLogger(__name__)
 
 _MAX_SMALL_BYTES = 2**16
+# Of a message that this participant has sent, maybe with other limits than now.
+_MAX_OWN_BYTES = OVERHEAD_BYTES + MAX_LARGE_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +74,17 @@ class Post:
         return slot.path, data
 
     def send(self, path: str, data: bytes) -> None:
-        """Leave sealed bytes in the mailbox."""
-        self._mailbox.put(path, data)
+        """Leave sealed bytes in the mailbox, once; what others put in their place is removed.
+
+        Raises:
+            MessageExists: The place holds another message that this participant signed.
+        """
+        slot = self._own_slots[path]
+
+        def is_junk(found: bytes | None) -> bool:
+            return found is None or not self._is_own(found, slot)
+
+        self._mailbox.put(path, data, is_junk=is_junk, max_bytes=_MAX_OWN_BYTES)
 
     def fetch(self, sender: str, kind: type[Message]) -> Received | None:
         """Return the message in a slot, or None if there is none yet.
@@ -105,26 +118,40 @@ class Post:
     def own_message(self, receiver: str, kind: type[Message]) -> bytes | None:
         """Return the message of a kind that this participant has left for a receiver, if any.
 
-        A relay hands messages to their receivers only and refuses other bytes for a slot that is
-        taken, so there nothing has to be asked.
+        None says that the mailbox has none, or bytes that this participant never signed. Whatever
+        keeps the mailbox from telling is an error (rule R11).
+
+        Raises:
+            MailboxError: It could not be found out.
         """
-        if not self._mailbox.shows_own:
-            return None
         slot = self._slot(sender=self._participant, receiver=receiver, kind=kind)
-        limit = self._limit(kind)
         try:
-            data = self._mailbox.get(slot.path, max_bytes=limit)
-            if data is not None:
-                check_signed(
-                    data,
-                    slot=slot,
-                    sender=self._identity.public,
-                    receiver=self._keys[receiver],
-                    max_bytes=limit,
-                )
-        except MessageRefused:
+            data = self._mailbox.get(slot.path, max_bytes=_MAX_OWN_BYTES)
+        except MessageRefused:  # no plain file, or larger than any message
             return None
-        return data
+        return data if data is not None and self._is_own(data, slot) else None
+
+    def _is_own(self, data: bytes, slot: Slot) -> bool:
+        try:
+            check_signed(
+                data,
+                slot=slot,
+                sender=self._identity.public,
+                receiver=self._keys[slot.receiver],
+                max_bytes=_MAX_OWN_BYTES,
+            )
+        except MessageRefused:
+            return False
+        return True
+
+    @functools.cached_property
+    def _own_slots(self) -> dict[str, Slot]:
+        slots = (
+            self._slot(sender=self._participant, receiver=receiver, kind=kind)
+            for receiver in self._keys
+            for kind in typing.get_args(Message)
+        )
+        return {slot.path: slot for slot in slots}
 
     def _limit(self, kind: type[Message]) -> int:
         return OVERHEAD_BYTES + (self._max_bytes if kind in LARGE else _MAX_SMALL_BYTES)

@@ -85,7 +85,7 @@ class Preflight:
     def _own_bytes(self, sizes: MessageSizes) -> int:
         """Bytes of everything that the participant sends."""
         if self.participant == SERVER_NAME:
-            return sizes.result * len(self.study.parties)
+            return sizes.result * (len(self.study.parties) + 1)
         return sizes.releases[self.participant] + sizes.small[self.participant]
 
     def _largest_bytes(self, sizes: MessageSizes) -> int:
@@ -115,7 +115,7 @@ class Preflight:
                 "have no such limit"
             )
         everything = sum(sizes.releases.values()) + sum(sizes.small.values())
-        everything += sizes.result * len(self.study.parties)
+        everything += sizes.result * (len(self.study.parties) + 1)
         if limits.free_bytes is not None and everything > limits.free_bytes:
             found.append(
                 f"the messages of a run take about {shown_bytes(everything)}, and the mailbox has "

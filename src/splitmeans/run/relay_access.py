@@ -110,9 +110,10 @@ class Access:
             raise _stranger() from None
         request = self._identify(method, place.study, path, headers)
         caller = Caller(participant=request.participant, path=place, body_hash=request.body_hash)
-        owner = caller.path.sender if method == "PUT" else caller.path.receiver
-        if owner != caller.participant:
-            verb, end = ("sends", "from") if method == "PUT" else ("fetches", "to")
+        # A sender may see its own: a home that was put back must find what it has released.
+        owners = {place.sender} if method == "PUT" else {place.sender, place.receiver}
+        if caller.participant not in owners:
+            verb, end = ("sends", "from") if method == "PUT" else ("fetches", "to or from")
             raise Refused(
                 f"a participant {verb} only messages {end} itself", status=403, code="not-yours"
             )

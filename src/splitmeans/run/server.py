@@ -2,21 +2,28 @@
 
 Until the result is stored the server has drawn no randomness that anyone has seen: after a crash it
 takes the same messages again, which are still in the mailbox and must have the same hashes. Its own
-noise is drawn once, and the result is on disk before anyone gets it (rule R17).
+noise is drawn once (rule R17), also if it loses its home or runs twice:
+
+- the noise is derived from the server's private key and the releases, so that the same releases get
+  the same noise and others get independent noise;
+- the result is first sealed to the server itself and put into a slot of its own, which is filled
+  once. What lies there is the result, whoever put it there, and all parties get that.
 """
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from splitmeans.errors import JournalError
+from splitmeans.errors import ProtocolError
 from splitmeans.grid.clustering import about_found
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.plan import make_plan
-from splitmeans.privacy.noise import SecureNoise
-from splitmeans.run.drive import DONE, FAILED, Desk, refuse_failed
+from splitmeans.privacy.keyed_noise import KeyedNoise
+from splitmeans.privacy.noise import NoiseSource, SecureNoise
+from splitmeans.run.drive import DONE, Desk, refuse_failed
 from splitmeans.run.journal import Journal
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.run.post import Post, Received, check_own_key
@@ -27,12 +34,13 @@ from splitmeans.run.waiting import Patience
 from splitmeans.server import node
 from splitmeans.signed_result import Stamp
 from splitmeans.study import Study
-from splitmeans.wire.envelope import SERVER
+from splitmeans.wire.codec import encode
+from splitmeans.wire.envelope import SERVER, Envelope
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.messages import MAX_LARGE_BYTES, PublishedResult
+from splitmeans.wire.messages import MAX_LARGE_BYTES, PartyRelease, PublishedResult
 from splitmeans.wire.saved_result import dump_result, load_result
 
-_RUNNING, _PUBLISHED = "Running", "Published"
+_RUNNING, _PROPOSED, _PUBLISHED = "Running", "Proposed", "Published"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +79,7 @@ def run_server(what: ServerRun, home: Path, *, timeout: float | None = None) -> 
             max_bytes=what.max_bytes,
         )
         patience = Patience(timeout=timeout, say=what.say)
-        desk = Desk(key=key, journal=journal, post=post, patience=patience)
+        desk = Desk(key=key, journal=journal, post=post, patience=patience, has_equals=True)
         return _drive(what, desk)
 
 
@@ -97,12 +105,9 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
             desk.key, details={"study": what.study.name}, stage=_RUNNING, state=b"{}"
         )
     desk.send_pending(again=saved is not None)
-    if saved is not None and saved.stage == _PUBLISHED:
-        assert saved.state is not None
-        noisy_count, result = load_result(saved.state)
-    else:
-        noisy_count, result = _collect(what, desk)
-    desk.send_pending()
+    if saved is None or saved.stage == _RUNNING:
+        _collect(what, desk)
+    noisy_count, result = _settle(what, desk)
     write_result(
         what.result_folder,
         make_plan(what.study, noisy_count=noisy_count),
@@ -120,55 +125,94 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
     return what.result_folder
 
 
-def _collect(what: ServerRun, desk: Desk) -> tuple[int | None, PublishedResult]:
-    """Take messages until the result is stored."""
+def _collect(what: ServerRun, desk: Desk) -> None:
+    """Take messages until a result is stored."""
     state = node.start(what.study, run=what.run)
     while not isinstance(state, node.Done):
         desk.send_pending()
         with desk.ending_on_protocol_errors():
             state = _step(what, desk, state, desk.next_message(node.expects(state)))
-    saved = desk.journal.load(desk.key)
-    assert saved is not None
-    assert saved.state is not None
-    return load_result(saved.state)
 
 
 def _step(
     what: ServerRun, desk: Desk, state: node.ServerState, received: Received
 ) -> node.ServerState:
     envelope = received.envelope
+    noise, rng = _randomness(what, state, envelope)
     next_state, envelopes = node.step(
-        state,
-        envelope,
-        noise=SecureNoise(),
-        rng=np.random.default_rng(),
-        stamp=Stamp(sign=what.identity.sign),
+        state, envelope, noise=noise, rng=rng, stamp=Stamp(sign=what.identity.sign)
     )
+    if isinstance(next_state, node.Done):
+        own = next_state.published
+        envelopes = [Envelope(sender=SERVER, receiver=SERVER, message=own)]
     # After a restart the plan was sent already, and it is the same.
     stored = {item.slot_path for item in desk.journal.outgoing(desk.key)}
     messages = [message for message in desk.seal(envelopes) if message.path not in stored]
-    if isinstance(next_state, node.Done):
-        _refuse_second_result(what, desk)
     with desk.journal.transaction():
         desk.journal.accept(desk.key, received.slot.path, sha256=received.sha256)
         desk.queue(messages)
         if isinstance(next_state, node.Done):
             data = dump_result(next_state.plan.noisy_count, next_state.published)
-            desk.journal.save(desk.key, stage=_PUBLISHED, state=data)
+            desk.journal.save(desk.key, stage=_PROPOSED, state=data)
     what.say(f"took {type(envelope.message).__name__} from {envelope.sender}")
     return next_state
 
 
-def _refuse_second_result(what: ServerRun, desk: Desk) -> None:
-    """End the run if the mailbox has a result of it that this home has forgotten (R17)."""
-    if all(
-        desk.post.own_message(party, PublishedResult) is None for party in what.study.party_names
-    ):
-        return
-    reason = "this home is older than the mailbox, which has a result of this run"
-    desk.journal.finish(desk.key, outcome=FAILED, reason=reason)
-    raise JournalError(
-        f"{desk.key}: {reason} that it does not know. The home was put back from a backup, or the "
-        "run was served from another copy of it. The parties have that result, and a second "
-        "one with other noise must not follow; begin another run with a new name"
-    )
+def _settle(what: ServerRun, desk: Desk) -> tuple[int | None, PublishedResult]:
+    """Let the server's own slot decide which result this run has, and send that to everyone."""
+    desk.send_pending()
+    saved = desk.journal.load(desk.key)
+    assert saved is not None
+    assert saved.state is not None
+    noisy_count, result = load_result(saved.state)
+    if saved.stage == _PUBLISHED:
+        return noisy_count, result
+    decided = desk.post.fetch(SERVER, PublishedResult)
+    if decided is not None:
+        assert isinstance(decided.envelope.message, PublishedResult)
+        if encode(decided.envelope.message) != encode(result):
+            what.say("the mailbox has a result of this run from before; it is published as it is")
+        result = decided.envelope.message
+    with desk.ending_on_protocol_errors():
+        if result.fingerprint != make_plan(what.study, noisy_count=noisy_count).fingerprint:
+            raise ProtocolError(
+                "the mailbox has a result of this run that follows from another plan; was it "
+                "published by another version of splitmeans? Begin another run"
+            )
+    to_parties = [
+        Envelope(sender=SERVER, receiver=party, message=result) for party in what.study.party_names
+    ]
+    messages = desk.seal(to_parties)
+    with desk.journal.transaction():
+        desk.queue(messages)
+        desk.journal.save(desk.key, stage=_PUBLISHED, state=dump_result(noisy_count, result))
+    desk.send_pending()
+    return noisy_count, result
+
+
+def _randomness(
+    what: ServerRun, state: node.ServerState, envelope: Envelope
+) -> tuple[NoiseSource, np.random.Generator]:
+    """Return the noise, and the randomness of the clustering, that a step may use."""
+    if isinstance(state, node.Collecting) and isinstance(envelope.message, PartyRelease):
+        releases = {**state.releases, envelope.sender: envelope.message}
+        if len(releases) == len(what.study.parties):
+            key = draw_key(what.identity, what.study, run=what.run, releases=releases)
+            noise = KeyedNoise(key)
+            seed = noise.spawn("clustering").words(4)
+            return noise, np.random.default_rng(seed)
+    return SecureNoise(), np.random.default_rng()
+
+
+def draw_key(
+    identity: Identity, study: Study, *, run: str, releases: Mapping[str, PartyRelease]
+) -> bytes:
+    """Return the secret that a run's draw follows from.
+
+    It names all releases: were one of them another, the same noise would show by how much the
+    results differ.
+    """
+    digest = hashlib.sha256(f"splitmeans draw 1\n{study.hash}\n{run}\n".encode())
+    for party in study.party_names:
+        digest.update(hashlib.sha256(encode(releases[party])).digest())
+    return identity.derive(b"splitmeans server draw 1\0" + digest.digest())

@@ -13,8 +13,13 @@ from urllib.parse import unquote, urlsplit
 import paramiko
 from paramiko.sftp import CMD_EXTENDED, CMD_EXTENDED_REPLY
 
-from splitmeans.errors import MailboxError, MessageRefused, ParameterError
-from splitmeans.run.mailbox import MessagePath, public_url
+from splitmeans.errors import (
+    MailboxError,
+    MailboxUnavailable,
+    MessageRefused,
+    ParameterError,
+)
+from splitmeans.run.mailbox import IsJunk, MessagePath, public_url
 
 _OPTIONS = ("known_hosts", "key_filename", "passphrase", "password")
 _PARALLEL_READS = 64  # blocks of 32 kB on their way at once; hides the line's delay
@@ -73,11 +78,14 @@ class SftpFolder:
 
     def read(self, path: MessagePath, *, max_bytes: int) -> bytes | None:
         """Return the bytes of a file, or None if it is absent."""
-        target = self._target(path)
         try:
-            found = self._sftp.lstat(target)
+            return self._read(self._target(path), max_bytes=max_bytes)
         except FileNotFoundError:
+            self._check_still_there()
             return None
+
+    def _read(self, target: str, *, max_bytes: int) -> bytes:
+        found = self._sftp.lstat(target)
         if not stat.S_ISREG(found.st_mode):
             raise MessageRefused(f"{target} is no plain file")
         if found.st_size > max_bytes:
@@ -89,8 +97,8 @@ class SftpFolder:
             raise MessageRefused(f"{target} holds more than {max_bytes} bytes")
         return data
 
-    def write(self, path: MessagePath, data: bytes) -> None:
-        """Write under a temporary name, check the size, then rename."""
+    def create(self, path: MessagePath, data: bytes) -> bool:
+        """Write under a temporary name, check the size, then rename unless the name is taken."""
         target = self._target(path)
         study, run, name = path.parts
         for folder in (f"{self._root}/{study}", f"{self._root}/{study}/{run}"):
@@ -103,11 +111,30 @@ class SftpFolder:
                 file.write(data)
             if self._sftp.stat(scratch).st_size != len(data):
                 raise OSError("the server did not store the whole file")
-            self._rename(scratch, target)
+            is_new = self._rename(scratch, target)
         except BaseException:
             with contextlib.suppress(Exception):
                 self._sftp.remove(scratch)
             raise
+        if not is_new:
+            self._sftp.remove(scratch)
+        return is_new
+
+    def remove_junk(self, path: MessagePath, is_junk: IsJunk, *, max_bytes: int) -> None:
+        """Move a file away and look at it again; see `LocalFolder.remove_junk`."""
+        study, run, name = path.parts
+        aside = f"{self._root}/{study}/{run}/.{name}.{secrets.token_hex(8)}.part"
+        try:
+            self._sftp.rename(self._target(path), aside)
+        except FileNotFoundError:
+            return
+        try:
+            found = self._read(aside, max_bytes=max_bytes)
+        except MessageRefused:
+            found = None
+        if is_junk(found) or not self._rename(aside, self._target(path)):
+            with contextlib.suppress(OSError):
+                self._sftp.remove(aside)
 
     def room(self, study: str) -> int | None:
         """Try to write where a study's messages would go; return the free bytes, if told."""
@@ -179,12 +206,28 @@ class SftpFolder:
         with contextlib.suppress(OSError):
             self._sftp.chmod(path, mode)
 
-    def _rename(self, scratch: str, target: str) -> None:
+    def _rename(self, scratch: str, target: str) -> bool:
+        """Rename unless the new name is taken; return whether it was done.
+
+        The protocol's own rename does not replace (OpenSSH: a hard link); OpenSSH's extension,
+        which paramiko calls `posix_rename`, would.
+        """
         try:
-            self._sftp.posix_rename(scratch, target)
-        except OSError:
-            # Servers without OpenSSH's extension do not replace: a reader may see nothing for a
-            # moment, but never a part.
-            with contextlib.suppress(FileNotFoundError):
-                self._sftp.remove(target)
             self._sftp.rename(scratch, target)
+        except OSError:
+            try:
+                self._sftp.lstat(target)
+            except FileNotFoundError:
+                pass
+            else:
+                return False
+            raise
+        return True
+
+    def _check_still_there(self) -> None:
+        try:
+            self._sftp.stat(self._root)
+        except FileNotFoundError:
+            raise MailboxUnavailable(
+                f"the mailbox's folder {self._root} is no longer there on the server"
+            ) from None

@@ -22,6 +22,8 @@ from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives import hpke
 from cryptography.hazmat.primitives.asymmetric import ed25519, mlkem, x25519
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from splitmeans.errors import ParameterError
@@ -181,6 +183,11 @@ class Identity:
     def sign(self, data: bytes) -> bytes:
         """Return a signature; every use begins its data with a text of its own."""
         return self._signing_key.sign(data)
+
+    def derive(self, info: bytes) -> bytes:
+        """Return 32 bytes that only this identity can derive; every use has a text of its own."""
+        salt = b"splitmeans derived secret 1"
+        return HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(self._seeds)
 
     def decrypt(self, ciphertext: bytes | memoryview, *, info: bytes) -> bytes:
         """Return what was encrypted to this identity under `info`, or raise `InvalidTag`."""
