@@ -228,6 +228,7 @@ class _Driver:
         self.what.rehearse()
         table = self._open()
         preflight.check(rows=len(table))
+        preflight.reserve(self.what.run, rows=len(table))
         state, envelopes = node.join(self.what.study, table, run=self.what.run, noise=SecureNoise())
         messages = self.desk.seal(envelopes)
         with self.desk.journal.transaction():
