@@ -314,6 +314,9 @@ class Relayed:
     def limits(self, study_hash: str) -> MailboxLimits:
         return self.world.box.limits(study_hash)
 
+    def reserve(self, study_hash: str, run: str, n_bytes: int) -> None:
+        pass
+
     def close(self) -> None:
         self.store.close()
 

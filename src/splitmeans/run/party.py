@@ -246,6 +246,7 @@ class _Driver:
         table = self._open()
         preflight.check(rows=len(table))
         self.what.before_joining()
+        preflight.reserve(self.what.run, rows=len(table))
         state, envelopes = node.join(self.what.study, table, run=self.what.run, noise=SecureNoise())
         messages = self.desk.seal(envelopes)
         with self.desk.journal.transaction():

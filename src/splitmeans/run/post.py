@@ -12,13 +12,12 @@ from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity, PublicIdentity
-from splitmeans.wire.messages import LARGE, MAX_LARGE_BYTES, Message
+from splitmeans.wire.messages import LARGE, MAX_LARGE_BYTES, MAX_SMALL_BYTES, Message
 from splitmeans.wire.sealed import OVERHEAD_BYTES, check_signed, open_sealed, seal
 from splitmeans.wire.slot import Slot
 
 _log = logging.getLogger(__name__)
 
-_MAX_SMALL_BYTES = 2**16
 # Of a message that this participant has sent, maybe with other limits than now.
 _MAX_OWN_BYTES = OVERHEAD_BYTES + MAX_LARGE_BYTES
 
@@ -154,7 +153,7 @@ class Post:
         return {slot.path: slot for slot in slots}
 
     def _limit(self, kind: type[Message]) -> int:
-        return OVERHEAD_BYTES + (self._max_bytes if kind in LARGE else _MAX_SMALL_BYTES)
+        return OVERHEAD_BYTES + (self._max_bytes if kind in LARGE else MAX_SMALL_BYTES)
 
     def _slot(self, *, sender: str, receiver: str, kind: type[Message]) -> Slot:
         return Slot(
