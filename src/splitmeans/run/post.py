@@ -7,12 +7,13 @@ import typing
 from dataclasses import dataclass
 
 from splitmeans.errors import MessageRefused, ParameterError, ProtocolError
+from splitmeans.message_sizes import padded_length
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity, PublicIdentity
-from splitmeans.wire.messages import LARGE, MAX_LARGE_BYTES, MAX_SMALL_BYTES, Message
+from splitmeans.wire.messages import LARGE, MAX_LARGE_BYTES, MAX_SMALL_BYTES, Message, PartyRelease
 from splitmeans.wire.sealed import OVERHEAD_BYTES, check_signed, open_sealed, seal
 from splitmeans.wire.slot import Slot
 
@@ -59,13 +60,21 @@ class Post:
         self._identity, self._mailbox, self._max_bytes = identity, mailbox, max_bytes
         self._warned: set[str] = set()
 
-    def sealed(self, envelope: Envelope) -> tuple[str, bytes]:
-        """Return the path and the bytes under which an envelope travels."""
+    def sealed(self, envelope: Envelope, *, release_length: int = 0) -> tuple[str, bytes]:
+        """Return the path and the bytes under which an envelope travels.
+
+        Args:
+            envelope: What is sent.
+            release_length: Bytes to which a party's release is padded, by the plan.
+        """
+        payload = encode(envelope.message)
+        if isinstance(envelope.message, PartyRelease):
+            payload = payload.ljust(padded_length(len(payload), release_length), b"\0")
         slot = self._slot(
             sender=self._participant, receiver=envelope.receiver, kind=type(envelope.message)
         )
         data = seal(
-            encode(envelope.message),
+            payload,
             slot=slot,
             sender=self._identity,
             receiver=self._keys[envelope.receiver],

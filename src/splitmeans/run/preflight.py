@@ -16,7 +16,7 @@ from pathlib import Path
 
 from splitmeans.errors import ParameterError
 from splitmeans.forecasting.memory import run_memory
-from splitmeans.message_sizes import MessageSizes, message_sizes, shown_bytes
+from splitmeans.message_sizes import HEADROOM, MessageSizes, message_sizes, shown_bytes
 from splitmeans.plan import make_plan
 from splitmeans.run.machine import available_memory
 from splitmeans.run.mailbox import Mailbox, MailboxLimits
@@ -24,8 +24,6 @@ from splitmeans.run.result_folder import check_place
 from splitmeans.study import SERVER_NAME, Study
 from splitmeans.wire.messages import MAX_LARGE_BYTES
 
-# A table may have this many times the expected users before its own size decides anything.
-_HEADROOM = 1.5
 # Journal, ledger, small messages, and what a file system keeps for itself.
 _SPARE_BYTES = 64 << 20
 # Beyond the expected size of what a participant sends in a run.
@@ -94,7 +92,7 @@ class Preflight:
         return found + _memory_problems(memory.server if is_server else memory.reader)
 
     def _sizes(self, rows: int | None) -> MessageSizes:
-        users = max(int(_HEADROOM * self.study.expected_users), rows or 0)
+        users = max(int(HEADROOM * self.study.expected_users), rows or 0)
         return message_sizes(make_plan(self.study), users=users)
 
     def _own_bytes(self, sizes: MessageSizes) -> int:
