@@ -1,6 +1,11 @@
 """Sizes of the messages of a run, from the layout that `wire.codec` and the methods give them.
 
 A plan whose messages no participant would read is refused before anything is spent.
+
+Between organisations a release is padded to a length that follows from the plan alone, for any
+table of up to `HEADROOM` times the expected users: whoever carries messages, or can list a shared
+folder, would otherwise see how many users a party has. Beyond that the length is doubled until the
+release fits, which tells the number of users to a factor of two.
 """
 
 import math
@@ -20,6 +25,16 @@ from splitmeans.wire.messages import MAX_LARGE_BYTES
 if TYPE_CHECKING:
     from splitmeans.plan import Plan
 
+HEADROOM = 1.5
+"""A table may have this many times the expected users before its own size decides anything."""
+
+# Decoys and sampled users are random; a release is longer than its padding because of them with a
+# probability below exp(-_DEVIATIONS^2 / 2) = 2e-22, both being sub-Gaussian.
+_DEVIATIONS = 10
+# The digits of array lengths in a header, beyond `_HEADER_BYTES`.
+_SPARE_BYTES = 256
+# The largest padded payload; readers take a little more.
+_MAX_PADDED_BYTES = MAX_LARGE_BYTES - 2**16
 # Magic, length and the header's names; shapes add a few digits.
 _HEADER_BYTES = 150
 # Of a published result, in its header.
@@ -37,13 +52,15 @@ class MessageSizes:
     """Expected bytes.
 
     Attributes:
-        releases: For each party the bytes of its one release.
+        releases: For each party the bytes of its one release, as it is sent.
+        unpadded: The same without padding.
         small: For each party everything else that it sends.
         result: What the server publishes, at most; cells without users are left out.
         records: Records (users and decoys) in a party's release, 0 for other methods.
     """
 
     releases: dict[str, int]
+    unpadded: dict[str, int]
     small: dict[str, int]
     result: int
     records: dict[str, int]
@@ -76,12 +93,11 @@ def message_sizes(plan: "Plan", *, users: int) -> MessageSizes:
     """Return the sizes of a run with this many users at each party."""
     study = plan.study
     sealed = _sealing_bytes(plan)
-    releases, records = {}, {}
+    releases, unpadded, records = {}, {}, {}
     for position, party in enumerate(study.parties):
-        width = plan.n_local_clusters[position]
-        features = len(features_of(party))
-        body, own_records = _membership_bytes(plan, position, users=users)
-        releases[party.name] = _HEADER_BYTES + sealed + 8 * width * features + body
+        size, own_records = _release_bytes(plan, position, users=users)
+        sent = padded_length(size, release_length(plan, party.name)) if sealed else size
+        releases[party.name], unpadded[party.name] = sealed + sent, sealed + size
         records[party.name] = own_records
     # A contribution and a confirmation to each other party, and the word to the server.
     n_others = len(study.parties) - 1
@@ -95,8 +111,44 @@ def message_sizes(plan: "Plan", *, users: int) -> MessageSizes:
         name: n_others * pair + count * (_WORD_BYTES + sealed) for name, count in n_words.items()
     }
     return MessageSizes(
-        releases=releases, small=small, result=_result_bytes(plan) + sealed, records=records
+        releases=releases,
+        unpadded=unpadded,
+        small=small,
+        result=_result_bytes(plan) + sealed,
+        records=records,
     )
+
+
+def release_length(plan: "Plan", party: str) -> int:
+    """Return the bytes of a party's padded release before sealing; they follow from the plan."""
+    users = math.ceil(HEADROOM * plan.study.expected_users)
+    position = plan.study.party_names.index(party)
+    size, _ = _release_bytes(plan, position, users=users, deviations=_DEVIATIONS)
+    return min(size + _SPARE_BYTES, _MAX_PADDED_BYTES)
+
+
+def padded_length(size: int, length: int) -> int:
+    """Return the bytes to which a release is padded: the plan's length, doubled until it fits.
+
+    A length of 0 stands for no padding.
+    """
+    if length == 0:
+        return size
+    while length < size:
+        if length >= _MAX_PADDED_BYTES:
+            return size  # no participant reads it
+        length = min(2 * length, _MAX_PADDED_BYTES)
+    return length
+
+
+def _release_bytes(
+    plan: "Plan", position: int, *, users: int, deviations: int = 0
+) -> tuple[int, int]:
+    """Return bytes of a release before padding and sealing, and its records."""
+    width = plan.n_local_clusters[position]
+    features = len(features_of(plan.study.parties[position]))
+    body, records = _membership_bytes(plan, position, users=users, deviations=deviations)
+    return _HEADER_BYTES + 8 * width * features + body, records
 
 
 def shown_bytes(size: int) -> str:
@@ -107,7 +159,9 @@ def shown_bytes(size: int) -> str:
     return f"{size} bytes"
 
 
-def _membership_bytes(plan: "Plan", position: int, *, users: int) -> tuple[int, int]:
+def _membership_bytes(
+    plan: "Plan", position: int, *, users: int, deviations: int
+) -> tuple[int, int]:
     width = plan.n_local_clusters[position]
     own_groups = [group for group in plan.groups if position in group]
     match plan.membership:
@@ -123,6 +177,13 @@ def _membership_bytes(plan: "Plan", position: int, *, users: int) -> tuple[int, 
                     # Only the cells in which the party is present are decoys of its own.
                     n_cells = n_cells + 1 - (n_cells + 1) // (width + 1)
                 length = round(users * plan.sample_rate) + n_cells * law.mean
+                # Hoeffding's bound for the sampled users; the scale bounds the decoys.
+                spread = math.sqrt(n_cells) * law.sigma
+                if plan.sample_rate < 1:
+                    spread += math.sqrt(users / 4)
+                length = min(
+                    length + math.ceil(deviations * spread), users + 2 * n_cells * law.truncation
+                )
                 tags = 0 if equal_sets else 16 * length
                 size += 8 + tags + packed_size(length, n_clusters=width)
                 records += length

@@ -25,6 +25,7 @@ from splitmeans.parties import (
     check_name,
     to_builtin,
 )
+from splitmeans.study_options import Budget, DecoyOptions, SketchOptions
 
 __all__ = [
     "SERVER_NAME",
@@ -41,18 +42,12 @@ MEMBERSHIP_METHODS = ("decoy", "sketch", "sketch-paper", "ldp", "independent", "
 LOCAL_METHODS = ("auto", "tree-lloyd", "dplsf", "dplloyd", "plain")
 GRID_METHODS = ("auto", "joint", "pairs", "pairs-paper", "many")
 ACCOUNTING_METHODS = ("tight", "paper")
-SKETCH_ESTIMATORS = ("calibrated", "printed")
 USER_SETS = ("equal", "partial")
 
 # Methods with a proof of their own; the paper's way of adding costs up does not apply to them.
 _TIGHT_ONLY = ("decoy", "sketch")
 # Methods that can tell users who are at some parties only.
 _PARTIAL_OVERLAP = ("decoy", "sketch")
-
-MIN_EPSILON = 1e-100
-
-# Beyond it one label in 10^21 would change.
-MAX_COLLUSION_EPSILON = 50
 
 # Where nobody says otherwise; it suits fewer than 100,000 users.
 DEFAULT_DELTA = 1e-5
@@ -61,94 +56,6 @@ DEFAULT_DELTA = 1e-5
 MAX_CLUSTERS = 1_000_000
 
 _HASH_PREFIX = b"splitmeans study 1\n"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """The privacy loss that one user may suffer from the whole run, at all parties together.
-
-    Attributes:
-        epsilon: Bound on what the server, or who sees the result, learns about a user.
-        delta: How far probabilities may exceed that bound, added to e^epsilon times; far below one
-            over the number of users.
-        party_epsilon: If set, also a bound on what another party learns about a user's columns
-            elsewhere, at the same delta.
-        coalition_epsilon: If set, also a bound on what a party and the server together learn about
-            a user's values elsewhere; needs `decoy.collusion_epsilon`.
-    """
-
-    epsilon: float
-    delta: float
-    party_epsilon: float | None = None
-    coalition_epsilon: float | None = None
-
-    def __post_init__(self) -> None:
-        _validate.positive(error=StudyError, epsilon=self.epsilon)
-        _validate.open_unit(error=StudyError, delta=self.delta)
-        to_builtin(self, epsilon=float, delta=float)
-        # Shares of a smaller one could be rounded to zero.
-        if self.epsilon < MIN_EPSILON:
-            raise StudyError(f"epsilon must be >= {MIN_EPSILON:g}, got {self.epsilon!r}")
-        for name in ("party_epsilon", "coalition_epsilon"):
-            if getattr(self, name) is not None:
-                _validate.positive(error=StudyError, **{name: getattr(self, name)})
-                to_builtin(self, **{name: float})
-
-
-@dataclass(frozen=True, kw_only=True)
-class SketchOptions:
-    """Public parameters of the sketch methods.
-
-    Attributes:
-        repetitions: Rows of the sketch, the paper's M.
-        gamma: Base of the registers minus one; smaller is finer. None takes the paper's 1 for
-            "sketch-paper", and 0.1 for "sketch", where finer registers cost next to nothing.
-        estimator: For "sketch-paper": "calibrated" is the bias-corrected harmonic mean of
-            (1+gamma)^register that the authors' code uses, "printed" the formula in the text.
-    """
-
-    repetitions: int = 4096
-    gamma: float | None = None
-    estimator: str = "calibrated"
-
-    def __post_init__(self) -> None:
-        _validate.at_least(16, error=StudyError, repetitions=self.repetitions)
-        if self.repetitions > 65_536:
-            raise StudyError(f"repetitions must be <= 65536, got {self.repetitions}")
-        _validate.one_of(SKETCH_ESTIMATORS, error=StudyError, estimator=self.estimator)
-        to_builtin(self, repetitions=int)
-        if self.gamma is not None:
-            _validate.finite(error=StudyError, gamma=self.gamma)
-            if not 0.01 <= self.gamma <= 3:
-                raise StudyError(f"gamma must be between 0.01 and 3, got {self.gamma!r}")
-            to_builtin(self, gamma=float)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DecoyOptions:
-    """Public parameters of the decoy join.
-
-    Attributes:
-        max_users: Above this expected number of users a secret sample of about this size is sent.
-        collusion_epsilon: If set, every user's label passes a randomiser of this epsilon, which
-            protects it should a party and the server collude; costs accuracy.
-    """
-
-    max_users: int = 20_000_000
-    collusion_epsilon: float | None = None
-
-    def __post_init__(self) -> None:
-        _validate.at_least(1000, error=StudyError, max_users=self.max_users)
-        to_builtin(self, max_users=int)
-        if self.collusion_epsilon is not None:
-            _validate.positive(error=StudyError, collusion_epsilon=self.collusion_epsilon)
-            if self.collusion_epsilon > MAX_COLLUSION_EPSILON:
-                raise StudyError(
-                    f"collusion_epsilon must be <= {MAX_COLLUSION_EPSILON}, got "
-                    f"{self.collusion_epsilon!r}: with more, every label stays as it is; leave it "
-                    "out for labels without noise"
-                )
-            to_builtin(self, collusion_epsilon=float)
 
 
 @dataclass(frozen=True, kw_only=True)

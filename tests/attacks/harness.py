@@ -99,6 +99,9 @@ class Box:
     def limits(self, study_hash: str) -> MailboxLimits:
         return MailboxLimits(max_message_bytes=None, free_bytes=None, clock_offset=None)
 
+    def reserve(self, study_hash: str, run: str, n_bytes: int) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

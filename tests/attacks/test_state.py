@@ -23,7 +23,8 @@ from splitmeans.errors import (
 )
 from splitmeans.party.table import prepare_table
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger import HEAD_FILE, Ledger
+from splitmeans.privacy.ledger import Ledger
+from splitmeans.privacy.ledger_tables import HEAD_FILE
 from splitmeans.run import home as home_files
 from splitmeans.run.journal import Journal
 from splitmeans.run.mailbox import MailboxLimits, MessagePath
@@ -312,6 +313,9 @@ class Relayed:
 
     def limits(self, study_hash: str) -> MailboxLimits:
         return self.world.box.limits(study_hash)
+
+    def reserve(self, study_hash: str, run: str, n_bytes: int) -> None:
+        pass
 
     def close(self) -> None:
         self.store.close()

@@ -101,8 +101,8 @@ def columns(given: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
 def paired(lists: list[list[tuple[int, int]]]) -> IntArray:
     """A join as databases do it: every record of a tag with every other party's of that tag."""
     table = np.zeros([width + 1 for width in WIDTHS], dtype=np.int64)
-    for tag in {tag for given in lists for tag, _ in given}:
-        labels = [[label for other, label in given if other == tag] for given in lists]
+    for tag in {tag for sent in lists for tag, _ in sent}:
+        labels = [[label for other, label in sent if other == tag] for sent in lists]
         cells = (own or [absent] for own, absent in zip(labels, WIDTHS, strict=True))
         for cell in itertools.product(*cells):
             table[cell] += 1

@@ -246,7 +246,10 @@ def test_limits_are_read_with_the_difference_of_the_clocks() -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (refusal(404, "no-page"), "does not tell its limits: it is of an older version; its oper"),
+        (
+            refusal(404, "no-page"),
+            "does not tell its limits or keep room: it is of an older version; its oper",
+        ),
         (httpx.Response(404, text="<html>"), "is not a splitmeans relay; check the URL"),
         (httpx.Response(200, text="<html>"), "is not a splitmeans relay; check the URL"),
         (httpx.Response(200, json=[]), "is not a splitmeans relay"),

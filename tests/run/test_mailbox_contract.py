@@ -37,8 +37,8 @@ class Pair:
     another: Callable[[], Mailbox]
 
 
-def slot_path(run: str, kind: str = "Letter") -> str:
-    return Slot(study_hash=STUDY, run=run, sender="alice", receiver="bob", kind=kind).path
+def slot_path(run: str, kind: str = "PublishedResult") -> str:
+    return Slot(study_hash=STUDY, run=run, sender="server", receiver="bob", kind=kind).path
 
 
 @pytest.fixture(params=KINDS)
@@ -61,14 +61,14 @@ def pair(
             url, ca, place = relay.url, relay.ca, relay.ca.parent / "messages" / "messages"
     boxes: list[Mailbox] = []
 
-    def opened(name: str = "alice") -> Mailbox:
+    def opened(name: str = "server") -> Mailbox:
         own = {"participant": name, "signer": keys[name], "ca": ca, "options": options}
         boxes.append(open_mailbox(url, **own))  # type: ignore[arg-type]
         return boxes[-1]
 
     yield Pair(
         kind=request.param,
-        sender=opened("alice"),
+        sender=opened("server"),
         receiver=opened("bob"),
         path=slot_path(next(RUNS)),
         place=place,
@@ -119,7 +119,7 @@ def test_too_large_is_refused(pair: Pair) -> None:
 
 def test_slots_do_not_mix(pair: Pair) -> None:
     run = pair.path.split("/")[1]
-    other = slot_path(run, kind="Parcel")
+    other = slot_path(run, kind="RunPlan")
     pair.sender.put(pair.path, b"letter")
     assert pair.receiver.get(other, max_bytes=100) is None
     pair.sender.put(other, b"parcel")
@@ -141,7 +141,7 @@ BAD_PATHS = {
     "other digits": GOOD.replace("c0ffee", "c0ffe٣"),
     "upper case": GOOD.replace("c0ffee", "C0FFEE"),
     "doubled": GOOD.replace("/run/", "//run/"),
-    "hidden": GOOD.replace("/letter", "/.letter"),
+    "hidden": GOOD.replace("/published", "/.published"),
 }
 
 
@@ -292,3 +292,12 @@ def test_junk_is_removed_where_others_can_put_it(pair: Pair) -> None:
     pair.receiver.put(pair.path, b"junk")
     pair.sender.put(pair.path, b"release", is_junk=_not_a_release)
     assert pair.receiver.get(pair.path, max_bytes=9) == b"release"
+
+
+def test_room_can_be_asked_for_everywhere(pair: Pair) -> None:
+    run = pair.path.split("/")[1]
+    pair.sender.reserve(STUDY, run, 2**20)
+    pair.sender.put(pair.path, b"sealed")
+    if pair.kind == "relay":
+        with pytest.raises(MailboxError, match="remove old runs or to allow more"):
+            pair.sender.reserve(STUDY, run, 2**50)

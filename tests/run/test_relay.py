@@ -2,14 +2,17 @@
 
 import asyncio
 import hashlib
+import itertools
 import json
 import os
 import shutil
 import stat
+import typing
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from cryptography.exceptions import InvalidSignature
@@ -20,6 +23,8 @@ from splitmeans.errors import MailboxError, ParameterError
 from splitmeans.run.relay import make_app
 from splitmeans.run.relay_limits import RelayLimits
 from splitmeans.run.request_signature import EMPTY_HASH, sign_request
+from splitmeans.wire.messages import BETWEEN_PARTIES, MAX_SMALL_BYTES, Message
+from splitmeans.wire.sealed import OVERHEAD_BYTES
 from splitmeans.wire.slot import Slot, short_name
 
 STUDY = "5e" * 32
@@ -43,11 +48,13 @@ class Key:
         return True
 
 
-KEYS = {name: Key() for name in ("alice", "bob", "server")}
+KEYS = {name: Key() for name in ("server", "bob", "carol")}
 
 
-def slot_path(sender: str = "alice", receiver: str = "bob", *, run: str = "run-1") -> str:
-    return Slot(study_hash=STUDY, run=run, sender=sender, receiver=receiver, kind="Letter").path
+def slot_path(sender: str = "server", receiver: str = "bob", *, run: str = "run-1") -> str:
+    kind = "PartyRelease" if receiver == "server" else "KeyContribution"
+    kind = "PublishedResult" if sender == "server" else kind
+    return Slot(study_hash=STUDY, run=run, sender=sender, receiver=receiver, kind=kind).path
 
 
 @dataclass
@@ -74,7 +81,7 @@ class Relay:
         method: str,
         path: str,
         *,
-        who: str = "alice",
+        who: str = "server",
         body: bytes = b"",
         headers: dict[str, str] | None = None,
         length: int | None = None,
@@ -121,7 +128,7 @@ class Relay:
         return answer
 
     def headers(
-        self, method: str, path: str, *, who: str = "alice", body: bytes = b""
+        self, method: str, path: str, *, who: str = "server", body: bytes = b""
     ) -> dict[str, str]:
         return sign_request(
             method,
@@ -207,9 +214,9 @@ def test_a_slot_is_written_once(relay: Relay) -> None:
 
 
 def forged(relay: Relay) -> dict[str, str]:
-    """Headers that bob signed in the name of alice."""
+    """Headers that bob signed in the name of the server."""
     headers = relay.headers("PUT", slot_path(), who="bob", body=b"x")
-    return headers | {"splitmeans-participant": short_name("alice")}
+    return headers | {"splitmeans-participant": short_name("server")}
 
 
 def altered(relay: Relay, name: str, value: str) -> dict[str, str]:
@@ -322,9 +329,9 @@ def test_an_old_nonce_is_forgotten_only_with_its_time(relay: Relay) -> None:
     assert relay.ask("GET", slot_path(), headers=dict(early)).code == "clock"
 
 
-@pytest.mark.parametrize(("method", "who"), [("PUT", "bob"), ("PUT", "server"), ("GET", "server")])
+@pytest.mark.parametrize(("method", "who"), [("PUT", "bob"), ("PUT", "carol"), ("GET", "carol")])
 def test_only_ones_own_slots(relay: Relay, method: str, who: str) -> None:
-    answer = relay.ask(method, slot_path("alice", "bob"), who=who)
+    answer = relay.ask(method, slot_path("server", "bob"), who=who)
     assert (answer.status, answer.code) == (403, "not-yours")
 
 
@@ -399,7 +406,7 @@ def test_requests_a_minute(make_relay: Callable[..., Relay]) -> None:
         assert relay.ask("GET", slot_path(), who="bob").status == 404
     answer = relay.ask("GET", slot_path(), who="bob")
     assert (answer.status, answer.headers["retry-after"]) == (429, "20")
-    assert relay.ask("GET", slot_path("bob", "alice"), who="alice").status == 404
+    assert relay.ask("GET", slot_path("bob", "server"), who="server").status == 404
     relay.clock.now += 20
     assert relay.ask("GET", slot_path(), who="bob").status == 404
     assert relay.ask("GET", slot_path(), who="bob").status == 429
@@ -425,30 +432,30 @@ def test_transfers_at_once(make_relay: Callable[..., Relay]) -> None:
             return {"type": "http.request", "body": b"", "more_body": False}
 
         def upload(who: str, run: str) -> "asyncio.Task[Answer]":
-            path = slot_path(who, "server", run=run)
+            path = slot_path(who, "server" if who == "carol" else "carol", run=run)
             return asyncio.create_task(
                 relay.ask_later("PUT", path, who=who, receive=waiting, length=0)
             )
 
-        first = upload("alice", "run-1")
+        first = upload("server", "run-1")
         while not relay.arriving():
             await asyncio.sleep(0.001)
-        second = await upload("alice", "run-2")
+        second = await upload("server", "run-2")
         assert (second.status, second.code, second.headers["retry-after"]) == (503, "busy", "1")
         third = upload("bob", "run-1")
         while len(relay.arriving()) < 2:
             await asyncio.sleep(0.001)
-        fourth = await upload("server", "run-1")
+        fourth = await upload("carol", "run-1")
         assert fourth.status == 503
         go_on.set()
         assert [(await task).status for task in (first, third)] == [201, 201]
-        assert (await upload("alice", "run-2")).status == 201
+        assert (await upload("server", "run-2")).status == 201
 
     asyncio.run(scene())
 
 
-def test_what_a_study_may_store(make_relay: Callable[..., Relay]) -> None:
-    relay = make_relay(study_bytes=1000, study_messages=3)
+def test_what_a_participant_may_store(make_relay: Callable[..., Relay]) -> None:
+    relay = make_relay(study_bytes=3000, sender_runs=3)  # three participants
     assert relay.ask("PUT", slot_path(run="a"), body=b"x" * 600).status == 201
     full = relay.ask("PUT", slot_path(run="b"), body=b"x" * 401)
     assert (full.status, full.code) == (507, "study-full")
@@ -456,9 +463,88 @@ def test_what_a_study_may_store(make_relay: Callable[..., Relay]) -> None:
     assert relay.ask("PUT", slot_path(run="a"), body=b"x" * 600).status == 204  # as before
     assert relay.ask("PUT", slot_path(run="c"), body=b"").status == 201
     assert relay.ask("PUT", slot_path(run="d"), body=b"").code == "study-full"
-    again = make_relay(study_bytes=1000, study_messages=3)  # counts what it finds
+    # Whatever one of them stores, another has all of its own share.
+    assert json.loads(ask_limits(relay, who="bob").body)["free_bytes"] == 1000
+    body = b"x" * 1000
+    assert relay.ask("PUT", slot_path("bob", "server"), who="bob", body=body).status == 201
+    again = make_relay(study_bytes=3000, sender_runs=3)  # counts what it finds
     assert again.ask("PUT", slot_path(run="d"), body=b"").code == "study-full"
-    assert make_relay(study_messages=4).ask("PUT", slot_path(run="d"), body=b"x").status == 201
+    assert json.loads(ask_limits(again, who="carol").body)["free_bytes"] == 1000
+    assert make_relay(sender_runs=4).ask("PUT", slot_path(run="d"), body=b"x").status == 201
+
+
+def room(relay: Relay, n_bytes: object, *, run: str = "run-1", **settings: Any) -> "Answer":
+    path = f"{STUDY[:32]}/runs/{run}/room/{n_bytes}"
+    target = f"/v1/studies/{STUDY[:32]}/runs/{run}/room/{n_bytes}"
+    return relay.ask("PUT", path, target=target, **settings)
+
+
+def test_room_that_was_reserved_is_there(make_relay: Callable[..., Relay]) -> None:
+    relay = make_relay(study_bytes=3000, sender_runs=2)
+    assert room(relay, 1001).code == "study-full"
+    assert room(relay, 700).status == 204
+    assert room(relay, 700).status == 204
+    assert json.loads(ask_limits(relay).body)["free_bytes"] == 300
+    # Another run of the same sender cannot use it, nor what it reserves itself.
+    assert relay.ask("PUT", slot_path(run="b"), body=b"x" * 301).code == "study-full"
+    assert room(relay, 301, run="b").code == "study-full"
+    assert relay.ask("PUT", slot_path(run="b"), body=b"x" * 300).status == 201
+    again = make_relay(study_bytes=3000, sender_runs=2)  # remembers
+    assert json.loads(ask_limits(again).body)["free_bytes"] == 0
+    assert again.ask("PUT", slot_path(), body=b"x" * 701).code == "study-full"
+    assert again.ask("PUT", slot_path(), body=b"x" * 700).status == 201
+    assert json.loads(ask_limits(again).body)["free_bytes"] == 0
+    assert room(again, 1, run="c").code == "study-full"
+
+
+@pytest.mark.parametrize("n_bytes", ["-1", "1e3", "x", "9" * 19, "\u0663"])
+def test_room_is_a_number(relay: Relay, n_bytes: str) -> None:
+    answer = room(relay, quote(n_bytes))
+    assert answer.status in (400, 403)
+
+
+def test_room_is_kept_for_participants_only(relay: Relay) -> None:
+    assert room(relay, 10, headers={}).code == "stranger"
+    signed = relay.headers("PUT", f"{STUDY[:32]}/runs/run-1/room/10")
+    assert room(relay, 11, headers=signed).code == "stranger"
+
+
+def test_only_messages_that_a_run_has(relay: Relay) -> None:
+    """Each kind on its own way, and nothing else: 20 names that a key could fill with junk."""
+    kinds = {kind.__name__ for kind in typing.get_args(Message)} | {"Letter", "DecoyMessage"}
+    allowed: dict[tuple[str, str], set[str]] = {}
+    for sender, receiver in itertools.product((*KEYS, "stranger"), repeat=2):
+        for kind in kinds:
+            slot = Slot(study_hash=STUDY, run="r", sender=sender, receiver=receiver, kind=kind)
+            answer = relay.ask("PUT", slot.path, who=sender if sender in KEYS else "bob", body=b"x")
+            if answer.status == 201:
+                allowed.setdefault((sender, receiver), set()).add(kind)
+            else:
+                assert (answer.status, answer.code) in {
+                    (403, "no-such-message"),
+                    (403, "not-yours"),
+                }
+    between = {kind.__name__ for kind in BETWEEN_PARTIES}
+    to_server = {"Ready", "CountRelease", "PartyRelease"}
+    from_server = {"RunPlan", "PublishedResult"}
+    assert between >= {"KeyContribution", "Confirmation", "PlanConfirmation", "CountRelease"}
+    assert not between & (from_server | {"Ready", "PartyRelease"})
+    assert allowed == {
+        ("bob", "carol"): between,
+        ("carol", "bob"): between,
+        ("bob", "server"): to_server,
+        ("carol", "server"): to_server,
+        ("server", "bob"): from_server,
+        ("server", "carol"): from_server,
+        ("server", "server"): {"PublishedResult"},
+    }
+
+
+def test_small_kinds_are_small(relay: Relay) -> None:
+    path = slot_path("bob", "carol")
+    most = MAX_SMALL_BYTES + OVERHEAD_BYTES
+    assert relay.ask("PUT", path, who="bob", body=b"x" * (most + 1)).code == "too-large"
+    assert relay.ask("PUT", path, who="bob", body=b"x" * most).status == 201
 
 
 LIMITS = f"{STUDY[:32]}/limits"
@@ -469,27 +555,36 @@ def ask_limits(relay: Relay, **settings: Any) -> "Answer":
 
 
 def test_limits_are_told_to_participants(make_relay: Callable[..., Relay]) -> None:
-    relay = make_relay(message_bytes=600, study_bytes=1000, study_messages=2)
+    relay = make_relay(message_bytes=600, study_bytes=3000)
     for who in KEYS:
         told = ask_limits(relay, who=who)
         assert (told.status, told.headers["cache-control"]) == (200, "no-store")
         assert json.loads(told.body) == {"message_bytes": 600, "free_bytes": 1000, "time": NOW}
     relay.ask("PUT", slot_path(), body=b"x" * 400)
     assert json.loads(ask_limits(relay).body)["free_bytes"] == 600
-    relay.ask("PUT", slot_path(run="b"), body=b"")
-    # The study has all the messages that it may have: bytes do not help.
-    assert json.loads(ask_limits(relay).body)["free_bytes"] == 0
+    assert json.loads(ask_limits(relay, who="bob").body)["free_bytes"] == 1000
 
 
-def test_room_is_what_the_disk_has(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_is_told_of_the_disk(
+    make_relay: Callable[..., Relay],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What the disk has left is what others have stored; the operator's log alone has it."""
+    relay = make_relay()
+    before = [ask_limits(relay).body, relay.ask("GET", "", headers={}, target="/health").body]
     usage = shutil.disk_usage(relay.folder)._replace(free=77)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    assert json.loads(ask_limits(relay).body)["free_bytes"] == 77
+    after = [ask_limits(relay).body, relay.ask("GET", "", headers={}, target="/health").body]
+    assert after[0] == before[0]
+    assert json.loads(after[1])["status"] == json.loads(before[1])["status"] == "ok"
+    make_relay()
+    assert "and the disk of" in caplog.text
 
 
 def test_limits_are_told_to_nobody_else(relay: Relay) -> None:
     unsigned = ask_limits(relay, headers={})
-    for_a_message = ask_limits(relay, headers=relay.headers("GET", slot_path("bob", "alice")))
+    for_a_message = ask_limits(relay, headers=relay.headers("GET", slot_path("bob", "server")))
     other = "ab" * 16
     elsewhere = relay.ask("GET", f"{other}/limits", target=f"/v1/studies/{other}/limits")
     for answer in (unsigned, for_a_message, elsewhere):
@@ -513,7 +608,7 @@ def test_asking_for_limits_counts_as_a_request(make_relay: Callable[..., Relay])
 
 
 def test_an_upload_that_fails_takes_no_room(make_relay: Callable[..., Relay]) -> None:
-    relay = make_relay(study_bytes=1000, study_messages=1)
+    relay = make_relay(study_bytes=3000, sender_runs=1)
     for _ in range(3):
         headers = relay.headers("PUT", slot_path(), body=b"signed")
         assert relay.ask("PUT", slot_path(), headers=headers, body=b"x" * 900).code == "body"
@@ -535,7 +630,7 @@ def test_on_disk_before_it_has_its_name(relay: Relay, monkeypatch: pytest.Monkey
     relay.ask("PUT", slot_path(), body=b"x")  # makes the folders
     monkeypatch.setattr(os, "fsync", watched_fsync)
     monkeypatch.setattr(os, "rename", watched_rename)
-    relay.ask("PUT", slot_path("alice", "server"), body=b"x")
+    relay.ask("PUT", slot_path("server", "carol"), body=b"x")
     assert steps == ["file", "rename", "folder"]
 
 
@@ -586,7 +681,7 @@ def test_health_and_page(relay: Relay) -> None:
     page = relay.ask("GET", "", headers={}, target="/")
     assert b"splitmeans relay" in page.body
     assert "default-src 'none'" in page.headers["content-security-policy"]
-    for secret in (STUDY[:32], short_name("alice"), str(relay.folder)):
+    for secret in (STUDY[:32], short_name("server"), str(relay.folder)):
         assert secret.encode() not in page.body + health.body
 
 

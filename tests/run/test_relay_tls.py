@@ -31,8 +31,8 @@ from splitmeans.wire.slot import Slot
 STUDY = "c0ffee" + "0" * 58
 
 
-def slot_path(run: str, *, sender: str = "alice", receiver: str = "bob") -> str:
-    slot = Slot(study_hash=STUDY, run=run, sender=sender, receiver=receiver, kind="Letter")
+def slot_path(run: str, *, sender: str = "server", receiver: str = "bob") -> str:
+    slot = Slot(study_hash=STUDY, run=run, sender=sender, receiver=receiver, kind="PublishedResult")
     return slot.path
 
 
@@ -83,7 +83,7 @@ def test_another_host_name_is_refused(relay: LocalRelay, keys: dict[str, Identit
 
 
 def test_a_key_that_is_not_in_the_study(relay: LocalRelay) -> None:
-    box = box_of(relay, "alice", Identity.new())
+    box = box_of(relay, "server", Identity.new())
     with pytest.raises(MailboxError, match="403: this participant's key is not in the study"):
         box.put(slot_path("b"), b"x" * 300_000)
     box.close()
@@ -99,9 +99,9 @@ def test_a_wrong_clock_is_told(relay: LocalRelay, keys: dict[str, Identity]) -> 
 
 
 def test_other_bytes_are_refused(relay: LocalRelay, keys: dict[str, Identity]) -> None:
-    box = box_of(relay, "alice", keys["alice"])
+    box = box_of(relay, "server", keys["server"])
     box.put(slot_path("d"), b"first")
-    with pytest.raises(MailboxError, match="409: the relay holds another message of this"):
+    with pytest.raises(MailboxError, match="holds another message of this participant"):
         box.put(slot_path("d"), b"other")
     box.close()
 
@@ -169,7 +169,7 @@ def small_relay(
 def test_the_reason_reaches_who_sends_too_much(
     small_relay: LocalRelay, keys: dict[str, Identity]
 ) -> None:
-    box = box_of(small_relay, "alice", keys["alice"])
+    box = box_of(small_relay, "server", keys["server"])
     with pytest.raises(MailboxError, match="413: a message may have 1000000 bytes, this"):
         box.put(slot_path("a"), b"x" * 8_000_000)
     box.put(slot_path("a"), b"x" * 1_000_000)
@@ -219,8 +219,8 @@ def signed(method: str, path: str, keys: dict[str, Identity]) -> str:
         method,
         path,
         body_hash="0" * 64,
-        participant="alice",
-        signer=keys["alice"],
+        participant="server",
+        signer=keys["server"],
         time=int(time.time()),
     )
     return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -234,7 +234,7 @@ def test_killed_during_uploads_no_part_is_seen(tmp_path: Path, keys: dict[str, I
     with local_relay({STUDY: roster}, tmp_path) as relay:
 
         def upload(run: str) -> None:
-            box = box_of(relay, "alice", keys["alice"])
+            box = box_of(relay, "server", keys["server"])
             with contextlib.suppress(MailboxError):
                 box.put(slot_path(run), bodies[run])
                 one_is_stored.set()
@@ -256,7 +256,7 @@ def test_killed_during_uploads_no_part_is_seen(tmp_path: Path, keys: dict[str, I
             assert file.read_bytes() == bodies[run]
     assert n_found >= 1
     with local_relay({STUDY: roster}, tmp_path) as relay:
-        sender_box, receiver_box = (box_of(relay, name, keys[name]) for name in ("alice", "bob"))
+        sender_box, receiver_box = (box_of(relay, name, keys[name]) for name in ("server", "bob"))
         for run in runs:  # what was lost is sent again, what was kept is confirmed
             sender_box.put(slot_path(run), bodies[run])
             assert receiver_box.get(slot_path(run), max_bytes=3_000_000) == bodies[run]

@@ -18,6 +18,7 @@ from splitmeans import _validate
 from splitmeans.bench.local_relay import LocalRelay, local_relay
 from splitmeans.errors import MailboxError
 from splitmeans.run.http_mailbox import HttpMailbox
+from splitmeans.study import SERVER_NAME
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import Slot
 
@@ -42,10 +43,13 @@ def run_load(parties: int = 50, megabytes: float = 5) -> dict[str, float]:
     keys = {name: Identity.new() for name in names}
     message = os.urandom(int(megabytes * 1e6))
     paths = [
-        Slot(study_hash=_STUDY, run="load", sender=sender, receiver=receiver, kind="Load").path
-        for sender, receiver in zip(names, names[1:] + names[:1], strict=True)
+        Slot(
+            study_hash=_STUDY, run="load", sender=name, receiver=SERVER_NAME, kind="PartyRelease"
+        ).path
+        for name in names
     ]
-    rosters = {_STUDY: {name: key.public for name, key in keys.items()}}
+    everyone = keys | {SERVER_NAME: Identity.new()}
+    rosters = {_STUDY: {name: key.public for name, key in everyone.items()}}
     with tempfile.TemporaryDirectory() as folder, local_relay(rosters, Path(folder)) as relay:
         boxes = [
             HttpMailbox(relay.url, participant=name, signer=keys[name], ca=relay.ca)
@@ -57,8 +61,7 @@ def run_load(parties: int = 50, megabytes: float = 5) -> dict[str, float]:
             return True
 
         def get(number: int) -> bool:
-            # The one before it in the ring sent this party its message.
-            found = boxes[number].get(paths[number - 1], max_bytes=len(message))
+            found = boxes[number].get(paths[number], max_bytes=len(message))
             return found == message
 
         up_seconds, up_times, _ = _all_at_once(put, parties)

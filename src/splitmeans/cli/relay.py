@@ -36,7 +36,7 @@ def serve(
         "256M", "--max-message", help="Longest message that is taken: 300M, 1G, or bytes."
     ),
     max_study: str = typer.Option(
-        "16G", "--max-study", help="What all messages of one study may take together."
+        "16G", "--max-study", help="What all messages of a study may take; an equal share each."
     ),
     insecure: bool = typer.Option(
         False, "--insecure", help="Without TLS: tests, or a TLS proxy in front."

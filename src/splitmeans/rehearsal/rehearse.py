@@ -196,7 +196,7 @@ class _Cast:
 def _lighter(study: Study, plan: Plan) -> Study:
     """Return the study, with a larger epsilon if its decoys would take minutes; k' stays."""
     lighter = study
-    while sum(message_sizes(plan, users=0).releases.values()) > _LIGHT_BYTES:
+    while sum(message_sizes(plan, users=0).unpadded.values()) > _LIGHT_BYTES:
         epsilon = min(2 * lighter.budget.epsilon, MAX_EPSILON)
         if epsilon <= lighter.budget.epsilon:
             break

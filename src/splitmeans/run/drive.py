@@ -55,11 +55,14 @@ class Desk:
     patience: Patience
     has_equals: bool = False
 
-    def seal(self, envelopes: Sequence[Envelope]) -> list[Sealed]:
-        """Seal messages; done once, because sealing is random and a message is stored as it is."""
+    def seal(self, envelopes: Sequence[Envelope], *, release_length: int = 0) -> list[Sealed]:
+        """Seal messages; done once, because sealing is random and a message is stored as it is.
+
+        A party's release is padded to the plan's `release_length`.
+        """
         sealed = []
         for envelope in envelopes:
-            path, data = self.post.sealed(envelope)
+            path, data = self.post.sealed(envelope, release_length=release_length)
             sealed.append(Sealed(envelope=envelope, path=path, data=data))
         return sealed
 

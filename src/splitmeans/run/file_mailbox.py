@@ -148,6 +148,9 @@ class FileMailbox:
         free_bytes = self._use(lambda files: files.room(study))
         return MailboxLimits(max_message_bytes=None, free_bytes=free_bytes, clock_offset=None)
 
+    def reserve(self, study_hash: str, run: str, n_bytes: int) -> None:
+        """Folders and stores keep no room; `limits` tells what there is."""
+
     def close(self) -> None:
         """Close the connection, if there is one."""
         with self._lock:

@@ -37,6 +37,7 @@ from splitmeans.run.mailbox import (
     study_folder,
 )
 from splitmeans.run.request_signature import EMPTY_HASH, Signer, sign_request
+from splitmeans.wire.slot import check_run
 
 try:
     import httpx
@@ -148,6 +149,17 @@ class HttpMailbox:
             "GET", f"studies/{study}/limits", signed=f"{study}/limits", read=self._read_limits
         )
 
+    def reserve(self, study_hash: str, run: str, n_bytes: int) -> None:
+        """Have the relay keep room, so that it has to take what is sent after a charge."""
+        study = study_folder(study_hash)
+        check_run(run)
+        self._ask(
+            "PUT",
+            f"studies/{study}/runs/{run}/room/{n_bytes}",
+            signed=f"{study}/runs/{run}/room/{n_bytes}",
+            read=self._read_reserved,
+        )
+
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
@@ -216,6 +228,21 @@ class HttpMailbox:
         if response.status_code not in (201, 204):
             raise self._refusal(response)
 
+    def _read_reserved(self, response: httpx.Response, _: float) -> None:
+        if response.status_code == 404:
+            raise self._too_old(response)
+        if response.status_code != 204:
+            raise self._refusal(response)
+
+    def _too_old(self, response: httpx.Response) -> MailboxError:
+        code, _text = _reason(response)
+        if code != "no-page":
+            return self._no_relay()
+        return MailboxError(
+            f"relay {self._shown_url} does not tell its limits or keep room: it is of an older "
+            "version; its operator should install this one, and start the relay again"
+        )
+
     def _read_message(self, response: httpx.Response, _: float, *, max_bytes: int) -> bytes | None:
         if response.status_code == 404:
             code, _text = _reason(response)
@@ -228,13 +255,7 @@ class HttpMailbox:
 
     def _read_limits(self, response: httpx.Response, asked: float) -> MailboxLimits:
         if response.status_code == 404:
-            code, _text = _reason(response)
-            if code != "no-page":
-                raise self._no_relay()
-            raise MailboxError(
-                f"relay {self._shown_url} does not tell its limits: it is of an older version; its "
-                "operator should install this one, and start the relay again"
-            )
+            raise self._too_old(response)
         if response.status_code != 200:
             raise self._refusal(response)
         data = _download(response, max_bytes=_REASON_BYTES, shown_url=self._shown_url)
@@ -248,7 +269,9 @@ class HttpMailbox:
             raise self._no_relay()
         # The relay looked at its clock between our two looks at ours.
         offset = time - (asked + answered) / 2
-        return MailboxLimits(max_message_bytes=most, free_bytes=free, clock_offset=offset)
+        return MailboxLimits(
+            max_message_bytes=most, free_bytes=free, clock_offset=offset, is_shared=False
+        )
 
     def _too_large(self, response: httpx.Response, n_bytes: int) -> MailboxError:
         code, text = _reason(response)

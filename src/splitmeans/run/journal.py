@@ -29,7 +29,7 @@ from splitmeans.errors import (
     JournalError,
     ProtocolError,
 )
-from splitmeans.privacy import ledger
+from splitmeans.privacy import ledger_tables
 from splitmeans.privacy.database import passing
 from splitmeans.run import home
 from splitmeans.run.records import Approval, Outgoing, RunKey, SavedRun
@@ -360,12 +360,12 @@ class Journal:
                 self._write_head()
         except (HomeUnavailable, OSError) as problem:
             # What was committed stands; the file catches up at the next commit.
-            _log.warning("%s was not written: %s", self.folder / ledger.HEAD_FILE, problem)
+            _log.warning("%s was not written: %s", self.folder / ledger_tables.HEAD_FILE, problem)
 
     def _write_head(self) -> None:
-        path = self.folder / ledger.HEAD_FILE
+        path = self.folder / ledger_tables.HEAD_FILE
         try:
-            text = ledger.next_head(self.connection, seen=ledger.read_head(path))
+            text = ledger_tables.next_head(self.connection, seen=ledger_tables.read_head(path))
             if text is not None:
                 home.write_file(path, text.encode())
         except BudgetError as problem:

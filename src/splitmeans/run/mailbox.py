@@ -40,13 +40,15 @@ class MailboxLimits:
 
     Attributes:
         max_message_bytes: Bytes of one message, as it is sealed.
-        free_bytes: Bytes that this participant can still store, all messages together.
+        free_bytes: Bytes that can still be stored.
+        is_shared: Whether these are for all participants together, or this one's own.
         clock_offset: The mailbox's clock minus this machine's, in seconds.
     """
 
     max_message_bytes: int | None
     free_bytes: int | None
     clock_offset: float | None
+    is_shared: bool = True
 
 
 class Mailbox(Protocol):
@@ -99,6 +101,14 @@ class Mailbox(Protocol):
 
         Raises:
             MailboxError: The mailbox cannot be reached, or would refuse a message.
+        """
+        ...
+
+    def reserve(self, study_hash: str, run: str, n_bytes: int) -> None:
+        """Have room kept for all that this participant will send in a run, where that can be done.
+
+        Raises:
+            MailboxError: There is not as much room, or the mailbox cannot be reached.
         """
         ...
 

@@ -16,6 +16,7 @@ from splitmeans.engine.walk import Table
 from splitmeans.errors import BudgetError, JournalError, PrivacyError, StudyError
 from splitmeans.grid.clustering import about_found
 from splitmeans.kernels.warm_up import warm_up
+from splitmeans.message_sizes import release_length
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.plan import make_plan
@@ -246,6 +247,7 @@ class _Driver:
         table = self._open()
         preflight.check(rows=len(table))
         self.what.before_joining()
+        preflight.reserve(self.what.run, rows=len(table))
         state, envelopes = node.join(self.what.study, table, run=self.what.run, noise=SecureNoise())
         messages = self.desk.seal(envelopes)
         with self.desk.journal.transaction():
@@ -265,7 +267,7 @@ class _Driver:
         next_state, envelopes = node.step(
             state, envelope, noise=SecureNoise(), rng=np.random.default_rng()
         )
-        messages = self.desk.seal(envelopes)
+        messages = self.desk.seal(envelopes, release_length=self._release_length(next_state))
         releases = _releases(messages)
         self._refuse_older_home(
             [kind for kind in _RELEASES if kind.__name__ in releases], begun=True
@@ -279,6 +281,13 @@ class _Driver:
             )
         self.what.say(f"took {type(envelope.message).__name__} from {envelope.sender}")
         return next_state
+
+    def _release_length(self, state: node.PartyState) -> int:
+        """Return the bytes of the release that leads to a state, by the plan that is run."""
+        if not isinstance(state, node.Released):
+            return 0
+        plan = make_plan(self.what.study, noisy_count=state.noisy_count)
+        return release_length(plan, self.what.party)
 
     def _refuse_older_home(self, kinds: Iterable[type[Message]], *, begun: bool) -> None:
         """End the run if the mailbox has messages of it that this home has forgotten (R11).

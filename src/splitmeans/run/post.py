@@ -7,18 +7,18 @@ import typing
 from dataclasses import dataclass
 
 from splitmeans.errors import MessageRefused, ParameterError, ProtocolError
+from splitmeans.message_sizes import padded_length
 from splitmeans.run.mailbox import Mailbox
 from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity, PublicIdentity
-from splitmeans.wire.messages import LARGE, MAX_LARGE_BYTES, Message
+from splitmeans.wire.messages import LARGE, MAX_LARGE_BYTES, MAX_SMALL_BYTES, Message, PartyRelease
 from splitmeans.wire.sealed import OVERHEAD_BYTES, check_signed, open_sealed, seal
 from splitmeans.wire.slot import Slot
 
 _log = logging.getLogger(__name__)
 
-_MAX_SMALL_BYTES = 2**16
 # Of a message that this participant has sent, maybe with other limits than now.
 _MAX_OWN_BYTES = OVERHEAD_BYTES + MAX_LARGE_BYTES
 
@@ -60,13 +60,21 @@ class Post:
         self._identity, self._mailbox, self._max_bytes = identity, mailbox, max_bytes
         self._warned: set[str] = set()
 
-    def sealed(self, envelope: Envelope) -> tuple[str, bytes]:
-        """Return the path and the bytes under which an envelope travels."""
+    def sealed(self, envelope: Envelope, *, release_length: int = 0) -> tuple[str, bytes]:
+        """Return the path and the bytes under which an envelope travels.
+
+        Args:
+            envelope: What is sent.
+            release_length: Bytes to which a party's release is padded, by the plan.
+        """
+        payload = encode(envelope.message)
+        if isinstance(envelope.message, PartyRelease):
+            payload = payload.ljust(padded_length(len(payload), release_length), b"\0")
         slot = self._slot(
             sender=self._participant, receiver=envelope.receiver, kind=type(envelope.message)
         )
         data = seal(
-            encode(envelope.message),
+            payload,
             slot=slot,
             sender=self._identity,
             receiver=self._keys[envelope.receiver],
@@ -154,7 +162,7 @@ class Post:
         return {slot.path: slot for slot in slots}
 
     def _limit(self, kind: type[Message]) -> int:
-        return OVERHEAD_BYTES + (self._max_bytes if kind in LARGE else _MAX_SMALL_BYTES)
+        return OVERHEAD_BYTES + (self._max_bytes if kind in LARGE else MAX_SMALL_BYTES)
 
     def _slot(self, *, sender: str, receiver: str, kind: type[Message]) -> Slot:
         return Slot(

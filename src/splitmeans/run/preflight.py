@@ -16,7 +16,7 @@ from pathlib import Path
 
 from splitmeans.errors import ParameterError
 from splitmeans.forecasting.memory import run_memory
-from splitmeans.message_sizes import MessageSizes, message_sizes, shown_bytes
+from splitmeans.message_sizes import HEADROOM, MessageSizes, message_sizes, shown_bytes
 from splitmeans.plan import make_plan
 from splitmeans.run.machine import available_memory
 from splitmeans.run.mailbox import Mailbox, MailboxLimits
@@ -24,10 +24,10 @@ from splitmeans.run.result_folder import check_place
 from splitmeans.study import SERVER_NAME, Study
 from splitmeans.wire.messages import MAX_LARGE_BYTES
 
-# A table may have this many times the expected users before its own size decides anything.
-_HEADROOM = 1.5
 # Journal, ledger, small messages, and what a file system keeps for itself.
 _SPARE_BYTES = 64 << 20
+# Beyond the expected size of what a participant sends in a run.
+_SPARE_ROOM_BYTES = 1 << 20
 # A relay refuses requests whose time is five minutes off; clocks drift further during a run.
 _CLOCK_SECONDS = 240
 
@@ -68,11 +68,20 @@ class Preflight:
                 f"{listed}"
             )
 
+    def reserve(self, run: str, *, rows: int | None = None) -> None:
+        """Have the mailbox keep room for the run, so that nothing is refused after a charge.
+
+        Raises:
+            MailboxError: It has none.
+        """
+        if self.mailbox is not None:
+            own = self._own_bytes(self._sizes(rows))
+            self.mailbox.reserve(self.study.hash, run, own + own // 8 + _SPARE_ROOM_BYTES)
+
     def problems(self, *, rows: int | None = None) -> list[str]:
         """Return what would make the run fail, one sentence each; see `check`."""
         plan = make_plan(self.study)
-        users = max(int(_HEADROOM * self.study.expected_users), rows or 0)
-        sizes = message_sizes(plan, users=users)
+        sizes = self._sizes(rows)
         found = self._result_problems(sizes)
         found += _disk_problems(self.home, needed=_SPARE_BYTES + 2 * self._own_bytes(sizes))
         found += self._reader_problems(sizes)
@@ -81,6 +90,10 @@ class Preflight:
         memory = run_memory(plan, sizes)
         is_server = self.participant == SERVER_NAME
         return found + _memory_problems(memory.server if is_server else memory.reader)
+
+    def _sizes(self, rows: int | None) -> MessageSizes:
+        users = max(int(HEADROOM * self.study.expected_users), rows or 0)
+        return message_sizes(make_plan(self.study), users=users)
 
     def _own_bytes(self, sizes: MessageSizes) -> int:
         """Bytes of everything that the participant sends."""
@@ -114,12 +127,15 @@ class Preflight:
                 "`relay serve --max-message`, or take a folder, SFTP or an object store, which "
                 "have no such limit"
             )
-        everything = sum(sizes.releases.values()) + sum(sizes.small.values())
-        everything += sizes.result * (len(self.study.parties) + 1)
-        if limits.free_bytes is not None and everything > limits.free_bytes:
+        needed, whose = self._own_bytes(sizes), "its messages"
+        if limits.is_shared:
+            whose = "the messages of a run"
+            needed = sum(sizes.releases.values()) + sum(sizes.small.values())
+            needed += sizes.result * (len(self.study.parties) + 1)
+        if limits.free_bytes is not None and needed > limits.free_bytes:
             found.append(
-                f"the messages of a run take about {shown_bytes(everything)}, and the mailbox has "
-                f"room for {shown_bytes(limits.free_bytes)}; make room, or take another mailbox"
+                f"{whose} take about {shown_bytes(needed)}, and the mailbox has room for "
+                f"{shown_bytes(limits.free_bytes)}; make room, or take another mailbox"
             )
         if limits.clock_offset is not None and abs(limits.clock_offset) > _CLOCK_SECONDS:
             found.append(

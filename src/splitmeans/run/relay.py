@@ -1,9 +1,10 @@
 """The relay: a mailbox over HTTPS, for participants who share no folder.
 
-Three requests exist, PUT and GET of one message and GET of the limits, each signed
-(`request_signature.py`) by a participant of the study. The relay sees sealed bytes, sizes and
-times; it can hold messages back and nothing else. It runs as one process: what it remembers of
-requests is in memory.
+Four requests exist, PUT and GET of one message, GET of a participant's own limits and PUT of the
+room that it will need, each signed (`request_signature.py`) by a participant of the study. The
+relay sees sealed bytes, sizes and times; it can hold messages back and nothing else. What it says
+to one participant does not depend on what others have stored. It runs as one process: what it
+remembers of requests is in memory.
 """
 
 import asyncio
@@ -23,17 +24,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from splitmeans._version import __version__
+from splitmeans.errors import ParameterError
 from splitmeans.run.relay_access import Access, Caller, Refused
 from splitmeans.run.relay_limits import RelayLimits
 from splitmeans.run.relay_replies import Download, Refusal
 from splitmeans.run.relay_store import (
     MessageTooLarge,
+    NoRoom,
     RelayStore,
+    SenderRun,
     SlotTaken,
-    StudyFull,
     Upload,
 )
 from splitmeans.run.request_signature import Verifier
+from splitmeans.wire.slot import check_run
 
 _log = logging.getLogger("splitmeans.relay")
 
@@ -59,7 +63,8 @@ def make_app(
     """
     limits = limits or RelayLimits()
     access = Access(rosters, limits, clock=clock)
-    store = RelayStore(folder, limits)
+    store = RelayStore(folder, limits, participants=access.participants)
+    _warn_of_disk(store, n_studies=access.n_studies)
     started = time.monotonic()
 
     @asynccontextmanager
@@ -70,7 +75,7 @@ def make_app(
     app = FastAPI(
         title="splitmeans relay",
         lifespan=lifespan,
-        openapi_url=None,  # no description, no interactive pages: three requests, one client
+        openapi_url=None,  # no description, no interactive pages: four requests, one client
         redirect_slashes=False,
     )
     app.state.store = store
@@ -98,24 +103,35 @@ def make_app(
     @app.get("/v1/studies/{study}/limits")
     async def get_limits(study: str, request: Request) -> Response:
         try:
-            access.admit_to_study(study, f"{study}/limits", request.headers)
+            signed = access.admit_to_study("GET", study, f"{study}/limits", request.headers)
         except Refused as refused:
             return Refusal(refused)
         told = {
             "message_bytes": limits.message_bytes,
-            "free_bytes": await asyncio.to_thread(store.free_bytes, study),
+            "free_bytes": store.free_bytes(study, signed.participant),
             "time": int(clock()),
         }
         return JSONResponse(told, headers={"cache-control": "no-store"})
 
+    @app.put("/v1/studies/{study}/runs/{run}/room/{n_bytes}")
+    async def reserve(study: str, run: str, n_bytes: str, request: Request) -> Response:
+        try:
+            path = f"{study}/runs/{run}/room/{n_bytes}"
+            signed = access.admit_to_study("PUT", study, path, request.headers)
+            place = SenderRun(study=study, run=run, sender=signed.participant)
+            await asyncio.to_thread(_reserve, store, place, n_bytes)
+        except Refused as refused:
+            return Refusal(refused)
+        return Response(status_code=204)
+
     @app.get("/health")
     async def health() -> JSONResponse:
-        return JSONResponse(_state(store, access, started))
+        return JSONResponse(_state(access, started))
 
     @app.get("/")
     async def front_page() -> HTMLResponse:
         policy = "default-src 'none'; style-src 'unsafe-inline'"
-        page = _page(_state(store, access, started))
+        page = _page(_state(access, started))
         return HTMLResponse(page, headers={"content-security-policy": policy})
 
     @app.exception_handler(HTTPException)
@@ -154,9 +170,9 @@ async def _receive(
         raise Refused("the upload was too slow", status=408, code="too-slow") from None
     except ClientDisconnect:
         return Response(status_code=400)  # nobody reads it
-    except MessageTooLarge:
-        raise _too_large(limits) from None
-    except StudyFull as problem:
+    except MessageTooLarge as problem:
+        raise Refused(str(problem), status=413, code="too-large") from None
+    except NoRoom as problem:
         raise Refused(str(problem), status=507, code="study-full") from None
     except SlotTaken as problem:
         raise Refused(str(problem), status=409, code="conflict") from None
@@ -188,7 +204,7 @@ async def _pieces(request: Request, limits: RelayLimits) -> AsyncIterator[bytear
             break
         n_received += len(chunk)
         if n_received > limits.message_bytes:
-            raise MessageTooLarge
+            raise MessageTooLarge(f"a message may have {limits.message_bytes} bytes")
         piece += chunk
         if len(piece) >= _PIECE:
             yield piece
@@ -203,10 +219,36 @@ def _open(store: RelayStore, caller: Caller) -> BinaryIO:
     return file
 
 
-def _state(store: RelayStore, access: Access, started: float) -> dict[str, str | int]:
-    has_room = shutil.disk_usage(store.folder).free > store.limits.message_bytes
+def _reserve(store: RelayStore, place: SenderRun, n_bytes: str) -> None:
+    try:
+        check_run(place.run)
+    except ParameterError as problem:
+        raise Refused(str(problem), status=400, code="room") from None
+    if not (n_bytes.isascii() and n_bytes.isdecimal() and len(n_bytes) <= 18):
+        raise Refused("room is a number of bytes", status=400, code="room")
+    try:
+        store.reserve(place, int(n_bytes))
+    except NoRoom as problem:
+        raise Refused(str(problem), status=507, code="study-full") from None
+
+
+def _warn_of_disk(store: RelayStore, *, n_studies: int) -> None:
+    """Tell the operator, and nobody else, that more was promised than the disk has."""
+    promised = n_studies * store.limits.study_bytes
+    free = shutil.disk_usage(store.folder).free
+    if free < promised:
+        _log.warning(
+            "studies may store %d bytes, and the disk of %s has %d free; see --max-study",
+            promised,
+            store.folder,
+            free,
+        )
+
+
+def _state(access: Access, started: float) -> dict[str, str | int]:
+    """Return what anybody may know; nothing of it depends on what participants store."""
     return {
-        "status": "ok" if has_room else "disk nearly full",
+        "status": "ok",
         "version": __version__,
         "uptime_seconds": int(time.monotonic() - started),
         "studies": access.n_studies,

@@ -11,7 +11,11 @@ from splitmeans.errors import ParameterError, SplitmeansError
 from splitmeans.run.mailbox import MessagePath
 from splitmeans.run.relay_limits import RelayLimits
 from splitmeans.run.request_signature import SignedRequest, Verifier
+from splitmeans.study import SERVER_NAME
+from splitmeans.wire.messages import may_send
 from splitmeans.wire.slot import short_name
+
+_SERVER = short_name(SERVER_NAME)
 
 
 class Refused(SplitmeansError):
@@ -94,6 +98,11 @@ class Access:
         self._transfers: Counter[tuple[str, str]] = Counter()
 
     @property
+    def participants(self) -> dict[str, int]:
+        """Number of participants of each study, by its folder."""
+        return {study: len(roster) for study, roster in self._rosters.items()}
+
+    @property
     def n_studies(self) -> int:
         """Number of studies that the relay serves."""
         return len(self._rosters)
@@ -117,17 +126,34 @@ class Access:
             raise Refused(
                 f"a participant {verb} only messages {end} itself", status=403, code="not-yours"
             )
+        self._check_route(place)
         self._count(caller.key, request.nonce)
         return caller
 
-    def admit_to_study(self, study: str, path: str, headers: Mapping[str, str]) -> None:
-        """Decide whether a participant of a study may GET what is no message.
+    def admit_to_study(
+        self, method: str, study: str, path: str, headers: Mapping[str, str]
+    ) -> SignedRequest:
+        """Decide whether a participant of a study may ask for what is no message.
 
         Raises:
             Refused: As for `admit`.
         """
-        request = self._identify("GET", study, path, headers)
+        request = self._identify(method, study, path, headers)
         self._count((study, request.participant), request.nonce)
+        return request
+
+    def _check_route(self, place: MessagePath) -> None:
+        """Refuse what no run has: another kind, to somebody else, or on another way."""
+        is_known = place.receiver in self._rosters[place.study] and may_send(
+            place.kind,
+            from_server=place.sender == _SERVER,
+            to_server=place.receiver == _SERVER,
+            to_itself=place.sender == place.receiver,
+        )
+        if not is_known:
+            raise Refused(
+                "no run has such a message between these two", status=403, code="no-such-message"
+            )
 
     def _identify(
         self, method: str, study: str, path: str, headers: Mapping[str, str]

@@ -11,8 +11,9 @@ class RelayLimits:
 
     Attributes:
         message_bytes: Bytes of one message.
-        study_bytes: Bytes of all messages of one study.
-        study_messages: Number of messages of one study, all its runs together.
+        study_bytes: Bytes of all messages of one study. Each participant has an equal share for
+            itself: what others send changes nothing of it, and they cannot find out what it sent.
+        sender_runs: Runs of one study that one participant may send messages of.
         requests_per_minute: Requests of one participant in one study; a minute's worth at once.
         transfers: Uploads and downloads at the same time.
         transfers_per_participant: Those of one participant in one study.
@@ -23,7 +24,7 @@ class RelayLimits:
 
     message_bytes: int = 256 << 20
     study_bytes: int = 16 << 30
-    study_messages: int = 20_000
+    sender_runs: int = 200
     requests_per_minute: int = 1200
     transfers: int = 128
     transfers_per_participant: int = 8
@@ -36,7 +37,7 @@ class RelayLimits:
             1,
             message_bytes=self.message_bytes,
             study_bytes=self.study_bytes,
-            study_messages=self.study_messages,
+            sender_runs=self.sender_runs,
             requests_per_minute=self.requests_per_minute,
             transfers=self.transfers,
             transfers_per_participant=self.transfers_per_participant,

@@ -2,15 +2,19 @@
 
 `<folder>/messages/` holds what readers may see, named by slot; `<folder>/incoming/` holds uploads
 until they are complete and on disk, and is emptied at the start. What a killed relay leaves behind
-is therefore either a whole message or a file that no reader can name.
+is therefore either a whole message or a file that no reader can name. `<folder>/reserved/` has a
+file for each run that a participant has asked room for.
+
+Room is counted for each sender of a study alone. A run takes what is stored of it or what was
+reserved for it, whichever is more: a message that room was reserved for always finds it.
 """
 
 import contextlib
 import hashlib
 import os
 import secrets
-import shutil
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -19,6 +23,8 @@ from splitmeans.errors import MailboxUnavailable, ParameterError, SplitmeansErro
 from splitmeans.run.local_folder import make_folders, open_plain_file, sync_folder
 from splitmeans.run.mailbox import MessagePath
 from splitmeans.run.relay_limits import RelayLimits
+from splitmeans.wire.messages import MAX_SMALL_BYTES, is_large
+from splitmeans.wire.sealed import OVERHEAD_BYTES
 
 _BLOCK = 1 << 20
 
@@ -27,18 +33,32 @@ class MessageTooLarge(SplitmeansError):
     """An upload passed the limit for one message."""
 
 
-class StudyFull(SplitmeansError):
-    """An upload would pass what a study may store."""
+class NoRoom(SplitmeansError):
+    """A participant would pass what it may store in a study."""
 
 
 class SlotTaken(SplitmeansError):
     """The slot already holds other bytes."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SenderRun:
+    """The messages of one run from one participant, by its short name."""
+
+    study: str
+    run: str
+    sender: str
+
+
 @dataclass(kw_only=True)
 class _Usage:
     n_bytes: int = 0
     n_messages: int = 0
+    reserved: int = 0
+
+    @property
+    def room(self) -> int:
+        return max(self.n_bytes, self.reserved)
 
 
 class RelayStore:
@@ -47,15 +67,20 @@ class RelayStore:
     Args:
         folder: Where to keep messages; made if absent (its parent must exist).
         limits: What may be stored.
+        participants: Number of participants of each study, by the study's folder.
     """
 
-    def __init__(self, folder: Path, limits: RelayLimits) -> None:
+    def __init__(
+        self, folder: Path, limits: RelayLimits, *, participants: Mapping[str, int] | None = None
+    ) -> None:
         self.limits = limits
+        self._participants = dict(participants or {})
         self._folder = folder.absolute()
         self._messages = self._folder / "messages"
         self._incoming = self._folder / "incoming"
+        self._reserved = self._folder / "reserved"
         try:
-            for place in (self._folder, self._messages, self._incoming):
+            for place in (self._folder, self._messages, self._incoming, self._reserved):
                 place.mkdir(mode=0o700, exist_ok=True)
         except OSError as problem:
             raise ParameterError(
@@ -65,12 +90,17 @@ class RelayStore:
         for scratch in self._incoming.iterdir():
             scratch.unlink()
         self._lock = threading.Lock()
-        self._usage: dict[str, _Usage] = {}
-        for study in self._messages.iterdir():
-            usage = self._usage.setdefault(study.name, _Usage())
-            for file in study.glob("*/*"):
-                usage.n_bytes += file.stat().st_size
-                usage.n_messages += 1
+        # By study and sender, then by run: nobody's room depends on another's messages.
+        self._usage: dict[tuple[str, str], dict[str, _Usage]] = {}
+        for file in self._messages.glob("*/*/*.*.*"):
+            study, run, name = file.parts[-3:]
+            usage = self._of(SenderRun(study=study, run=run, sender=name.split(".")[1]))
+            usage.n_bytes += file.stat().st_size
+            usage.n_messages += 1
+        for file in self._reserved.glob("*.*.*"):
+            study, run, sender = file.name.split(".")
+            usage = self._of(SenderRun(study=study, run=run, sender=sender))
+            usage.reserved = int(file.read_text())
 
     @property
     def folder(self) -> Path:
@@ -87,7 +117,13 @@ class RelayStore:
     def begin(self, path: MessagePath) -> "Upload":
         """Begin an upload; the caller must end it by `commit` or `discard`."""
         target = self._messages.joinpath(*path.parts)
-        upload = Upload(self, study=path.study, target=target, incoming=self._incoming)
+        place = SenderRun(study=path.study, run=path.run, sender=path.sender)
+        most = self.limits.message_bytes
+        if not is_large(path.kind):
+            most = min(most, MAX_SMALL_BYTES + OVERHEAD_BYTES)
+        upload = Upload(
+            self, place=place, target=target, incoming=self._incoming, message_bytes=most
+        )
         try:
             upload.start()
         except BaseException:
@@ -100,25 +136,76 @@ class RelayStore:
         if self._guard is not None:
             self._guard.close()
 
-    def free_bytes(self, study: str) -> int:
-        """Return how much a study may still store; nothing if it has all its messages."""
+    def free_bytes(self, study: str, sender: str) -> int:
+        """Return how much a participant may still store or reserve in a study."""
         with self._lock:
-            usage = self._usage.get(study, _Usage())
-            left = self.limits.study_bytes - usage.n_bytes
-            is_full = usage.n_messages >= self.limits.study_messages
-        on_disk = shutil.disk_usage(self._folder).free
-        return 0 if is_full else max(0, min(left, on_disk))
+            return max(0, self._share(study) - self._taken(study, sender))
 
-    def charge(self, study: str, *, n_bytes: int, n_messages: int) -> None:
-        """Count bytes and messages of a study; negative numbers give back."""
+    def reserve(self, place: SenderRun, n_bytes: int) -> None:
+        """Keep room for all messages of a run from one sender; asking again can only add.
+
+        Raises:
+            NoRoom: The sender has not as much left.
+        """
         with self._lock:
-            usage = self._usage.setdefault(study, _Usage())
-            if n_messages > 0 and usage.n_messages + n_messages > self.limits.study_messages:
-                raise StudyFull(f"a study may have {self.limits.study_messages} messages")
-            if n_bytes > 0 and usage.n_bytes + n_bytes > self.limits.study_bytes:
-                raise StudyFull(f"a study may store {self.limits.study_bytes} bytes")
+            before = self._of(place).reserved
+            self._check(place, n_bytes=n_bytes, already=before)
+            if n_bytes <= before:
+                return
+            self._of(place).reserved = n_bytes
+        scratch = self._incoming / secrets.token_hex(16)
+        with scratch.open("w") as file:
+            file.write(str(n_bytes))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, self._reserved / f"{place.study}.{place.run}.{place.sender}")
+        sync_folder(self._reserved)
+
+    def charge(self, place: SenderRun, *, n_bytes: int, n_messages: int) -> None:
+        """Count bytes and messages of a run; negative numbers give back.
+
+        Raises:
+            NoRoom: The sender has not as much left.
+        """
+        with self._lock:
+            usage = self._of(place)
+            if n_bytes >= 0:
+                self._check(place, n_bytes=usage.n_bytes + n_bytes, already=usage.room)
             usage.n_bytes += n_bytes
             usage.n_messages += n_messages
+            self._drop_empty(place)
+
+    def _check(self, place: SenderRun, *, n_bytes: int, already: int) -> None:
+        """Refuse a run, or its growth beyond what it takes already, that has no room."""
+        runs = self._usage[place.study, place.sender]
+        try:
+            if len(runs) > self.limits.sender_runs:
+                raise NoRoom(f"a participant may have {self.limits.sender_runs} runs of a study")
+            more = max(0, n_bytes - already)
+            if self._taken(place.study, place.sender) + more > self._share(place.study):
+                raise NoRoom(
+                    f"a participant may store {self._share(place.study)} bytes in this study"
+                )
+        except NoRoom:
+            self._drop_empty(place)
+            raise
+
+    def _of(self, place: SenderRun) -> _Usage:
+        return self._usage.setdefault((place.study, place.sender), {}).setdefault(
+            place.run, _Usage()
+        )
+
+    def _drop_empty(self, place: SenderRun) -> None:
+        runs = self._usage[place.study, place.sender]
+        usage = runs[place.run]
+        if usage.n_messages <= 0 and usage.reserved == 0:
+            del runs[place.run]
+
+    def _taken(self, study: str, sender: str) -> int:
+        return sum(usage.room for usage in self._usage.get((study, sender), {}).values())
+
+    def _share(self, study: str) -> int:
+        return self.limits.study_bytes // max(1, self._participants.get(study, 1))
 
     def publish(self, scratch: Path, target: Path, *, body_hash: str) -> bool:
         """Move a complete file to its slot; False if the slot holds the same bytes already."""
@@ -143,17 +230,26 @@ class Upload:
     keeps the file open until that write is done.
     """
 
-    def __init__(self, store: RelayStore, *, study: str, target: Path, incoming: Path) -> None:
+    def __init__(
+        self,
+        store: RelayStore,
+        *,
+        place: SenderRun,
+        target: Path,
+        incoming: Path,
+        message_bytes: int,
+    ) -> None:
         self._store = store
-        self._study = study
+        self._place = place
         self._target = target
+        self._message_bytes = message_bytes
         self._scratch = incoming / secrets.token_hex(16)
         self._file: BinaryIO | None = None
         self._hash = hashlib.sha256()
         self._size = 0
         self._charged = _Usage()
         self._lock = threading.Lock()
-        # The same message again takes no room; it must pass even when the study is full.
+        # The same message again takes no room; it must pass even when there is none.
         self._is_new = not target.exists()
 
     def start(self) -> None:
@@ -167,9 +263,8 @@ class Upload:
         with self._lock:
             file = self._open_file()
             self._size += len(piece)
-            if self._size > self._store.limits.message_bytes:
-                limit = self._store.limits.message_bytes
-                raise MessageTooLarge(f"a message may have {limit} bytes")
+            if self._size > self._message_bytes:
+                raise MessageTooLarge(f"such a message may have {self._message_bytes} bytes")
             self._charge(n_bytes=len(piece))
             self._hash.update(piece)
             file.write(piece)
@@ -202,9 +297,10 @@ class Upload:
             with contextlib.suppress(OSError):
                 self._scratch.unlink(missing_ok=True)
             charged, self._charged = self._charged, _Usage()
-            self._store.charge(
-                self._study, n_bytes=-charged.n_bytes, n_messages=-charged.n_messages
-            )
+            if charged.n_messages:
+                self._store.charge(
+                    self._place, n_bytes=-charged.n_bytes, n_messages=-charged.n_messages
+                )
 
     def _open_file(self) -> BinaryIO:
         if self._file is None:
@@ -213,7 +309,7 @@ class Upload:
 
     def _charge(self, *, n_bytes: int = 0, n_messages: int = 0) -> None:
         if self._is_new:
-            self._store.charge(self._study, n_bytes=n_bytes, n_messages=n_messages)
+            self._store.charge(self._place, n_bytes=n_bytes, n_messages=n_messages)
             self._charged.n_bytes += n_bytes
             self._charged.n_messages += n_messages
 

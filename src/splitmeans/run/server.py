@@ -93,14 +93,16 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
     check_place(what.result_folder)
     warm_up(what.say)
     if saved is None:
-        Preflight(
+        preflight = Preflight(
             study=what.study,
             participant=SERVER,
             home=desk.journal.folder,
             result_folder=what.result_folder,
             mailbox=what.mailbox,
-        ).check()
+        )
+        preflight.check()
         what.rehearse()
+        preflight.reserve(what.run)
         desk.journal.begin(
             desk.key, details={"study": what.study.name}, stage=_RUNNING, state=b"{}"
         )

@@ -3,7 +3,8 @@
 Layout: 4 bytes magic "SMW1", 4 bytes header length (little-endian), the header as canonical JSON,
 then the raw bytes of all arrays in the order of the header (little-endian, C order). The header
 names the message type and gives every field; an array field gives its dtype and shape. A decoder
-accepts exactly the fields, dtypes and total length that the type declares, and nothing else.
+accepts exactly the fields, dtypes and total length that the type declares, and nothing else; after
+a release there may be zeros, so that its length tells nothing (`splitmeans.message_sizes`).
 """
 
 import dataclasses
@@ -54,8 +55,10 @@ def decode(data: bytes) -> Any:
         raise ProtocolError("message header is not valid JSON") from problem
     body = memoryview(data)[8 + header_length :]
     message, rest = _rebuild(header, body, allowed=tuple(_TYPES.values()), where="message")
-    if len(rest):
+    if len(rest) and not isinstance(message, messages.PartyRelease):
         raise ProtocolError(f"message has {len(rest)} bytes too many")
+    if np.frombuffer(rest, dtype=np.uint8).any():
+        raise ProtocolError("the padding of a release must be zeros")
     # One message has one form of bytes: no repeated keys, no spaces, no other order.
     if _canonical(header) != data[8 : 8 + header_length]:
         raise ProtocolError("message header is not in canonical form")

@@ -4,6 +4,7 @@ Nothing here computes. A message's `repr` shows its kind and sizes only: content
 their way between parties some are secret.
 """
 
+import typing
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -231,3 +232,30 @@ Message: TypeAlias = (
 # payload; `wire.sealed.OVERHEAD_BYTES` come on top).
 LARGE = (PartyRelease, PublishedResult)
 MAX_LARGE_BYTES = 2**30
+
+# Who sends what to whom; everything else is refused by a relay.
+TO_SERVER = (Ready, CountRelease, PartyRelease)
+FROM_SERVER = (RunPlan, PublishedResult)
+BETWEEN_PARTIES = tuple(
+    kind
+    for kind in typing.get_args(Message)
+    if kind not in FROM_SERVER and kind not in (Ready, PartyRelease)
+)
+TO_ITSELF = (PublishedResult,)  # the server, which finds its result there after a loss
+MAX_SMALL_BYTES = 2**16
+
+
+def may_send(kind: str, *, from_server: bool, to_server: bool, to_itself: bool) -> bool:
+    """Tell whether the protocol has a message of a kind, by its name in paths, on this way."""
+    if to_itself:
+        kinds: tuple[type, ...] = TO_ITSELF if from_server else ()
+    elif from_server:
+        kinds = FROM_SERVER
+    else:
+        kinds = TO_SERVER if to_server else BETWEEN_PARTIES
+    return kind in {one.__name__.lower() for one in kinds}
+
+
+def is_large(kind: str) -> bool:
+    """Tell whether messages of a kind, by its name in paths, grow with users or cells."""
+    return kind in {one.__name__.lower() for one in LARGE}

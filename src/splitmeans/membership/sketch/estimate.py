@@ -15,7 +15,7 @@ from splitmeans._types import FloatArray, RegisterArray
 from splitmeans.errors import ProtocolError
 from splitmeans.membership.estimator import check_parties
 from splitmeans.membership.sketch.law import PublishedSketch
-from splitmeans.study import SKETCH_ESTIMATORS
+from splitmeans.study_options import SKETCH_ESTIMATORS
 from splitmeans.wire.messages import SketchMessage
 
 # Numbers held at once while the unions of a grid are formed: 1 MB, which stays in the cache.

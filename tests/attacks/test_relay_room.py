@@ -1,0 +1,164 @@
+"""A fellow party at the relay: what it can find out about another's messages, and what it can fill.
+
+The real application with the real client, without a network between them.
+"""
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from splitmeans.errors import MailboxError
+from splitmeans.run import relay_replies
+from splitmeans.run.http_mailbox import HttpMailbox
+from splitmeans.run.relay import make_app
+from splitmeans.run.relay_limits import RelayLimits
+from splitmeans.wire.envelope import SERVER
+from splitmeans.wire.messages import MAX_SMALL_BYTES
+from splitmeans.wire.sealed import OVERHEAD_BYTES
+from splitmeans.wire.slot import Slot
+
+from .scene import KEYS
+
+STUDY = "5a" * 32
+LIMITS = RelayLimits(
+    study_bytes=300_000, message_bytes=80_000, requests_per_minute=100_000, sender_runs=40
+)
+
+Opener = Callable[[str], HttpMailbox]
+
+
+class Direct(httpx.BaseTransport):
+    """Hands requests to an application and takes its answers."""
+
+    def __init__(self, app: object) -> None:
+        self.inner = httpx.ASGITransport(app)  # type: ignore[arg-type]
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        async def ask() -> httpx.Response:
+            answer = await self.inner.handle_async_request(request)
+            stream = httpx.ByteStream(await answer.aread())
+            return httpx.Response(answer.status_code, headers=answer.headers, stream=stream)
+
+        return asyncio.run(ask())
+
+
+@pytest.fixture(autouse=True)
+def _no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a refusal a relay waits for the rest of a body; here there is never any."""
+    monkeypatch.setattr(relay_replies, "_KNOWN_SECONDS", 0.0)
+
+
+def relay_in(folder: Path) -> Opener:
+    roster = {name: KEYS[name].public for name in ("bank", "shop", SERVER)}
+    transport = Direct(make_app({STUDY: roster}, folder, LIMITS))
+
+    def opened(name: str) -> HttpMailbox:
+        return HttpMailbox(
+            "http://localhost",
+            participant=name,
+            signer=KEYS[name],
+            transport=transport,
+            sleep=lambda _: None,
+        )
+
+    return opened
+
+
+def path(sender: str, receiver: str, kind: str, *, run: str = "1") -> str:
+    return Slot(study_hash=STUDY, run=run, sender=sender, receiver=receiver, kind=kind).path
+
+
+def is_taken(box: HttpMailbox, name: str, n_bytes: int) -> bool:
+    try:
+        box.put(name, bytes(n_bytes))
+    except MailboxError:
+        return False
+    return True
+
+
+def seen_by_shop(opened: Opener) -> list[object]:
+    """All that a fellow party can find out: its room by 26 uploads and the relay's own words."""
+    box = opened("shop")
+    found: list[object] = [box.limits(STUDY).free_bytes]
+    runs = itertools.count(2)
+    low, high = 0, LIMITS.study_bytes
+    for _ in range(26):
+        middle = (low + high + 1) // 2
+        taken = is_taken(box, path("shop", SERVER, "PartyRelease", run=str(next(runs))), middle)
+        low, high = (middle, high) if taken else (low, middle - 1)
+        found.append(taken)
+    found.append(box.limits(STUDY).free_bytes)
+    for page in ("/health", "/"):
+        text = box._client.get("http://localhost" + page).text
+        found.append(json.loads(text)["status"] if page == "/health" else len(text) > 0)
+    return found
+
+
+def test_room_left_tells_the_size_of_a_release(tmp_path):
+    """A fellow party fills what is left at the relay and finds by 26 uploads how much that was.
+
+    Gain: the size of another party's release, hence its number of users.
+    Fails: each participant has a share of its own, and is told of no other; whatever the other
+    stores, the answers are the same.
+    """
+    views = []
+    for n_bytes in (None, 1, 20_000, 79_999):
+        opened = relay_in(tmp_path / f"relay-{n_bytes}")
+        if n_bytes is not None:
+            opened("bank").put(path("bank", SERVER, "PartyRelease"), bytes(n_bytes))
+        views.append(seen_by_shop(opened))
+    assert all(view == views[0] for view in views)
+    assert True in views[0]
+    assert False in views[0]
+
+
+def test_junk_under_any_name_until_the_relay_is_full(tmp_path):
+    """One valid key stores messages of made-up kinds and runs, to whomever, as many as it can.
+
+    Gain: a study in which releases are charged and then find no room.
+    Fails: a participant stores the messages that a run has and no others, in a bounded number of
+    runs, in its own share; a party that reserved room before it joined has it.
+    """
+    opened = relay_in(tmp_path / "relay")
+    bank, shop = opened("bank"), opened("shop")
+    bank.reserve(STUDY, "1", 80_000)
+    kinds = (
+        "Junk",
+        "PartyRelease",
+        "RunPlan",
+        "KeyContribution",
+        "DecoyMessage",
+        "PublishedResult",
+    )
+    ends = ("bank", "shop", SERVER, "nobody")
+    stored = set()
+    for run, kind, receiver in itertools.product(range(60), kinds, ends):
+        name = path("shop", receiver, kind, run=f"junk-{run}")
+        if is_taken(shop, name, 1):
+            stored.add((kind, receiver))
+    assert stored == {("PartyRelease", SERVER), ("KeyContribution", "bank")}
+    n_files = len([file for file in (tmp_path / "relay" / "messages").rglob("*") if file.is_file()])
+    assert n_files == 2 * LIMITS.sender_runs
+    small = path("shop", "bank", "Confirmation", run="junk-0")
+    assert not is_taken(shop, small, MAX_SMALL_BYTES + OVERHEAD_BYTES + 1)
+    bank.put(path("bank", SERVER, "PartyRelease"), bytes(80_000 - 100))
+
+
+def test_own_runs_that_use_up_reserved_room(tmp_path):
+    """A party's other runs, or someone with a copy of its key, fill its share after it joined.
+
+    Gain: a release that is charged and then refused.
+    Fails: room that was reserved for a run is for that run.
+    """
+    opened = relay_in(tmp_path / "relay")
+    box = opened("bank")
+    box.reserve(STUDY, "1", 60_000)
+    with pytest.raises(MailboxError, match="may store 100000 bytes"):
+        box.put(path("bank", SERVER, "PartyRelease", run="2"), bytes(40_001))
+    box.put(path("bank", SERVER, "PartyRelease", run="2"), bytes(40_000))
+    box.put(path("bank", SERVER, "PartyRelease"), bytes(60_000))
