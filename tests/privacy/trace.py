@@ -6,7 +6,6 @@ randomness is fixed, so that whatever differs between runs on two tables follows
 
 import contextlib
 import dataclasses
-import inspect
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -94,8 +93,8 @@ class TracedWorld(World):
 
     def _open(self, name: str) -> Callable[[], contextlib.AbstractContextManager[Any]]:
         options: dict[str, Any] = {"rules": self.study.id_rules, "workers": 1}
-        if "expected_users" in inspect.signature(open_source).parameters:
-            options["expected_users"] = self.study.expected_users
+        # As `party run` does: values outside the bounds are a warning.
+        options |= {"expected_users": self.study.expected_users, "allow_clipping": True}
 
         @contextlib.contextmanager
         def opened() -> Iterator[Any]:
