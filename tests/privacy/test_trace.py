@@ -156,7 +156,7 @@ def look(tmp_path: Path) -> Look:
         if room_for is not None:
             sizes = message_sizes(make_plan(agreed), users=room_for)
             box.room = sum(sizes.releases.values()) + sum(sizes.small.values())
-            box.room += sizes.result * len(agreed.parties)
+            box.room += sizes.result * (len(agreed.parties) + 1)
         world = TracedWorld(agreed, tmp_path / f"world-{len(made)}", box=box).write(rows)
         world.change_table = change
         made.append(world)
