@@ -39,10 +39,12 @@ _MAX_PADDED_BYTES = MAX_LARGE_BYTES - 2**16
 _HEADER_BYTES = 150
 # Of a published result, in its header.
 _DATE_AND_SIGNATURE = 220
-# Key contributions, confirmations and the like, to each other party and the server.
-_SMALL_MESSAGE_BYTES = 220
-# What they have more where coarser forms of ids are compared.
-_FOLDED_BYTES = 400
+# A key contribution and a confirmation to one other party, together; then what both have more where
+# coarser forms of ids are compared.
+_TWO_WORDS_BYTES = 510
+_FOLDED_BYTES = 780
+# Other words: ready, a count, a plan that is confirmed.
+_WORD_BYTES = 115
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +101,15 @@ def message_sizes(plan: "Plan", *, users: int) -> MessageSizes:
         records[party.name] = own_records
     # A contribution and a confirmation to each other party, and the word to the server.
     n_others = len(study.parties) - 1
-    n_small = dict.fromkeys(study.party_names, 2 * n_others + 1)
+    pair = _TWO_WORDS_BYTES + _FOLDED_BYTES * study.id_rules.explain_mismatch + 2 * sealed
+    n_words = dict.fromkeys(study.party_names, 1)
     if plan.counting_party is not None:
         # The plan is confirmed once more after the count, which goes to everyone.
-        n_small = {name: count + n_others for name, count in n_small.items()}
-        n_small[plan.counting_party] += n_others + 1
-    each = _SMALL_MESSAGE_BYTES + _FOLDED_BYTES * study.id_rules.explain_mismatch + sealed
-    small = {name: count * each for name, count in n_small.items()}
+        n_words = {name: count + n_others for name, count in n_words.items()}
+        n_words[plan.counting_party] += n_others + 1
+    small = {
+        name: n_others * pair + count * (_WORD_BYTES + sealed) for name, count in n_words.items()
+    }
     return MessageSizes(
         releases=releases,
         unpadded=unpadded,

@@ -16,7 +16,7 @@ import tomli_w
 
 from splitmeans import _plain, _validate
 from splitmeans.errors import StudyError
-from splitmeans.idrules import AS_IS, IdRules
+from splitmeans.idrules import AS_IS, IDS_NEEDED, IdRules
 from splitmeans.parties import (
     SERVER_NAME,
     Column,
@@ -56,15 +56,6 @@ DEFAULT_DELTA = 1e-5
 MAX_CLUSTERS = 1_000_000
 
 _HASH_PREFIX = b"splitmeans study 1\n"
-
-_IDS_NEEDED = (
-    "user_sets='partial' needs a rule for ids: where nobody can compare them, a person who is 007 "
-    "at one party and 7 at another counts as two people, for whom the stated epsilon does not "
-    "hold. Agree how ids are written and add to the study\n[ids]\n"
-    'type = "integer"\n'
-    'or "text", "uuid", or "as-is" if all parties write every id alike to the letter '
-    "(`study new` has --id-type; in Python ids=IdRules(type='integer'))"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +177,7 @@ class Study:
         if len(self.parties) > 2:
             self._check_many_parties()
         if self.user_sets == "partial" and self.ids is None:
-            raise StudyError(_IDS_NEEDED)
+            raise StudyError(IDS_NEEDED)
 
     def _check_keys(self) -> None:
         """Every participant has a key of its own, or none has one."""
@@ -260,7 +251,7 @@ class Study:
         """Build and check a study from plain values; unknown keys are refused."""
         ids = mapping.get("ids") if isinstance(mapping, Mapping) else None
         if isinstance(ids, Mapping) and "type" not in ids and mapping.get("user_sets") == "partial":
-            raise StudyError(_IDS_NEEDED)
+            raise StudyError(IDS_NEEDED)
         return _plain.build(cls, mapping, where="study", tables=_TABLES, lists=_LISTS)
 
     def to_toml(self) -> str:
