@@ -49,7 +49,8 @@ def runs_in_spite_of(
     with caplog.at_level(logging.WARNING, logger="splitmeans.run.post"):
         assert world.play(rounds=30, idle=6) == {}
     assert {world.stage_of(name) for name in world.study.party_names} == {"done"}
-    assert len(shown) == SLOTS_TO_PARTIES + 4  # and two Ready and two releases to the server
+    # And two Ready, two releases and its own result to the server.
+    assert len(shown) == SLOTS_TO_PARTIES + 5
     assert sum("ignored what is in the place of" in text for text in caplog.messages) == len(shown)
 
 

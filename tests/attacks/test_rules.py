@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from splitmeans.errors import DataError, JournalError, MailboxError, ProtocolError
+from splitmeans.errors import DataError, MailboxError, MessageExists, ProtocolError
 from splitmeans.idrules import AS_IS
 from splitmeans.party.confirm import transcript
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import make_plan
+from splitmeans.privacy.keyed_noise import KeyedNoise
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run import party as party_driver
@@ -258,12 +259,13 @@ def test_r16_runs_between_organisations_use_secure_noise_only(stage, monkeypatch
     step = server_node.step
 
     def watched(*message: Any, noise: Any, **options: Any) -> Any:
+        assert noise.secure
         used.append(type(noise))
         return step(*message, noise=noise, **options)
 
     monkeypatch.setattr(server_driver.node, "step", watched)
     assert stage("released").play() == {}
-    assert set(used) == {SecureNoise}
+    assert set(used) == {SecureNoise, KeyedNoise}
 
 
 def results_of(world: World) -> dict[str, list[bytes]]:
@@ -324,7 +326,7 @@ def publish_before_storing(what: Any, desk: Any, state: Any, received: Any) -> A
 def test_r17_twin_that_publishes_before_storing_is_caught(stage, monkeypatch):
     monkeypatch.setattr(server_driver, "_step", publish_before_storing)
     world = stage("released")
-    with pytest.raises(JournalError, match="stored result"):  # it looks for what it never stored
+    with pytest.raises(MessageExists):  # the party's slot keeps the first result
         stop_at_the_second_result(world)
     with pytest.raises(ViewError, match="2 different results"):
         check_one_result(world)

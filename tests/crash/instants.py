@@ -21,7 +21,7 @@ from tests.crash.rules import EVERYONE, MAILBOX, RESULTS, Record
 
 # These leave the disk as it is.
 _READS = ("sqlite SELECT", "sqlite PRAGMA", "mailbox get")
-_OS_CALLS = ("fsync", "replace", "rename", "unlink", "mkdir", "rmdir", "open")
+_OS_CALLS = ("fsync", "link", "replace", "rename", "unlink", "mkdir", "rmdir", "open")
 
 
 class Stopped(BaseException):

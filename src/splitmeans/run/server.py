@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from splitmeans.errors import ProtocolError
+from splitmeans.errors import MailboxUnavailable, ProtocolError
 from splitmeans.grid.clustering import about_found
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.plan import make_plan
@@ -41,6 +41,7 @@ from splitmeans.wire.messages import MAX_LARGE_BYTES, PartyRelease, PublishedRes
 from splitmeans.wire.saved_result import dump_result, load_result
 
 _RUNNING, _PROPOSED, _PUBLISHED = "Running", "Proposed", "Published"
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,12 +170,10 @@ def _settle(what: ServerRun, desk: Desk) -> tuple[int | None, PublishedResult]:
     noisy_count, result = load_result(saved.state)
     if saved.stage == _PUBLISHED:
         return noisy_count, result
-    decided = desk.post.fetch(SERVER, PublishedResult)
-    if decided is not None:
-        assert isinstance(decided.envelope.message, PublishedResult)
-        if encode(decided.envelope.message) != encode(result):
-            what.say("the mailbox has a result of this run from before; it is published as it is")
-        result = decided.envelope.message
+    decided = _decided(desk)
+    if encode(decided) != encode(result):
+        what.say("the mailbox has a result of this run from before; it is published as it is")
+    result = decided
     with desk.ending_on_protocol_errors():
         if result.fingerprint != make_plan(what.study, noisy_count=noisy_count).fingerprint:
             raise ProtocolError(
@@ -190,6 +189,24 @@ def _settle(what: ServerRun, desk: Desk) -> tuple[int | None, PublishedResult]:
         desk.journal.save(desk.key, stage=_PUBLISHED, state=dump_result(noisy_count, result))
     desk.send_pending()
     return noisy_count, result
+
+
+def _decided(desk: Desk) -> PublishedResult:
+    """Return what lies in the server's own slot, which has been filled.
+
+    Raises:
+        MailboxUnavailable: Somebody keeps changing it.
+    """
+    for _ in range(_ATTEMPTS):
+        received = desk.post.fetch(SERVER, PublishedResult)
+        if received is not None:
+            assert isinstance(received.envelope.message, PublishedResult)
+            return received.envelope.message
+        desk.send_pending(again=True)  # taken away, or replaced by junk
+    raise MailboxUnavailable(
+        "the mailbox does not keep the server's own copy of the result, without which another "
+        "server could publish another one; nothing was published"
+    )
 
 
 def _randomness(
