@@ -21,7 +21,8 @@ from splitmeans.errors import (
     ProtocolError,
 )
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger import GENESIS, Ledger
+from splitmeans.privacy.ledger import Ledger
+from splitmeans.privacy.ledger_tables import GENESIS
 from splitmeans.run import home
 from splitmeans.run.journal import Journal, Outgoing, RunKey
 

@@ -23,7 +23,8 @@ from splitmeans.privacy.book import (
     printable,
 )
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger import GENESIS, Ledger, create_tables, update_tables
+from splitmeans.privacy.ledger import Ledger
+from splitmeans.privacy.ledger_tables import GENESIS, create_tables, update_tables
 
 STUDY = "ab" * 32
 RELEASE = "cd" * 32

@@ -7,17 +7,15 @@ at all. docs/reference/ledger.md says what a check can and cannot find; the rule
 `privacy.book`.
 """
 
-import contextlib
 import dataclasses
-import hashlib
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from splitmeans.errors import BudgetError, HomeUnavailable, ParameterError
+from splitmeans.errors import BudgetError, ParameterError
 from splitmeans.privacy.book import (
     AMOUNTS,
     Book,
@@ -28,38 +26,12 @@ from splitmeans.privacy.book import (
     check_cost,
     check_source,
 )
-from splitmeans.privacy.database import passing
 from splitmeans.privacy.events import Relation
+from splitmeans.privacy.ledger_tables import GENESIS, fail_closed, snapshot
 
-# What the first entry follows.
-GENESIS = hashlib.sha256(b"splitmeans ledger 1\n").hexdigest()
 HEAD_FILE = "ledger.head"
 
 _COLUMNS = tuple(item.name for item in dataclasses.fields(Entry))
-_REFUSE = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
-_SCHEMA = (
-    """CREATE TABLE ledger (
-        number INTEGER PRIMARY KEY, kind TEXT NOT NULL, time TEXT NOT NULL, source TEXT NOT NULL,
-        study_hash TEXT, run TEXT, party TEXT, what TEXT, relation TEXT,
-        epsilon TEXT NOT NULL, delta TEXT NOT NULL,
-        covered_by INTEGER REFERENCES ledger (number), release_sha256 TEXT,
-        previous TEXT NOT NULL, hash TEXT NOT NULL,
-        party_epsilon TEXT, party_relation TEXT, coalition_epsilon TEXT)""",
-    f"CREATE TRIGGER ledger_update BEFORE UPDATE ON ledger {_REFUSE}",
-    f"CREATE TRIGGER ledger_delete BEFORE DELETE ON ledger {_REFUSE}",
-    # INSERT OR REPLACE takes a row away without the trigger above.
-    f"""CREATE TRIGGER ledger_insert BEFORE INSERT ON ledger
-        WHEN NEW.number <> (SELECT coalesce(max(number), 0) + 1 FROM ledger) {_REFUSE}""",
-    "CREATE TABLE ledger_head (id INTEGER PRIMARY KEY CHECK (id = 1), number INTEGER, hash TEXT)",
-    f"INSERT INTO ledger_head VALUES (1, 0, '{GENESIS}')",
-)
-
-
-# What a ledger of format 1 does not have.
-_UPDATE = tuple(
-    f"ALTER TABLE ledger ADD COLUMN {name} TEXT"
-    for name in ("party_epsilon", "party_relation", "coalition_epsilon")
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +223,7 @@ class Ledger:
 
     def entries(self) -> tuple[Entry, ...]:
         """Return all entries as they stand in the database; `verify` says if they are sound."""
-        with _fail_closed(), _snapshot(self._connection):
+        with fail_closed(), snapshot(self._connection):
             return tuple(_read_entry(row)[0] for row in self._rows())
 
     def sources(self) -> tuple[str, ...]:
@@ -287,7 +259,7 @@ class Ledger:
         digest = entry.hash_after(head)
         row = entry.plain | {"previous": head, "hash": digest}
         marks = ", ".join(f":{name}" for name in row)
-        with _fail_closed():
+        with fail_closed():
             self._connection.execute(f"INSERT INTO ledger ({', '.join(row)}) VALUES ({marks})", row)
             self._connection.execute(
                 "UPDATE ledger_head SET number = ?, hash = ?", (entry.number, digest)
@@ -303,11 +275,11 @@ class Ledger:
 
     def _replay(self) -> tuple[Book, int, str]:
         """Check all entries in order; return the sums, the number of entries and the last hash."""
-        with _fail_closed():
+        with fail_closed():
             # Read before the entries, because it is written after them and may lag behind.
             path = head_path(self._connection)
             seen = (0, GENESIS) if path is None else read_head(path)
-            with _snapshot(self._connection):
+            with snapshot(self._connection):
                 rows = self._rows()
                 heads = self._connection.execute("SELECT number, hash FROM ledger_head").fetchall()
         book, hashes = Book(), [GENESIS]
@@ -327,18 +299,6 @@ class Ledger:
         return book, len(rows), hashes[-1]
 
 
-def create_tables(connection: sqlite3.Connection) -> None:
-    """Create the tables of an empty ledger, inside the caller's transaction."""
-    for statement in _SCHEMA:
-        connection.execute(statement)
-
-
-def update_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of format 1 those of `create_tables`, inside the caller's transaction."""
-    for statement in _UPDATE:
-        connection.execute(statement)
-
-
 def head_path(connection: sqlite3.Connection) -> Path | None:
     """Return the file beside the database that keeps the head; None for a database in memory."""
     files = {name: file for _, name, file in connection.execute("PRAGMA database_list")}
@@ -347,7 +307,7 @@ def head_path(connection: sqlite3.Connection) -> Path | None:
 
 def next_head(connection: sqlite3.Connection, *, seen: tuple[int, str]) -> str | None:
     """Return what that file should say now; None if it says so, or is not about this ledger."""
-    with _fail_closed():
+    with fail_closed():
         number, digest = connection.execute("SELECT number, hash FROM ledger_head").fetchone()
         known = connection.execute("SELECT hash FROM ledger WHERE number = ?", seen[:1]).fetchall()
     is_behind = seen == (0, GENESIS) or known == [seen[1:]]
@@ -400,29 +360,6 @@ def _read_entry(row: tuple[Any, ...]) -> tuple[Entry, Any, Any]:
     except (TypeError, ValueError):
         pass
     raise BudgetError(f"ledger entry {row[0]} was changed after it was written")
-
-
-@contextlib.contextmanager
-def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """All reads inside see the same state, also while another process writes."""
-    if connection.in_transaction:
-        yield
-        return
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        connection.execute("ROLLBACK")
-
-
-@contextlib.contextmanager
-def _fail_closed() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as problem:
-        if (words := passing(problem)) is not None:
-            raise HomeUnavailable(f"the ledger {words}") from problem
-        raise BudgetError(f"the ledger cannot be read or written: {problem}") from problem
 
 
 def _figures(towards: Towards | None) -> dict[str, Any]:

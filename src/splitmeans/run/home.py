@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from splitmeans.errors import HomeUnavailable, JournalError
-from splitmeans.privacy import ledger
+from splitmeans.privacy import ledger, ledger_tables
 
 DATABASE = "splitmeans.sqlite"
 LOCK = "splitmeans.lock"
@@ -181,7 +181,7 @@ def _check_version(connection: sqlite3.Connection, folder: Path) -> None:
         raise JournalError(f"{path} is another program's database; choose another folder")
     elif version == 1:
         connection.execute("BEGIN IMMEDIATE")
-        ledger.update_tables(connection)
+        ledger_tables.update_tables(connection)
         connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute("COMMIT")
     elif version != _VERSION:
@@ -194,7 +194,7 @@ def _check_version(connection: sqlite3.Connection, folder: Path) -> None:
 def _create(connection: sqlite3.Connection, folder: Path) -> None:
     head = folder / ledger.HEAD_FILE
     if not head.exists():
-        write_file(head, f"0 {ledger.GENESIS}\n".encode())
+        write_file(head, f"0 {ledger_tables.GENESIS}\n".encode())
     elif ledger.read_head(head)[0] > 0:
         raise JournalError(
             f"{folder / DATABASE} is missing or empty, but {head} says that data was charged: "
@@ -203,7 +203,7 @@ def _create(connection: sqlite3.Connection, folder: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for statement in _SCHEMA:
         connection.execute(statement)
-    ledger.create_tables(connection)
+    ledger_tables.create_tables(connection)
     connection.execute("COMMIT")
 
 
