@@ -70,7 +70,7 @@ def test_the_tutorial(tutorial):
     assert "charged epsilon 1, delta 1e-06 to source 'gym.csv'" in shown
     assert "age: 12 of 8,000 values lie outside 18 to 90 and become the bound" in shown
     assert "3 segments, as published" in shown
-    assert re.search(r"^gym.csv +1 +1e-06 +none", shown, flags=re.MULTILINE)
+    assert re.search(r"^gym.csv +server, outsiders +1 +1e-06 +none", shown, flags=re.MULTILINE)
     assert "young and active" in (folder / "report.html").read_text()
     with (folder / "gym-labels.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -115,7 +115,9 @@ def test_two_companies(companies):
     _check_results(folder, "bank-result", "shop-result")
     # What the guide says about the mailbox and the ledger.
     assert list((folder / "shared").iterdir())
-    assert re.search(r"^bank-customers +1 +1e-06 +3, 1e-05", shown, flags=re.MULTILINE)
+    assert re.search(
+        r"^bank-customers +server, outsiders +1 +1e-06 +3, 1e-05", shown, flags=re.MULTILINE
+    )
     assert re.search(r"^2 entries, sound; head [0-9a-f]{64}$", shown, flags=re.MULTILINE)
 
 
@@ -129,7 +131,9 @@ def test_https(companies):
     shown = paste(GUIDES / "https.md", folder, replace=("8443", str(_free_port())))
     _check_results(folder, "bank-result-2", "shop-result-2")
     assert "relay.pem: OK" in shown
-    assert re.search(r"^shop-customers +2 +2e-06 +3, 1e-05", shown, flags=re.MULTILINE)
+    assert re.search(
+        r"^shop-customers +server, outsiders +2 +2e-06 +3, 1e-05", shown, flags=re.MULTILINE
+    )
     assert "relay at https://127.0.0.1:" in (folder / "relay.log").read_text()
 
 
