@@ -61,6 +61,8 @@ class PartyRun:
         say: Told what happens, for people.
         rehearse: Plays the whole study through before it is joined; raises if that fails.
         max_bytes: Largest message that is looked at.
+        is_made_up: Whether this is a rehearsal: nobody sees its messages, so their lengths may
+            tell how many users were made up.
     """
 
     study: Study
@@ -74,6 +76,7 @@ class PartyRun:
     say: Callable[[str], None]
     rehearse: Callable[[], object] = lambda: None
     max_bytes: int = MAX_LARGE_BYTES
+    is_made_up: bool = False
 
 
 def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Path:
@@ -266,7 +269,7 @@ class _Driver:
 
     def _release_length(self, state: node.PartyState) -> int:
         """Return the bytes of the release that leads to a state, by the plan that is run."""
-        if not isinstance(state, node.Released):
+        if self.what.is_made_up or not isinstance(state, node.Released):
             return 0
         plan = make_plan(self.what.study, noisy_count=state.noisy_count)
         return release_length(plan, self.what.party)
