@@ -184,7 +184,9 @@ class _Cast:
                 return
             spec = self.study.party(name)
             open_table = partial(open_source, spec, self.table(name), rules=self.study.id_rules)
-            what = PartyRun(**shared, party=name, source=_RUN, open_table=open_table)
+            what = PartyRun(
+                **shared, party=name, source=_RUN, open_table=open_table, is_made_up=True
+            )
             run_party(what, self.home(name), timeout=0.0)
         finally:
             mailbox.close()
