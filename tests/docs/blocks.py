@@ -20,6 +20,7 @@ REASONS = (
     "takes minutes",
     "configuration of another program",
     "needs other machines",
+    "needs a lost home",
     r"shortened from [\w./-]+\.md",
 )
 
