@@ -126,7 +126,8 @@ class Access:
             raise Refused(
                 f"a participant {verb} only messages {end} itself", status=403, code="not-yours"
             )
-        self._check_route(place)
+        if method == "PUT":  # what was never taken is not there
+            self._check_route(place)
         self._count(caller.key, request.nonce)
         return caller
 
