@@ -24,6 +24,7 @@ CODES = {
     "HomeUnavailable": 4,
     "MailboxError": 1,
     "MailboxUnavailable": 4,
+    "MessageExists": 1,
     "RehearsalError": 1,
     "WaitingError": 3,
 }

@@ -453,4 +453,4 @@ def test_labels_from_a_query(customers, url, command):
     )
     assert code == 0, said
     labels = pq.read_table("labels.parquet")
-    assert labels.column(0).to_pylist() == [str(i) for i in range(1, 51)]
+    assert labels.column(0).to_pylist() == list(range(1, 51))

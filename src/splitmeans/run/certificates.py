@@ -121,3 +121,13 @@ def _expired(ca: Path, now: datetime) -> list[str]:
 
 def _day(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%d")
+
+
+def certificate_problem(problem: BaseException) -> ssl.SSLCertVerificationError | None:
+    """Return what was wrong with a certificate, if that is why a connection failed."""
+    cause: BaseException | None = problem
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return None

@@ -26,7 +26,7 @@ from splitmeans.errors import (
     MessageRefused,
     ParameterError,
 )
-from splitmeans.run.certificates import explain_refused
+from splitmeans.run.certificates import certificate_problem, explain_refused
 from splitmeans.run.mailbox import (
     MAX_STORED_BYTES,
     IsJunk,
@@ -208,7 +208,7 @@ class HttpMailbox:
                 finally:
                     response.close()
             except httpx.TransportError as problem:
-                if _certificate_problem(problem) is not None:
+                if certificate_problem(problem) is not None:
                     raise self._unreachable(problem) from problem
                 last_problem = problem
             if attempt + 1 < _ATTEMPTS:
@@ -317,7 +317,7 @@ class HttpMailbox:
         return kind(f"relay {self._shown_url} answered {response.status_code}: {said}")
 
     def _unreachable(self, problem: Exception) -> MailboxError:
-        certificate = _certificate_problem(problem)
+        certificate = certificate_problem(problem)
         if certificate is not None:
             parts = urlsplit(self._url)
             said = explain_refused(
@@ -391,12 +391,3 @@ def _reason(response: httpx.Response) -> tuple[str, str]:
 def _retry_after(response: httpx.Response) -> float:
     value = response.headers.get("retry-after", "")
     return min(60.0, float(value)) if value.isdecimal() else 0.0
-
-
-def _certificate_problem(problem: BaseException) -> ssl.SSLCertVerificationError | None:
-    cause: BaseException | None = problem
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return cause
-        cause = cause.__cause__ or cause.__context__
-    return None
