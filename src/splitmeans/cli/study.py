@@ -220,7 +220,7 @@ def _warn(study: Study) -> None:
     from splitmeans.plan import make_plan
 
     for warning in plan_warnings(make_plan(study), users=study.expected_users):
-        err.print(f"WARNING: {warning}", markup=False, soft_wrap=True)
+        print_text(err, f"WARNING: {warning}")
 
 
 def _from_options(
