@@ -92,7 +92,10 @@ def _n_columns(chance: random.Random, most: int) -> int:
 
 def _columns(chance: random.Random, called: list[str]) -> list[dict[str, Any]]:
     columns = [_column(chance, one) for one in called]
-    features = sum(len(column.get("categories", " ")) for column in columns)
+    features = sum(
+        len(column.get("categories", " ")) + (column.get("missing") == "level")
+        for column in columns
+    )
     # Distances are exact up to about this weight; now and then a study asks for more.
     most = math.sqrt(2000 / features) if chance.random() < 0.95 else 44
     for column in columns:
