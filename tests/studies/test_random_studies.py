@@ -30,8 +30,8 @@ def test_nothing_raises_after_a_release(part):
     """
     tally = run.run_many(range(part, STUDIES, 4), seconds=600)
     assert not tally.failures, tally.failures[0]
-    # A generator that came to make only refused studies would test nothing.
-    assert tally.outcomes["ran"] >= STUDIES / 4 / 2
+    # A generator that came to make only refused studies would test nothing; about half of them run.
+    assert tally.outcomes["ran"] >= STUDIES / 4 / 3
 
 
 def test_the_same_seed_gives_the_same_study_and_tables():
