@@ -16,6 +16,7 @@ from dp_accounting.pld import pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as library
 from scipy import stats
 
+from splitmeans.idrules import AS_IS
 from splitmeans.local.gaussian_tree import GaussianTree
 from splitmeans.local.lloyd import DpLloyd
 from splitmeans.local.tree_lloyd import TreeLloyd
@@ -49,6 +50,7 @@ def study(n_parties, epsilon, delta, *, columns=3, **options):
         n_local_clusters=4,
         budget=Budget(epsilon=epsilon, delta=delta),
         expected_users=8_000,
+        ids=AS_IS,
         **options,
     )
 
