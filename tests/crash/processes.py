@@ -14,6 +14,7 @@ import numpy as np
 from splitmeans import cli
 from splitmeans.bench.local_relay import write_certificate
 from splitmeans.cli import party, relay, server  # noqa: F401  (loaded once, before forking)
+from splitmeans.rehearsal import passed
 from splitmeans.run import relay as relay_app  # noqa: F401
 from splitmeans.run import relay_serve  # noqa: F401
 from splitmeans.run.file_mailbox import FileMailbox
@@ -150,9 +151,9 @@ class Stage:
         for mailbox in (FileMailbox, HttpMailbox):
             put = mailbox.put
 
-            def recorded(box: Any, path: str, data: bytes, put: Any = put) -> None:
+            def recorded(box: Any, path: str, data: bytes, put: Any = put, **how: Any) -> None:
                 os.write(log, f"{path} {hashlib.sha256(data).hexdigest()}\n".encode())
-                put(box, path, data)
+                put(box, path, data, **how)
 
             mailbox.put = recorded  # type: ignore[method-assign]
 
@@ -165,6 +166,8 @@ def prepare(folder: Path, study: Study) -> None:
     (folder / SERVER).mkdir(mode=0o700)
     for who in EVERYONE:
         identities()[who].save(folder / who / "key.json", passphrase=None)
+        # As after `study approve`: what is killed here is the run, not its rehearsal.
+        passed._write(folder / who / "rehearsed" / study.hash)
     for who in PARTIES:
         rows = np.random.default_rng(PARTIES.index(who)).uniform(0, 100, (200, 2))
         lines = ["id,x,y", *(f"user-{n},{x:.3f},{y:.3f}" for n, (x, y) in enumerate(rows))]

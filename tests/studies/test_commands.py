@@ -3,15 +3,19 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.studies.commands import OBSTACLES, command_case
 
 
+@pytest.mark.slow
 def test_whoever_is_charged_gets_a_result():
+    """Minutes: every command is a process, and every study is rehearsed by all participants."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.studies.commands", "--studies", "2", "--seconds", "60"],
+        [sys.executable, "-m", "tests.studies.commands", "--studies", "4", "--seconds", "300"],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
