@@ -154,7 +154,9 @@ class _Cast:
         read = {name: Result.read(self._result(name)) for name in self.identities}
         if len({result.facts["result_hash"] for result in read.values()}) > 1:
             raise RehearsalError("the participants got different results")
-        for party in self.study.party_names:
+        # With few made-up users the noise may leave no segment, and then there is nothing to label.
+        labelled = self.study.party_names if len(read[SERVER_NAME].published_sizes) else ()
+        for party in labelled:
             write_labels(
                 read[party],
                 self.table(party),
