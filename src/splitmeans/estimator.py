@@ -204,7 +204,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     # scikit-learn's own form has a script in it and does not show what was found.
     def _repr_html_(self) -> str:
-        from splitmeans.notebook import model_html
+        from splitmeans.grid.notebook import model_html
 
         if not hasattr(self, "result_"):
             return model_html(repr(self))
@@ -212,7 +212,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return model_html(repr(self), found=found, privacy=self.privacy_)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Mapping[str, str]:
-        from splitmeans.notebook import bundle
+        from splitmeans._html import bundle
 
         return bundle(repr(self), self._repr_html_())
 

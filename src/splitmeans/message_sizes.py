@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from splitmeans.errors import ParameterError
 from splitmeans.features import features_of
-from splitmeans.grid.many import N_POINTS
+from splitmeans.grid.cost import N_POINTS
 from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.decoy.layout import cell_count, cell_shape, packed_size

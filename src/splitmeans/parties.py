@@ -8,15 +8,13 @@ from typing import Any
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError, StudyError
+from splitmeans.wire.slot import SERVER
 
 # Within these limits a weight is far above a grid step, and distances of one column are exact.
 MIN_WEIGHT, MAX_WEIGHT = 0.001, 44
 # Distances of all columns are exact if there are so many features, times the largest weight
 # squared: squares of differences, on a grid of 2^20 steps, add up to less than 2^53.
 MAX_FEATURE_WEIGHTS = 2000
-
-# Messages call the server by this name.
-SERVER_NAME = "server"
 
 # What results call the level of people whose category is missing.
 MISSING_LEVEL = "(missing)"
@@ -133,8 +131,8 @@ class PartySpec:
         names = [column.name for column in self.columns]
         if not names:
             raise StudyError(f"party {self.name!r} must have at least one column")
-        if self.name == SERVER_NAME:
-            raise StudyError(f"a party must not be named {SERVER_NAME!r}; choose another name")
+        if self.name == SERVER:
+            raise StudyError(f"a party must not be named {SERVER!r}; choose another name")
         if len(set(names)) != len(names):
             raise StudyError(f"party {self.name!r} lists a column twice")
         self._check_weights()

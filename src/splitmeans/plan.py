@@ -13,8 +13,7 @@ from typing import TypeAlias
 
 from splitmeans.errors import ParameterError
 from splitmeans.features import bounds_of, features_of
-from splitmeans.grid.cost import MAX_GRID_BYTES, grid_bytes
-from splitmeans.grid.joint import MAX_CELLS
+from splitmeans.grid.cost import MAX_CELLS, MAX_GRID_BYTES, grid_bytes
 from splitmeans.local import make_local
 from splitmeans.local.mechanism import LocalClustering
 from splitmeans.local_clusters import MAX_TABLE_CELLS, default_local_clusters

@@ -26,7 +26,8 @@ from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.server import node as server_node
 from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
-from splitmeans.wire.envelope import SERVER, Envelope
+from splitmeans.wire.envelope import Envelope
+from splitmeans.wire.slot import SERVER
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from splitmeans._types import IntArray
 from splitmeans.errors import ProtocolError
 from splitmeans.features import GRID_UNITS, bounds_of, features_of
 from splitmeans.grid.clustering import Clustering
-from splitmeans.grid.joint import MAX_CELLS
+from splitmeans.grid.cost import MAX_CELLS
 from splitmeans.grid.synopsis import Synopsis, build_synopsis_from_points
 from splitmeans.grid.synopsis_checks import MOST_USERS
 from splitmeans.plan import Plan

@@ -132,7 +132,7 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
-        from splitmeans.notebook import result_html
+        from splitmeans.result_notebook import result_html
 
         return result_html(self)
 

@@ -17,18 +17,11 @@ import tomli_w
 from splitmeans import _plain, _validate
 from splitmeans.errors import StudyError
 from splitmeans.idrules import AS_IS, IDS_NEEDED, IdRules
-from splitmeans.parties import (
-    SERVER_NAME,
-    Column,
-    PartySpec,
-    check_key,
-    check_name,
-    to_builtin,
-)
+from splitmeans.parties import Column, PartySpec, check_key, check_name, to_builtin
 from splitmeans.study_options import Budget, DecoyOptions, SketchOptions
+from splitmeans.wire.slot import SERVER
 
 __all__ = [
-    "SERVER_NAME",
     "Budget",
     "Column",
     "DecoyOptions",
@@ -231,7 +224,7 @@ class Study:
         if self.server_key is None:
             return {}
         keys = {party.name: party.public_key or "" for party in self.parties}
-        return {**keys, SERVER_NAME: self.server_key}
+        return {**keys, SERVER: self.server_key}
 
     def party(self, name: str) -> PartySpec:
         """Return the party of this name."""

@@ -12,7 +12,7 @@ from splitmeans.privacy import accountant, views
 from splitmeans.privacy.pld import epsilon_for
 from splitmeans.run import home, post
 from splitmeans.study import Study
-from splitmeans.wire.envelope import SERVER
+from splitmeans.wire.slot import SERVER
 
 from .harness import World
 from .scene import make_study

@@ -38,11 +38,10 @@ from splitmeans.run.server import ServerRun, run_server
 from splitmeans.signed_result import statement_to_compare
 from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import RunPlan
 from splitmeans.wire.sealed import OVERHEAD_BYTES, open_sealed, seal
-from splitmeans.wire.slot import Slot, short_name
+from splitmeans.wire.slot import SERVER, Slot, short_name
 
 from .scene import KEYS, make_table
 from .view import KINDS, RELEASES, check_view

@@ -10,8 +10,8 @@ from splitmeans.engine.walk import Table
 from splitmeans.idrules import AS_IS
 from splitmeans.party.table import prepare_table
 from splitmeans.study import Budget, Column, PartySpec, Study
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.identity import Identity
+from splitmeans.wire.slot import SERVER
 
 N_USERS = 300
 

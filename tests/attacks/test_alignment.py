@@ -12,14 +12,15 @@ from splitmeans.kernels import counts
 from splitmeans.membership.decoy import encode as decoy
 from splitmeans.party import confirm, node
 from splitmeans.party.equal_users import user_set_digest
+from splitmeans.party.session import Session
 from splitmeans.party.shared_check import shared_check
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import make_plan
 from splitmeans.study import IdRules, Study
 from splitmeans.wire import keys
-from splitmeans.wire.envelope import SERVER, Session
 from splitmeans.wire.messages import Confirmation, KeyContribution
 from splitmeans.wire.sealed import open_sealed
+from splitmeans.wire.slot import SERVER
 
 from .harness import World
 from .scene import KEYS, N_USERS, make_study

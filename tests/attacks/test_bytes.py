@@ -18,10 +18,9 @@ from splitmeans.run import party as driver
 from splitmeans.run.mailbox import MessagePath
 from splitmeans.run.waiting import Patience
 from splitmeans.wire.codec import MAGIC, decode, encode
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.messages import PublishedResult, RunPlan
 from splitmeans.wire.sealed import OVERHEAD_BYTES, VERSION
-from splitmeans.wire.slot import short_name
+from splitmeans.wire.slot import SERVER, short_name
 
 from .harness import World
 

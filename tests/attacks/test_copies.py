@@ -19,8 +19,8 @@ from splitmeans.run import local_folder
 from splitmeans.run.file_mailbox import FileMailbox
 from splitmeans.run.local_folder import LocalFolder
 from splitmeans.run.mailbox import MessagePath
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.messages import PartyRelease
+from splitmeans.wire.slot import SERVER
 
 from .harness import World, copy_home, restore_home
 

@@ -13,10 +13,9 @@ from splitmeans.privacy.noise import SecureNoise
 from splitmeans.run import server as driver
 from splitmeans.run.file_mailbox import FileMailbox
 from splitmeans.wire.codec import encode
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import PartyRelease, PublishedResult
-from splitmeans.wire.slot import short_name
+from splitmeans.wire.slot import SERVER, short_name
 
 from .harness import World
 from .scene import KEYS

@@ -11,9 +11,9 @@ from splitmeans.party.table import prepare_table
 from splitmeans.plan import make_plan
 from splitmeans.run import post
 from splitmeans.study import DecoyOptions, Study
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.messages import PartyRelease
 from splitmeans.wire.sealed import OVERHEAD_BYTES
+from splitmeans.wire.slot import SERVER
 
 from .harness import World
 from .scene import N_USERS, make_study

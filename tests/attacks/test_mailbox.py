@@ -14,8 +14,8 @@ import pytest
 
 from splitmeans.errors import MailboxError
 from splitmeans.run.file_mailbox import FileMailbox
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.messages import Confirmation, KeyContribution, PartyRelease, PublishedResult
+from splitmeans.wire.slot import SERVER
 
 from .harness import Box, World
 

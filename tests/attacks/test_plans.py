@@ -19,8 +19,8 @@ from splitmeans.privacy.noise import SecureNoise
 from splitmeans.run import party as driver
 from splitmeans.run.post import Post
 from splitmeans.study import Budget
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.messages import Confirmation, CountRelease, PartyRelease, PlanConfirmation
+from splitmeans.wire.slot import SERVER
 
 from .harness import World
 from .scene import KEYS, make_study

@@ -17,10 +17,9 @@ from splitmeans.run import relay_replies
 from splitmeans.run.http_mailbox import HttpMailbox
 from splitmeans.run.relay import make_app
 from splitmeans.run.relay_limits import RelayLimits
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.messages import MAX_SMALL_BYTES
 from splitmeans.wire.sealed import OVERHEAD_BYTES
-from splitmeans.wire.slot import Slot
+from splitmeans.wire.slot import SERVER, Slot
 
 from .scene import KEYS
 

@@ -6,7 +6,6 @@ import random
 import pytest
 
 from splitmeans.errors import MessageRefused, ProtocolError
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.messages import (
     Confirmation,
     KeyContribution,
@@ -15,6 +14,7 @@ from splitmeans.wire.messages import (
     Ready,
     RunPlan,
 )
+from splitmeans.wire.slot import SERVER
 
 from .scene import KEYS, make_study
 

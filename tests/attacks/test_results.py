@@ -15,8 +15,8 @@ import pytest
 from splitmeans.errors import ProtocolError
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.published import published_facts, read_published
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.messages import PartyRelease, PublishedResult
+from splitmeans.wire.slot import SERVER
 
 from .harness import World
 from .scene import KEYS

@@ -19,6 +19,7 @@ import pytest
 from splitmeans.errors import DataError, MailboxError, MessageExists, ProtocolError
 from splitmeans.idrules import AS_IS
 from splitmeans.party.confirm import transcript
+from splitmeans.party.session import Session
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import make_plan
 from splitmeans.privacy.keyed_noise import KeyedNoise
@@ -29,8 +30,8 @@ from splitmeans.run import server as server_driver
 from splitmeans.server import node as server_node
 from splitmeans.study import Budget, Study
 from splitmeans.wire import keys
-from splitmeans.wire.envelope import SERVER, Session
 from splitmeans.wire.messages import PartyRelease, PublishedResult
+from splitmeans.wire.slot import SERVER
 
 from .harness import World
 from .scene import KEYS, N_USERS, make_study, with_key

@@ -34,8 +34,8 @@ from splitmeans.run.relay_limits import RelayLimits
 from splitmeans.run.relay_store import RelayStore, SlotTaken
 from splitmeans.run.waiting import Patience
 from splitmeans.wire.codec import encode
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.messages import PartyRelease, PublishedResult
+from splitmeans.wire.slot import SERVER
 
 from .harness import World, copy_home, restore_home
 from .scene import N_USERS

@@ -11,9 +11,9 @@ from splitmeans.errors import ParameterError, PrivacyError, StudyError
 from splitmeans.idrules import AS_IS
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.study import Budget, Study
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.identity import spoken
 from splitmeans.wire.messages import Confirmation, KeyContribution, Ready
+from splitmeans.wire.slot import SERVER
 
 from .scene import KEYS, make_study, with_key
 

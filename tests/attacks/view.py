@@ -7,7 +7,6 @@ from splitmeans.plan import counting_party, make_plan, needs_count
 from splitmeans.run.mailbox import MessagePath
 from splitmeans.server.combine import check_release
 from splitmeans.wire.codec import encode
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.messages import (
     Confirmation,
     CountRelease,
@@ -18,7 +17,7 @@ from splitmeans.wire.messages import (
     Ready,
     RunPlan,
 )
-from splitmeans.wire.slot import short_name
+from splitmeans.wire.slot import SERVER, short_name
 
 if TYPE_CHECKING:
     from .harness import World

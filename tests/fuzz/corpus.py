@@ -26,12 +26,12 @@ from splitmeans.run.request_signature import EMPTY_HASH, sign_request
 from splitmeans.server import node as server_node
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
 from splitmeans.wire.codec import encode
-from splitmeans.wire.envelope import SERVER, Envelope
+from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import PartyRelease, PublishedResult
 from splitmeans.wire.saved_result import dump_result
 from splitmeans.wire.sealed import seal
-from splitmeans.wire.slot import Slot
+from splitmeans.wire.slot import SERVER, Slot
 
 # Every way for a server to read memberships, as small as it goes.
 CASES: dict[str, dict[str, Any]] = {

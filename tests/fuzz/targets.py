@@ -33,6 +33,7 @@ from splitmeans.grid.synopsis import Synopsis
 from splitmeans.party import node as party_node
 from splitmeans.party.check_result import check_result
 from splitmeans.party.saved_state import dump_state, load_state
+from splitmeans.party.session import Session
 from splitmeans.party.source import open_source
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import make_plan
@@ -46,7 +47,7 @@ from splitmeans.run.request_signature import SignedRequest, _signed_text
 from splitmeans.server import node as server_node
 from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
-from splitmeans.wire.envelope import SERVER, Envelope, Session
+from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity, PublicIdentity
 from splitmeans.wire.messages import PartyRelease, PublishedResult
 from splitmeans.wire.saved_result import dump_result, load_result
@@ -58,6 +59,7 @@ from splitmeans.wire.sealed import (
     _to_sign,
     open_sealed,
 )
+from splitmeans.wire.slot import SERVER
 from tests.fuzz import corpus
 
 Target = Callable[[bytes], None]

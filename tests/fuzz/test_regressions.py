@@ -28,6 +28,7 @@ from splitmeans.membership.decoy import estimate as decoy_estimate
 from splitmeans.party import node as party_node
 from splitmeans.party.check_result import check_result
 from splitmeans.party.saved_state import load_state
+from splitmeans.party.session import Session
 from splitmeans.party.source import open_source
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
@@ -35,7 +36,7 @@ from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.server.combine import check_release
 from splitmeans.study import Column, PartySpec, Study
 from splitmeans.wire.codec import MAGIC, decode, encode
-from splitmeans.wire.envelope import SERVER, Envelope, Session
+from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
     CountRelease,
     DecoyMessage,
@@ -44,6 +45,7 @@ from splitmeans.wire.messages import (
     SketchMessage,
 )
 from splitmeans.wire.saved_result import dump_result, load_result
+from splitmeans.wire.slot import SERVER
 from tests.fuzz import corpus, targets
 
 

@@ -24,9 +24,8 @@ from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.run import party as party_run
 from splitmeans.run.mailbox import MessagePath
 from splitmeans.study import Study
-from splitmeans.wire.envelope import SERVER
 from splitmeans.wire.messages import PublishedResult
-from splitmeans.wire.slot import short_name
+from splitmeans.wire.slot import SERVER, short_name
 from tests.attacks.harness import Box, World
 from tests.attacks.view import KINDS
 

@@ -15,7 +15,8 @@ from splitmeans.server import node as server_node
 from splitmeans.signed_result import Stamp
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
 from splitmeans.wire.codec import decode, encode
-from splitmeans.wire.envelope import SERVER, Envelope
+from splitmeans.wire.envelope import Envelope
+from splitmeans.wire.slot import SERVER
 
 
 def make_study(membership: str = "decoy", n_parties: int = 2, **changes: Any) -> Study:

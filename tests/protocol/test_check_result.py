@@ -11,14 +11,16 @@ from splitmeans.errors import ProtocolError
 from splitmeans.features import GRID_UNITS
 from splitmeans.party import node as party_node
 from splitmeans.party.check_result import check_result
+from splitmeans.party.session import Session
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.published import local_centres_of, read_published
 from splitmeans.signed_result import Stamp
 from splitmeans.study import GRID_METHODS, MEMBERSHIP_METHODS, Study
-from splitmeans.wire.envelope import SERVER, Envelope, Session
+from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import PartyRelease, PublishedResult, RunPlan
+from splitmeans.wire.slot import SERVER
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 

@@ -15,8 +15,9 @@ from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.server import node as server_node
 from splitmeans.study import Study
-from splitmeans.wire.envelope import SERVER, Envelope
+from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import CountRelease, PlanConfirmation, RunPlan
+from splitmeans.wire.slot import SERVER
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 

@@ -19,17 +19,11 @@ from splitmeans.privacy.events import Event
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.releases import releases_of
 from splitmeans.server.combine import _MESSAGE_OF_LAW
-from splitmeans.study import (
-    MEMBERSHIP_METHODS,
-    Budget,
-    Column,
-    PartySpec,
-    SketchOptions,
-    Study,
-)
+from splitmeans.study import MEMBERSHIP_METHODS, Budget, Column, PartySpec, SketchOptions, Study
 from splitmeans.wire import messages
 from splitmeans.wire.codec import encode
-from splitmeans.wire.envelope import SERVER, Envelope
+from splitmeans.wire.envelope import Envelope
+from splitmeans.wire.slot import SERVER
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 

@@ -9,7 +9,7 @@ import pytest
 from splitmeans.errors import ProtocolError
 from splitmeans.party import node as party_node
 from splitmeans.server import node as server_node
-from splitmeans.wire.envelope import SERVER, Envelope
+from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
     Confirmation,
     CountRelease,
@@ -21,6 +21,7 @@ from splitmeans.wire.messages import (
     Ready,
     RunPlan,
 )
+from splitmeans.wire.slot import SERVER
 
 KINDS = get_args(Message)
 SENDERS = ("org0", "org1", "org2", SERVER, "stranger", "")

@@ -16,7 +16,7 @@ from splitmeans.party.table import prepare_table
 from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.study import Budget, Study
-from splitmeans.wire.envelope import SERVER, Envelope
+from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
     Confirmation,
     KeyContribution,
@@ -24,6 +24,7 @@ from splitmeans.wire.messages import (
     Ready,
     RunPlan,
 )
+from splitmeans.wire.slot import SERVER
 
 PARTIAL = {"user_sets": "partial", "grid": "joint"}
 

@@ -22,8 +22,9 @@ from splitmeans.published import read_published
 from splitmeans.server import node as server_node
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
 from splitmeans.wire.codec import encode
-from splitmeans.wire.envelope import SERVER, Envelope
+from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import Confirmation, KeyContribution
+from splitmeans.wire.slot import SERVER
 
 N_USERS = 600
 IDS = np.array([f"customer-{number:05d}@mail.example" for number in range(N_USERS)])

@@ -11,7 +11,7 @@ from splitmeans.plan import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.server import node as server_node
 from splitmeans.study import Study
-from splitmeans.wire.envelope import SERVER, Envelope
+from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
     CountRelease,
     HistogramMessage,
@@ -19,6 +19,7 @@ from splitmeans.wire.messages import (
     Ready,
     RunPlan,
 )
+from splitmeans.wire.slot import SERVER
 
 
 @pytest.fixture

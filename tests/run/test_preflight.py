@@ -14,7 +14,8 @@ from splitmeans.plan import make_plan
 from splitmeans.run import machine, preflight
 from splitmeans.run.mailbox import MailboxLimits, open_mailbox
 from splitmeans.run.preflight import Preflight
-from splitmeans.study import SERVER_NAME, Budget, Column, DecoyOptions, PartySpec, Study
+from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study
+from splitmeans.wire.slot import SERVER
 
 
 def make_study(**changes: Any) -> Study:
@@ -55,7 +56,7 @@ def problems(tmp_path: Path, *, who: str = "bank", rows: int | None = None, **ch
     return Preflight(**facts | changes).problems(rows=rows)
 
 
-@pytest.mark.parametrize("who", ["bank", "shop", SERVER_NAME])
+@pytest.mark.parametrize("who", ["bank", "shop", SERVER])
 def test_nothing_is_wrong(tmp_path, who):
     assert problems(tmp_path, who=who) == []
     assert problems(tmp_path, who=who, mailbox=None) == []
@@ -86,7 +87,7 @@ def test_the_mailbox_has_no_room_for_the_whole_run(tmp_path):
     sizes = message_sizes(make_plan(make_study()), users=15_000)
     everything = sum(sizes.releases.values()) + sum(sizes.small.values()) + 3 * sizes.result
     assert problems(tmp_path, mailbox=Box(free_bytes=everything)) == []
-    for who in ("bank", SERVER_NAME):
+    for who in ("bank", SERVER):
         (problem,) = problems(tmp_path, who=who, mailbox=Box(free_bytes=everything - 1))
         assert "room" in problem
 
@@ -167,7 +168,7 @@ def test_a_plan_whose_messages_nobody_reads_is_refused():
 
 def test_the_machine_has_too_little_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(preflight, "available_memory", lambda: 100_000_000)
-    for who in ("bank", SERVER_NAME):
+    for who in ("bank", SERVER):
         (problem,) = problems(tmp_path, who=who)
         assert "100 MB are free" in problem
     monkeypatch.setattr(preflight, "available_memory", lambda: None)

@@ -15,7 +15,7 @@ from splitmeans.grid.clustering import NOBODY
 from splitmeans.result import Result
 from splitmeans.server import node
 from splitmeans.signed_result import Stamp
-from splitmeans.wire.envelope import SERVER
+from splitmeans.wire.slot import SERVER
 from tests.attacks.harness import World
 from tests.attacks.scene import KEYS, make_study
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from splitmeans import plan as plan_module
 from splitmeans.errors import ParameterError, PrivacyError, StudyError
 from splitmeans.features import bounds_of, features_of
+from splitmeans.grid.cost import MAX_CELLS
 from splitmeans.idrules import AS_IS
 from splitmeans.local import DpLloyd, GaussianTree, LshTree, PlainKMeans, TreeLloyd
 from splitmeans.local_clusters import default_local_clusters, enough_clusters
@@ -21,7 +22,7 @@ from splitmeans.membership.exact.law import PlainLabels
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.sketch.law import PublishedSketch
-from splitmeans.plan import MAX_CELLS, Plan, counting_party, make_plan, needs_count
+from splitmeans.plan import Plan, counting_party, make_plan, needs_count
 from splitmeans.privacy.accountant import basic_composition
 from splitmeans.privacy.events import LaplaceEvent
 from splitmeans.privacy.pld import delta_for, epsilon_for

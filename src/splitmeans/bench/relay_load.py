@@ -18,9 +18,8 @@ from splitmeans import _validate
 from splitmeans.bench.local_relay import LocalRelay, local_relay
 from splitmeans.errors import MailboxError
 from splitmeans.run.http_mailbox import HttpMailbox
-from splitmeans.study import SERVER_NAME
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.slot import Slot
+from splitmeans.wire.slot import SERVER, Slot
 
 _STUDY = "5a" * 32
 
@@ -43,12 +42,10 @@ def run_load(parties: int = 50, megabytes: float = 5) -> dict[str, float]:
     keys = {name: Identity.new() for name in names}
     message = os.urandom(int(megabytes * 1e6))
     paths = [
-        Slot(
-            study_hash=_STUDY, run="load", sender=name, receiver=SERVER_NAME, kind="PartyRelease"
-        ).path
+        Slot(study_hash=_STUDY, run="load", sender=name, receiver=SERVER, kind="PartyRelease").path
         for name in names
     ]
-    everyone = keys | {SERVER_NAME: Identity.new()}
+    everyone = keys | {SERVER: Identity.new()}
     rosters = {_STUDY: {name: key.public for name, key in everyone.items()}}
     with tempfile.TemporaryDirectory() as folder, local_relay(rosters, Path(folder)) as relay:
         boxes = [

@@ -22,7 +22,8 @@ from splitmeans.cli.stopping import goes_on
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.server import ServerRun, run_server
-from splitmeans.study import SERVER_NAME, Study
+from splitmeans.study import Study
+from splitmeans.wire.slot import SERVER
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Serve a run.")
 
@@ -53,7 +54,7 @@ def run_as_server(
     own = home.expanduser()
     identity = load_identity(home, key)
     check_timeout(timeout)
-    box = open_mailbox(mailbox, participant=SERVER_NAME, signer=identity, ca=ca)
+    box = open_mailbox(mailbox, participant=SERVER, signer=identity, ca=ca)
     try:
         folder = run_server(
             ServerRun(

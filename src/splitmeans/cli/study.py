@@ -16,8 +16,9 @@ from splitmeans.cli.stopping import asked
 from splitmeans.errors import ParameterError
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
-from splitmeans.study import DEFAULT_DELTA, SERVER_NAME, Column, IdRules, Study
+from splitmeans.study import DEFAULT_DELTA, Column, IdRules, Study
 from splitmeans.wire.identity import PublicIdentity, spoken
+from splitmeans.wire.slot import SERVER
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -165,7 +166,7 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
         columns = "\n".join(_describe(column) for column in party.columns)
         key = keys.get(party.name, "none")
         table.add_row(party.name, columns, party.id_column, key)
-    table.add_row(SERVER_NAME, "", "", keys.get(SERVER_NAME, "none"))
+    table.add_row(SERVER, "", "", keys.get(SERVER, "none"))
     out.print(table)
     out.print(f"segments  {agreed.n_clusters}", markup=False)
     out.print(f"users     about {agreed.expected_users}, {_USERS[agreed.user_sets]}", markup=False)

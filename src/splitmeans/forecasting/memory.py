@@ -7,8 +7,7 @@ import math
 from dataclasses import dataclass
 
 from splitmeans.features import features_of
-from splitmeans.grid.cost import grid_bytes
-from splitmeans.grid.many import N_POINTS
+from splitmeans.grid.cost import N_POINTS, grid_bytes
 from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.decoy.layout import cell_shape

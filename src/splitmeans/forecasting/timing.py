@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from splitmeans.features import features_of
-from splitmeans.grid.many import N_POINTS
+from splitmeans.grid.cost import N_POINTS
 from splitmeans.grid.pairs_paper import AS_CODED
 from splitmeans.membership.cell_sketch.cost import decoding_work
 from splitmeans.membership.cell_sketch.law import CellSketch

@@ -1,4 +1,6 @@
-"""What a grid takes in memory, from public facts: the server and every reader of a result hold it.
+"""How large a grid may be, and what it takes in memory, from public facts.
+
+The server and every reader of a result hold it.
 
 Measured with 65,000 to a million cells and 4 to 48 columns in all, from the counts to the written
 result: about six copies of the nodes at the peak, while a clustering or the result file is made.
@@ -7,6 +9,11 @@ result: about six copies of the nodes at the peak, while a clustering or the res
 # Bytes of a cell: for each column six numbers, for each party labels, weights and the like.
 _PER_COLUMN, _PER_PARTY, _PER_CELL = 48, 16, 64
 
+# A dense grid of this size takes 80 MB per array and still clusters in minutes.
+MAX_CELLS = 10_000_000
+# Points of a grid that is too large to be dense; twice as many change the loss by less than a per
+# mille.
+N_POINTS = 20_000
 # More than a large machine gives to one process.
 MAX_GRID_BYTES = 16 * 10**9
 

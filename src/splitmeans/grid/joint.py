@@ -6,12 +6,9 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
+from splitmeans.grid.cost import MAX_CELLS
 from splitmeans.grid.projection import project_to_simplex
 from splitmeans.membership.estimator import WeightEstimator
-
-# A dense grid of this size takes 80 MB per array and still clusters in minutes.
-MAX_CELLS = 10_000_000
-
 
 # Cells below this many deviations are taken for noise, if those above hold this share of all users.
 NOISE_DEVIATIONS = 3.0

@@ -16,14 +16,13 @@ from threadpoolctl import threadpool_limits
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
+from splitmeans.grid.cost import N_POINTS
 from splitmeans.grid.pairs import PairTables, clean_pair_tables
 from splitmeans.membership.estimator import WeightEstimator
 
 # Random starts end within a per mille of each other when there are twice as many classes as
 # clusters; with as many classes as clusters some fail badly. A start takes a fraction of a second.
 STARTS = 4
-# Twice as many change the loss by less than a per mille.
-N_POINTS = 20_000
 _STEPS = 300
 # Every so many steps the likelihood of a user in a pair must have risen by more than the tolerance.
 _CHECK_EVERY = 20

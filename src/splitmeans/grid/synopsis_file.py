@@ -13,7 +13,7 @@ from splitmeans import _validate
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
 from splitmeans.features import Feature
-from splitmeans.grid.joint import MAX_CELLS
+from splitmeans.grid.cost import MAX_CELLS
 from splitmeans.study import Column
 
 if TYPE_CHECKING:

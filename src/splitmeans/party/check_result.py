@@ -10,9 +10,9 @@ import numpy as np
 
 from splitmeans._types import IntArray
 from splitmeans.errors import ProtocolError
+from splitmeans.party.session import Session
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.published import local_centres_of, published_facts, read_published
-from splitmeans.wire.envelope import Session
 from splitmeans.wire.messages import PublishedResult
 
 

@@ -21,8 +21,8 @@ from splitmeans.engine.walk import Records, Table, UserBlock
 from splitmeans.errors import ProtocolError
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.party.id_folds import FOLDS, folded
+from splitmeans.party.session import Session
 from splitmeans.study import Study
-from splitmeans.wire.envelope import Session
 from splitmeans.wire.keys import HASH_KEY_BYTES, share_seed
 
 DIGEST_BYTES = 32

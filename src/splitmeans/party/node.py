@@ -27,6 +27,7 @@ from splitmeans.party.confirm import (
 )
 from splitmeans.party.equal_users import SECRET_BYTES, agree, make_shares, user_set_digest
 from splitmeans.party.release import release_count, release_party
+from splitmeans.party.session import Session
 from splitmeans.party.shared_check import shared_check
 from splitmeans.plan import Plan, counting_party, make_plan, needs_count
 from splitmeans.privacy.noise import NoiseSource
@@ -34,7 +35,7 @@ from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.signed_result import statement_to_compare
 from splitmeans.study import Study
 from splitmeans.wire import keys
-from splitmeans.wire.envelope import SERVER, Envelope, Session
+from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
     Confirmation,
     CountRelease,
@@ -45,6 +46,7 @@ from splitmeans.wire.messages import (
     Ready,
     RunPlan,
 )
+from splitmeans.wire.slot import SERVER
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

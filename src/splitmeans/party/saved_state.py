@@ -25,8 +25,8 @@ from splitmeans.party.node import (
     Prepared,
     Released,
 )
+from splitmeans.party.session import Session
 from splitmeans.wire.codec import decode, encode
-from splitmeans.wire.envelope import Session
 from splitmeans.wire.messages import Confirmation
 from splitmeans.wire.saved_result import dump_result, is_count, load_result
 

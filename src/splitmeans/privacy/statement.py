@@ -357,7 +357,7 @@ class PrivacyReport:
         return f"<PrivacyReport {cost_text(self.total)}{proved}>"
 
     def _repr_html_(self) -> str:
-        from splitmeans.notebook import privacy_html
+        from splitmeans.privacy.notebook import privacy_html
 
         return privacy_html(self)
 

@@ -34,8 +34,9 @@ from splitmeans.run.journal import Journal
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.run.server import ServerRun, run_server
-from splitmeans.study import SERVER_NAME, Budget, Study
+from splitmeans.study import Budget, Study
 from splitmeans.wire.identity import Identity
+from splitmeans.wire.slot import SERVER
 
 _RUN = "rehearsal"
 _TABLE = "table.parquet"
@@ -111,12 +112,12 @@ class _Cast:
     @classmethod
     def gather(cls, study: Study, folder: Path) -> "_Cast":
         """Give everyone keys and a folder; the parties approve the study with those keys."""
-        identities = {name: Identity.new() for name in (*study.party_names, SERVER_NAME)}
+        identities = {name: Identity.new() for name in (*study.party_names, SERVER)}
         keys = {name: identity.public.to_text() for name, identity in identities.items()}
         parties = tuple(replace(party, public_key=keys[party.name]) for party in study.parties)
         # Ids that fit a pattern cannot be made up; that the real ones do is checked on the table.
         ids = None if study.ids is None else replace(study.ids, pattern=None)
-        stand_in = replace(study, parties=parties, server_key=keys[SERVER_NAME], ids=ids)
+        stand_in = replace(study, parties=parties, server_key=keys[SERVER], ids=ids)
         cast = cls(study=stand_in, identities=identities, folder=folder)
         (folder / "mailbox").mkdir()
         for name in identities:
@@ -155,7 +156,7 @@ class _Cast:
         if len({result.facts["result_hash"] for result in read.values()}) > 1:
             raise RehearsalError("the participants got different results")
         # With few made-up users the noise may leave no segment, and then there is nothing to label.
-        labelled = self.study.party_names if len(read[SERVER_NAME].published_sizes) else ()
+        labelled = self.study.party_names if len(read[SERVER].published_sizes) else ()
         for party in labelled:
             write_labels(
                 read[party],
@@ -165,7 +166,7 @@ class _Cast:
                 segments=read[party].published,
                 progress=lambda *args, **keywords: None,
             )
-        render(build_report(read[SERVER_NAME], ks=(self.study.n_clusters,)))
+        render(build_report(read[SERVER], ks=(self.study.n_clusters,)))
 
     def _start(self, name: str) -> None:
         """Let one participant go on until it has the result, or would have to wait."""
@@ -181,7 +182,7 @@ class _Cast:
             "say": lambda text: None,
         }
         try:
-            if name == SERVER_NAME:
+            if name == SERVER:
                 run_server(ServerRun(**shared), self.home(name), timeout=0.0)
                 return
             spec = self.study.party(name)

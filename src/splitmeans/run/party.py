@@ -19,6 +19,7 @@ from splitmeans.kernels.warm_up import warm_up
 from splitmeans.message_sizes import release_length
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
+from splitmeans.party.session import Session
 from splitmeans.plan import make_plan
 from splitmeans.privacy.book import Towards
 from splitmeans.privacy.events import Relation
@@ -35,7 +36,6 @@ from splitmeans.run.records import RunKey, SavedRun
 from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.study import Study
-from splitmeans.wire.envelope import SERVER, Session
 from splitmeans.wire.identity import Identity, spoken
 from splitmeans.wire.messages import (
     MAX_LARGE_BYTES,
@@ -44,6 +44,7 @@ from splitmeans.wire.messages import (
     Message,
     PartyRelease,
 )
+from splitmeans.wire.slot import SERVER
 
 # What costs privacy; everything else that a party sends depends on no row.
 _RELEASES = (CountRelease, PartyRelease)

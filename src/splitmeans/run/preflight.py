@@ -21,8 +21,9 @@ from splitmeans.plan import make_plan
 from splitmeans.run.machine import available_memory
 from splitmeans.run.mailbox import Mailbox, MailboxLimits
 from splitmeans.run.result_folder import check_place
-from splitmeans.study import SERVER_NAME, Study
+from splitmeans.study import Study
 from splitmeans.wire.messages import MAX_LARGE_BYTES
+from splitmeans.wire.slot import SERVER
 
 # Journal, ledger, small messages, and what a file system keeps for itself.
 _SPARE_BYTES = 64 << 20
@@ -88,7 +89,7 @@ class Preflight:
         if self.mailbox is not None:
             found += self._mailbox_problems(self.mailbox.limits(self.study.hash), sizes)
         memory = run_memory(plan, sizes)
-        is_server = self.participant == SERVER_NAME
+        is_server = self.participant == SERVER
         return found + _memory_problems(memory.server if is_server else memory.reader)
 
     def _sizes(self, rows: int | None) -> MessageSizes:
@@ -97,13 +98,13 @@ class Preflight:
 
     def _own_bytes(self, sizes: MessageSizes) -> int:
         """Bytes of everything that the participant sends."""
-        if self.participant == SERVER_NAME:
+        if self.participant == SERVER:
             return sizes.result * (len(self.study.parties) + 1)
         return sizes.releases[self.participant] + sizes.small[self.participant]
 
     def _largest_bytes(self, sizes: MessageSizes) -> int:
         """Bytes of the largest message that the participant sends."""
-        if self.participant == SERVER_NAME:
+        if self.participant == SERVER:
             return sizes.result
         return sizes.releases[self.participant]
 

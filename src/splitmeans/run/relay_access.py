@@ -11,11 +11,10 @@ from splitmeans.errors import ParameterError, SplitmeansError
 from splitmeans.run.mailbox import MessagePath
 from splitmeans.run.relay_limits import RelayLimits
 from splitmeans.run.request_signature import SignedRequest, Verifier
-from splitmeans.study import SERVER_NAME
 from splitmeans.wire.messages import may_send
-from splitmeans.wire.slot import short_name
+from splitmeans.wire.slot import SERVER, short_name
 
-_SERVER = short_name(SERVER_NAME)
+_SERVER = short_name(SERVER)
 
 
 class Refused(SplitmeansError):

@@ -35,10 +35,11 @@ from splitmeans.server import node
 from splitmeans.signed_result import Stamp
 from splitmeans.study import Study
 from splitmeans.wire.codec import encode
-from splitmeans.wire.envelope import SERVER, Envelope
+from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import MAX_LARGE_BYTES, PartyRelease, PublishedResult
 from splitmeans.wire.saved_result import dump_result, load_result
+from splitmeans.wire.slot import SERVER
 
 _RUNNING, _PROPOSED, _PUBLISHED = "Running", "Proposed", "Published"
 _ATTEMPTS = 3

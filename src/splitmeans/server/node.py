@@ -20,7 +20,7 @@ from splitmeans.published import publish
 from splitmeans.server.combine import check_release, combine
 from splitmeans.signed_result import Stamp, statement_to_compare
 from splitmeans.study import Study
-from splitmeans.wire.envelope import SERVER, Envelope
+from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
     CountRelease,
     Message,
@@ -29,6 +29,7 @@ from splitmeans.wire.messages import (
     Ready,
     RunPlan,
 )
+from splitmeans.wire.slot import SERVER
 
 UNSIGNED = Stamp()
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from splitmeans.errors import ParameterError
 
+# What messages and paths call the server; no party may have this name.
+SERVER = "server"
+
 _RUN = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
