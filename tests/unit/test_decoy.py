@@ -18,7 +18,6 @@ from splitmeans.membership.decoy.layout import (
     cell_count,
     cell_shape,
     check_groups,
-    group_cells,
     pack,
     packed_size,
     unpack,
@@ -328,8 +327,6 @@ def test_cells():
     assert shape == (4, 3)
     assert cell_count(shape, equal_sets=False) == 11
     assert cell_shape((0, 2), n_local_clusters=WIDTHS, equal_sets=True) == (3, 2)
-    assert group_cells([(0, 2), (2,)], n_local_clusters=WIDTHS, equal_sets=True) == [6, 2]
-    assert group_cells([(0, 2), (2,)], n_local_clusters=WIDTHS, equal_sets=False) == [12, 3]
     assert check_groups([[0, 1]], n_local_clusters=(2, 2)) == ((0, 1),)
     with pytest.raises(ParameterError, match="cells, more than"):
         cell_shape((0, 1, 2, 3), n_local_clusters=(200,) * 4, equal_sets=True)

@@ -23,8 +23,8 @@ def run(
     """
     check_file(json_file)
     try:
+        import fastapi  # noqa: F401  - the processes of the run need both
         import httpx  # noqa: F401
-        import starlette  # noqa: F401  - the processes of the run need both
 
         from splitmeans.bench.whole_run import run_once
     except ImportError as problem:

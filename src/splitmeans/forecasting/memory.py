@@ -11,7 +11,7 @@ from splitmeans.grid.cost import grid_bytes
 from splitmeans.grid.many import N_POINTS
 from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.membership.decoy.layout import group_cells
+from splitmeans.membership.decoy.layout import cell_shape
 from splitmeans.message_sizes import MessageSizes
 from splitmeans.plan import Plan
 
@@ -64,8 +64,9 @@ def _estimating(plan: Plan) -> int:
             return _SKETCH
         case DecoyLaw():
             equal_sets = plan.study.user_sets == "equal"
-            cells = group_cells(
-                plan.groups, n_local_clusters=plan.n_local_clusters, equal_sets=equal_sets
+            shapes = (
+                cell_shape(group, n_local_clusters=plan.n_local_clusters, equal_sets=equal_sets)
+                for group in plan.groups
             )
-            return _DRAWN_CELL * max(cells)
+            return _DRAWN_CELL * max(math.prod(shape) for shape in shapes)
     return 0

@@ -12,7 +12,7 @@ from splitmeans.grid.pairs_paper import AS_CODED
 from splitmeans.membership.cell_sketch.cost import decoding_work
 from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.membership.decoy.layout import group_cells
+from splitmeans.membership.decoy.layout import cell_shape
 from splitmeans.message_sizes import MessageSizes
 from splitmeans.plan import Plan
 
@@ -103,8 +103,9 @@ def _estimating(plan: Plan, *, users: int) -> float:
             )
         case DecoyLaw():
             equal_sets = plan.study.user_sets == "equal"
-            cells = group_cells(
-                plan.groups, n_local_clusters=plan.n_local_clusters, equal_sets=equal_sets
+            shapes = (
+                cell_shape(group, n_local_clusters=plan.n_local_clusters, equal_sets=equal_sets)
+                for group in plan.groups
             )
-            return _NOISE_DRAW * sum(cells)
+            return _NOISE_DRAW * sum(math.prod(shape) for shape in shapes)
     return 0.0

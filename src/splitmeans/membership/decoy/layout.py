@@ -53,16 +53,6 @@ def cell_shape(
     return shape
 
 
-def group_cells(
-    groups: Sequence[Group], *, n_local_clusters: Sequence[int], equal_sets: bool
-) -> list[int]:
-    """Return how many cells the table of each group has."""
-    return [
-        math.prod(cell_shape(group, n_local_clusters=n_local_clusters, equal_sets=equal_sets))
-        for group in groups
-    ]
-
-
 def cell_count(shape: tuple[int, ...], *, equal_sets: bool) -> int:
     """Return the number of cells that exist; the last one does not if it means absent everywhere.
 
