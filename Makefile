@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 
-.PHONY: demo test slow fuzz crash browser servers spark check docs guides format bench lock clean
+.PHONY: demo test slow fuzz crash browser servers spark check docs guides dist format bench lock clean
 
 demo: $(INSTALLED)
 	@$(BIN)/splitmeans demo --output splitmeans-demo
@@ -59,6 +59,11 @@ docs: $(INSTALLED)
 guides: $(INSTALLED)
 	$(BIN)/pytest -q tests/docs -m slow
 
+# Builds sdist and wheel into dist/, checks what they hold, and uses the wheel in an empty
+# environment. The build's own requirements come in the versions of the lock file.
+dist: $(INSTALLED)
+	$(BIN)/python -m tests.dist.run
+
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -71,7 +76,7 @@ lock: $(INSTALLED)
 	  --no-emit-find-links pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf $(VENV) splitmeans-demo site
+	rm -rf $(VENV) splitmeans-demo site dist
 
 $(INSTALLED): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

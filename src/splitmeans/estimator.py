@@ -21,7 +21,7 @@ from splitmeans.evaluation import assign_labels, normalised_loss
 from splitmeans.grid.clustering import about_found
 from splitmeans.grid.segments import letter
 from splitmeans.idrules import AS_IS
-from splitmeans.party.row_checks import as_stream
+from splitmeans.party.frames import as_stream, listed_names
 from splitmeans.party.table import PartyTable, prepare_table
 from splitmeans.party.table_facts import TableFacts, ignore_facts, rows_note
 from splitmeans.pooling import pooled_rows
@@ -266,7 +266,7 @@ def _check_blocks(blocks: Any) -> list[Any]:
 def _check_id_columns(study: Study, blocks: Sequence[Any]) -> None:
     """Refuse a named table without its id column: row numbers would join the wrong people."""
     for party, block in zip(study.parties, blocks, strict=False):
-        names = _listed_names(block)
+        names = listed_names(block)
         if names is not None and party.id_column not in names:
             raise DataError(
                 f"the table of party {party.name!r} must have the id column {party.id_column!r} "
@@ -277,21 +277,9 @@ def _check_id_columns(study: Study, blocks: Sequence[Any]) -> None:
 def _have_ids(study: Study, blocks: Sequence[Any]) -> bool:
     """Whether every party's table has the id column that the study names."""
     return all(
-        party.id_column in (_listed_names(block) or ())
+        party.id_column in (listed_names(block) or ())
         for party, block in zip(study.parties, blocks, strict=True)
     )
-
-
-def _listed_names(block: Any) -> list[str] | None:
-    """Return the column names of a table, None for a plain array."""
-    names = getattr(block, "column_names", None)  # Arrow
-    if names is None:
-        names = getattr(block, "columns", None)  # pandas and polars
-    if names is None and isinstance(block, Mapping):
-        names = list(block)
-    if names is None and hasattr(block, "__arrow_c_stream__"):  # a reader of batches
-        names = block.schema.names
-    return None if names is None else [str(name) for name in names]
 
 
 def _columns(blocks: Sequence[Any], bounds: Any) -> list[tuple[Column, ...]]:
@@ -307,7 +295,7 @@ def _columns(blocks: Sequence[Any], bounds: Any) -> list[tuple[Column, ...]]:
 
 
 def _column_names(block: Any, position: int) -> list[str]:
-    names = _listed_names(block)
+    names = listed_names(block)
     if names is not None:
         return names
     try:

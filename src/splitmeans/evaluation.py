@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.errors import ParameterError
+from splitmeans.grid.distances import distance_chunks
 
 # Rows handled at a time: the differences to one centre then stay in a processor's cache.
 _CHUNK = 4096
@@ -164,17 +165,11 @@ def true_cell_weights(labels: Sequence[npt.ArrayLike], n_local_clusters: Sequenc
 
 
 def _distances(rows: FloatArray, centres: FloatArray) -> Iterator[FloatArray]:
-    """Yield squared distances (chunk, k), from differences: no cancellation near a centre.
+    """Return squared distances, shape (chunk, k) each.
 
     A result without segments is judged as one centre in the middle of the bounds, which is all
     that is known without data.
     """
     if len(centres) == 0:
         centres = np.zeros((1, rows.shape[1]))
-    for start in range(0, len(rows), _CHUNK):
-        chunk = rows[start : start + _CHUNK]
-        squared = np.empty((len(chunk), len(centres)))
-        for position, centre in enumerate(centres):
-            difference = chunk - centre
-            squared[:, position] = np.einsum("nd,nd->n", difference, difference)
-        yield squared
+    return (part for _, part in distance_chunks(rows, centres, chunk_rows=_CHUNK))

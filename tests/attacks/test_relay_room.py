@@ -4,9 +4,11 @@ The real application with the real client, without a network between them.
 """
 
 import asyncio
+import contextlib
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -52,11 +54,20 @@ def _no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relay_replies, "_KNOWN_SECONDS", 0.0)
 
 
-def relay_in(folder: Path) -> Opener:
-    roster = {name: KEYS[name].public for name in ("bank", "shop", SERVER)}
-    transport = Direct(make_app({STUDY: roster}, folder, LIMITS))
+@pytest.fixture
+def relay_in() -> Iterator[Callable[[Path], Opener]]:
+    """Opens relays, and closes them when the test ends: each holds a lock of its folder."""
+    with contextlib.ExitStack() as opened:
+        yield partial(_relay_in, opened=opened)
 
-    def opened(name: str) -> HttpMailbox:
+
+def _relay_in(folder: Path, *, opened: contextlib.ExitStack) -> Opener:
+    roster = {name: KEYS[name].public for name in ("bank", "shop", SERVER)}
+    app = make_app({STUDY: roster}, folder, LIMITS)
+    opened.callback(app.state.store.close)
+    transport = Direct(app)
+
+    def open_as(name: str) -> HttpMailbox:
         return HttpMailbox(
             "http://localhost",
             participant=name,
@@ -65,7 +76,7 @@ def relay_in(folder: Path) -> Opener:
             sleep=lambda _: None,
         )
 
-    return opened
+    return open_as
 
 
 def path(sender: str, receiver: str, kind: str, *, run: str = "1") -> str:
@@ -98,7 +109,7 @@ def seen_by_shop(opened: Opener) -> list[object]:
     return found
 
 
-def test_room_left_tells_the_size_of_a_release(tmp_path):
+def test_room_left_tells_the_size_of_a_release(tmp_path, relay_in):
     """A fellow party fills what is left at the relay and finds by 26 uploads how much that was.
 
     Gain: the size of another party's release, hence its number of users.
@@ -116,7 +127,7 @@ def test_room_left_tells_the_size_of_a_release(tmp_path):
     assert False in views[0]
 
 
-def test_junk_under_any_name_until_the_relay_is_full(tmp_path):
+def test_junk_under_any_name_until_the_relay_is_full(tmp_path, relay_in):
     """One valid key stores messages of made-up kinds and runs, to whomever, as many as it can.
 
     Gain: a study in which releases are charged and then find no room.
@@ -148,7 +159,7 @@ def test_junk_under_any_name_until_the_relay_is_full(tmp_path):
     bank.put(path("bank", SERVER, "PartyRelease"), bytes(80_000 - 100))
 
 
-def test_own_runs_that_use_up_reserved_room(tmp_path):
+def test_own_runs_that_use_up_reserved_room(tmp_path, relay_in):
     """A party's other runs, or someone with a copy of its key, fill its share after it joined.
 
     Gain: a release that is charged and then refused.

@@ -218,3 +218,22 @@ def test_what_cannot_be_added(change, words, run, digits):
     done = run("ledger", "add", "crm", *given, "--home", "bank")
     assert done.code == 2
     assert words in done.err
+
+
+@pytest.mark.parametrize("command", ["party check", "party run", "server run"])
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (("--use-proxy",), "--use-proxy is for relays (https://), not for shared"),
+        (("--ssh-key", "key"), "are for mailboxes of sftp://, not for shared"),
+        (("--known-hosts", "hosts"), "are for mailboxes of sftp://, not for shared"),
+    ],
+    ids=["proxy", "key", "hosts"],
+)
+def test_mailbox_options_reach_the_mailbox(run, digits, command, option, words):
+    who = "server" if command == "server run" else "bank"
+    own = () if who == "server" else ("--party", "bank", "--data", "bank.parquet")
+    at = ("--mailbox", "shared", "--home", who)
+    done = run(*command.split(), "study.toml", *own, *at, *option)
+    assert done.code == 2, done.err
+    assert words in " ".join(done.err.split())

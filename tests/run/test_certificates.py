@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from splitmeans.bench.local_relay import write_certificate
 from splitmeans.errors import MailboxError, ParameterError
@@ -46,7 +46,7 @@ def test_a_relay_does_not_start_with_it(
     write_certificate(**files, days=days)
     date = day(days[1] if days[1] < 0 else days[0])
     with pytest.raises(ParameterError) as found:
-        serve(FastAPI(), host="127.0.0.1", port=0, cert=files["cert"], key=files["key"])
+        serve(Starlette(), host="127.0.0.1", port=0, cert=files["cert"], key=files["key"])
     assert words.format(date, today=day(0)) in str(found.value)
 
 

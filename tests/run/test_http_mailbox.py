@@ -218,9 +218,8 @@ def test_urls_that_are_refused(words: str, make: Callable[[], HttpMailbox]) -> N
     assert "hunter2" not in str(found.value)
 
 
-def test_plain_http_only_here_or_when_asked() -> None:
+def test_plain_http_to_this_machine() -> None:
     box_at("http://127.0.0.1:1").close()
-    box_at("http://relay.example", insecure=True).close()
 
 
 def test_a_bad_ca_file_is_named(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ed25519
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from splitmeans.errors import MailboxError, ParameterError
 from splitmeans.run.relay import make_app
@@ -69,7 +69,7 @@ class Clock:
 class Relay:
     """A relay with its clock."""
 
-    app: FastAPI
+    app: Starlette
     folder: Path
     clock: Clock
 
@@ -165,7 +165,7 @@ class Answer:
 
 @pytest.fixture
 def make_relay(tmp_path: Path) -> Iterable[Callable[..., Relay]]:
-    made: list[FastAPI] = []
+    made: list[Starlette] = []
 
     def make(**limits: Any) -> Relay:
         for app in made:
@@ -690,3 +690,31 @@ def test_nothing_else_is_served(relay: Relay, target: str) -> None:
     answer = relay.ask("GET", "", headers={}, target=target)
     assert (answer.status, answer.code) == (404, "no-page")
     assert relay.ask("DELETE", slot_path(), headers={}).status == 405
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("HEAD", "/health"),
+        ("HEAD", "/"),
+        ("HEAD", f"/v1/messages/{slot_path()}"),
+        ("HEAD", f"/v1/studies/{STUDY[:32]}/limits"),
+        ("POST", f"/v1/messages/{slot_path()}"),
+        ("PUT", f"/v1/studies/{STUDY[:32]}/limits"),
+        ("GET", f"/v1/studies/{STUDY[:32]}/runs/1/room/1"),
+        ("PUT", "/health"),
+        ("OPTIONS", "/"),
+    ],
+)
+def test_no_other_method_is_served(relay: Relay, method: str, target: str) -> None:
+    """Also none that a framework adds by itself, such as HEAD to whatever answers GET."""
+    answer = relay.ask(method, "", headers={}, target=target)
+    assert (answer.status, answer.code) == (405, "no-page")
+
+
+@pytest.mark.parametrize("target", ["/health/", "//health", f"/v1/messages/{slot_path()}/"])
+def test_no_slash_is_mended(relay: Relay, target: str) -> None:
+    """A client that signs a path gets no redirect to another one."""
+    answer = relay.ask("GET", "", headers={}, target=target)
+    assert answer.status in (403, 404)
+    assert "location" not in answer.headers

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from splitmeans.bench.local_relay import LocalRelay, local_relay, write_certificate
 from splitmeans.bench.relay_load import run_load
@@ -268,7 +268,7 @@ def test_killed_during_uploads_no_part_is_seen(tmp_path: Path, keys: dict[str, I
 
 
 def test_serve_wants_tls(tmp_path: Path) -> None:
-    app = FastAPI()
+    app = Starlette()
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     with pytest.raises(ParameterError, match="needs a TLS certificate: give --tls-cert"):
         serve(app, host="127.0.0.1", port=0)
@@ -288,7 +288,7 @@ def test_serve_names_a_port_in_use() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(MailboxError, match=f"cannot listen on 127.0.0.1, port {port}"):
-            serve(FastAPI(), host="127.0.0.1", port=port, insecure=True)
+            serve(Starlette(), host="127.0.0.1", port=port, insecure=True)
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_a_connection_without_a_request_is_closed(
     async def scene() -> None:
         listener = socket.create_server(("127.0.0.1", 0))
         config = uvicorn.Config(
-            FastAPI(), http=relay_serve._WatchedProtocol, ws="none", log_config=None
+            Starlette(), http=relay_serve._WatchedProtocol, ws="none", log_config=None
         )
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server._serve(sockets=[listener]))

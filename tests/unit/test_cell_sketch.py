@@ -28,7 +28,6 @@ from splitmeans.membership.cell_sketch.likelihood import (
     tally,
     tally_pairs,
 )
-from splitmeans.membership.sketch.estimate import cardinality
 from splitmeans.wire.keys import PHANTOM_REGISTERS, USER_REGISTERS, subkey
 from splitmeans.wire.messages import CellSketchMessage
 
@@ -446,23 +445,6 @@ def test_margins_are_fitted_with_the_least_change() -> None:
     np.testing.assert_allclose(found - cells, change.reshape(2, 3), atol=1e-12)
 
 
-@pytest.mark.parametrize("parties", [[0, 1], [2, 0], [1]])
-def test_complement_equals_the_naive_union(parties: list[int]) -> None:
-    found = estimator_of(groups=((0, 1, 2),))
-    tables = [found.messages[p].registers for p in parties]
-    widths = [WIDTHS[p] for p in parties]
-    expected = np.zeros(widths)
-    for cell in itertools.product(*map(range, widths)):
-        others = [np.delete(table, own, axis=1) for table, own in zip(tables, cell, strict=True)]
-        union = np.hstack(others).max(axis=1)
-        n_cells = 24 - 24 // math.prod(widths)  # of 2 x 3 x 4 cells, those outside this one
-        elements = cardinality(union, gamma=1.0, estimator="calibrated") - 3 * n_cells
-        expected[cell] = 200 - elements
-    np.testing.assert_allclose(
-        found.complement_joint(parties, noisy_count=200), expected, rtol=1e-9
-    )
-
-
 def test_wrong_requests_are_refused() -> None:
     found = estimator_of()
     with pytest.raises(ParameterError, match="cells of 3 parties cannot be read from"):
@@ -472,19 +454,10 @@ def test_wrong_requests_are_refused() -> None:
             found.joint(parties)
     with pytest.raises(ParameterError, match="parties must be between 0 and 2"):
         found.one(3)
-    with pytest.raises(ParameterError, match="no group holds all parties"):
-        found.complement_joint([0, 1, 2], noisy_count=10)
-    with pytest.raises(ParameterError, match="noisy_count must be a finite number"):
-        found.complement_joint([0, 1], noisy_count=math.nan)
     apart = estimator_of(groups=((0, 1), (2,)))
     with pytest.raises(ParameterError, match=r"no group holds both parties of \(0, 2\)"):
         apart.joint([0, 2])
-    partial = estimator_of(law_of(partial=True))
-    with pytest.raises(ParameterError, match="needs the same users at every party"):
-        partial.complement_joint([0, 1], noisy_count=10)
     single = estimator_of(groups=((0, 1),), widths=(1, 2))
-    with pytest.raises(ParameterError, match="needs two or more clusters"):
-        single.complement_joint([0, 1], noisy_count=10)
     assert single.joint([0, 1]).shape == (1, 2)
 
 

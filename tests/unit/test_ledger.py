@@ -23,7 +23,7 @@ from splitmeans.privacy.book import (
     printable,
 )
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger import Ledger
+from splitmeans.privacy.ledger import Cost, Ledger
 from splitmeans.privacy.ledger_tables import GENESIS, create_tables, update_tables
 
 STUDY = "ab" * 32
@@ -73,7 +73,14 @@ def charge(connection: sqlite3.Connection, **values: Any) -> Entry:
         "release_sha256": RELEASE,
     } | values
     ledger = ledger_of(connection, **options)
-    return committed(connection, lambda: ledger.charge(plain.pop("source"), **plain))
+    return committed(
+        connection, lambda: ledger.charge(plain.pop("source"), cost_of(plain), **plain)
+    )
+
+
+def cost_of(plain: dict[str, Any]) -> Cost:
+    """Take the figures of a cost out of what an entry is made of."""
+    return Cost(**{name: plain.pop(name) for name in ("relation", "epsilon", "delta", "towards")})
 
 
 def cover(connection: sqlite3.Connection, **values: Any) -> Entry:
@@ -515,10 +522,10 @@ def test_every_use_of_a_source_has_one_rule(name: str) -> None:
     """What is taken before joining is taken at the charge, and nothing else is."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     create_tables(connection)
-    cost = {"relation": Relation.ADD_OR_REMOVE, "epsilon": 1.0, "delta": 0.0}
+    cost = Cost(relation=Relation.ADD_OR_REMOVE, epsilon=1.0, delta=0.0)
     uses = (
         lambda: check_source(name),
-        lambda: ledger_of(connection).check_room(name, **cost),
+        lambda: ledger_of(connection).check_room(name, cost),
         lambda: charge(connection, source=name),
         lambda: set_limit(connection, 2.0, source=name),
     )
@@ -568,7 +575,8 @@ def add(connection: sqlite3.Connection, **values: Any) -> Entry:
         "delta": 0.0,
         "towards": None,
     } | values
-    return committed(connection, lambda: ledger_of(connection).add(plain.pop("source"), **plain))
+    ledger = ledger_of(connection)
+    return committed(connection, lambda: ledger.add(plain.pop("source"), cost_of(plain), **plain))
 
 
 def test_a_forgotten_charge_is_added_whatever_the_limit(connection: sqlite3.Connection) -> None:
@@ -653,11 +661,11 @@ def test_limits_towards_participants(
             charge(connection, run="second", towards=refused)
     with pytest.raises(BudgetError, match=words):
         charge(connection, run="second", towards=TOWARDS)
-    room = {"relation": Relation.ADD_OR_REMOVE, "epsilon": 1.0, "delta": 0.0}
     half = Towards(party_epsilon=0.7, party_relation=VALUES, coalition_epsilon=1.5)
-    ledger.check_room("customers", towards=half, **room)
+    room = Cost(relation=Relation.ADD_OR_REMOVE, epsilon=1.0, delta=0.0, towards=half)
+    ledger.check_room("customers", room)
     with pytest.raises(BudgetError, match=words):
-        ledger.check_room("customers", towards=half, beside=[(1.0, 0.0, half)], **room)
+        ledger.check_room("customers", room, beside=[room])
     # The latest limit is the whole limit.
     set_limit(connection, 100.0)
     charge(connection, run="second", towards=TOWARDS)

@@ -81,7 +81,6 @@ def test_parameters_of_the_paper_at_two_parties_and_epsilon_one() -> None:
     law = PublishedSketch(**PAPER)
     assert law.phantoms == 3401
     assert law.floor == 12
-    assert law.epsilon_prime == pytest.approx(0.245 / (4 * math.sqrt(4096 * math.log(40_000))))
     assert law.event == PublishedSketchEvent(
         repetitions=4096,
         gamma=1.0,

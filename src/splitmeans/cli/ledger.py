@@ -16,7 +16,7 @@ from splitmeans.cli.console import err, out
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger import Ledger
+from splitmeans.privacy.ledger import Cost, Ledger
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run.home import BUSY_SECONDS
 from splitmeans.run.journal import Journal
@@ -197,14 +197,11 @@ def add(
         ledger = Ledger(journal.connection)
         entry = ledger.add(
             source,
+            Cost(relation=Relation.ADD_OR_REMOVE, epsilon=epsilon, delta=delta, towards=towards),
             study_hash=study_hash,
             run=run,
             party=party,
             what=reason,
-            relation=Relation.ADD_OR_REMOVE,
-            epsilon=epsilon,
-            delta=delta,
-            towards=towards,
         )
         spent = ledger.spent(source)
     err.print(

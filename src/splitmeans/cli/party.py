@@ -14,12 +14,16 @@ from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
 from splitmeans.cli.progress import rows_progress
 from splitmeans.cli.run_options import (
     CA,
+    KNOWN_HOSTS,
     MAILBOX,
     RESULT,
     RUN,
+    SSH_KEY,
     STUDY,
     TIMEOUT,
+    USE_PROXY,
     check_timeout,
+    open_chosen,
     result_folder,
     say,
 )
@@ -34,7 +38,6 @@ from splitmeans.party.table_facts import (
 )
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.home import SPOOL, make_folders
-from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.run.preflight import Preflight
 from splitmeans.study import Study
@@ -73,6 +76,9 @@ def check_data(
     key: Path | None = KEY_OPTION,
     result: Path | None = RESULT,
     ca: Path | None = CA,
+    use_proxy: bool = USE_PROXY,
+    ssh_key: Path | None = SSH_KEY,
+    known_hosts: Path | None = KNOWN_HOSTS,
     json: bool = typer.Option(False, "--json", help="Print JSON."),
     quiet: Quiet = False,
 ) -> None:
@@ -112,7 +118,15 @@ def check_data(
         own = home.expanduser()
         identity = load_identity(home, key)
         with contextlib.closing(
-            open_mailbox(mailbox, participant=party, signer=identity, ca=ca)
+            open_chosen(
+                mailbox,
+                participant=party,
+                identity=identity,
+                ca=ca,
+                use_proxy=use_proxy,
+                ssh_key=ssh_key,
+                known_hosts=known_hosts,
+            )
         ) as box:
             Preflight(
                 study=agreed,
@@ -183,6 +197,9 @@ def run_as_party(
     result: Path | None = RESULT,
     timeout: float = TIMEOUT,
     ca: Path | None = CA,
+    use_proxy: bool = USE_PROXY,
+    ssh_key: Path | None = SSH_KEY,
+    known_hosts: Path | None = KNOWN_HOSTS,
     quiet: Quiet = False,
     workers: int | None = _WORKERS,
     refuse_clipping: bool = _REFUSE_CLIPPING,
@@ -201,7 +218,15 @@ def run_as_party(
     check_timeout(timeout)
     found: list[TableFacts] = []
     with rows_progress() as progress:
-        box = open_mailbox(mailbox, participant=party, signer=identity, ca=ca)
+        box = open_chosen(
+            mailbox,
+            participant=party,
+            identity=identity,
+            ca=ca,
+            use_proxy=use_proxy,
+            ssh_key=ssh_key,
+            known_hosts=known_hosts,
+        )
         try:
             folder = run_party(
                 PartyRun(

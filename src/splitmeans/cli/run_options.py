@@ -1,12 +1,15 @@
-"""Options that `party run` and `server run` share."""
+"""Options that `party run`, `party check` and `server run` share, and the mailbox they name."""
 
+import os
 from pathlib import Path
 
 import typer
 
 from splitmeans.cli.console import err, print_text
 from splitmeans.errors import ParameterError
+from splitmeans.run.mailbox import Mailbox, open_mailbox, public_url, scheme_of
 from splitmeans.study import Study
+from splitmeans.wire.identity import Identity
 
 STUDY = typer.Argument(help="The study file that all participants agreed on.")
 MAILBOX = typer.Option(
@@ -20,6 +23,51 @@ TIMEOUT = typer.Option(
 CA = typer.Option(
     None, "--ca", help="PEM file of the authority to trust for a relay; the system's by default."
 )
+USE_PROXY = typer.Option(
+    False, "--use-proxy", help="Reach a relay through the proxy that HTTPS_PROXY names."
+)
+SSH_KEY = typer.Option(
+    None, "--ssh-key", help="Private key for SFTP; those of your agent and ~/.ssh by default."
+)
+KNOWN_HOSTS = typer.Option(
+    None, "--known-hosts", help="File with the host's key for SFTP; ~/.ssh/known_hosts by default."
+)
+SSH_PASSWORD = "SPLITMEANS_SSH_PASSWORD"
+
+
+def open_chosen(
+    url: str,
+    *,
+    participant: str,
+    identity: Identity,
+    ca: Path | None,
+    use_proxy: bool,
+    ssh_key: Path | None,
+    known_hosts: Path | None,
+) -> Mailbox:
+    """Open the mailbox that the options name; an option for another kind of it is refused."""
+    scheme = scheme_of(url)
+    files = {"key_filename": ssh_key, "known_hosts": known_hosts}
+    options: dict[str, object] = {
+        name: str(file.expanduser()) for name, file in files.items() if file is not None
+    }
+    if use_proxy and scheme != "https":
+        raise ParameterError(f"--use-proxy is for relays (https://), not for {public_url(url)}")
+    is_sftp = scheme in ("sftp", "ssh")
+    if options and not is_sftp:
+        raise ParameterError(
+            f"--ssh-key and --known-hosts are for mailboxes of sftp://, not for {public_url(url)}"
+        )
+    if is_sftp and (password := os.environ.get(SSH_PASSWORD)) is not None:
+        options["password"] = password  # not in the URL, where every user of the machine sees it
+    return open_mailbox(
+        url,
+        participant=participant,
+        signer=identity,
+        ca=ca,
+        use_proxy=use_proxy,
+        options=options or None,
+    )
 
 
 def result_folder(chosen: Path | None, home: Path, study: Study, run: str) -> Path:

@@ -9,18 +9,21 @@ from splitmeans.cli.console import Quiet
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
 from splitmeans.cli.run_options import (
     CA,
+    KNOWN_HOSTS,
     MAILBOX,
     RESULT,
     RUN,
+    SSH_KEY,
     STUDY,
     TIMEOUT,
+    USE_PROXY,
     check_timeout,
+    open_chosen,
     result_folder,
     say,
 )
 from splitmeans.cli.stopping import goes_on
 from splitmeans.rehearsal.passed import rehearse_once
-from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import Study
 from splitmeans.wire.slot import SERVER
@@ -43,6 +46,9 @@ def run_as_server(
     result: Path | None = RESULT,
     timeout: float = TIMEOUT,
     ca: Path | None = CA,
+    use_proxy: bool = USE_PROXY,
+    ssh_key: Path | None = SSH_KEY,
+    known_hosts: Path | None = KNOWN_HOSTS,
     quiet: Quiet = False,
 ) -> None:
     """Serve a run: wait for the parties, combine what they release, publish the result.
@@ -54,7 +60,15 @@ def run_as_server(
     own = home.expanduser()
     identity = load_identity(home, key)
     check_timeout(timeout)
-    box = open_mailbox(mailbox, participant=SERVER, signer=identity, ca=ca)
+    box = open_chosen(
+        mailbox,
+        participant=SERVER,
+        identity=identity,
+        ca=ca,
+        use_proxy=use_proxy,
+        ssh_key=ssh_key,
+        known_hosts=known_hosts,
+    )
     try:
         folder = run_server(
             ServerRun(

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
+from splitmeans.grid.distances import squared_distances
 from splitmeans.grid.joint import NOISE_DEVIATIONS, joint_weights
 from splitmeans.grid.pairs import CUT, pairs_weights
 from splitmeans.grid.synopsis import Synopsis
@@ -177,7 +178,7 @@ def _segments_of_cells(synopsis: Synopsis, centres: FloatArray, shape: tuple[int
         local = np.full((shape[axis], k), np.nan)
         known = synopsis.local_centres(party)
         own = centres[:, synopsis.columns_of(party)]
-        local[: len(known)] = np.square(known[:, np.newaxis] - own).sum(axis=2)
+        local[: len(known)] = squared_distances(known, own)
         # Nothing is known of a local cluster without users; nor does it matter.
         local[np.isnan(local)] = 0.0
         place = [1] * len(shape)

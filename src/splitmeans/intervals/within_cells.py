@@ -14,6 +14,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.features import GRID_UNITS, bounds_of
+from splitmeans.grid.distances import product_distances
 from splitmeans.grid.synopsis import Synopsis
 
 N_USERS = 40_000
@@ -49,8 +50,8 @@ def moved_users(
         total: The number of users that the pseudo-users stand for.
     """
     k = len(scaled_centres)
-    counted = _distances(nodes, scaled_centres).argmin(axis=1)
-    nearest = _distances(places, scaled_centres).argmin(axis=1)
+    counted = product_distances(nodes, scaled_centres).argmin(axis=1)
+    nearest = product_distances(places, scaled_centres).argmin(axis=1)
     moved = np.zeros((k, k))
     np.add.at(moved, (counted, nearest), total / len(nodes))
     np.fill_diagonal(moved, 0.0)
@@ -66,14 +67,14 @@ def _places(centres: FloatArray, *, limits: FloatArray, rng: np.random.Generator
     if len(different) < 2:
         return places
     for cluster in known:
-        gaps = _distances(centres[[cluster]], different)[0]
+        gaps = product_distances(centres[[cluster]], different)[0]
         own = int(gaps.argmin())
         gap = np.sqrt(max(0.0, float(np.delete(gaps, own).min())))
         found = np.zeros((0, centres.shape[1]))
         for _ in range(_TRIES):
             steps = rng.standard_normal((2 * _PLACES, centres.shape[1]))
             tried = np.clip(centres[cluster] + _SPREAD * gap * steps, -limits, limits)
-            inside = tried[_distances(tried, different).argmin(axis=1) == own]
+            inside = tried[product_distances(tried, different).argmin(axis=1) == own]
             found = np.concatenate([found, inside])[:_PLACES]
             if len(found) == _PLACES:
                 break
@@ -81,14 +82,3 @@ def _places(centres: FloatArray, *, limits: FloatArray, rng: np.random.Generator
         if 0 < len(found) < _PLACES:
             places[cluster] = found[np.arange(_PLACES) % len(found)]
     return places
-
-
-def _distances(points: FloatArray, centres: FloatArray) -> FloatArray:
-    """Return squared distances up to a number of each point's own, shape (n, k).
-
-    By a matrix product: which is smallest is all that matters for points drawn at random.
-    """
-    lengths = np.square(centres).sum(axis=1)
-    return np.asarray(
-        np.square(points).sum(axis=1)[:, np.newaxis] + lengths - 2 * points @ centres.T
-    )

@@ -57,7 +57,7 @@ def read_csv(files: Files, party: PartySpec, *, as_text: bool = False) -> Opened
                     ):
                         yield _with_gaps(batch, party, whole=whole) if as_text else batch
             except pa.ArrowInvalid as problem:
-                raise _problem(problem, list(types), where=files.one(path)) from None
+                raise _problem(problem, where=files.one(path)) from None
 
     return tuple(_schema(files, files.paths[0]).names), batches()
 
@@ -73,7 +73,7 @@ def _schema(files: Files, path: str) -> pa.Schema:
         ):
             schema = reader.schema
     except pa.ArrowInvalid as raised:
-        problem = _problem(raised, [], where=where)
+        problem = _problem(raised, where=where)
     if len(schema.names) < 2:  # none: a line with decimal commas has more values than the header
         _refuse_other_separators(files, path)
     if problem is not None:
@@ -94,7 +94,7 @@ def _refuse_other_separators(files: Files, path: str) -> None:
             )
 
 
-def _problem(problem: pa.ArrowInvalid, names: list[str], *, where: str) -> DataError:
+def _problem(problem: pa.ArrowInvalid, *, where: str) -> DataError:
     """Name the column, or the kind of fault; Arrow's own words quote the value."""
     if "invalid UTF8" in str(problem):
         return DataError(f"{where}: has text that is not in UTF-8; save the file in UTF-8")

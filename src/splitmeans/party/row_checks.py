@@ -6,7 +6,6 @@ all the same, so that a party hears of everything at once.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,7 @@ from splitmeans.features import Feature, features_of
 from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.kernels.quantise import to_grid_column
 from splitmeans.party.category_columns import grid_categories
+from splitmeans.party.frames import named_columns
 from splitmeans.party.id_facts import IdFacts, id_facts
 from splitmeans.party.ids import check_ids
 from splitmeans.party.number_columns import check_numbers
@@ -157,7 +157,7 @@ def _find_columns(
     """Return the party's columns in the study's order, None for those missing, and its ids."""
     where = f"party {party.name!r}"
     names = [column.name for column in party.columns]
-    named = _named_columns(data, where=where)
+    named = named_columns(data, where=where)
     if named is None:
         rows = _two_dimensional(data, names, where=where)
         return [rows[:, position] for position in range(len(names))], None, []
@@ -165,25 +165,6 @@ def _find_columns(
     problems = name_problems(party, found, with_ids=False) if with_names else []
     by_name = dict(named)
     return [by_name.get(name) for name in names], by_name.get(party.id_column), problems
-
-
-def _named_columns(data: Any, *, where: str) -> list[tuple[str, Any]] | None:
-    """Return names and columns of a table, or None for a plain array.
-
-    pandas and polars are recognised by what they offer, so neither is ever imported.
-    """
-    if isinstance(data, Mapping):
-        return [(str(name), values) for name, values in data.items()]
-    if hasattr(data, "iloc") and hasattr(data, "columns"):
-        # pandas, by column: a whole-table conversion fails on columns outside the study.
-        return [(str(name), data.iloc[:, place]) for place, name in enumerate(data.columns)]
-    if hasattr(data, "to_arrow") and hasattr(data, "columns"):  # polars
-        data = data.to_arrow()
-    elif (stream := as_stream(data, where=where)) is not None:
-        data = stream.read_all()
-    if isinstance(data, pa.Table | pa.RecordBatch):
-        return list(zip(data.schema.names, data.columns, strict=True))
-    return None
 
 
 def _two_dimensional(data: Any, names: list[str], *, where: str) -> Any:
@@ -214,20 +195,3 @@ def _fill_numbers(
     stand_in = math.nan if isinstance(column.missing, str) else float(column.missing)
     low, high, bound = feature.low, feature.high, feature.bound
     to_grid_column(numbers, low=low, high=high, bound=bound, stand_in=stand_in, out=out)
-
-
-def as_stream(data: Any, *, where: str) -> pa.RecordBatchReader | None:
-    """Return a reader of what has to be read as a stream; None for what is in memory already.
-
-    Libraries are recognised by what they offer, so none is ever imported.
-    """
-    if isinstance(data, pa.Table | pa.RecordBatch) or hasattr(data, "iloc"):
-        return None
-    if not hasattr(data, "__arrow_c_stream__") or hasattr(data, "to_arrow"):  # polars
-        return None
-    try:
-        if isinstance(data, pa.RecordBatchReader):
-            return data
-        return pa.RecordBatchReader.from_stream(data)
-    except (pa.ArrowException, TypeError, ValueError):
-        raise DataError(f"{where}: the data must be a table, got one column of it") from None

@@ -24,10 +24,10 @@ from splitmeans.party.csv_files import TextAmongNumbers
 from splitmeans.party.databases import read_query
 from splitmeans.party.file_list import Files
 from splitmeans.party.files import find_files, read_files
+from splitmeans.party.frames import as_stream, is_pandas, without_polars
 from splitmeans.party.number_columns import texts_of_kinds
 from splitmeans.party.place import FILE, find_place
 from splitmeans.party.problems import refuse
-from splitmeans.party.row_checks import as_stream
 from splitmeans.party.table_facts import TableFacts, ignore_facts
 from splitmeans.party.table_names import name_problems, study_columns
 from splitmeans.study import PartySpec
@@ -168,11 +168,10 @@ def _parquet_rows(files: Files) -> int:
 def _from_memory(party: PartySpec, data: Any) -> Batches:
     """Open a table of another library; rows in memory are handed on in slices."""
     where = f"the table of party {party.name!r}"
-    if hasattr(data, "to_arrow") and hasattr(data, "columns"):  # polars
-        data = data.to_arrow()
+    data = without_polars(data)
     total: int | None = None
     batches: Iterator[pa.RecordBatch]
-    if hasattr(data, "iloc") and hasattr(data, "columns"):
+    if is_pandas(data):
         names, total = [str(name) for name in data.columns], len(data)
         batches = _slices(data, study_columns(party, names))
     elif isinstance(data, pa.Table | pa.RecordBatch):

@@ -17,9 +17,10 @@ from splitmeans._types import IntArray, LabelArray
 from splitmeans.engine.memory import MemoryRows, MemoryUsers
 from splitmeans.errors import DataError
 from splitmeans.idrules import AS_IS, IdRules
+from splitmeans.party.frames import as_stream
 from splitmeans.party.ids import canonical_text, check_ids, repeated_ids
 from splitmeans.party.problems import Problem
-from splitmeans.party.row_checks import CheckedRows, as_stream, check_rows
+from splitmeans.party.row_checks import CheckedRows, check_rows
 from splitmeans.party.table_facts import TableFacts, finish_checks, ignore_facts
 from splitmeans.party.table_names import name_problems, study_columns
 from splitmeans.study import PartySpec

@@ -33,6 +33,34 @@ _COLUMNS = tuple(item.name for item in dataclasses.fields(Entry))
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a run costs a source.
+
+    Attributes:
+        relation: The neighbouring relation that epsilon and delta are about.
+        epsilon: Infinite for a release without protection.
+        delta: The same for delta.
+        towards: What it costs towards participants; without it the sums towards them have no bound
+            from then on.
+    """
+
+    relation: Relation
+    epsilon: float
+    delta: float
+    towards: Towards | None = None
+
+    def __post_init__(self) -> None:
+        check_cost(self.epsilon, self.delta)
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The cost as an entry has it."""
+        figures: dict[str, Any] = {} if self.towards is None else dict(vars(self.towards))
+        figures |= {"relation": self.relation.name, "epsilon": self.epsilon, "delta": self.delta}
+        return figures | {name: float(figures[name]) for name in figures if name in AMOUNTS}
+
+
+@dataclass(frozen=True, kw_only=True)
 class VerifiedLedger:
     """A ledger that was found sound: its length, its last hash, and what each source spent."""
 
@@ -82,28 +110,22 @@ class Ledger:
     def charge(
         self,
         source: str,
+        cost: Cost,
         *,
         study_hash: str,
         run: str,
         party: str,
         what: str,
-        relation: Relation,
-        epsilon: float,
-        delta: float,
-        towards: Towards | None = None,
         release_sha256: str,
     ) -> Entry:
         """Charge a source with the whole budget of a run, at the run's first release.
 
-        Must be called inside the transaction that stores the release. An infinite epsilon stands
-        for a release without protection. Without `towards` the sums towards participants have no
-        bound from then on.
+        Must be called inside the transaction that stores the release.
 
         Raises:
             BudgetError: The limit would be passed, the run has been charged before, the source's
                 earlier charges are about another relation, or the ledger is not sound.
         """
-        check_cost(epsilon, delta)
         return self._append(
             kind="charge",
             source=source,
@@ -111,25 +133,19 @@ class Ledger:
             run=run,
             party=party,
             what=what,
-            relation=relation.name,
-            epsilon=float(epsilon),
-            delta=float(delta),
             release_sha256=release_sha256,
-            **_figures(towards),
+            **cost.figures,
         )
 
     def add(
         self,
         source: str,
+        cost: Cost,
         *,
         study_hash: str,
         run: str,
         party: str,
         what: str,
-        relation: Relation,
-        epsilon: float,
-        delta: float,
-        towards: Towards | None = None,
         release_sha256: str | None = None,
     ) -> Entry:
         """Add the cost of a run that was released and is not in this ledger.
@@ -143,7 +159,6 @@ class Ledger:
             BudgetError: The run is in the ledger, the source's earlier charges are about another
                 relation, or the ledger is not sound.
         """
-        check_cost(epsilon, delta)
         return self._append(
             kind="added",
             source=source,
@@ -151,51 +166,31 @@ class Ledger:
             run=run,
             party=party,
             what=what,
-            relation=relation.name,
-            epsilon=float(epsilon),
-            delta=float(delta),
             release_sha256=release_sha256,
-            **_figures(towards),
+            **cost.figures,
         )
 
-    def check_room(
-        self,
-        source: str,
-        *,
-        relation: Relation,
-        epsilon: float,
-        delta: float,
-        towards: Towards | None = None,
-        beside: Sequence[tuple[float, float, Towards | None]] = (),
-    ) -> None:
+    def check_room(self, source: str, cost: Cost, *, beside: Sequence[Cost] = ()) -> None:
         """Refuse now what `charge` would refuse later, so that others do not spend in vain.
 
         Args:
             source: Name of the data source.
-            relation: The neighbouring relation that the costs are about.
-            epsilon: What the run will cost.
-            delta: The same for delta.
-            towards: The same towards participants.
-            beside: Epsilon, delta and the last of other runs that will be charged before it.
+            cost: What the run will cost.
+            beside: What other runs cost that will be charged before it.
 
         Raises:
             BudgetError: As for `charge`; nothing is written.
         """
         check_source(source)
         book, number, _ = self._replay()  # a copy of its own, so the entries go no further
-        costs = [*beside, (epsilon, delta, towards)]
-        for ahead, (run_epsilon, run_delta, run_towards) in enumerate(costs, start=1):
-            check_cost(run_epsilon, run_delta)
+        for ahead, one in enumerate((*beside, cost), start=1):
             entry = Entry(
                 number=number + ahead,
                 kind="charge",
                 time="",
                 source=source,
                 run=f"run {ahead}",
-                relation=relation.name,
-                epsilon=float(run_epsilon),
-                delta=float(run_delta),
-                **_figures(run_towards),
+                **one.figures,
             )
             book.add(entry, default=self._default_limit)
 
@@ -341,13 +336,6 @@ def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
         yield
     finally:
         connection.execute("ROLLBACK")
-
-
-def _figures(towards: Towards | None) -> dict[str, Any]:
-    if towards is None:
-        return {}
-    plain = vars(towards)
-    return plain | {name: float(plain[name]) for name in plain if name in AMOUNTS}
 
 
 def _check_text(name: str, value: Any) -> None:

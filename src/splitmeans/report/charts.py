@@ -10,6 +10,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.figures import digits, fixed
+from splitmeans.grid.distances import squared_distances
 from splitmeans.report.data import MapInfo, ReportData, SegmentationInfo
 from splitmeans.report.profiles import colour_of
 from splitmeans.report.words import escape, heads, percent, table, users
@@ -66,7 +67,7 @@ def _map_words(item: SegmentationInfo) -> str:
     if item.k < 2:
         return ""
     places = np.array([(segment.x, segment.y) for segment in item.segments])
-    gaps = np.square(places[:, np.newaxis] - places).sum(axis=2)
+    gaps = squared_distances(places, places)
     np.fill_diagonal(gaps, np.inf)
     nearest = gaps.argmin(axis=1)
     letters = [escape(segment.letter) for segment in item.segments]

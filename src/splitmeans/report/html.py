@@ -25,21 +25,23 @@ MOST_COLUMNS = 120
 
 
 def render(data: ReportData) -> str:
-    """Return the page."""
-    if not data.segmentations:
-        return _nobody_page(data)
-    shown = _most_telling(data)
-    script = _asset("report.js")
+    """Return the page; of a run that counted nobody it has no segments and no script."""
+    own = _segment_parts(data) if data.segmentations else _nobody_parts(data)
     values = {
         "title": escape(data.title),
-        "policy": _policy(script),
         "style": _style(),
-        "script": script,
-        "json": _json_for_html(shown),
         "version": escape(data.version),
-        "lead": _lead(data),
         "origin": _origin(data),
-        "slider": _slider(data),
+        "privacy": privacy_page(data.privacy),
+        "facts": _facts(data),
+    }
+    return _filled("page.html", values | own)
+
+
+def _segment_parts(data: ReportData) -> dict[str, str]:
+    shown = _most_telling(data)
+    script = _asset("report.js")
+    panels = {
         "segments": _panels(shown, lambda item: strip(item) + cards(item, shown.columns)),
         "sizes": _panels(data, size_table),
         "uncertainty": escape(data.uncertainty),
@@ -51,25 +53,34 @@ def render(data: ReportData) -> str:
         "curves": _curves(data),
         "k_note": _k_note(data),
         "k_table": _k_table(data),
-        "privacy": privacy_page(data.privacy),
-        "facts": _facts(data),
     }
-    return Template(_asset("page.html")).substitute(values)
+    return {
+        "policy": _policy(script),
+        "first_part": "segments",
+        "lead": _lead(data),
+        "controls": _filled("controls.html", {"slider": _slider(data)}),
+        "panels": _filled("panels.html", panels),
+        "privacy_class": "page",
+        "json": _json_for_html(shown),
+        "script": f"<script>{script}</script>\n",
+    }
 
 
-def _nobody_page(data: ReportData) -> str:
-    """Return the page of a run that counted nobody."""
-    values = {
-        "title": escape(data.title),
+def _nobody_parts(data: ReportData) -> dict[str, str]:
+    return {
         "policy": "default-src 'none'; style-src 'unsafe-inline'",
-        "style": _style(),
+        "first_part": "privacy statement",
+        "lead": "<strong>No segments.</strong>",
+        "controls": "",
+        "panels": "",
+        "privacy_class": "first",
         "json": _json_for_html(data),
-        "version": escape(data.version),
-        "origin": _origin(data),
-        "privacy": privacy_page(data.privacy),
-        "facts": _facts(data),
+        "script": "",
     }
-    return Template(_asset("nobody.html")).substitute(values)
+
+
+def _filled(name: str, values: dict[str, str]) -> str:
+    return Template(_asset(name)).substitute(values)
 
 
 def _origin(data: ReportData) -> str:

@@ -74,8 +74,7 @@ class HttpMailbox:
         signer: The participant's private key.
         ca: File with the authority's certificates, PEM, that are trusted instead of the system's.
         timeout: Seconds to wait for a connection and for each answer.
-        trust_env: Take proxies from the environment.
-        insecure: Allow `http://` to another machine.
+        use_proxy: Go through the proxy that the environment names (`HTTPS_PROXY`, `NO_PROXY`).
         transport: How requests travel; for tests.
         sleep: Waits between attempts; for tests.
         clock: Unix time in seconds; for tests.
@@ -89,14 +88,13 @@ class HttpMailbox:
         signer: Signer,
         ca: Path | None = None,
         timeout: float = 30.0,
-        trust_env: bool = False,
-        insecure: bool = False,
+        use_proxy: bool = False,
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.time,
     ) -> None:
         _validate.positive(timeout=timeout)
-        _check_url(url, insecure=insecure)
+        _check_url(url)
         self._url = url.rstrip("/")
         self._shown_url = public_url(self._url)
         self._participant = participant
@@ -107,7 +105,7 @@ class HttpMailbox:
         self._client = httpx.Client(
             verify=_trusted(ca),
             timeout=timeout,
-            trust_env=trust_env,
+            trust_env=use_proxy,
             follow_redirects=False,
             transport=transport,
             headers={
@@ -338,7 +336,7 @@ class HttpMailbox:
         return kind(f"relay {self._shown_url}: {said}")
 
 
-def _check_url(url: str, *, insecure: bool) -> None:
+def _check_url(url: str) -> None:
     parts = urlsplit(url)
     if not parts.hostname or parts.username or parts.password or parts.query or parts.fragment:
         raise ParameterError(
@@ -346,7 +344,7 @@ def _check_url(url: str, *, insecure: bool) -> None:
             "name, password and query"
         )
     is_here = parts.hostname in ("localhost", "127.0.0.1", "::1")
-    if parts.scheme != "https" and not (is_here or insecure):
+    if parts.scheme != "https" and not is_here:
         raise ParameterError(f"{public_url(url)}: a relay on another machine needs https://")
 
 

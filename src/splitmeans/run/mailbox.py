@@ -166,9 +166,7 @@ def open_mailbox(
     participant: str | None = None,
     signer: Signer | None = None,
     ca: Path | None = None,
-    timeout: float = 30.0,
-    trust_env: bool = False,
-    insecure: bool = False,
+    use_proxy: bool = False,
     options: Mapping[str, object] | None = None,
 ) -> Mailbox:
     """Open the mailbox that a URL names.
@@ -180,10 +178,9 @@ def open_mailbox(
         signer: Key that signs requests to a relay.
         ca: File with the certificates of the authority that a relay's certificate must come from;
             the system's authorities if not given.
-        timeout: Seconds to wait for an answer of a network mailbox.
-        trust_env: Take proxies for a relay from the environment.
-        insecure: Allow `http://` to a relay that is not on this machine.
-        options: Settings of the storage driver, such as `{"key_filename": ...}` for SFTP.
+        use_proxy: Reach a relay through the proxy that the environment names.
+        options: For SFTP: `key_filename`, `known_hosts`, `password`; for an object store the
+            settings of its driver.
     """
     scheme = scheme_of(url)
     if scheme in ("http", "https"):
@@ -193,18 +190,10 @@ def open_mailbox(
             raise ParameterError(
                 f"{public_url(url)} is a relay: participant and signer are needed to sign requests"
             )
-        return HttpMailbox(
-            url,
-            participant=participant,
-            signer=signer,
-            ca=ca,
-            timeout=timeout,
-            trust_env=trust_env,
-            insecure=insecure,
-        )
+        return HttpMailbox(url, participant=participant, signer=signer, ca=ca, use_proxy=use_proxy)
     from splitmeans.run.file_mailbox import FileMailbox
 
-    return FileMailbox(url, timeout=timeout, options=options)
+    return FileMailbox(url, options=options)
 
 
 def scheme_of(url: str) -> str:

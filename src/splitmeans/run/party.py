@@ -6,7 +6,6 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from splitmeans.party.session import Session
 from splitmeans.plan import make_plan
 from splitmeans.privacy.book import Towards
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger import Ledger
+from splitmeans.privacy.ledger import Cost, Ledger
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
@@ -181,22 +180,24 @@ class _Driver:
         """What the run costs towards other participants."""
         return PrivacyReport.for_study(self.what.study).towards
 
+    @property
+    def _cost(self) -> Cost:
+        budget = self.what.study.budget
+        return Cost(
+            relation=Relation.ADD_OR_REMOVE,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            towards=self._towards,
+        )
+
     def _check_room(self) -> None:
         """Refuse a run that the source's limit has no room for, beside those that go on now.
 
         Others would spend for nothing in whichever of them is charged last.
         """
         ledger = Ledger(self.desk.journal.connection)
-        check = partial(
-            ledger.check_room,
-            self.what.source,
-            relation=Relation.ADD_OR_REMOVE,
-            epsilon=self.what.study.budget.epsilon,
-            delta=self.what.study.budget.delta,
-            towards=self._towards,
-        )
-        check()
-        beside: dict[str, tuple[float, float, Towards | None]] = {}
+        ledger.check_room(self.what.source, self._cost)
+        beside: dict[str, Cost] = {}
         for other in self.desk.journal.side_by_side(self.desk.key):
             run = {"study_hash": other["study_hash"], "run": other["run"]}
             if other["source"] != self.what.source or "epsilon" not in other:
@@ -204,9 +205,14 @@ class _Driver:
             if ledger.charge_of(**run, party=self.what.party) is None:
                 name = f"run {other['run']!r} of study {other['study']!r}"
                 towards = Towards(**json.loads(other["towards"])) if "towards" in other else None
-                beside[name] = float(other["epsilon"]), float(other["delta"]), towards
+                beside[name] = Cost(
+                    relation=Relation.ADD_OR_REMOVE,
+                    epsilon=float(other["epsilon"]),
+                    delta=float(other["delta"]),
+                    towards=towards,
+                )
         try:
-            check(beside=list(beside.values()))
+            ledger.check_room(self.what.source, self._cost, beside=list(beside.values()))
         except BudgetError as problem:
             raise BudgetError(
                 f"with what goes on at the moment ({', '.join(beside)}): {problem}"
@@ -343,14 +349,7 @@ class _Driver:
             if ledger.charge_of(**run) is not None:
                 ledger.cover(source, **facts)
                 continue
-            (ledger.add if late else ledger.charge)(
-                source,
-                **facts,
-                relation=Relation.ADD_OR_REMOVE,
-                epsilon=budget.epsilon,
-                delta=budget.delta,
-                towards=self._towards,
-            )
+            (ledger.add if late else ledger.charge)(source, self._cost, **facts)
             self.what.say(
                 f"charged epsilon {budget.epsilon:g}, delta {budget.delta:g} to source {source!r}"
             )

@@ -13,15 +13,16 @@ import html
 import logging
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
 
 from splitmeans._version import __version__
 from splitmeans.errors import ParameterError
@@ -51,7 +52,7 @@ def make_app(
     limits: RelayLimits | None = None,
     *,
     clock: Callable[[], float] = time.time,
-) -> FastAPI:
+) -> Starlette:
     """Return the relay as an ASGI application; `relay_serve.serve` runs it.
 
     Args:
@@ -68,40 +69,30 @@ def make_app(
     started = time.monotonic()
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
         store.close()
 
-    app = FastAPI(
-        title="splitmeans relay",
-        lifespan=lifespan,
-        openapi_url=None,  # no description, no interactive pages: four requests, one client
-        redirect_slashes=False,
-    )
-    app.state.store = store
-
-    @app.put("/v1/messages/{path:path}")
-    async def put_message(path: str, request: Request) -> Response:
+    async def put_message(request: Request) -> Response:
         try:
-            caller = access.admit("PUT", path, request.headers)
+            caller = access.admit("PUT", request.path_params["path"], request.headers)
             _check_length(request, limits)
             with access.transfer(caller):
                 return await _receive(request, caller, store=store, limits=limits)
         except Refused as refused:
             return Refusal(refused)
 
-    @app.get("/v1/messages/{path:path}")
-    async def get_message(path: str, request: Request) -> Response:
+    async def get_message(request: Request) -> Response:
         try:
-            caller = access.admit("GET", path, request.headers)
+            caller = access.admit("GET", request.path_params["path"], request.headers)
         except Refused as refused:
             return Refusal(refused)
         return Download(
             lambda: _open(store, caller), slot=lambda: access.transfer(caller), limits=limits
         )
 
-    @app.get("/v1/studies/{study}/limits")
-    async def get_limits(study: str, request: Request) -> Response:
+    async def get_limits(request: Request) -> Response:
+        study: str = request.path_params["study"]
         try:
             signed = access.admit_to_study("GET", study, f"{study}/limits", request.headers)
         except Refused as refused:
@@ -113,8 +104,8 @@ def make_app(
         }
         return JSONResponse(told, headers={"cache-control": "no-store"})
 
-    @app.put("/v1/studies/{study}/runs/{run}/room/{n_bytes}")
-    async def reserve(study: str, run: str, n_bytes: str, request: Request) -> Response:
+    async def reserve(request: Request) -> Response:
+        study, run, n_bytes = (request.path_params[name] for name in ("study", "run", "n_bytes"))
         try:
             path = f"{study}/runs/{run}/room/{n_bytes}"
             signed = access.admit_to_study("PUT", study, path, request.headers)
@@ -124,23 +115,40 @@ def make_app(
             return Refusal(refused)
         return Response(status_code=204)
 
-    @app.get("/health")
-    async def health() -> JSONResponse:
+    async def health(_: Request) -> Response:
         return JSONResponse(_state(access, started))
 
-    @app.get("/")
-    async def front_page() -> HTMLResponse:
+    async def front_page(_: Request) -> Response:
         policy = "default-src 'none'; style-src 'unsafe-inline'"
         page = _page(_state(access, started))
         return HTMLResponse(page, headers={"content-security-policy": policy})
 
-    @app.exception_handler(HTTPException)
-    async def elsewhere(_: Request, problem: HTTPException) -> Response:
-        return Refusal(
-            Refused("no such page", status=problem.status_code, code="no-page", is_stranger=True)
-        )
-
+    app = Starlette(
+        routes=[
+            _route("PUT", "/v1/messages/{path:path}", put_message),
+            _route("GET", "/v1/messages/{path:path}", get_message),
+            _route("GET", "/v1/studies/{study}/limits", get_limits),
+            _route("PUT", "/v1/studies/{study}/runs/{run}/room/{n_bytes}", reserve),
+            _route("GET", "/health", health),
+            _route("GET", "/", front_page),
+        ],
+        exception_handlers={HTTPException: _elsewhere},
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False  # a signature is for one path
+    app.state.store = store
     return app
+
+
+def _route(method: str, path: str, answer: Callable[[Request], Awaitable[Response]]) -> Route:
+    route = Route(path, answer)
+    route.methods = {method}  # Starlette adds HEAD to GET, and no request is signed for that
+    return route
+
+
+async def _elsewhere(_: Request, problem: Exception) -> Response:
+    status = problem.status_code if isinstance(problem, HTTPException) else 404
+    return Refusal(Refused("no such page", status=status, code="no-page", is_stranger=True))
 
 
 def _check_length(request: Request, limits: RelayLimits) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import BinaryIO, ClassVar
 
-from fastapi.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from splitmeans.run.relay_access import Refused

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from splitmeans.errors import MailboxError, MailboxUnavailable, ParameterError
@@ -30,7 +30,7 @@ _STOP_SECONDS = 15  # transfers in work may take this long when the relay is sto
 
 
 def serve(
-    app: FastAPI,
+    app: Starlette,
     *,
     host: str,
     port: int,

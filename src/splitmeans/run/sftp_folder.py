@@ -8,6 +8,7 @@ import contextlib
 import secrets
 import stat
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import paramiko
@@ -21,7 +22,7 @@ from splitmeans.errors import (
 )
 from splitmeans.run.mailbox import IsJunk, MessagePath, public_url
 
-_OPTIONS = ("known_hosts", "key_filename", "passphrase", "password")
+_OPTIONS = ("known_hosts", "key_filename", "password")
 _PARALLEL_READS = 64  # blocks of 32 kB on their way at once; hides the line's delay
 
 
@@ -31,8 +32,9 @@ class SftpFolder:
     Args:
         url: `sftp://user@host:port/folder`.
         timeout: Seconds to wait for any single answer.
-        options: `key_filename`, `passphrase`, `password`, and `known_hosts` (a file; the user's
-            own if not given). Keys of an SSH agent are tried, too.
+        options: `key_filename`, the only key that is tried (without it those of an SSH agent and of
+            the user's own folder); `password` of the account or of the key; `known_hosts` (a file;
+            the user's own if not given).
     """
 
     def __init__(self, url: str, *, timeout: float, options: Mapping[str, object]) -> None:
@@ -48,7 +50,12 @@ class SftpFolder:
             )
         self._root = unquote(parts.path).rstrip("/")
         settings = dict(options)
+        for name in ("key_filename", "known_hosts"):
+            if name in settings and not Path(str(settings[name])).is_file():
+                raise ParameterError(f"{settings[name]}: no such file; it is the {name} for SFTP")
         known_hosts = settings.pop("known_hosts", None)
+        # Other keys first would use up the attempts that a server allows.
+        tries_own_keys = "key_filename" not in settings
         if parts.password is not None:
             settings.setdefault("password", unquote(parts.password))
         self._client = paramiko.SSHClient()
@@ -67,6 +74,8 @@ class SftpFolder:
                 banner_timeout=timeout,
                 auth_timeout=timeout,
                 channel_timeout=timeout,
+                allow_agent=tries_own_keys,
+                look_for_keys=tries_own_keys,
                 **settings,
             )
             self._sftp = self._client.open_sftp()

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from splitmeans import _validate
 from splitmeans._types import FloatArray, RegisterArray
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.membership.cell_sketch.law import CellSketch
@@ -22,7 +21,6 @@ from splitmeans.membership.cell_sketch.likelihood import (
     tally_pairs,
 )
 from splitmeans.membership.estimator import check_parties
-from splitmeans.membership.sketch.estimate import union_cardinalities
 from splitmeans.wire.messages import CellSketchMessage
 
 # Pairs of clusters times register values that are held at a time: some twenty arrays of 8 MB.
@@ -96,29 +94,6 @@ class CellSketchEstimator:
         if not self._agree:
             return np.asarray(cells)
         return fit_margins(cells, rows=self._sizes[chosen[0]], columns=self._sizes[chosen[1]])
-
-    def complement_joint(self, parties: Sequence[int], *, noisy_count: float) -> FloatArray:
-        """Estimate cells as the published sketch does, for comparison (paper, Algorithm 4).
-
-        A cell is what the union of all other clusters leaves out of the number of users. It needs
-        equal user sets, at least two clusters at each party, and the noisy count.
-        """
-        chosen = check_parties(parties, n_parties=len(self.messages))
-        _validate.finite(noisy_count=noisy_count)
-        if self.law.partial:
-            raise ParameterError("the complement estimate needs the same users at every party")
-        if min(self.n_local_clusters[party] for party in chosen) < 2:
-            raise ParameterError("the complement estimate needs two or more clusters at each party")
-        shared = [group for group in self.groups if set(chosen) <= set(group)]
-        if not shared:
-            raise ParameterError(f"no group holds all parties of {chosen!r}")
-        estimates = []
-        for group in shared:
-            tables = [self._block(party, group) for party in chosen]
-            noisy_union = union_cardinalities(tables, gamma=self.law.gamma, estimator="calibrated")
-            united = self._phantoms(group) - self._phantoms(group, *chosen)
-            estimates.append(noisy_count - (noisy_union - united))
-        return np.asarray(np.mean(estimates, axis=0))
 
     @property
     def _agree(self) -> bool:

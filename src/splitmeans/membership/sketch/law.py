@@ -113,11 +113,6 @@ class PublishedSketch:
         """The law of the register values."""
         return RegisterLaw(gamma=self.gamma)
 
-    @property
-    def epsilon_prime(self) -> float:
-        """Cost of one row: epsilon / (4 sqrt(M ln(1/delta)))."""
-        return float(_epsilon_prime(self.epsilon, self.delta, self.repetitions))
-
     @functools.cached_property
     def phantoms(self) -> int:
         """Phantom users per cluster: n_p = ceil(1 / (e^epsilon' - 1))."""

@@ -1,0 +1,59 @@
+"""Tables of other libraries, recognised by what they offer: none of these is ever imported."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from splitmeans.errors import DataError
+
+
+def is_pandas(data: Any) -> bool:
+    """Whether it is a data frame whose columns are taken one by one, by place."""
+    return hasattr(data, "iloc") and hasattr(data, "columns")
+
+
+def without_polars(data: Any) -> Any:
+    """Return a polars data frame as an Arrow table, and anything else as it is."""
+    return data.to_arrow() if hasattr(data, "to_arrow") and hasattr(data, "columns") else data
+
+
+def listed_names(data: Any) -> list[str] | None:
+    """Return the names of a table's columns, None for a plain array."""
+    names = getattr(data, "column_names", None)  # Arrow
+    if names is None:
+        names = getattr(data, "columns", None)  # pandas and polars
+    if names is None and isinstance(data, Mapping):
+        names = list(data)
+    if names is None and hasattr(data, "__arrow_c_stream__"):  # a reader of batches
+        names = data.schema.names
+    return None if names is None else [str(name) for name in names]
+
+
+def named_columns(data: Any, *, where: str) -> list[tuple[str, Any]] | None:
+    """Return names and columns of a table, or None for a plain array."""
+    if isinstance(data, Mapping):
+        return [(str(name), values) for name, values in data.items()]
+    if is_pandas(data):
+        # By column: a whole-table conversion fails on columns outside the study.
+        return [(str(name), data.iloc[:, place]) for place, name in enumerate(data.columns)]
+    data = without_polars(data)
+    if (stream := as_stream(data, where=where)) is not None:
+        data = stream.read_all()
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        return list(zip(data.schema.names, data.columns, strict=True))
+    return None
+
+
+def as_stream(data: Any, *, where: str) -> pa.RecordBatchReader | None:
+    """Return a reader of what has to be read as a stream; None for what is in memory already."""
+    if isinstance(data, pa.Table | pa.RecordBatch) or hasattr(data, "iloc"):
+        return None
+    if not hasattr(data, "__arrow_c_stream__") or hasattr(data, "to_arrow"):  # polars
+        return None
+    try:
+        if isinstance(data, pa.RecordBatchReader):
+            return data
+        return pa.RecordBatchReader.from_stream(data)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise DataError(f"{where}: the data must be a table, got one column of it") from None
