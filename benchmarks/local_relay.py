@@ -62,10 +62,10 @@ def local_relay(
             study: {name: identity.to_text() for name, identity in roster.items()}
             for study, roster in rosters.items()
         },
-        "folder": str(folder / "messages"),
+        "folder": str(folder.absolute() / "messages"),
         "limits": asdict(limits or RelayLimits()),
-        "cert": str(cert),
-        "key": str(key),
+        "cert": str(cert.absolute()),
+        "key": str(key.absolute()),
     }
     with (folder / "relay.log").open("a") as log:
         process = subprocess.Popen(
@@ -74,6 +74,7 @@ def local_relay(
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
+            cwd=Path(__file__).parents[1],  # the module is found from the repository's root only
         )
     with process:
         assert process.stdin is not None

@@ -1,7 +1,7 @@
 """Options that several commands have, and how lists in them are read."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+import importlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -65,12 +65,12 @@ def numbers(option: str, text: str, kind: Callable[[str], N]) -> list[N]:
     return values
 
 
-@contextlib.contextmanager
-def needing(extra: str) -> Iterator[None]:
-    """Say which extra has a library that an import inside does not find."""
-    try:
-        yield
-    except ImportError as problem:
-        raise ParameterError(
-            f'this benchmark needs {problem.name}: pip install "splitmeans[{extra}]"'
-        ) from problem
+def need_relay() -> None:
+    """Say before the work if a library is missing that relays and those who talk to them need."""
+    for library in ("fastapi", "uvicorn", "httpx"):
+        try:
+            importlib.import_module(library)
+        except ImportError as problem:
+            raise ParameterError(
+                f'this benchmark needs {library}: pip install "splitmeans[relay,https]"'
+            ) from problem

@@ -6,6 +6,7 @@ import typer
 
 from benchmarks.commands import options
 from benchmarks.commands.output import show, write_json
+from benchmarks.relay_load import run_load
 from splitmeans.cli.console import Quiet
 
 
@@ -19,8 +20,7 @@ def relay(
 
     Example: python -m benchmarks relay --parties 50 --megabytes 5
     """
-    with options.needing("relay,https"):
-        from benchmarks.relay_load import run_load
+    options.need_relay()
     figures = run_load(parties, megabytes)
     rows = [(name.replace("_", " "), f"{value:.4g}") for name, value in figures.items()]
     title = f"{parties} parties, {megabytes:g} MB each"

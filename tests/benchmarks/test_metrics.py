@@ -1,6 +1,5 @@
 """Metrics that need all parties' rows: hand-computed cases."""
 
-
 import numpy as np
 import pytest
 

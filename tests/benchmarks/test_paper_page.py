@@ -15,12 +15,13 @@ from benchmarks.data_files import DataFile
 from benchmarks.paper import run
 from benchmarks.paper.cell import Cell
 from benchmarks.paper.claims import OURS, findings
+from benchmarks.paper.figure import Figure
 from benchmarks.paper.figures import FIGURES
 from benchmarks.paper.judges import NO, NOT_MEASURED, PARTLY, YES, by_share
 from benchmarks.paper.measure import Measures
 from benchmarks.paper.page import RunFacts, render
 from benchmarks.paper.plots import STYLES, draw
-from benchmarks.paper.points import Points, collect
+from benchmarks.paper.points import Mean, Point, Points, collect
 from benchmarks.paper.report import collect_all, write_report
 from benchmarks.paper.store import CellStore
 from benchmarks.paper.tables import figure_markdown, to_json
@@ -180,6 +181,60 @@ class TestFindings:
     def test_shares(self) -> None:
         assert [by_share(hits, 10) for hits in (8, 6, 5)] == [YES, PARTLY, NO]
         assert by_share(0, 0) == NOT_MEASURED
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def stored_points(figure: Figure) -> Points:
+    """Read back the points that the page of the documentation was written from."""
+    path = DOCS / "reproduction" / f"{figure.name}.json"
+    record = json.loads(path.read_text()) if path.exists() else {"points": []}
+
+    def value(given: object) -> object:
+        return tuple(given) if isinstance(given, list) else given
+
+    points = tuple(
+        Point(
+            panel=point["panel"],
+            series=point["series"],
+            x=value(point["x"]),
+            cell=Cell(**{name: value(given) for name, given in point["config"].items()}),
+            measures={
+                name: Mean(value=mean, error=error, seeds=seeds)
+                for name, (mean, error, seeds) in point["measures"].items()
+            },
+        )
+        for point in record["points"]
+    )
+    return Points(figure=figure, points=points)
+
+
+class TestStoredRun:
+    """The page in docs/ has the verdicts and tables that follow from the stored figures."""
+
+    def test_the_summary_is_up_to_date(self) -> None:
+        page = (DOCS / "reproduction.md").read_text()
+        rendered = render([stored_points(figure) for figure in FIGURES.values()], FACTS)
+        heading = "## Findings\n"
+        summaries = [text.split(heading)[1].split("\n## ")[0] for text in (page, rendered)]
+        assert summaries[0] == summaries[1]
+        assert "25 of 33 statements of the paper came out." in page
+
+    @pytest.mark.parametrize("name", ["cost", "uneven", "mixed-gaussian"])
+    def test_tables_are_up_to_date(self, name: str) -> None:
+        stored = (DOCS / "reproduction" / f"{name}.md").read_text()
+        shown = figure_markdown(stored_points(FIGURES[name]))
+        number = r"\d+\.\d+"
+        assert re.sub(number, "", shown) == re.sub(number, "", stored)
+        # JSON has six digits, so a rounded last digit may differ.
+        for ours, theirs in zip(re.findall(number, shown), re.findall(number, stored), strict=True):
+            assert float(ours) == pytest.approx(float(theirs), abs=0.0101)
+
+    def test_every_claim_is_decided(self) -> None:
+        for figure in FIGURES.values():
+            found = findings(stored_points(figure))
+            assert all(finding.agrees != NOT_MEASURED for finding in found)
 
 
 class TestPage:
