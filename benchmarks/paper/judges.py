@@ -109,15 +109,15 @@ def best(
     of: Sequence[str],
     highest: bool = False,
     close: float = 0.0,
+    measure: str | None = None,
     **where: Any,
 ) -> Verdict:
     """In most settings a line is the lowest (or highest) of several, or that close to it."""
     sign = -1 if highest else 1
     settings = hits = 0
     behind: dict[str, list[float]] = {}
-    for (panel, _), (own, *others) in _values(
-        points, (line, *of), _settings(points, **where), None
-    ):
+    found = _values(points, (line, *of), _settings(points, **where), measure)
+    for (panel, _), (own, *others) in found:
         settings += 1
         gap = sign * own - min(sign * other for other in others)
         hits += gap <= close
@@ -208,16 +208,6 @@ def lower_mean(points: Points, *, lines: Sequence[str], on: str, panels: str) ->
     return text, YES if own < min(others) else NO
 
 
-def near_best(points: Points, *, line: str, of: Sequence[str], gap: float, **where: Any) -> Verdict:
-    """A line is on average at most so far below the highest of several."""
-    found = _values(points, (line, *of), _settings(points, **where), None)
-    gaps = [max(values) - values[0] for _, values in found]
-    if not gaps:
-        return None
-    mean = statistics.fmean(gaps)
-    return f"{mean:.2g} below the best on average", by_range(mean, (0, gap))
-
-
 def closest_part(points: Points, *, whole: str, part: str, other: str, panels: str) -> Verdict:
     """One private part alone is closer to the whole loss than the other part alone."""
     found = list(_values(points, (whole, part, other), _settings(points, panels=panels), None))
@@ -303,18 +293,6 @@ def levelling(
     return text, YES if after < bar < before else PARTLY if after < before else NO
 
 
-def least(points: Points, *, line: str, measure: str) -> Verdict:
-    """A line has the smallest value of all lines in every panel."""
-    hits = of = 0
-    for panel, x in _settings(points):
-        own, others = points.get(panel, line, x, measure), points.series
-        values = [points.get(panel, name, x, measure) for name in others]
-        if own is not None:
-            of += 1
-            hits += all(own <= value for value in values if value is not None)
-    return (f"in {hits} of {of} settings", YES if hits == of else NO) if of else None
-
-
 def _beside_paper(points: Points, measure: str) -> Iterator[tuple[str, str, Any, float, float]]:
     """Yield panel, line, x, our value and the paper's, wherever the paper prints one."""
     for panel, x in _settings(points):
@@ -394,8 +372,8 @@ def peaked(points: Points, *, line: str, panels: Sequence[str], at: Sequence[flo
 JUDGES: dict[str, Callable[..., Verdict]] = {
     judge.__name__: judge
     for judge in (
-        *(below, best, ratio, closing, change, rising, steady, lower_mean, near_best, closest_part),
-        *(growing_part, near_rule, moving_best, levelling, least, times_paper, same_order),
+        *(below, best, ratio, closing, change, rising, steady, lower_mean, closest_part),
+        *(growing_part, near_rule, moving_best, levelling, times_paper, same_order),
         *(falling_halves, peaked),
     )
 }

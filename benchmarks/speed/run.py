@@ -18,7 +18,6 @@ from benchmarks.speed.stages import STAGES
 from splitmeans import _validate
 from splitmeans.errors import SplitmeansError
 
-SIZES = (20_000, 100_000, 1_000_000)
 # What `quick` runs instead.
 QUICK_SIZES = (20_000,)
 
@@ -33,7 +32,7 @@ _LIBRARIES = (
 
 def run_speed(
     *,
-    sizes: Sequence[int] = SIZES,
+    sizes: Sequence[int],
     groups: Sequence[str] = GROUPS,
     repeat: int = 3,
     peers: bool = True,

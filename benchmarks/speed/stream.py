@@ -30,10 +30,6 @@ N_COLUMNS = 8
 _PIECE = 2**20
 _SAMPLES_A_SECOND = 20
 
-# What is measured: takes the file, a folder for its blocks and the number of workers; returns the
-# bytes that leave the party.
-StreamTask = Callable[[Path, int, int], int]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Streamed:
@@ -73,13 +69,11 @@ def measure_stream(rows: int, folder: Path, *, cores: int) -> Streamed:
         path.unlink(missing_ok=True)
 
 
-def measure_release(
-    path: Path, rows: int, workers: int, task: StreamTask | None = None
-) -> Streamed:
+def measure_release(path: Path, rows: int, workers: int) -> Streamed:
     """Release a file that exists, in this process and its workers; see `measure_stream`."""
     with MemoryWatch(own_workers) as watch:
         started = time.perf_counter()
-        sent = (task or release_file)(path, rows, workers)
+        sent = release_file(path, rows, workers)
         seconds = time.perf_counter() - started
     own = peak_bytes()
     return Streamed(

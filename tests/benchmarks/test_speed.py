@@ -397,7 +397,7 @@ class TestRun:
     )
     def test_wrong_options_are_refused(self, options: dict, message: str) -> None:
         with pytest.raises(ParameterError, match=message):
-            next(run_speed(**options))
+            next(run_speed(**{"sizes": (1_000,)} | options))
 
 
 class TestStream:
@@ -409,9 +409,6 @@ class TestStream:
         assert found.bytes_sent > 0
         assert found.peak_bytes >= found.own_peak_bytes > 0
         assert [file.name for file in tmp_path.iterdir()] == ["rows.parquet"]
-
-    def test_another_task_can_be_measured(self, tmp_path: Path) -> None:
-        assert measure_release(tmp_path, 5, 2, lambda path, rows, workers: rows).bytes_sent == 5
 
     def test_the_study_expects_the_rows(self) -> None:
         assert stream_study(7_000).expected_users == 7_000
