@@ -20,32 +20,14 @@ from splitmeans._types import FloatArray
 from splitmeans.errors import DataError, ParameterError
 
 TAXI_COLUMNS = (
-    "pickup_datetime",
-    "dropoff_datetime",
-    "passenger_count",
-    "trip_duration",
-    "pickup_longitude",
-    "pickup_latitude",
-    "dropoff_longitude",
-    "dropoff_latitude",
+    *("pickup_datetime", "dropoff_datetime", "passenger_count", "trip_duration"),
+    *("pickup_longitude", "pickup_latitude", "dropoff_longitude", "dropoff_latitude"),
 )
 LOAN_COLUMNS = (
-    "AMT_CREDIT",
-    "CNT_FAM_MEMBERS",
-    "ENTRANCES_AVG",
-    "DEF_30_CNT_SOCIAL_CIRCLE",
-    "APARTMENTS_AVG",
-    "OBS_30_CNT_SOCIAL_CIRCLE",
-    "AMT_GOODS_PRICE",
-    "FLOORSMAX_AVG",
-    "DEF_60_CNT_SOCIAL_CIRCLE",
-    "LIVINGAREA_AVG",
-    "OBS_60_CNT_SOCIAL_CIRCLE",
-    "CNT_CHILDREN",
-    "LIVINGAPARTMENTS_AVG",
-    "AMT_ANNUITY",
-    "ELEVATORS_AVG",
-    "COMMONAREA_AVG",
+    *("AMT_CREDIT", "CNT_FAM_MEMBERS", "ENTRANCES_AVG", "DEF_30_CNT_SOCIAL_CIRCLE"),
+    *("APARTMENTS_AVG", "OBS_30_CNT_SOCIAL_CIRCLE", "AMT_GOODS_PRICE", "FLOORSMAX_AVG"),
+    *("DEF_60_CNT_SOCIAL_CIRCLE", "LIVINGAREA_AVG", "OBS_60_CNT_SOCIAL_CIRCLE", "CNT_CHILDREN"),
+    *("LIVINGAPARTMENTS_AVG", "AMT_ANNUITY", "ELEVATORS_AVG", "COMMONAREA_AVG"),
 )
 _LETTER_ATTRIBUTES = 16
 

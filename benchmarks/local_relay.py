@@ -114,18 +114,11 @@ def write_certificate(
     ca_key, server_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     ca_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "throw-away authority")])
     server_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    usage = {
-        name: False
-        for name in (
-            "content_commitment",
-            "key_encipherment",
-            "data_encipherment",
-            "key_agreement",
-            "crl_sign",
-            "encipher_only",
-            "decipher_only",
-        )
-    }
+    unused = (
+        *("content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
+        *("crl_sign", "encipher_only", "decipher_only"),
+    )
+    usage = dict.fromkeys(unused, False)
     authority = (
         _certificate(ca_name, ca_key, issuer=ca_name, issuer_key=ca_key, days=ca_days)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)

@@ -1,6 +1,7 @@
 """What was measured, and what follows: growth with n, ratios to peers, and the claims we make."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -106,21 +107,19 @@ def with_growth(rows: Iterable[Row]) -> list[Row]:
 
 def ratios(rows: Sequence[Row], peers: Iterable[Peer]) -> list[Ratio]:
     """Compare every measured peer with its stages at the same n."""
-    found = {(row.name, row.n): row for row in rows if row.seconds}
-    sizes = sorted({row.n for row in rows})
-    return [
-        Ratio(
-            peer=peer.name,
-            stage=stage,
-            n=n,
-            times=_seconds(found[peer.name, n]) / _seconds(found[stage, n]),
-            per_core=_processor(found[peer.name, n]) / _processor(found[stage, n]),
-        )
-        for peer in peers
-        for n in sizes
-        for stage in peer.against
-        if (peer.name, n) in found and (stage, n) in found
-    ]
+    wall = {(row.name, row.n): row.seconds for row in rows if row.seconds}
+    cores = {(row.name, row.n): row.cores or 1.0 for row in rows}
+    found = []
+    for peer, n in itertools.product(peers, sorted({row.n for row in rows})):
+        for stage in peer.against:
+            theirs, ours = (peer.name, n), (stage, n)
+            if theirs in wall and ours in wall:
+                times = wall[theirs] / wall[ours]
+                per_core = times * cores[theirs] / cores[ours]
+                found.append(
+                    Ratio(peer=peer.name, stage=stage, n=n, times=times, per_core=per_core)
+                )
+    return found
 
 
 def claims(rows: Iterable[Row], streams: Sequence[Streamed] = ()) -> list[Claim]:
@@ -177,12 +176,3 @@ def to_mapping(
         "streams": [dataclasses.asdict(stream) for stream in streams],
         "claims": [dataclasses.asdict(item) | {"met": item.met} for item in claims(rows, streams)],
     }
-
-
-def _seconds(row: Row) -> float:
-    assert row.seconds is not None
-    return row.seconds
-
-
-def _processor(row: Row) -> float:
-    return _seconds(row) * (row.cores or 1.0)
