@@ -1,4 +1,4 @@
-"""`splitmeans bench accounting`: noise of exact accounting against the paper's, at equal budget."""
+"""Noise of exact accounting against the paper's, at equal budget."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

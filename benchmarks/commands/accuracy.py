@@ -55,8 +55,9 @@ def accuracy(
     runs = run(base, methods=names, epsilons=epsilons, parties=counts, seeds=seeds, workers=workers)
     total = len(names) * len(epsilons) * len(counts) * seeds
     scores = collected(runs, what="cases", total=total)
-    places = itertools.product(epsilons, counts, names)
-    rows = [_row(scores, *place) for place in places]
+    rows: list[list[str]] = []
+    for place in itertools.product(epsilons, counts):
+        rows += [*(_row(scores, *place, name) for name in names), []]
     show("mean over seeds (± one standard error)", _HEADINGS, rows, left=("method",))
     config = {
         "data": data,

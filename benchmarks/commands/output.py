@@ -32,7 +32,10 @@ def show(
     *,
     left: Sequence[str] = (),
 ) -> None:
-    """Print a table; numbers stand to the right, the columns named in `left` to the left."""
+    """Print a table; numbers stand to the right, the columns named in `left` to the left.
+
+    An empty row is a line across the table, where there are lines.
+    """
     table = new_table(title)
     for heading in headings:
         own_text = heading in left
@@ -42,7 +45,10 @@ def show(
             overflow="fold" if own_text else "ellipsis",
         )
     for row in rows:
-        table.add_row(*row)
+        if row:
+            table.add_row(*row)
+        else:
+            table.add_section()
     print_table(table)
 
 

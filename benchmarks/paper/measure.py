@@ -26,6 +26,12 @@ from splitmeans.study import SketchOptions
 
 Measures = dict[str, float | None]
 
+# What is kept of a score.
+_SCORED = (
+    *("loss", "loss_ratio", "v_measure", "weight_error"),
+    *("bytes_per_party", "n_local_clusters", "seconds"),
+)
+
 # Runs of the server's work, of which the shortest counts.
 _REPEAT = 3
 _SAMPLE_STREAM = 0x51
@@ -40,15 +46,7 @@ def measure(cell: Cell, data_dir: Path | None) -> Measures:
         return {"silhouette": value, "seconds": time.perf_counter() - started}
     case = make_case(_setting(cell, data_dir))
     scored, outcome = score_outcome(cell.method, _method(cell), case)
-    measures: Measures = {
-        "loss": scored.loss,
-        "loss_ratio": scored.loss_ratio,
-        "v_measure": scored.v_measure,
-        "weight_error": scored.weight_error,
-        "bytes_per_party": scored.bytes_per_party,
-        "n_local_clusters": scored.n_local_clusters,
-        "seconds": scored.seconds,
-    }
+    measures: Measures = {name: getattr(scored, name) for name in _SCORED}
     if outcome.run is not None and outcome.true_weights is not None:
         weights = outcome.run.server.weights
         assert weights is not None
