@@ -69,7 +69,7 @@ format: $(INSTALLED)
 	$(BIN)/ruff format .
 
 bench: $(INSTALLED)
-	$(BIN)/splitmeans bench accuracy
+	$(BIN)/python -m benchmarks accuracy
 
 lock: $(INSTALLED)
 	$(BIN)/uv pip compile -q --universal --extra dev --no-header --no-annotate --no-emit-index-url \

@@ -4,7 +4,6 @@ Everything is generated from a seed; no file and no network is needed. `mixed_ga
 paper's evaluation section, with the details that the authors' code fills in.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +13,6 @@ import pyarrow as pa
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray, LabelArray
-from splitmeans.errors import ParameterError
 from splitmeans.study import Column, PartySpec
 
 
@@ -58,40 +56,6 @@ def mixed_gaussian(
     labels = rng.permutation(np.repeat(np.arange(n_clusters), np.diff(ends, prepend=0)))
     rows = rng.normal(centres[labels], std)
     return Dataset(name="mixed Gaussian", rows=np.clip(rows, -1, 1), labels=labels.astype(np.int32))
-
-
-def split_columns(
-    rows: FloatArray,
-    n_parties: int,
-    *,
-    rng: np.random.Generator,
-    sizes: Sequence[int] | None = None,
-) -> list[IntArray]:
-    """Deal the columns of `rows`, shape (n, d), out to parties at random.
-
-    Args:
-        rows: The table.
-        n_parties: Number of parties.
-        rng: Decides who gets which columns.
-        sizes: How many columns each party gets; None deals them out as evenly as possible.
-
-    Returns:
-        For each party the sorted positions of its columns.
-    """
-    d = rows.shape[1]
-    _validate.at_least(1, n_parties=n_parties)
-    if n_parties > d:
-        raise ParameterError(
-            f"n_parties must be at most the number of columns {d}, got {n_parties}"
-        )
-    shuffled = rng.permutation(d)
-    if sizes is None:
-        return [np.sort(part) for part in np.array_split(shuffled, n_parties)]
-    if len(sizes) != n_parties or min(sizes) < 1 or sum(sizes) != d:
-        raise ParameterError(
-            f"sizes must be {n_parties} numbers from 1 on that add up to {d}, got {tuple(sizes)}"
-        )
-    return [np.sort(part) for part in np.split(shuffled, np.cumsum(sizes)[:-1])]
 
 
 class DemoCustomers(NamedTuple):

@@ -65,7 +65,7 @@ def test_help_lists_the_commands(run):
     done = run("--help")
     assert done.code == 0
     assert done.err == ""
-    for command in ("demo", "audit", "bench"):
+    for command in ("demo", "audit", "report"):
         assert command in done.out
     assert "without pooling data" in done.out
 
@@ -85,9 +85,8 @@ def test_no_command_shows_the_help(run):
     [
         (("demo",), "Example: splitmeans demo --epsilon 2"),
         (("audit",), "Example: splitmeans audit"),
-        (("bench", "accuracy"), "Example: splitmeans bench accuracy"),
     ],
-    ids=["demo", "audit", "bench accuracy"],
+    ids=["demo", "audit"],
 )
 def test_every_command_shows_an_example(run, command, example):
     done = run(*command, "--help")
@@ -95,10 +94,10 @@ def test_every_command_shows_an_example(run, command, example):
     assert example in " ".join(done.out.split())
 
 
-def test_bench_lists_its_parts(run):
-    done = run("bench", "--help")
-    assert done.code == 0
-    assert "accuracy" in done.out
+def test_there_are_no_benchmarks_in_the_package(run):
+    done = run("bench", "accuracy")
+    assert done.code == 2
+    assert "No such command 'bench'" in done.err
 
 
 # ---- demo ----
@@ -155,13 +154,6 @@ def test_demo_replaces_a_result_but_nothing_else(run, tmp_path):
     [
         (("demo", "--epsilon", "-1"), "error: epsilon must be > 0, got -1.0"),
         (("demo", "--epsilon", "nan"), "error: epsilon must be a finite number, got nan"),
-        (("bench", "accuracy", "--data", "iris"), "error: --data must be from mixed-gaussian"),
-        (("bench", "accuracy", "--methods", "magic"), "error: --methods must be from central"),
-        (("bench", "accuracy", "--methods", ","), "error: --methods must name at least one of"),
-        (("bench", "coverage", "--data", "iris"), "error: --data must be from clear, blurred"),
-        (("bench", "accuracy", "--eps", "one"), "error: --eps must be numbers separated by commas"),
-        (("bench", "accuracy", "--eps", "0"), "error: --eps must be > 0"),
-        (("bench", "accuracy", "--parties", "2,x"), "error: --parties must be numbers"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -182,8 +174,6 @@ def test_bad_values_are_one_line_and_exit_2(run, tmp_path, arguments, message):
         ("demo", "--users", "5"),
         ("demo", "--users", "many"),
         ("demo", "--colour", "red"),
-        ("bench", "magic"),
-        ("bench", "accuracy", "--seeds", "0"),
     ],
     ids=" ".join,
 )
@@ -213,49 +203,3 @@ def test_markup_in_a_message_is_text(run, monkeypatch):
 
     monkeypatch.setattr("splitmeans.protocol.run", broken)
     assert "column [red]x[/red] [is gone]" in run("demo", "--users", "1000").err
-
-
-# ---- bench ----
-
-
-def test_bench_accuracy_prints_a_table_and_writes_json(tmp_path):
-    done = run_module(
-        *("bench", "accuracy", "--users", "500", "--seeds", "1", "--eps", "4", "--parties", "2"),
-        *("--methods", "central,vertical-plain,independent,dplsf-exact-weights"),
-        *("--workers", "1", "--json", "scores.json"),
-        folder=tmp_path,
-    )
-    assert done.code == 0, done.err
-    assert "mean over seeds" in done.out
-    assert "dplsf-exact-weights" in done.out
-    assert "wrote scores.json" in done.err
-    assert "wrote" not in done.out
-    record = json.loads((tmp_path / "scores.json").read_text())
-    assert record["splitmeans"] == __version__
-    assert record["config"]["data"] == "mixed-gaussian"
-    assert record["config"]["seeds"] == 1
-    scores = {score["method"]: score for score in record["scores"]}
-    assert set(scores) == {"central", "vertical-plain", "independent", "dplsf-exact-weights"}
-    central = scores["central"]
-    assert central["loss_ratio"] == pytest.approx(1, abs=1e-4)
-    assert central["weight_error"] is None
-    assert scores["independent"]["weight_error"] > 0
-    # The dplsf weights are exact, so their error is none.
-    assert scores["dplsf-exact-weights"]["weight_error"] == 0
-    for score in scores.values():
-        assert score["loss"] > 0
-        assert 0 <= score["v_measure"] <= 1 + 1e-9
-        assert (score["n_parties"], score["epsilon"], score["seed"]) == (2, 4.0, 0)
-
-
-def test_bench_coverage_prints_a_table_and_writes_all_segments(run, tmp_path):
-    record = tmp_path / "coverage.json"
-    done = run(
-        "bench", "coverage", "--data", "even", "--quick", "--seeds", "1", "--workers", "1",
-        "--json", str(record),
-    )  # fmt: skip
-    assert done.code == 0
-    assert "hold the users nearest to the centre" in done.out
-    written = json.loads(record.read_text())
-    assert written["summary"]["all"]["segments"] == len(written["segments"]) == 20
-    assert set(written["summary"]) >= {"data even", "data tuned on", "3 parties, partial sets"}

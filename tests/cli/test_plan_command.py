@@ -309,29 +309,8 @@ def test_figures_as_text():
     ]
 
 
-def test_bench_plan_fits_checks_and_writes(monkeypatch, capsys, tmp_path):
-    """A small run of the benchmark: it fits, it compares, and the file has what the model reads."""
-    from splitmeans.forecasting import loss_model
-
-    target, scores = tmp_path / "model.json", tmp_path / "scores.json"
-    arguments = ["--quick", "--seeds", "1", "--workers", "1"]
-    arguments += ["--calibrate", str(target), "--json", str(scores)]
-    monkeypatch.setattr(sys, "argv", ["splitmeans", "bench", "plan", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code in (None, 0)
-    written = json.loads(target.read_text())
-    assert set(written["constants"]) == {"clear", "smooth"}
-    assert set(written) == set(loss_model.model())
-    compared = json.loads(scores.read_text())["settings"]
-    assert len(compared) == written["held_out"]["settings"] == 4
-    for setting in compared:
-        assert setting["predicted_bytes"] == pytest.approx(setting["release_bytes"], rel=0.06)
-    assert "customers" in capsys.readouterr().out
-
-
 def test_the_model_file_says_where_it_comes_from():
     from splitmeans.forecasting import loss_model
 
     assert Path(str(loss_model.__file__)).with_name("loss_model.json").exists()
-    assert loss_model.model()["made_by"].startswith("splitmeans bench plan --calibrate")
+    assert loss_model.model()["made_by"].startswith("python -m benchmarks plan --calibrate")

@@ -124,7 +124,6 @@ SHOWN = [
     (("result", "explore", "result", "--ks", "2,3"), 0),
     (("study", "show", "study.toml"), 0),
     (("ledger", "show", "--home", "home"), 0),
-    (("bench", "accounting", "--parties", "2"), 0),
     (("report", "result", "-o", "report.html"), 0),
 ]
 
@@ -181,12 +180,10 @@ def test_what_shows_progress_can_be_quiet():
     quiet = {name for name, command in all_commands().items() if _has(command, "--quiet")}
     assert quiet >= {
         *("demo", "party run", "server run", "relay serve", "report", "result label", "audit"),
-        *("bench accuracy", "bench local", "bench speed", "bench paper", "bench relay"),
     }
     # Everything that prints data and is read by programs can print JSON, or writes it to a file.
     tables = {"study show", "study check", "result show", "result explore", "ledger show"}
     tables |= {"ledger verify", "audit", "report"}
-    tables |= {name for name in all_commands() if name.startswith("bench ")} - {"bench labels"}
     assert {name for name in tables if not _has(all_commands()[name], "--json")} == set()
 
 

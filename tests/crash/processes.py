@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from benchmarks.local_relay import write_certificate
 from splitmeans import cli
-from splitmeans.bench.local_relay import write_certificate
 from splitmeans.cli import party, relay, server  # noqa: F401  (loaded once, before forking)
 from splitmeans.rehearsal import passed
 from splitmeans.run import relay as relay_app  # noqa: F401

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from splitmeans.bench.local_relay import write_certificate
+from benchmarks.local_relay import write_certificate
 from tests.e2e.world import Command, World, agree
 
 

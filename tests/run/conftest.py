@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from splitmeans.bench.local_relay import LocalRelay, local_relay
+from benchmarks.local_relay import LocalRelay, local_relay
 from splitmeans.wire.identity import Identity
 
 STUDY = "c0ffee" + "0" * 58

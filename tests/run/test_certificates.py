@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from splitmeans.bench.local_relay import write_certificate
+from benchmarks.local_relay import write_certificate
 from splitmeans.errors import MailboxError, ParameterError
 from splitmeans.run.certificates import check_own
 from splitmeans.run.http_mailbox import HttpMailbox

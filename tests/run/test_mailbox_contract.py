@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitmeans.bench.local_relay import LocalRelay
+from benchmarks.local_relay import LocalRelay
 from splitmeans.errors import MailboxError, MessageExists, MessageRefused, ParameterError
 from splitmeans.run.mailbox import Mailbox, MailboxLimits, MessagePath, open_mailbox
 from splitmeans.run.relay_limits import RelayLimits

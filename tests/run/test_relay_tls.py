@@ -17,8 +17,8 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
-from splitmeans.bench.local_relay import LocalRelay, local_relay, write_certificate
-from splitmeans.bench.relay_load import run_load
+from benchmarks.local_relay import LocalRelay, local_relay, write_certificate
+from benchmarks.relay_load import run_load
 from splitmeans.errors import MailboxError, ParameterError
 from splitmeans.run import relay_serve
 from splitmeans.run.http_mailbox import HttpMailbox

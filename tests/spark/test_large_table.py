@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from splitmeans.bench.speed.stream import MemoryWatch, process_tree, stream_study, write_rows
+from benchmarks.speed.stream import MemoryWatch, process_tree, stream_study, write_rows
 from splitmeans.engine.rowgroups import open_parquet
 from splitmeans.engine.spark import open_spark
 from splitmeans.party.equal_users import user_set_digest

@@ -12,7 +12,8 @@ import pytest
 from scipy.stats import chisquare
 from sklearn.cluster import KMeans
 
-from splitmeans.datasets import mixed_gaussian, split_columns
+from benchmarks.data import split_columns
+from splitmeans.datasets import mixed_gaussian
 from splitmeans.engine.memory import MemoryUsers
 from splitmeans.grid.joint import joint_weights
 from splitmeans.membership.cell_sketch.encode import encode

@@ -6,8 +6,8 @@ are means over few seeds, and a run can fail by chance, hence what is left open 
 
 import pytest
 
-from splitmeans.bench.forecast import Setting, compare, measure, measure_all, settings
-from splitmeans.bench.forecast_tables import TableCase, held_out_tables
+from benchmarks.forecast import Setting, compare, measure, measure_all, settings
+from benchmarks.forecast_tables import TableCase, held_out_tables
 from splitmeans.forecasting.loss_model import model
 
 STATED = model()["held_out"]

@@ -9,8 +9,8 @@ import math
 import numpy as np
 import pytest
 
-from splitmeans.bench.coverage import SMALL, Setting, rows_of, run_coverage, summary
-from splitmeans.datasets import split_columns
+from benchmarks.coverage import SMALL, Setting, rows_of, run_coverage, summary
+from benchmarks.data import split_columns
 from splitmeans.estimator import VerticalKMeans
 from splitmeans.grid.joint import NOISE_DEVIATIONS
 from splitmeans.intervals.sizes import one_table

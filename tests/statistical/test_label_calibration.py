@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from splitmeans.bench.reliability import reliability
+from benchmarks.metrics import true_cell_weights
+from benchmarks.reliability import reliability
 from splitmeans.datasets import mixed_gaussian
-from splitmeans.evaluation import assign_labels, true_cell_weights
+from splitmeans.evaluation import assign_labels
 from splitmeans.features import GRID_UNITS
 from splitmeans.grid.synopsis import build_synopsis
 from splitmeans.grid.weighted_kmeans import weighted_kmeans

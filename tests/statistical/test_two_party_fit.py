@@ -11,9 +11,9 @@ import functools
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.metrics import true_cell_weights, weight_error
 from splitmeans._types import FloatArray
 from splitmeans.engine.memory import MemoryUsers
-from splitmeans.evaluation import true_cell_weights, weight_error
 from splitmeans.grid.joint import joint_weights
 from splitmeans.grid.pairs_paper import AS_CODED, AS_PRINTED, PairFit, pair_weights
 from splitmeans.membership.sketch.encode import encode

@@ -30,8 +30,8 @@ from typing import Any
 import pyarrow.feather
 import pyarrow.parquet as pq
 
+from benchmarks.local_relay import write_certificate
 from splitmeans import cli
-from splitmeans.bench.local_relay import write_certificate
 from splitmeans.errors import ParameterError, PrivacyError
 from splitmeans.plan import make_plan
 from splitmeans.privacy.statement import PrivacyReport

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from benchmarks.metrics import v_measure
 from splitmeans.baselines import central_kmeans
 from splitmeans.datasets import (
     DEPARTMENTS,
@@ -12,10 +13,9 @@ from splitmeans.datasets import (
     demo_customers,
     demo_parties,
     mixed_gaussian,
-    split_columns,
 )
 from splitmeans.errors import ParameterError
-from splitmeans.evaluation import assign_labels, v_measure
+from splitmeans.evaluation import assign_labels
 from splitmeans.features import GRID_UNITS
 from splitmeans.party.table import prepare_table
 from splitmeans.study import Budget, Study
@@ -55,30 +55,6 @@ def test_mixed_gaussian_rows_are_shuffled_and_seeded():
 def test_mixed_gaussian_rules(changes):
     with pytest.raises(ParameterError, match=f"{next(iter(changes))} must be"):
         mixed_gaussian(**changes)
-
-
-@pytest.mark.parametrize(
-    ("n_parties", "sizes"), [(1, [8]), (2, [4, 4]), (3, [3, 3, 2]), (8, [1] * 8)]
-)
-def test_split_columns_is_even_and_complete(n_parties, sizes):
-    parts = split_columns(np.zeros((2, 8)), n_parties, rng=np.random.default_rng(0))
-    assert [len(part) for part in parts] == sizes
-    assert sorted(np.concatenate(parts)) == list(range(8))
-    assert all((np.diff(part) > 0).all() for part in parts)
-
-
-def test_split_columns_is_random_but_seeded():
-    def split(seed):
-        parts = split_columns(np.zeros((2, 8)), 2, rng=np.random.default_rng(seed))
-        return tuple(map(tuple, parts))
-
-    assert split(1) == split(1)
-    assert len({split(seed) for seed in range(20)}) > 5
-
-
-def test_split_columns_needs_enough_columns():
-    with pytest.raises(ParameterError, match="n_parties must be at most the number of columns 2"):
-        split_columns(np.zeros((2, 2)), 3, rng=np.random.default_rng(0))
 
 
 @pytest.fixture(scope="module")

@@ -252,7 +252,7 @@ def test_an_unreachable_ratio_is_refused():
 def test_methods_of_the_paper_have_no_loss_forecast(membership):
     expected = forecast(tiny_study(membership=membership, accounting="paper"))
     assert expected.loss is None
-    assert "bench accuracy" in expected.loss_refusal
+    assert "benchmarks accuracy" in expected.loss_refusal
     with pytest.raises(ParameterError, match="no epsilon can be found"):
         expected.epsilon_for(1.1)
     assert expected.to_mapping()["loss_ratio"] is None

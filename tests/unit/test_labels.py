@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from splitmeans.bench.reliability import reliability
+from benchmarks.reliability import reliability
 from splitmeans.errors import ParameterError
 from splitmeans.features import GRID_UNITS
 from splitmeans.grid.synopsis import Synopsis, build_synopsis, build_synopsis_from_points

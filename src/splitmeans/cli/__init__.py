@@ -36,7 +36,6 @@ _COMMANDS = {
     "result": "result",
     "ledger": "ledger",
     "audit": "audit",
-    "bench": "bench",
 }
 
 
@@ -85,7 +84,12 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; an error of ours becomes one line and an exit code."""
+    """Run the command line."""
+    run_app(app, "splitmeans")
+
+
+def run_app(app: typer.Typer, name: str) -> None:
+    """Run a command line; an error of ours becomes one line and an exit code."""
     err.quiet = False
     # Boxes and colours are for people; help and usage errors are plain text in a pipe or a file.
     app.rich_markup_mode = "rich" if sys.stdout.isatty() and sys.stderr.isatty() else None
@@ -94,7 +98,7 @@ def main() -> None:
         # signal counts and not what came of it.
         try:
             _check_surroundings()
-            app(prog_name="splitmeans")
+            app(prog_name=name)
         except SplitmeansError as problem:
             if stop.code is None:
                 _show(problem)

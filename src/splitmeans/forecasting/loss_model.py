@@ -2,7 +2,7 @@
 
 The increase is the loss over that of k-means on the pooled rows without privacy, minus one. Four
 public quantities of a plan decide it (`Strain`), with constants that were fitted to simulated runs
-(`splitmeans bench plan --calibrate`, stored in `loss_model.json`). How clustered the data is
+(`python -m benchmarks plan --calibrate`, stored in `loss_model.json`). How clustered the data is
 matters too, and nobody knows it before the run, so there are two answers:
 
     clear    segments with gaps between them: little is lost until noise hides a whole cluster,
@@ -198,7 +198,7 @@ def refusal(plan: Plan) -> str | None:
     if study.membership not in ("decoy", "sketch"):
         return (
             f"membership={study.membership!r} has an error that depends on the data more than on "
-            "the noise; `splitmeans bench accuracy` measures it"
+            "the noise; `python -m benchmarks accuracy` in the source repository measures it"
         )
     if not all(isinstance(mechanism, TreeLloyd) for mechanism in plan.local):
         return f"the model is for local='tree-lloyd' (what 'auto' takes), not {study.local!r}"

@@ -1,4 +1,4 @@
-"""About how long a run takes, from the stages that `splitmeans bench speed` times.
+"""About how long a run takes, from the stages that `python -m benchmarks speed` times.
 
 Two cores, waiting for others and the network not included. Good for telling seconds from hours.
 """

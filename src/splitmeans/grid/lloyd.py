@@ -1,7 +1,7 @@
 """Lloyd's k-means on weighted points, from several k-means++ starts.
 
 A participant of a run clusters a few hundred released points, which takes milliseconds; loading
-scikit-learn for it takes most of a second at every participant. `splitmeans bench speed` prints
+scikit-learn for it takes most of a second at every participant. `python -m benchmarks speed` prints
 its time beside scikit-learn's, and the tests compare the losses.
 """
 

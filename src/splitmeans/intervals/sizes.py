@@ -13,7 +13,7 @@ estimate of the number of users in the segment's cells, and differs from the for
    moves the interval; each exchange with another segment is taken to be off by as much as itself.
 
 The interval reaches over both: the users of the segment's cells, and those nearest to its centre.
-`splitmeans bench coverage` measures how often they are inside. Everything is computed from
+`python -m benchmarks coverage` measures how often they are inside. Everything is computed from
 published values, so it costs no privacy.
 """
 

@@ -7,7 +7,8 @@ local centre is nearer, they would have another label). Pseudo-users drawn like 
 go over to which segment.
 
 Half the gap was chosen on mixed Gaussian, letter and three made-up tables, where the estimate and
-the truth have a correlation of 0.87 and a slope of 0.9; `splitmeans bench coverage` has the rest.
+the truth have a correlation of 0.87 and a slope of 0.9; `python -m benchmarks coverage` has the
+rest.
 """
 
 import numpy as np

@@ -17,7 +17,7 @@ from splitmeans.study import Budget, Study
 COUNT_SHARE = 0.02
 
 # Share of the squared precision that goes to the memberships; the parties' local clustering has the
-# rest in equal parts. From `splitmeans bench accuracy`, see docs/concepts/budget.md.
+# rest in equal parts. From `python -m benchmarks accuracy`, see docs/concepts/budget.md.
 MEMBERSHIP_SHARE = {"decoy": 0.25, "sketch": 0.5, "independent": 0.2, "ldp": 0.5, "exact": 0.5}
 _TIGHT_COUNT_SHARE = 0.02
 

@@ -1,0 +1,33 @@
+"""`python -m benchmarks`: the command line of all benchmarks."""
+
+import typer
+
+from benchmarks.commands.accounting import accounting
+from benchmarks.commands.accuracy import accuracy
+from benchmarks.commands.coverage import coverage
+from benchmarks.commands.labels import labels
+from benchmarks.commands.local import local
+from benchmarks.commands.paper import paper
+from benchmarks.commands.plan import plan
+from benchmarks.commands.relay import relay
+from benchmarks.commands.run import run
+from benchmarks.commands.speed import speed
+from splitmeans.cli import run_app
+
+app = typer.Typer(
+    help="Measure splitmeans: accuracy, speed, and the paper again.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (*(accuracy, local, labels, coverage, accounting, speed, paper, plan, relay, run),):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line."""
+    run_app(app, "python -m benchmarks")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Local clustering candidates of the shoot-out, all as functions of the same things.
+
+`tree-lloyd`, `dplsf` and `dplloyd` are the library's. The other three exist for comparison only:
+`radius-lloyd` (Lloyd's steps with a radius, started without looking at data), `grid` (the cell
+histogram alone, clustered) and `evolution` (candidate points that multiply where noisy votes say
+so, histograms only, after the idea of private evolution).
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.grid.weighted_kmeans import weighted_kmeans
+from splitmeans.kernels.assign import nearest
+from splitmeans.local import make_local
+from splitmeans.local.cells import CellHistogram
+from splitmeans.local.lloyd import pack_spheres
+from splitmeans.local.mechanism import (
+    COUNT_UNITS,
+    clip_rows,
+    gaussian_counts,
+    l2_sensitivity,
+    mu_scale,
+    to_grid,
+)
+from splitmeans.local.radius_lloyd import RadiusLloyd
+from splitmeans.local.tree_lloyd import starting_points
+from splitmeans.privacy.noise import NoiseSource
+
+# Evolution: generations, and candidates per centre wanted.
+GENERATIONS = 6
+CANDIDATES_PER_CENTRE = 8
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Given:
+    """What a candidate gets: rows on the grid with their bounds, k', its cost mu, and chance."""
+
+    raw_rows: IntArray
+    bounds: tuple[int, ...]
+    n_clusters: int
+    mu: float
+    noise: NoiseSource
+    rng: np.random.Generator
+
+
+# Returns centres on the grid, shape (k', d).
+Candidate = Callable[[Given], IntArray]
+
+
+def _library(given: Given, *, method: str) -> IntArray:
+    mechanism = make_local(method, n_clusters=given.n_clusters, bounds=given.bounds, mu=given.mu)
+    return mechanism.release(given.raw_rows, noise=given.noise, rng=given.rng)
+
+
+def _radius_lloyd(given: Given) -> IntArray:
+    """Start from packed spheres, which know nothing of the data, and take five steps."""
+    start = pack_spheres(given.n_clusters, given.bounds, rng=given.rng)
+    spreads = np.full(given.n_clusters, float(l2_sensitivity(given.bounds)) ** 2 / 4)
+    steps = RadiusLloyd(bounds=given.bounds, mu=given.mu, steps=5)
+    return steps.release(given.raw_rows, centres=start, spreads=spreads, noise=given.noise)
+
+
+def _grid(given: Given) -> IntArray:
+    """Spend everything on the cell histogram and cluster it."""
+    cells = CellHistogram(bounds=given.bounds, mu=given.mu, min_cells=2 * given.n_clusters)
+    released = cells.release(given.raw_rows, noise=given.noise)
+    points, _ = starting_points(released, n_clusters=given.n_clusters, rng=given.rng)
+    return to_grid(points, given.bounds)
+
+
+def _evolution(given: Given) -> IntArray:
+    """Let candidates that rows vote for have offspring ever closer to them; cluster the last.
+
+    A generation is one histogram of sensitivity 1: a row votes for its nearest candidate.
+    """
+    bounds, rng = given.bounds, given.rng
+    rows = clip_rows(given.raw_rows, bounds)
+    limits = np.array(bounds, dtype=np.float64)
+    scale = mu_scale(COUNT_UNITS, mu=given.mu / math.sqrt(GENERATIONS))
+    size = CANDIDATES_PER_CENTRE * given.n_clusters
+    candidates = to_grid(rng.uniform(-limits, limits, (size, len(bounds))), bounds)
+    for generation in range(1, GENERATIONS + 1):
+        raw_votes = np.bincount(nearest(rows, candidates), minlength=size)
+        noisy_votes = gaussian_counts(raw_votes, scale=scale, noise=given.noise)
+        weights = _thresholded(noisy_votes, deviation=scale / COUNT_UNITS)
+        if generation < GENERATIONS:
+            parents = rng.choice(size, size=size, p=weights / weights.sum())
+            step = limits * 2.0 ** -(generation - 1) / 2
+            offspring = candidates[parents] + rng.uniform(-1, 1, candidates.shape) * step
+            # The first child of a parent is the parent itself, so that nothing found is lost.
+            kept, first = np.unique(parents, return_index=True)
+            offspring[first] = candidates[kept]
+            candidates = to_grid(offspring, bounds)
+    points = candidates.astype(np.float64)
+    return to_grid(weighted_kmeans(points, weights, n_clusters=given.n_clusters, rng=rng), bounds)
+
+
+def _thresholded(noisy_votes: FloatArray, *, deviation: float) -> FloatArray:
+    kept = np.where(noisy_votes > 2 * deviation, noisy_votes, 0.0)
+    return kept if kept.any() else np.ones(len(noisy_votes))
+
+
+CANDIDATES: dict[str, Candidate] = {
+    **{
+        name: functools.partial(_library, method=name)
+        for name in ("tree-lloyd", "dplsf", "dplloyd")
+    },
+    "radius-lloyd": _radius_lloyd,
+    "grid": _grid,
+    "evolution": _evolution,
+}

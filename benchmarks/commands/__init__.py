@@ -1,0 +1,1 @@
+"""The commands of `python -m benchmarks`, one in each module; options and tables they share."""

@@ -1,0 +1,28 @@
+"""`relay`: many parties at a relay at once."""
+
+from typing import Annotated
+
+import typer
+
+from benchmarks.commands import options
+from benchmarks.commands.output import show, write_json
+from benchmarks.relay_load import run_load
+from splitmeans.cli.console import Quiet
+
+
+def relay(
+    parties: Annotated[int, typer.Option(help="Parties that upload at once.", min=2)] = 50,
+    megabytes: Annotated[float, typer.Option(help="Size of each message.")] = 5.0,
+    json_file: options.JsonFile = None,
+    quiet: Quiet = False,
+) -> None:
+    """Let many parties upload to a relay at once, over TLS on this machine, then fetch.
+
+    Example: python -m benchmarks relay --parties 50 --megabytes 5
+    """
+    options.need_relay()
+    figures = run_load(parties, megabytes)
+    rows = [(name.replace("_", " "), f"{value:.4g}") for name, value in figures.items()]
+    title = f"{parties} parties, {megabytes:g} MB each"
+    show(title, ("figure", "value"), rows, left=("figure", "value"))
+    write_json(json_file, figures)

@@ -1,0 +1,271 @@
+"""How often the printed 95 % intervals of segment sizes are right, over data sets and settings.
+
+Two meanings are counted: the users nearest to the published centre (what a reader takes the size
+for), and the users in the segment's grid cells (what the size estimates). The method was tuned on
+the data sets of `TUNED_ON`, then judged and widened on those of `WIDENED_ON`; `UNSEEN` was looked
+at when all that was done.
+"""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.data import split_columns
+from benchmarks.data_files import read_rows
+from benchmarks.pool import run_jobs
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.datasets import mixed_gaussian
+from splitmeans.errors import ParameterError
+from splitmeans.estimator import VerticalKMeans
+from splitmeans.evaluation import assign_labels
+from splitmeans.grid.segments import assign_nodes
+from splitmeans.grid.synopsis import Synopsis
+from splitmeans.intervals.sizes import size_intervals
+from splitmeans.privacy.noise import InsecureSeededNoise
+
+TUNED_ON = ("clear", "blurred", "cloud", "skewed", "even", "letter")
+WIDENED_ON = ("ten-columns", "groups-in-a-cloud", "loan", "taxi")
+UNSEEN = ("curved",)
+DATA_SETS = (*TUNED_ON, *WIDENED_ON, *UNSEEN)
+REAL = ("letter", "loan", "taxi")
+_DELTA = 1e-6
+# Segments of less than this share of all users are small.
+SMALL = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One setting: parties, epsilon, segments, and the share of users each party has (1: all)."""
+
+    n_parties: int
+    epsilon: float
+    n_clusters: int
+    share: float = 1.0
+
+
+# Parties, epsilon, segments and share of users.
+_CHOSEN: tuple[tuple[int, float, int, float], ...] = (
+    *((2, 0.25, 5, 1.0), (2, 1, 3, 1.0), (2, 1, 10, 1.0), (2, 4, 5, 1.0), (2, 4, 10, 1.0)),
+    *((3, 0.25, 5, 1.0), (3, 1, 5, 1.0), (3, 4, 10, 1.0), (4, 1, 5, 1.0), (4, 4, 8, 1.0)),
+    *((2, 0.25, 5, 0.5), (2, 1, 5, 0.7), (3, 0.25, 5, 0.85), (3, 1, 5, 0.7), (3, 4, 8, 0.5)),
+    *((4, 1, 5, 0.7), (4, 4, 5, 0.85), (6, 1, 4, 0.8)),
+)
+SETTINGS = tuple(
+    Setting(n_parties=parties, epsilon=epsilon, n_clusters=k, share=share)
+    for parties, epsilon, k, share in _CHOSEN
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Covered:
+    """One segment of one run.
+
+    Attributes:
+        data: Name of the data set.
+        setting: How it was run.
+        seed: Seed of the data, the division of columns, and the noise.
+        size: Published size.
+        low: Lower end of the interval, None where it was withheld.
+        high: Upper end.
+        nearest: Users nearest to the published centre.
+        in_cells: Users in the segment's cells.
+        users: All users that are at every party.
+    """
+
+    data: str
+    setting: Setting
+    seed: int
+    size: float
+    low: float | None
+    high: float | None
+    nearest: int
+    in_cells: int
+    users: int
+
+    @property
+    def width(self) -> float:
+        """Half the length of the interval over the size."""
+        assert self.low is not None
+        assert self.high is not None
+        return (self.high - self.low) / 2 / max(self.size, 1.0)
+
+    def holds(self, truth: float) -> bool:
+        """Whether the interval holds a number of users."""
+        assert self.low is not None
+        assert self.high is not None
+        return self.low <= truth <= self.high
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coverage:
+    """Shares of intervals that hold the truth, and the median of half widths over sizes."""
+
+    segments: int
+    withheld: int
+    nearest: float
+    in_cells: float
+    width: float
+
+
+def run_coverage(
+    *,
+    data: list[str],
+    settings: tuple[Setting, ...] = SETTINGS,
+    seeds: int,
+    data_dir: Path | None,
+    workers: int,
+) -> Iterator[list[Covered]]:
+    """Yield the segments of each run."""
+    cases = list(itertools.product(data, settings, range(1, seeds + 1), (data_dir,)))
+    for _, segments in run_jobs(_covered, cases, workers=workers):
+        yield segments
+
+
+def summary(found: list[Covered]) -> Coverage:
+    """Return how often the intervals of some segments are right."""
+    shown = [one for one in found if one.low is not None]
+    nearest = in_cells = width = float("nan")
+    if shown:
+        nearest = float(np.mean([one.holds(one.nearest) for one in shown]))
+        in_cells = float(np.mean([one.holds(one.in_cells) for one in shown]))
+        width = float(np.median([one.width for one in shown]))
+    return Coverage(
+        segments=len(found),
+        withheld=len(found) - len(shown),
+        nearest=nearest,
+        in_cells=in_cells,
+        width=width,
+    )
+
+
+def groups(found: list[Covered]) -> dict[str, list[Covered]]:
+    """Return the segments by kind of setting, as the rows of a table."""
+    rows: dict[str, list[Covered]] = {}
+    for one in found:
+        sets = "equal sets" if one.setting.share == 1 else "partial sets"
+        names = [
+            f"data {one.data}",
+            f"{one.setting.n_parties} parties, {sets}",
+            f"epsilon {one.setting.epsilon:g}, {sets}",
+            f"k = {one.setting.n_clusters}, {sets}",
+            _part(one.data),
+        ]
+        if one.size < SMALL * one.users:
+            names.append(f"segments below {SMALL:.0%} of the users")
+        for name in (*names, "all"):
+            rows.setdefault(name, []).append(one)
+    return dict(sorted(rows.items(), key=lambda row: (row[0] == "all", row[0])))
+
+
+def _part(data: str) -> str:
+    if data in TUNED_ON:
+        return "data tuned on"
+    return "data widened on" if data in WIDENED_ON else "data unseen"
+
+
+def _covered(name: str, setting: Setting, seed: int, data_dir: Path | None) -> list[Covered]:
+    rows = rows_of(name, seed=seed, data_dir=data_dir)
+    rng = np.random.default_rng([seed, setting.n_parties])
+    columns = split_columns(rows, setting.n_parties, rng=rng)
+    here = rng.random((setting.n_parties, len(rows))) < setting.share
+    ids = [np.flatnonzero(present) for present in here]
+    partial = setting.share < 1
+    model = VerticalKMeans(
+        setting.n_clusters,
+        epsilon=setting.epsilon,
+        delta=_DELTA,
+        bounds=(-1, 1),
+        user_sets="partial" if partial else "equal",
+        # A public number: what a party has, to one digit.
+        expected_users=int(float(f"{len(ids[0]):.0e}")),
+        noise=InsecureSeededNoise(seed),
+        random_state=seed,
+    )
+    blocks = [rows[np.ix_(users, own)] for users, own in zip(ids, columns, strict=True)]
+    model.fit(blocks, ids=ids if partial else None)
+    shared = rows[here.all(axis=0)][:, np.concatenate(columns)]
+    synopsis = model.synopsis_
+    centres = model.result_.server.clustering.scaled_centres
+    of_node, sizes = assign_nodes(synopsis, centres)
+    k = len(sizes)
+    nearest = np.bincount(assign_labels(shared, centres), minlength=k)
+    in_cells = np.bincount(of_node, weights=_true_cells(synopsis, shared), minlength=k)
+    found = size_intervals(model.result_.plan, synopsis, [centres], rng=np.random.default_rng(seed))
+    return [
+        Covered(
+            data=name,
+            setting=setting,
+            seed=seed,
+            size=float(sizes[at]),
+            low=None if found is None else float(found[0].low[at]),
+            high=None if found is None else float(found[0].high[at]),
+            nearest=int(nearest[at]),
+            in_cells=int(in_cells[at]),
+            users=len(shared),
+        )
+        for at in range(k)
+    ]
+
+
+def _true_cells(synopsis: Synopsis, rows: FloatArray) -> IntArray:
+    """Count users in each cell; the synopsis is the server's own, with every cell, in order."""
+    assert synopsis.labels is not None
+    shape = tuple(int(most) + 1 for most in synopsis.labels.max(axis=0))
+    labels = [
+        assign_labels(rows[:, synopsis.columns_of(party)], synopsis.local_centres(party))
+        for party in synopsis.party_names
+    ]
+    cells = np.ravel_multi_index(tuple(labels), shape)
+    return np.bincount(cells, minlength=len(synopsis.weights))
+
+
+def rows_of(name: str, *, seed: int, data_dir: Path | None) -> FloatArray:
+    """Draw or read rows in [-1, 1]; the seed draws them, or shuffles them."""
+    rng = np.random.default_rng([seed, 99])
+    match name:
+        case "clear":
+            return mixed_gaussian(20_000, random_state=seed).rows
+        case "blurred":
+            return mixed_gaussian(20_000, std=0.3, n_clusters=6, random_state=seed).rows
+        case "ten-columns":
+            drawn = mixed_gaussian(50_000, std=0.15, n_clusters=8, n_columns=10, random_state=seed)
+            return drawn.rows
+        case "cloud":
+            return _cloud(rng, n=30_000, columns=12)
+        case "groups-in-a-cloud":
+            # A few per cent in each of six tight groups, the others without structure.
+            rows = _cloud(rng, n=25_000, columns=8)
+            places = rng.uniform(-0.8, 0.8, (6, 8))
+            group = rng.choice(7, size=len(rows), p=[0.09, 0.07, 0.06, 0.05, 0.04, 0.03, 0.66])
+            tight = group < 6
+            rows[tight] = places[group[tight]] + rng.normal(0, 0.06, (int(tight.sum()), 8))
+            return np.asarray(np.clip(rows, -1, 1))
+        case "skewed":
+            mixed = rng.normal(size=(15_000, 3)) @ rng.normal(size=(3, 9)) / 1.7
+            amounts = np.exp(0.6 * (mixed + 0.5 * rng.normal(size=mixed.shape)))
+            amounts /= np.quantile(amounts, 0.99, axis=0)
+            return np.asarray(np.clip(2 * amounts - 1, -1, 1))
+        case "curved":
+            # Three closed curves through all columns, of different thickness.
+            turn = rng.uniform(0, 2 * np.pi, (18_000, 1))
+            curve = rng.choice(3, size=18_000, p=[0.5, 0.3, 0.2])
+            phase, speed = rng.uniform(0, 2 * np.pi, (3, 10)), rng.integers(1, 4, (3, 10))
+            rows = 0.7 * np.sin(turn * speed[curve] + phase[curve])
+            thick = np.array([0.05, 0.1, 0.2])[curve][:, np.newaxis]
+            return np.asarray(np.clip(rows + thick * rng.normal(size=rows.shape), -1, 1))
+        case "even":
+            return rng.uniform(-1, 1, (10_000, 6))
+        case "letter" | "loan" | "taxi":
+            rows = read_rows(name, data_dir)
+            return rows[rng.permutation(len(rows))]
+    raise ParameterError(f"data must be one of {', '.join(DATA_SETS)}, got {name!r}")
+
+
+def _cloud(rng: np.random.Generator, *, n: int, columns: int) -> FloatArray:
+    """Draw correlated Gaussian rows, three deviations to the bounds."""
+    mixing = rng.normal(size=(columns, columns)) * 0.75 ** np.arange(columns)
+    rows = rng.normal(size=(n, columns)) @ mixing
+    return np.asarray(np.clip(rows / rows.std(axis=0) / 3, -1, 1))

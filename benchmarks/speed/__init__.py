@@ -1,0 +1,1 @@
+"""How long each stage of a run takes, beside what people would use instead."""

@@ -1,0 +1,132 @@
+"""Stages at a party: read and check the table, hash ids, cluster locally, encode memberships."""
+
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from benchmarks.speed.inputs import Inputs, fresh_key
+from benchmarks.speed.measure import Task
+from benchmarks.speed.stage import Stage
+from splitmeans._types import IntArray, WordArray
+from splitmeans.engine.walk import UserBlock
+from splitmeans.features import GRID_UNITS, bounds_of, features_of
+from splitmeans.idrules import AS_IS
+from splitmeans.kernels.assign import nearest
+from splitmeans.kernels.siphash import hash_ids
+from splitmeans.local import make_local
+from splitmeans.party.ids import canonical_text, check_unique
+from splitmeans.party.release import encode_membership
+from splitmeans.party.table import prepare_table
+from splitmeans.plan import Plan, make_plan
+from splitmeans.privacy.noise import SecureNoise
+from splitmeans.wire.codec import encode
+from splitmeans.wire.messages import MembershipMessage
+
+# k' of the stages, and the precision of one local clustering at epsilon 1 and two parties.
+LOCAL_CLUSTERS = 5
+_MU, _EPSILON = 0.12, 0.25
+
+# Membership methods with the options of the study that uses them.
+METHODS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "decoy": {"membership": "decoy"},
+        "decoy, tags": {"membership": "decoy", "user_sets": "partial", "ids": AS_IS},
+        "sketch": {"membership": "sketch"},
+        "sketch, gamma 1": {"membership": "sketch", "gamma": 1.0},
+        "sketch-paper": {"membership": "sketch-paper"},
+        "ldp": {"membership": "ldp"},
+        "independent": {"membership": "independent"},
+        "exact": {"membership": "exact"},
+    }
+)
+
+
+def plan_of(inputs: Inputs, method: str, *, k: int = LOCAL_CLUSTERS, n_parties: int = 2) -> Plan:
+    """Return the plan of a run with one of `METHODS`."""
+    study = inputs.study(**METHODS[method], n_local_clusters=k, n_parties=n_parties)
+    return make_plan(study, noisy_count=inputs.n)
+
+
+def encode_party(inputs: Inputs, plan: Plan, position: int, *, run_key: bytes) -> MembershipMessage:
+    """Return what a party tells about its users' labels."""
+    users = inputs.users(position, k=plan.n_local_clusters[position])
+    return encode_membership(plan, position, users, run_key=run_key, noise=SecureNoise())
+
+
+def some_centres(n_columns: int, *, k: int) -> IntArray:
+    """Return points within the bounds, for stages that need centres and no clustering."""
+    rng = np.random.default_rng(k)
+    return rng.integers(-GRID_UNITS, GRID_UNITS, size=(k, n_columns), endpoint=True)
+
+
+def _read(inputs: Inputs) -> Task:
+    party = inputs.study().parties[0]
+    return lambda: prepare_table(party, pq.read_table(inputs.parquet))
+
+
+def _check(inputs: Inputs) -> Task:
+    return partial(prepare_table, inputs.study().parties[0], inputs.arrow(0))
+
+
+def _canonical(inputs: Inputs) -> Task:
+    return partial(canonical_text, inputs.ids(0))
+
+
+def _duplicates(inputs: Inputs) -> Task:
+    return partial(check_unique, inputs.users(0, k=LOCAL_CLUSTERS))
+
+
+def _hash(inputs: Inputs) -> Task:
+    users, key = inputs.users(0, k=LOCAL_CLUSTERS), fresh_key()[:16]
+    return lambda: list(users.each(partial(_hash_block, key=key)))
+
+
+def _hash_block(block: UserBlock, *, key: bytes) -> WordArray:
+    return hash_ids(key, block.ids)
+
+
+def _local(inputs: Inputs, *, method: str, published: bool = False) -> Task:
+    bounds = bounds_of(features_of(inputs.study().parties[0]))
+    cost = {"epsilon": _EPSILON} if published else {"mu": _MU}
+    mechanism = make_local(method, n_clusters=LOCAL_CLUSTERS, bounds=bounds, **cost)
+    rows = inputs.tables()[0].rows
+    return lambda: mechanism.release(rows, noise=SecureNoise(), rng=np.random.default_rng())
+
+
+def _label(inputs: Inputs) -> Task:
+    centres = some_centres(len(inputs.study().parties[0].columns), k=LOCAL_CLUSTERS)
+    return partial(inputs.tables()[0].labelled, partial(nearest, centres=centres))
+
+
+def _encode(inputs: Inputs, *, method: str) -> Task:
+    plan, run_key = plan_of(inputs, method), fresh_key()
+    users = inputs.users(0, k=LOCAL_CLUSTERS)
+    noise = SecureNoise()
+    return lambda: len(encode(encode_membership(plan, 0, users, run_key=run_key, noise=noise)))
+
+
+PARTY_STAGES = (
+    Stage(name="read parquet and check", group="read", prepare=_read),
+    Stage(name="check and quantise", group="read", prepare=_check),
+    Stage(name="canonical ids", group="ids", prepare=_canonical),
+    Stage(name="duplicate check", group="ids", prepare=_duplicates),
+    Stage(name="hash ids", group="ids", prepare=_hash),
+    *(
+        Stage(name=f"local {method}", group="local", prepare=partial(_local, method=method))
+        for method in ("tree-lloyd", "dplsf", "dplloyd")
+    ),
+    Stage(
+        name="local dplsf, published",
+        group="local",
+        prepare=partial(_local, method="dplsf", published=True),
+    ),
+    Stage(name="label rows", group="local", prepare=_label),
+    *(
+        Stage(name=f"encode {method}", group="encode", prepare=partial(_encode, method=method))
+        for method in METHODS
+    ),
+)

@@ -1,1 +1,0 @@
-"""Benchmarks: thin code over the library that prints tables and writes JSON."""

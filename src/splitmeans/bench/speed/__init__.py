@@ -1,1 +1,0 @@
-"""`splitmeans bench speed`: how long each stage takes, beside what people would use instead."""

@@ -1,0 +1,180 @@
+"""`python -m benchmarks`: help, errors, tables and files; every option is in the reference."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+
+from benchmarks import __main__ as benchmarks
+from splitmeans._version import __version__
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = (ROOT / "docs" / "reference" / "benchmarks.md").read_text()
+COMMANDS = typer.main.get_command(benchmarks.app).commands
+
+
+@dataclass(frozen=True)
+class Finished:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs a command in this process."""
+
+    def finished(*arguments: str) -> Finished:
+        monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            benchmarks.main()
+        code = ended.value.code
+        captured = capsys.readouterr()
+        return Finished(code if isinstance(code, int) else 0, captured.out, captured.err)
+
+    return finished
+
+
+def test_the_module_runs_from_the_root_of_the_repository():
+    command = [sys.executable, "-m", "benchmarks", "--help"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Usage: python -m benchmarks" in done.stdout
+    assert all(f"  {name} " in done.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example_and_is_in_the_reference(run, name):
+    done = run(name, "--help")
+    assert done.code == 0
+    assert f"Example: python -m benchmarks {name}" in " ".join(done.out.split())
+    section = REFERENCE.split(f"## `{name}`\n")[1].split("\n## ")[0]
+    for parameter in COMMANDS[name].params:
+        for option in parameter.opts:
+            if option.startswith("--") and option != "--help":
+                assert f"`{option}" in section
+
+
+def test_every_command_of_the_reference_exists():
+    headings = {line[4:-1] for line in REFERENCE.splitlines() if line.startswith("## `")}
+    assert headings == set(COMMANDS)
+
+
+def test_every_table_can_be_json_and_what_takes_long_quiet():
+    options = {name: [o for p in c.params for o in p.opts] for name, c in COMMANDS.items()}
+    assert {name for name, found in options.items() if "--json" not in found} == {"labels"}
+    quiet = {name for name, found in options.items() if "--quiet" not in found}
+    assert quiet == {"labels", "accounting"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("accuracy", "--data", "iris"), "error: --data must be from mixed-gaussian"),
+        (("accuracy", "--methods", "magic"), "error: --methods must be from central"),
+        (("accuracy", "--methods", ","), "error: --methods must name at least one of"),
+        (("coverage", "--data", "iris"), "error: --data must be from clear, blurred"),
+        (("accuracy", "--eps", "one"), "error: --eps must be numbers separated by commas"),
+        (("accuracy", "--eps", "0"), "error: --eps must be > 0"),
+        (("accuracy", "--parties", "2,x"), "error: --parties must be numbers"),
+        (("accuracy", "--json", "/nowhere/x.json"), "error: /nowhere/x.json: cannot be written"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_values_are_one_line_and_exit_2(run, arguments, message):
+    done = run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    lines = done.err.strip().splitlines()
+    assert lines[0].startswith(message)
+    assert len(lines) == 1
+
+
+@pytest.mark.parametrize("arguments", [("magic",), ("accuracy", "--seeds", "0")], ids=" ".join)
+def test_what_the_parser_refuses_exits_2_with_nothing_on_stdout(run, arguments):
+    done = run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert "--help" in done.err
+
+
+@pytest.mark.parametrize(("command", "library"), [("relay", "httpx"), ("run", "fastapi")])
+def test_a_missing_library_is_named_with_its_extra(run, monkeypatch, command, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    done = run(command)
+    assert (done.code, done.out) == (2, "")
+    assert (
+        f'error: this benchmark needs {library}: pip install "splitmeans[relay,https]"' in done.err
+    )
+
+
+def test_accounting_prints_plain_text_in_a_pipe(run):
+    done = run("accounting", "--parties", "2")
+    assert done.code == 0
+    assert "phantoms: per cluster (paper), per cell (tight)" in done.out
+    assert "\x1b" not in done.out
+
+
+def test_accuracy_prints_a_table_and_writes_json(run, tmp_path):
+    path = tmp_path / "scores.json"
+    done = run(
+        *("accuracy", "--users", "500", "--seeds", "1", "--eps", "4", "--parties", "2"),
+        *("--methods", "central,vertical-plain,independent,dplsf-exact-weights"),
+        *("--workers", "1", "--json", str(path)),
+    )
+    assert done.code == 0, done.err
+    assert "mean over seeds" in done.out
+    assert "dplsf-exact-weights" in done.out
+    assert f"wrote {path}" in done.err.replace("\n", "")
+    assert "wrote" not in done.out
+    record = json.loads(path.read_text())
+    assert record["splitmeans"] == __version__
+    assert record["config"]["data"] == "mixed-gaussian"
+    assert record["config"]["seeds"] == 1
+    scores = {score["method"]: score for score in record["scores"]}
+    assert set(scores) == {"central", "vertical-plain", "independent", "dplsf-exact-weights"}
+    central = scores["central"]
+    assert central["loss_ratio"] == pytest.approx(1, abs=1e-4)
+    assert central["weight_error"] is None
+    assert scores["independent"]["weight_error"] > 0
+    # The dplsf weights are exact, so their error is none.
+    assert scores["dplsf-exact-weights"]["weight_error"] == 0
+    for score in scores.values():
+        assert score["loss"] > 0
+        assert 0 <= score["v_measure"] <= 1 + 1e-9
+        assert (score["n_parties"], score["epsilon"], score["seed"]) == (2, 4.0, 0)
+
+
+def test_coverage_prints_a_table_and_writes_all_segments(run, tmp_path):
+    record = tmp_path / "coverage.json"
+    done = run(
+        "coverage", "--data", "even", "--quick", "--seeds", "1", "--workers", "1",
+        "--json", str(record),
+    )  # fmt: skip
+    assert done.code == 0
+    assert "hold the users nearest to the centre" in done.out
+    written = json.loads(record.read_text())
+    assert written["summary"]["all"]["segments"] == len(written["segments"]) == 20
+    assert set(written["summary"]) >= {"data even", "data tuned on", "3 parties, partial sets"}
+
+
+def test_plan_fits_checks_and_writes(run, tmp_path):
+    """A small run of the benchmark: it fits, it compares, and the file has what the model reads."""
+    from splitmeans.forecasting import loss_model
+
+    target, scores = tmp_path / "model.json", tmp_path / "scores.json"
+    arguments = ["--quick", "--seeds", "1", "--workers", "1"]
+    done = run("plan", *arguments, "--calibrate", str(target), "--json", str(scores))
+    assert done.code == 0
+    written = json.loads(target.read_text())
+    assert set(written["constants"]) == {"clear", "smooth"}
+    assert set(written) == set(loss_model.model())
+    compared = json.loads(scores.read_text())["settings"]
+    assert len(compared) == written["held_out"]["settings"] == 4
+    for setting in compared:
+        assert setting["predicted_bytes"] == pytest.approx(setting["release_bytes"], rel=0.06)
+    assert "customers" in done.out
