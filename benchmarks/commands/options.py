@@ -67,7 +67,7 @@ def numbers(option: str, text: str, kind: Callable[[str], N]) -> list[N]:
 
 def need_relay() -> None:
     """Say before the work if a library is missing that relays and those who talk to them need."""
-    for library in ("fastapi", "uvicorn", "httpx"):
+    for library in ("starlette", "uvicorn", "httpx"):
         try:
             importlib.import_module(library)
         except ImportError as problem:

@@ -102,7 +102,7 @@ def test_what_the_parser_refuses_exits_2_with_nothing_on_stdout(run, arguments):
     assert "--help" in done.err
 
 
-@pytest.mark.parametrize(("command", "library"), [("relay", "httpx"), ("run", "fastapi")])
+@pytest.mark.parametrize(("command", "library"), [("relay", "httpx"), ("run", "starlette")])
 def test_a_missing_library_is_named_with_its_extra(run, monkeypatch, command, library):
     monkeypatch.setitem(sys.modules, library, None)
     done = run(command)
