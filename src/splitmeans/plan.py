@@ -29,6 +29,7 @@ from splitmeans.privacy.calibrate import calibrate
 from splitmeans.privacy.events import ComposedEvent, Event, LaplaceEvent, NonPrivateEvent
 from splitmeans.privacy.split import Precisions, paper_split, tight_split
 from splitmeans.study import Study
+from splitmeans.wire.tags import tagged_text
 
 # Labels travel as single bytes, and one value means "absent".
 MAX_LOCAL_CLUSTERS = 250
@@ -67,7 +68,7 @@ class Plan:
         parts = (self.study.hash, self.groups, self.grid_method, self.local, self.membership)
         # Decoys are looked up in a table, which the parameters alone do not show (rule R3).
         table = self.membership.table_hash if isinstance(self.membership, DecoyLaw) else None
-        parameters = repr((*parts, self.n_local_clusters, self.count_scale, table))
+        parameters = tagged_text((*parts, self.n_local_clusters, self.count_scale, table))
         return hashlib.sha256(parameters.encode()).hexdigest()
 
     @property

@@ -219,7 +219,7 @@ class World:
             run=run,
             sender=sender,
             receiver=receiver,
-            kind=kind.__name__,
+            kind=kind.TAG,
         )
 
     def path(self, sender: str, receiver: str, kind: type, **place: Any) -> str:

@@ -175,7 +175,7 @@ def test_releases_and_the_accountant_see_the_same_events(membership, n_parties):
     releases = releases_of(plan)
     assert Counter(release.event for release in releases) == Counter(plan.events)
     assert all(isinstance(release.event, get_args(Event)) for release in releases)
-    names = {kind.__name__ for kind in FROM_DATA}
+    names = {kind.TAG for kind in FROM_DATA}
     assert {release.message for release in releases} <= names
 
 
@@ -190,7 +190,7 @@ def test_every_message_of_a_run_is_paid_for(membership, n_parties):
             paid = [
                 release
                 for release in releases
-                if (release.what, release.message) == (what, kind.__name__)
+                if (release.what, release.message) == (what, kind.TAG)
                 and release.party in (sender, "all parties")
             ]
             assert len(paid) == 1, f"{kind.__name__}.{field} of {sender} must have one event"
@@ -208,7 +208,7 @@ def flat(events: tuple[Event, ...]) -> list[Event]:
 @pytest.mark.parametrize(("membership", "n_parties"), CASES)
 def test_every_listed_release_is_sent(membership, n_parties):
     plan, _ = sent_in_run(membership, n_parties, 1)
-    seen = {(sender, kind.__name__) for sender, kind in to_server(membership, n_parties, 1)}
+    seen = {(sender, kind.TAG) for sender, kind in to_server(membership, n_parties, 1)}
     for release in releases_of(plan):
         members = plan.study.party_names if release.party == "all parties" else (release.party,)
         assert {(member, release.message) for member in members} <= seen

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,6 +50,8 @@ class GaussianTree:
         sum_share: Share of mu^2 for the leaf sums; 0.5 and 0.7 measured the same, 0.3 and 0.85
             worse (docs/local-clustering.md).
     """
+
+    TAG: ClassVar[str] = "GaussianTree"
 
     n_clusters: int
     bounds: tuple[int, ...]

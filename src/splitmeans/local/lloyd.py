@@ -9,6 +9,7 @@ public; here it is private, so a small share of the budget releases a noisy one 
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -51,6 +52,8 @@ class DpLloyd:
     `bounds`; a row is in one cluster, so a count has sensitivity 1 and the sum of column j
     bounds[j]. Each is released with a budget of its own.
     """
+
+    TAG: ClassVar[str] = "DpLloyd"
 
     n_clusters: int
     bounds: tuple[int, ...]

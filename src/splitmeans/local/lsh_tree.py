@@ -14,6 +14,7 @@ whether or not any row is in them (rule R14).
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +76,8 @@ class LshTree:
         sum_share: Share of epsilon for the leaf sums.
         sums: "laplace" or "gaussian", the noise on leaf sums.
     """
+
+    TAG: ClassVar[str] = "LshTree"
 
     n_clusters: int
     bounds: tuple[int, ...]

@@ -1,6 +1,7 @@
 """Plain k-means at a party: no privacy, for baselines (the paper, section 3.2)."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +19,8 @@ class PlainKMeans:
 
     Guarantee: none. The centres are released as they are.
     """
+
+    TAG: ClassVar[str] = "PlainKMeans"
 
     n_clusters: int
     bounds: tuple[int, ...]

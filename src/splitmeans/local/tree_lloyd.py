@@ -8,6 +8,7 @@ in 4 to 8 columns (docs/local-clustering.md).
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,6 +40,8 @@ class TreeLloyd:
         steps: Number of Lloyd's steps.
         start_share: Share of mu^2 for the histogram.
     """
+
+    TAG: ClassVar[str] = "TreeLloyd"
 
     n_clusters: int
     bounds: tuple[int, ...]

@@ -7,7 +7,7 @@ Small enough to read, and complete enough to check with a few lines that use not
 import math
 from collections import Counter
 from fractions import Fraction
-from typing import Any
+from typing import Any, assert_never
 
 from splitmeans._plain import to_plain
 from splitmeans.membership.decoy.law import DecoyLaw
@@ -15,6 +15,8 @@ from splitmeans.plan import Plan
 from splitmeans.privacy.bracket import epsilon_at_least
 from splitmeans.privacy.events import (
     CellSketchEvent,
+    ComposedEvent,
+    CountGaussianEvent,
     Event,
     GaussianEvent,
     LaplaceEvent,
@@ -131,7 +133,10 @@ def _part(event: Event, plan: Plan) -> dict[str, Any]:
             }
         case NonPrivateEvent(reason=reason):
             return {"law": "none", "reason": reason}
-    return {"law": type(event).__name__}
+        case CountGaussianEvent() | ComposedEvent():
+            raise AssertionError("no release has such a part: composed events were taken apart")
+        case _:
+            assert_never(event)
 
 
 def _ratio(number: float) -> list[int]:

@@ -24,6 +24,7 @@ from splitmeans.privacy.views import (
 )
 from splitmeans.releases import Release, releases_of
 from splitmeans.study import Budget, Study
+from splitmeans.wire.tags import tagged_text
 
 # What can change of a user at the parties that an onlooking party is not.
 _ELSEWHERE = {
@@ -335,7 +336,7 @@ class PrivacyReport:
                     "party": release.party,
                     "what": release.what,
                     "message": release.message,
-                    "event": repr(release.event),
+                    "event": tagged_text(release.event),
                     "alone": _cost_mapping(self.cost(release)),
                 }
                 for release in self.releases
