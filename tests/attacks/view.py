@@ -27,8 +27,7 @@ RELEASES = (CountRelease, PartyRelease)
 TO_PARTIES = (KeyContribution, Confirmation, PlanConfirmation, CountRelease)
 TO_SERVER = (Ready, CountRelease, PartyRelease)
 KINDS = {
-    kind.TAG.lower(): kind
-    for kind in (*TO_PARTIES, Ready, PartyRelease, RunPlan, PublishedResult)
+    kind.TAG.lower(): kind for kind in (*TO_PARTIES, Ready, PartyRelease, RunPlan, PublishedResult)
 }
 
 
