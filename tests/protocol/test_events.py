@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from splitmeans import protocol
+from splitmeans.membership.methods import METHODS
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.events import Event
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.releases import releases_of
-from splitmeans.server.combine import _MESSAGE_OF_LAW
 from splitmeans.study import (
     MEMBERSHIP_METHODS,
     Budget,
@@ -163,8 +163,8 @@ def test_messages_without_data_have_only_public_fields():
 def test_every_membership_message_belongs_to_a_law_with_an_event():
     assert set(MEMBERSHIP_FIELDS) == set(get_args(messages.MembershipMessage))
     assert set(MEMBERSHIP_OF_METHOD.values()) == set(MEMBERSHIP_FIELDS)
-    assert set(_MESSAGE_OF_LAW.values()) == set(MEMBERSHIP_FIELDS)
-    assert len(set(_MESSAGE_OF_LAW.values())) == len(_MESSAGE_OF_LAW)
+    assert {method.message for method in METHODS.values()} == set(MEMBERSHIP_FIELDS)
+    assert len({method.law for method in METHODS.values()}) == len(METHODS)
     for kind, fields in MEMBERSHIP_FIELDS.items():
         assert fields_of(kind) == fields
 
@@ -196,7 +196,7 @@ def test_every_message_of_a_run_is_paid_for(membership, n_parties):
             assert len(paid) == 1, f"{kind.__name__}.{field} of {sender} must have one event"
         if kind is messages.PartyRelease:
             assert type(message.membership) is MEMBERSHIP_OF_METHOD[membership]
-            assert _MESSAGE_OF_LAW[type(plan.membership)] is type(message.membership)
+            assert type(plan.membership) is METHODS[membership].law
             assert plan.membership.event in flat(plan.events)
 
 

@@ -16,7 +16,8 @@ import pytest
 
 from splitmeans.errors import ProtocolError
 from splitmeans.idrules import AS_IS
-from splitmeans.membership.law import MembershipLaw
+from splitmeans.local.mechanisms import MECHANISMS
+from splitmeans.membership.methods import METHODS
 from splitmeans.party import node
 from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.saved_state import dump_state, load_state
@@ -182,7 +183,8 @@ def test_every_tagged_class_has_a_vector() -> None:
     stored = json.loads(VECTORS.read_text())
     for format_ in ("messages", "states", "events"):
         assert set(stored[format_]) == {tag_of(kind) for kind in TAGGED[format_]}
-    assert set(typing.get_args(MembershipLaw)) <= set(TAGGED["plans"])
+    assert {method.law for method in METHODS.values()} <= set(TAGGED["plans"])
+    assert set(MECHANISMS) <= set(TAGGED["plans"])
 
 
 def test_stored_messages_and_states_are_read_back() -> None:

@@ -25,7 +25,7 @@ from splitmeans.evaluation import (
 )
 from splitmeans.features import GRID_UNITS
 from splitmeans.kernels.assign import nearest
-from splitmeans.local import make_local
+from splitmeans.local.mechanisms import make_local
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import RunResult
 

@@ -11,6 +11,7 @@ from typing import Any, assert_never
 
 from splitmeans._plain import to_plain
 from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.membership.methods import method_of
 from splitmeans.plan import Plan
 from splitmeans.privacy.bracket import epsilon_at_least
 from splitmeans.privacy.events import (
@@ -60,11 +61,12 @@ def certificate_of(plan: Plan) -> dict[str, Any]:
         "epsilon": _bracket(plan),
     }
     towards_party = PrivacyReport(plan=plan, secure_noise=True).towards_party
-    if isinstance(plan.membership, DecoyLaw) and towards_party is not None:
+    server_noise = method_of(study).server_noise
+    if server_noise is not None and towards_party is not None:
         # Parties know the decoys: docs, "Towards another party".
         certificate["server_noise"] = {
             "law": "discrete gaussian",
-            "scale": _ratio(plan.membership.server_sigma),
+            "scale": _ratio(server_noise(plan.membership)),
             "groups": [list(group) for group in plan.groups],
         }
         what, cost = towards_party
