@@ -48,8 +48,6 @@ __all__ = [
     "Study",
 ]
 
-MEMBERSHIP_METHODS = tuple(MEMBERSHIPS)
-LOCAL_METHODS = ("auto", *LOCALS)
 GRID_METHODS = ("auto", "joint", "pairs", "pairs-paper", "many")
 USER_SETS = ("equal", "partial")
 
@@ -114,8 +112,8 @@ class Study:
         _validate.at_least(2, error=StudyError, n_clusters=self.n_clusters)
         if self.n_clusters > MAX_CLUSTERS:
             raise StudyError(f"n_clusters must be <= {MAX_CLUSTERS}, got {self.n_clusters}")
-        _validate.one_of(MEMBERSHIP_METHODS, error=StudyError, membership=self.membership)
-        _validate.one_of(LOCAL_METHODS, error=StudyError, local=self.local)
+        _validate.one_of(tuple(MEMBERSHIPS), error=StudyError, membership=self.membership)
+        _validate.one_of(("auto", *LOCALS), error=StudyError, local=self.local)
         _validate.one_of(GRID_METHODS, error=StudyError, grid=self.grid)
         _validate.one_of(ACCOUNTING_METHODS, error=StudyError, accounting=self.accounting)
         if self.n_local_clusters != "auto":

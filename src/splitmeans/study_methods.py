@@ -6,7 +6,6 @@ the facts that a study is checked by and a statement is made of, so they depend 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 TIGHT, PAPER = "tight", "paper"
 ACCOUNTING_METHODS = (TIGHT, PAPER)
@@ -189,12 +188,10 @@ PLAIN = LocalFacts(
     gathers_rows=True,
 )
 
-MEMBERSHIPS: Mapping[str, MembershipFacts] = MappingProxyType(
-    {one.name: one for one in (DECOY, SKETCH, SKETCH_PAPER, LDP, INDEPENDENT, EXACT)}
-)
-LOCALS: Mapping[str, LocalFacts] = MappingProxyType(
-    {one.name: one for one in (TREE_LLOYD, DPLSF, DPLLOYD, PLAIN)}
-)
+MEMBERSHIPS: Mapping[str, MembershipFacts] = {
+    one.name: one for one in (DECOY, SKETCH, SKETCH_PAPER, LDP, INDEPENDENT, EXACT)
+}
+LOCALS: Mapping[str, LocalFacts] = {one.name: one for one in (TREE_LLOYD, DPLSF, DPLLOYD, PLAIN)}
 
 # What local = "auto" stands for. docs/local-clustering.md: under tight accounting nothing beat it
 # at any size or budget.

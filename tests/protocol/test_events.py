@@ -20,13 +20,13 @@ from splitmeans.privacy.events import Event
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.releases import releases_of
 from splitmeans.study import (
-    MEMBERSHIP_METHODS,
     Budget,
     Column,
     PartySpec,
     SketchOptions,
     Study,
 )
+from splitmeans.study_methods import MEMBERSHIPS
 from splitmeans.wire import messages
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import SERVER, Envelope
@@ -73,7 +73,7 @@ MEMBERSHIP_OF_METHOD = {
     "independent": messages.HistogramMessage,
     "exact": messages.PlainLabelsMessage,
 }
-CASES = [(method, n_parties) for method in MEMBERSHIP_METHODS for n_parties in (2, 3)]
+CASES = [(method, n_parties) for method in MEMBERSHIPS for n_parties in (2, 3)]
 
 
 def make_study(membership: str, n_parties: int) -> Study:

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, cast
 
 from splitmeans.local.gaussian_tree import GaussianTree
@@ -18,15 +17,13 @@ from splitmeans.local.plain import PlainKMeans
 from splitmeans.local.rows import LocalClustering
 from splitmeans.local.tree_lloyd import TreeLloyd
 
-MECHANISMS: Mapping[type, Callable[..., LocalClustering]] = MappingProxyType(
-    {
-        TreeLloydLaw: TreeLloyd,
-        GaussianTreeLaw: GaussianTree,
-        LshTreeLaw: LshTree,
-        DpLloydLaw: DpLloyd,
-        PlainKMeansLaw: PlainKMeans,
-    }
-)
+MECHANISMS: Mapping[type, Callable[..., LocalClustering]] = {
+    TreeLloydLaw: TreeLloyd,
+    GaussianTreeLaw: GaussianTree,
+    LshTreeLaw: LshTree,
+    DpLloydLaw: DpLloyd,
+    PlainKMeansLaw: PlainKMeans,
+}
 
 
 def mechanism_of(law: LocalLaw) -> LocalClustering:

@@ -4,7 +4,6 @@ Laws only: nothing here sees rows. What an algorithm does with them is listed in
 """
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError
@@ -14,9 +13,9 @@ from splitmeans.local.laws.plain import METHOD as PLAIN
 from splitmeans.local.laws.tree_lloyd import METHOD as TREE_LLOYD
 from splitmeans.local.mechanism import LocalLaw, LocalMethod
 
-METHODS: Mapping[str, LocalMethod] = MappingProxyType(
-    {method.facts.name: method for method in (TREE_LLOYD, DPLSF, DPLLOYD, PLAIN)}
-)
+METHODS: Mapping[str, LocalMethod] = {
+    method.facts.name: method for method in (TREE_LLOYD, DPLSF, DPLLOYD, PLAIN)
+}
 
 
 def local_law(

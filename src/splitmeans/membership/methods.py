@@ -1,7 +1,6 @@
 """All membership methods, by the name that studies call them; dispatch reads these records."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from splitmeans.membership.cell_sketch.method import METHOD as SKETCH
@@ -13,9 +12,9 @@ from splitmeans.membership.method import MembershipMethod
 from splitmeans.membership.sketch.method import METHOD as SKETCH_PAPER
 from splitmeans.study import Study
 
-METHODS: Mapping[str, MembershipMethod[Any, Any]] = MappingProxyType(
-    {method.facts.name: method for method in (DECOY, SKETCH, SKETCH_PAPER, LDP, INDEPENDENT, EXACT)}
-)
+METHODS: Mapping[str, MembershipMethod[Any, Any]] = {
+    method.facts.name: method for method in (DECOY, SKETCH, SKETCH_PAPER, LDP, INDEPENDENT, EXACT)
+}
 
 
 def method_of(study: Study) -> MembershipMethod[Any, Any]:

@@ -5,7 +5,6 @@ The public side of a method is its record in `membership.methods`.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from splitmeans.membership.cell_sketch import encode as cell_sketch
@@ -32,13 +31,11 @@ class PartySide:
     shared_pieces: Callable[[Any, Any, bytes], Iterable[bytes]] = lambda *_: ()
 
 
-PARTY_SIDES: Mapping[str, PartySide] = MappingProxyType(
-    {
-        "decoy": PartySide(release=decoy.release, shared_pieces=decoy.shared_pieces),
-        "sketch": PartySide(release=cell_sketch.release, shared_pieces=cell_sketch.shared_pieces),
-        "sketch-paper": PartySide(release=sketch_paper.release),
-        "ldp": PartySide(release=ldp.release),
-        "independent": PartySide(release=independent.release),
-        "exact": PartySide(release=exact.release),
-    }
-)
+PARTY_SIDES: Mapping[str, PartySide] = {
+    "decoy": PartySide(release=decoy.release, shared_pieces=decoy.shared_pieces),
+    "sketch": PartySide(release=cell_sketch.release, shared_pieces=cell_sketch.shared_pieces),
+    "sketch-paper": PartySide(release=sketch_paper.release),
+    "ldp": PartySide(release=ldp.release),
+    "independent": PartySide(release=independent.release),
+    "exact": PartySide(release=exact.release),
+}
