@@ -8,7 +8,7 @@ a restarted party could not go on, and with them gone nobody can.
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -46,6 +46,8 @@ def dump_state(state: PartyState) -> bytes:
             fields |= {"noisy_count": noisy_count, "centres": centres.tolist()}
         case Keyed() | Counting() | Planned() | Prepared():
             fields |= {"run_key": state.run_key.hex(), "users": state.users.hex()}
+        case _:
+            assert_never(state)
     if isinstance(state, Keyed):
         fields["awaited"] = {name: encode(word).hex() for name, word in state.awaited.items()}
     if isinstance(state, Planned):
