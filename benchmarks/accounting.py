@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from splitmeans.local.gaussian_tree import GaussianTree
-from splitmeans.local.lsh_tree import LshTree
+from splitmeans.local.laws.hash_trees import GaussianTreeLaw, LshTreeLaw
 from splitmeans.local.mechanism import COUNT_UNITS
 from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.sketch.law import PublishedSketch
@@ -42,8 +41,8 @@ def noise_levels(*, epsilon: float, delta: float, parties: Sequence[int]) -> Ite
         paper = _plan(n, "sketch-paper", "paper", epsilon, delta)
         tight = _plan(n, "sketch", "tight", epsilon, delta)
         published, exact = paper.local[0], tight.local[0]
-        assert isinstance(published, LshTree)
-        assert isinstance(exact, GaussianTree)
+        assert isinstance(published, LshTreeLaw)
+        assert isinstance(exact, GaussianTreeLaw)
         # A Laplace variable of scale b has the standard deviation b sqrt 2.
         yield NoiseLevel(
             n_parties=n,

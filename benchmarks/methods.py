@@ -17,7 +17,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.estimator import VerticalKMeans
 from splitmeans.features import GRID_UNITS
 from splitmeans.kernels.assign import nearest
-from splitmeans.local import make_local
+from splitmeans.local.mechanisms import make_local
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import RunResult
 

@@ -10,7 +10,7 @@ import splitmeans
 ROOT = Path(splitmeans.__file__).parent
 
 # Modules that handle raw rows.
-RAW = ("splitmeans.party", "splitmeans.labels")
+RAW = ("splitmeans.party.", "splitmeans.labels", "splitmeans.engine")
 # Modules that run at the server, or that the server's modules build on.
 SERVER_SIDE = ("server", "grid", "wire")
 
@@ -48,7 +48,14 @@ def reachable(path: Path) -> set[str]:
     return seen
 
 
+# Of local clustering these are public; everything else walks rows.
+LOCAL_PUBLIC = ("laws", "mechanism", "methods")
+
+
 def sees_rows(module: str) -> bool:
+    local = module.removeprefix("splitmeans.local.")
+    if local != module:
+        return local.split(".")[0] not in LOCAL_PUBLIC
     return module.startswith(RAW) or module.endswith(".encode")
 
 
@@ -56,7 +63,8 @@ SERVER_FILES = [
     path
     for path in sorted(ROOT.rglob("*.py"))
     if path.relative_to(ROOT).parts[0] in SERVER_SIDE
-    or path.name in ("estimate.py", "law.py")
+    or path.name in ("estimate.py", "law.py", "method.py", "methods.py", "plan.py")
+    or path.parent.name == "laws"
     or path == ROOT / "run" / "server.py"
 ]
 

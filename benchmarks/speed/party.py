@@ -17,7 +17,7 @@ from splitmeans.features import GRID_UNITS, bounds_of, features_of
 from splitmeans.idrules import AS_IS
 from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.siphash import hash_ids
-from splitmeans.local import make_local
+from splitmeans.local.mechanisms import make_local
 from splitmeans.party.ids import canonical_text, check_unique
 from splitmeans.party.release import encode_membership
 from splitmeans.party.table import prepare_table

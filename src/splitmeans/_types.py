@@ -1,4 +1,4 @@
-"""Names for the array types that travel between modules.
+"""Names for the types that travel between modules.
 
 Shapes are always written with the same letters: n rows (users), d columns (features of one party),
 k clusters, S parties, M sketch repetitions.
@@ -14,3 +14,6 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 WordArray: TypeAlias = npt.NDArray[np.uint64]
 RegisterArray: TypeAlias = npt.NDArray[np.uint16]
 LabelArray: TypeAlias = npt.NDArray[np.int32]
+
+# A noisy quantity, the standard deviation of its noise, and the unit of it.
+NoiseLine: TypeAlias = tuple[str, float, str]

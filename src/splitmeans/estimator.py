@@ -36,11 +36,6 @@ from splitmeans.study import (
     Study,
 )
 
-_PUBLISHED_SKETCH = (
-    "membership='sketch-paper' is for reproducing the paper: its published privacy bound does not "
-    "hold when parties share hash keys. Take membership='decoy' or 'sketch' to protect people."
-)
-
 
 class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Differentially private k-means over columns that different organisations hold.
@@ -154,8 +149,8 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _fit(self, study: Study, X: Sequence[Any], *, ids: Sequence[Any] | None) -> Self:
         if self.noise is not None and not hasattr(self.noise, "spawn"):
             raise ParameterError("noise must be None or a noise source")
-        if study.membership == "sketch-paper":
-            warnings.warn(_PUBLISHED_SKETCH, UserWarning, stacklevel=4)
+        if study.membership_facts.warning is not None:
+            warnings.warn(study.membership_facts.warning, UserWarning, stacklevel=4)
         facts: list[TableFacts] = []
         tables = _prepare(
             study, X, ids, notice=facts.append, allow_clipping=bool(self.allow_clipping)

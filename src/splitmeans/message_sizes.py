@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING
 from splitmeans.errors import ParameterError
 from splitmeans.features import features_of
 from splitmeans.grid.cost import N_POINTS
-from splitmeans.membership.cell_sketch.law import CellSketch
-from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.membership.decoy.layout import cell_count, cell_shape, packed_size
-from splitmeans.membership.ldp.law import RandomisedLabels
-from splitmeans.membership.sketch.law import PublishedSketch
+from splitmeans.membership.methods import method_of
 from splitmeans.wire.messages import MAX_LARGE_BYTES
 
 if TYPE_CHECKING:
@@ -147,7 +143,8 @@ def _release_bytes(
     """Return bytes of a release before padding and sealing, and its records."""
     width = plan.n_local_clusters[position]
     features = len(features_of(plan.study.parties[position]))
-    body, records = _membership_bytes(plan, position, users=users, deviations=deviations)
+    message_size = method_of(plan.study).message_size
+    body, records = message_size(plan.membership, plan, position, users, deviations)
     return _HEADER_BYTES + 8 * width * features + body, records
 
 
@@ -157,46 +154,6 @@ def shown_bytes(size: int) -> str:
         if size >= unit:
             return f"{size / unit:.3g} {name}"
     return f"{size} bytes"
-
-
-def _membership_bytes(
-    plan: "Plan", position: int, *, users: int, deviations: int
-) -> tuple[int, int]:
-    width = plan.n_local_clusters[position]
-    own_groups = [group for group in plan.groups if position in group]
-    match plan.membership:
-        case DecoyLaw() as law:
-            equal_sets = plan.study.user_sets == "equal"
-            size = records = 0
-            for group in own_groups:
-                shape = cell_shape(
-                    group, n_local_clusters=plan.n_local_clusters, equal_sets=equal_sets
-                )
-                n_cells = cell_count(shape, equal_sets=equal_sets)
-                if not equal_sets:
-                    # Only the cells in which the party is present are decoys of its own.
-                    n_cells = n_cells + 1 - (n_cells + 1) // (width + 1)
-                length = round(users * plan.sample_rate) + n_cells * law.mean
-                # Hoeffding's bound for the sampled users; the scale bounds the decoys.
-                spread = math.sqrt(n_cells) * law.sigma
-                if plan.sample_rate < 1:
-                    spread += math.sqrt(users / 4)
-                length = min(
-                    length + math.ceil(deviations * spread), users + 2 * n_cells * law.truncation
-                )
-                tags = 0 if equal_sets else 16 * length
-                size += 8 + tags + packed_size(length, n_clusters=width)
-                records += length
-            return size, records
-        case CellSketch() as law:
-            return 2 * law.repetitions * width * len(own_groups), 0
-        case PublishedSketch() as law:
-            return 2 * law.repetitions * width, 0
-        case RandomisedLabels() as law:
-            return users * (5 if law.uses_hashing else 1), 0
-    if plan.study.membership == "exact":
-        return users, 0
-    return 8 * width, 0
 
 
 def _result_bytes(plan: "Plan") -> int:

@@ -9,31 +9,27 @@ import hashlib
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from splitmeans.errors import ParameterError
 from splitmeans.features import bounds_of, features_of
 from splitmeans.grid.cost import MAX_CELLS, MAX_GRID_BYTES, grid_bytes
-from splitmeans.local import make_local
-from splitmeans.local.mechanism import LocalClustering
-from splitmeans.local_clusters import MAX_TABLE_CELLS, default_local_clusters
-from splitmeans.membership.cell_sketch.cost import MAX_WORK, decoding_work, most_clusters
-from splitmeans.membership.cell_sketch.law import CellSketch
-from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
-from splitmeans.membership.law import MembershipLaw, published_law, tight_law
+from splitmeans.local.mechanism import LocalLaw
+from splitmeans.local.methods import local_law
+from splitmeans.local_clusters import default_local_clusters
+from splitmeans.membership.decoy.law import collusion_law
 from splitmeans.membership.ldp.law import RandomisedLabels
+from splitmeans.membership.method import Group, MembershipLaw
+from splitmeans.membership.methods import method_of
 from splitmeans.message_sizes import check_readable
 from splitmeans.plan_bounds import keep_bounds, rough_bounds
 from splitmeans.privacy.calibrate import calibrate
 from splitmeans.privacy.events import ComposedEvent, Event, LaplaceEvent, NonPrivateEvent
 from splitmeans.privacy.split import Precisions, paper_split, tight_split
 from splitmeans.study import Study
+from splitmeans.wire.tags import tagged_text
 
 # Labels travel as single bytes, and one value means "absent".
 MAX_LOCAL_CLUSTERS = 250
-
-# Positions of parties that share one membership release under keys of its own.
-Group: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +41,7 @@ class Plan:
         noisy_count: The released number of users, where the method needs it.
         n_local_clusters: k' of each party.
         groups: Which parties share a membership release; empty where each party has its own.
-        local: The local clustering of each party.
+        local: The law of each party's local clustering.
         membership: The law of the membership releases.
         count_scale: Scale of the Laplace noise on the user count, where it is released.
         grid_method: How cell weights of all parties are found.
@@ -55,7 +51,7 @@ class Plan:
     noisy_count: int | None
     n_local_clusters: tuple[int, ...]
     groups: tuple[Group, ...]
-    local: tuple[LocalClustering, ...]
+    local: tuple[LocalLaw, ...]
     membership: MembershipLaw
     count_scale: float | None
     grid_method: str
@@ -64,9 +60,10 @@ class Plan:
     def fingerprint(self) -> str:
         """Hash of every parameter of every release."""
         parts = (self.study.hash, self.groups, self.grid_method, self.local, self.membership)
-        # Decoys are looked up in a table, which the parameters alone do not show (rule R3).
-        table = self.membership.table_hash if isinstance(self.membership, DecoyLaw) else None
-        parameters = repr((*parts, self.n_local_clusters, self.count_scale, table))
+        # Of a table that draws are looked up in, which the parameters alone do not show (rule R3).
+        table_hash = method_of(self.study).table_hash
+        table = None if table_hash is None else table_hash(self.membership)
+        parameters = tagged_text((*parts, self.n_local_clusters, self.count_scale, table))
         return hashlib.sha256(parameters.encode()).hexdigest()
 
     @property
@@ -83,7 +80,7 @@ class Plan:
     def collusion_laws(self) -> tuple[RandomisedLabels | None, ...]:
         """For each party the randomiser its users' labels pass against collusion, if any."""
         epsilon = self.study.decoy.collusion_epsilon
-        if epsilon is None or self.study.membership != "decoy":
+        if epsilon is None or not self.study.membership_facts.hides_from_parties:
             return (None,) * len(self.study.parties)
         return tuple(collusion_law(epsilon, n_local_clusters=k) for k in self.n_local_clusters)
 
@@ -112,7 +109,7 @@ class Plan:
 
 def needs_count(study: Study) -> bool:
     """Whether the server must know the noisy number of users to read the memberships."""
-    return study.membership in ("sketch-paper", "independent")
+    return study.membership_facts.needs_count
 
 
 def counting_party(study: Study) -> str:
@@ -145,7 +142,7 @@ def make_plan(study: Study, *, noisy_count: int | None = None) -> Plan:
         )
         plan = build(precisions=precisions)
     check_readable(plan)
-    _check_sketch_work(plan)
+    method_of(study).check_plan(plan.membership, plan)
     return plan
 
 
@@ -209,18 +206,18 @@ def _plan_at(
         shares = paper_split(study.budget, n_parties=len(study.parties), needs_count=with_count)
         local_cost: dict[str, float] = {"epsilon": shares.local_epsilon}
         count_scale = 1 / shares.count_epsilon if with_count else None
-        membership = published_law(study, shares, n_local_clusters=max(n_local_clusters))
+        published_law = method_of(study).published_law
+        assert published_law is not None, "the study was not checked"
+        membership = published_law(study, shares, max(n_local_clusters))
     else:
         local_cost = {"mu": precisions.local}
         count_scale = 1 / precisions.count if with_count else None
-        membership = tight_law(
-            study,
-            precisions,
-            n_local_clusters=max(n_local_clusters),
-            n_groups=len(groups) or len(study.parties),
-        )
+        tight_law = method_of(study).tight_law
+        assert tight_law is not None, "the study was not checked"
+        n_releases = len(groups) or len(study.parties)
+        membership = tight_law(study, precisions, max(n_local_clusters), n_releases)
     local = tuple(
-        make_local(_local_method(study), n_clusters=clusters, bounds=limits, **local_cost)
+        local_law(study.local_facts.name, n_clusters=clusters, bounds=limits, **local_cost)
         for limits, clusters in zip(bounds, n_local_clusters, strict=True)
     )
     return Plan(
@@ -246,30 +243,16 @@ def _local_clusters(study: Study, users: int) -> tuple[int, ...]:
     return (k,) * len(study.parties)
 
 
-def _local_method(study: Study) -> str:
-    """The local algorithm that "auto" stands for: as private as the membership method."""
-    if study.local != "auto":
-        return study.local
-    if study.membership == "exact":
-        return "plain"
-    # docs/local-clustering.md: under tight accounting nothing beat it at any size or budget.
-    return "dplsf" if study.accounting == "paper" else "tree-lloyd"
-
-
 def _grid_method(study: Study, n_local_clusters: tuple[int, ...]) -> str:
     """The grid method that "auto" stands for."""
     if study.grid != "auto":
         return study.grid
-    n_parties = len(study.parties)
-    if study.membership in ("independent", "exact"):
-        return "joint"
-    if n_parties == 2:
-        # One pair is all there is; "pairs" also removes what is probably noise.
-        return "pairs" if study.membership == "decoy" else "joint"
+    if len(study.parties) == 2:
+        return study.membership_facts.grid_of_two
     if study.user_sets == "partial":
         return "joint"
-    if study.membership in ("sketch-paper", "ldp"):
-        return "pairs-paper"
+    if study.membership_facts.grid_of_more != "pairs":
+        return study.membership_facts.grid_of_more
     cells = _cells(n_local_clusters)
     fits = cells <= MAX_CELLS and _dense_bytes(study, cells) <= MAX_GRID_BYTES
     return "pairs" if fits else "many"
@@ -277,7 +260,7 @@ def _grid_method(study: Study, n_local_clusters: tuple[int, ...]) -> str:
 
 def _groups(study: Study, grid_method: str) -> tuple[Group, ...]:
     everyone = tuple(range(len(study.parties)))
-    if study.membership not in ("decoy", "sketch"):
+    if not study.membership_facts.grouped:
         return ()
     if grid_method == "joint":
         return (everyone,)
@@ -303,8 +286,7 @@ def _check_grid_size(study: Study, n_local_clusters: tuple[int, ...], grid_metho
             f"{where}, more than the {MAX_CELLS} that grid={grid_method!r} can hold; lower "
             "n_local_clusters or take membership='decoy' with grid='many'"
         )
-    if study.membership == "decoy" and grid_method == "joint" and len(study.parties) > 2:
-        _check_table_size(study, n_local_clusters)
+    method_of(study).check_clusters(study, n_local_clusters, grid_method)
     if k > MAX_LOCAL_CLUSTERS:
         raise ParameterError(f"n_local_clusters must be <= {MAX_LOCAL_CLUSTERS}, got {k}")
     if grid_method == "many":
@@ -326,42 +308,3 @@ def _check_grid_size(study: Study, n_local_clusters: tuple[int, ...], grid_metho
 def _dense_bytes(study: Study, cells: int) -> int:
     n_features = sum(len(features_of(party)) for party in study.parties)
     return grid_bytes(cells=cells, n_features=n_features, n_parties=len(study.parties))
-
-
-def _check_sketch_work(plan: Plan) -> None:
-    """Refuse sketches that the server would read for longer than anyone waits."""
-    law, study = plan.membership, plan.study
-    if not isinstance(law, CellSketch):
-        return
-    work = decoding_work(
-        law,
-        groups=plan.groups,
-        n_local_clusters=plan.n_local_clusters,
-        users=study.expected_users,
-    )
-    if work > MAX_WORK:
-        fewer = most_clusters(law, n_groups=len(plan.groups), users=study.expected_users)
-        raise ParameterError(
-            f"n_local_clusters={max(plan.n_local_clusters)} at {len(study.parties)} parties takes "
-            f"the server too long to read from sketches with gamma={law.gamma:g}: "
-            f"n_local_clusters must be <= {fewer}, or raise gamma, or take membership='decoy'"
-        )
-
-
-def _check_table_size(study: Study, n_local_clusters: tuple[int, ...]) -> None:
-    """Refuse one table of all parties whose decoys alone would keep everyone busy for hours."""
-    absent = int(study.user_sets == "partial")
-    cells = _cells(tuple(k + absent for k in n_local_clusters))
-    if cells <= MAX_TABLE_CELLS:
-        return
-    n_parties, k = len(study.parties), max(n_local_clusters)
-    most = next(k for k in range(k, 0, -1) if (k + absent) ** n_parties <= MAX_TABLE_CELLS)
-    with_absent = ' with "absent" as one more' if absent else ""
-    if most >= 2 and most**n_parties >= study.n_clusters:
-        fix = f"take n_local_clusters={most} or fewer"
-    else:
-        fix = "take fewer parties" + (" or only users that all parties have" if absent else "")
-    raise ParameterError(
-        f"n_local_clusters={k}{with_absent} at {n_parties} parties gives one table of {cells} "
-        f"cells, more than the {MAX_TABLE_CELLS} whose decoys can be sent and joined; {fix}"
-    )

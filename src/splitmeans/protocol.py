@@ -28,6 +28,7 @@ from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.slot import SERVER
+from splitmeans.wire.tags import tag_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +43,7 @@ class RunResult:
     server: server_node.Done
     privacy: PrivacyReport
     traffic: Mapping[tuple[str, str], int]
-    """Bytes sent, by sender and message type."""
+    """Bytes sent, by sender and tag of the message."""
 
     @property
     def plan(self) -> Plan:
@@ -99,7 +100,7 @@ def run(
     while (envelope := _next_expected(mail, server, parties)) is not None:
         mail.remove(envelope)
         data = encode(envelope.message)
-        record = (envelope.sender, type(envelope.message).__name__)
+        record = (envelope.sender, tag_of(type(envelope.message)))
         traffic[record] = traffic.get(record, 0) + len(data)
         if on_message is not None:
             on_message(envelope, len(data))

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 from splitmeans.plan import Plan, counting_party
 from splitmeans.privacy.events import Event
+from splitmeans.wire.messages import CountRelease, PartyRelease
 
 EVERYONE = "all parties"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """One thing that leaves a party, with its privacy event and the message that carries it."""
+    """One thing that leaves a party, with its privacy event and the tag of its message."""
 
     party: str
     what: str
@@ -30,13 +31,13 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
                 party=counting_party(plan.study),
                 what="number of users",
                 event=plan.count_event,
-                message="CountRelease",
+                message=CountRelease.TAG,
             )
         )
     for party, mechanism in zip(plan.study.party_names, plan.local, strict=True):
         releases.append(
             Release(
-                party=party, what="local centres", event=mechanism.event, message="PartyRelease"
+                party=party, what="local centres", event=mechanism.event, message=PartyRelease.TAG
             )
         )
     members = (EVERYONE,) if plan.groups else plan.study.party_names
@@ -46,7 +47,7 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
                 party=party,
                 what="memberships",
                 event=plan.membership_event,
-                message="PartyRelease",
+                message=PartyRelease.TAG,
             )
         )
     return tuple(releases)

@@ -18,6 +18,16 @@ from splitmeans import _plain, _validate
 from splitmeans.errors import StudyError
 from splitmeans.idrules import AS_IS, IDS_NEEDED, IdRules
 from splitmeans.parties import Column, PartySpec, check_key, check_name, to_builtin
+from splitmeans.study_methods import (
+    ACCOUNTING_METHODS,
+    LOCALS,
+    MEMBERSHIPS,
+    PAPER,
+    TIGHT,
+    LocalFacts,
+    MembershipFacts,
+    local_facts,
+)
 from splitmeans.study_options import Budget, DecoyOptions, SketchOptions
 from splitmeans.wire.slot import SERVER
 
@@ -31,16 +41,8 @@ __all__ = [
     "Study",
 ]
 
-MEMBERSHIP_METHODS = ("decoy", "sketch", "sketch-paper", "ldp", "independent", "exact")
-LOCAL_METHODS = ("auto", "tree-lloyd", "dplsf", "dplloyd", "plain")
 GRID_METHODS = ("auto", "joint", "pairs", "pairs-paper", "many")
-ACCOUNTING_METHODS = ("tight", "paper")
 USER_SETS = ("equal", "partial")
-
-# Methods with a proof of their own; the paper's way of adding costs up does not apply to them.
-_TIGHT_ONLY = ("decoy", "sketch")
-# Methods that can tell users who are at some parties only.
-_PARTIAL_OVERLAP = ("decoy", "sketch")
 
 # Where nobody says otherwise; it suits fewer than 100,000 users.
 DEFAULT_DELTA = 1e-5
@@ -103,8 +105,8 @@ class Study:
         _validate.at_least(2, error=StudyError, n_clusters=self.n_clusters)
         if self.n_clusters > MAX_CLUSTERS:
             raise StudyError(f"n_clusters must be <= {MAX_CLUSTERS}, got {self.n_clusters}")
-        _validate.one_of(MEMBERSHIP_METHODS, error=StudyError, membership=self.membership)
-        _validate.one_of(LOCAL_METHODS, error=StudyError, local=self.local)
+        _validate.one_of(tuple(MEMBERSHIPS), error=StudyError, membership=self.membership)
+        _validate.one_of(("auto", *LOCALS), error=StudyError, local=self.local)
         _validate.one_of(GRID_METHODS, error=StudyError, grid=self.grid)
         _validate.one_of(ACCOUNTING_METHODS, error=StudyError, accounting=self.accounting)
         if self.n_local_clusters != "auto":
@@ -138,29 +140,32 @@ class Study:
 
     def _check_combination(self) -> None:
         """Refuse methods that have no proof, or no meaning, together."""
-        if self.membership in _TIGHT_ONLY and self.accounting != "tight":
-            raise StudyError(f"membership={self.membership!r} needs accounting='tight'")
-        if self.membership == "sketch-paper" and self.accounting != "paper":
+        method = self.membership_facts
+        if self.accounting not in method.accountings and TIGHT in method.accountings:
+            raise StudyError(f"membership={self.membership!r} needs accounting={TIGHT!r}")
+        if self.accounting not in method.accountings:
             raise StudyError(
-                "membership='sketch-paper' has only the published accounting: set "
-                "accounting='paper', or take membership='sketch', whose bound is proved"
+                f"membership={self.membership!r} has only the published accounting: set "
+                f"accounting={PAPER!r}, or take membership='sketch', whose bound is proved"
             )
-        if self.local == "tree-lloyd" and self.accounting != "tight":
-            raise StudyError("local='tree-lloyd' needs accounting='tight'")
-        if self.user_sets == "partial" and self.membership not in _PARTIAL_OVERLAP:
+        if self.accounting not in self.local_facts.accountings:
+            needed = " or ".join(repr(one) for one in self.local_facts.accountings)
+            raise StudyError(f"local={self.local!r} needs accounting={needed}")
+        if self.user_sets == "partial" and not method.partial_sets:
+            able = " or ".join(repr(one.name) for one in MEMBERSHIPS.values() if one.partial_sets)
             raise StudyError(
                 f"membership={self.membership!r} needs the same users at every party; for "
-                "user_sets='partial' take membership='decoy' or 'sketch'"
+                f"user_sets='partial' take membership={able}"
             )
         if self.user_sets == "partial" and self.id_rules.explain_mismatch:
             raise StudyError(
                 "ids.explain_mismatch needs user_sets='equal': where user sets differ, digests of "
                 "ids would tell the other parties whether a guess at this party's users is right"
             )
-        if self.membership != "decoy" and self.budget.party_epsilon is not None:
+        if self.budget.party_epsilon is not None and not method.hides_from_parties:
             raise StudyError("party_epsilon needs membership='decoy': no other method bounds it")
         if self.budget.coalition_epsilon is not None and (
-            self.membership != "decoy" or self.decoy.collusion_epsilon is None
+            not method.hides_from_parties or self.decoy.collusion_epsilon is None
         ):
             raise StudyError(
                 "coalition_epsilon needs membership='decoy' and decoy.collusion_epsilon, which "
@@ -188,13 +193,15 @@ class Study:
             )
 
     def _check_many_parties(self) -> None:
-        if self.membership == "sketch" and self.grid in ("joint", "pairs-paper"):
+        pairs_only = self.membership_facts.pairs_only
+        if pairs_only and self.grid in ("joint", "pairs-paper"):
             raise StudyError(
-                f"membership='sketch' is decoded in pairs of parties; grid={self.grid!r} is for "
-                "two parties or for other methods: take grid='auto', 'pairs' or 'many'"
+                f"membership={self.membership!r} is decoded in pairs of parties; "
+                f"grid={self.grid!r} is for two parties or for other methods: take grid='auto', "
+                "'pairs' or 'many'"
             )
         # A pair's cells hold the users of that pair, not those of all parties.
-        in_pairs = self.membership == "sketch" or self.grid not in ("auto", "joint")
+        in_pairs = pairs_only or self.grid not in ("auto", "joint")
         if self.user_sets == "partial" and in_pairs:
             raise StudyError(
                 "user_sets='partial' with more than two parties needs membership='decoy' and "
@@ -207,11 +214,21 @@ class Study:
         return tuple(party.name for party in self.parties)
 
     @property
+    def membership_facts(self) -> MembershipFacts:
+        """What is known of the study's membership method."""
+        return MEMBERSHIPS[self.membership]
+
+    @property
+    def local_facts(self) -> LocalFacts:
+        """The local algorithm that runs, also where the study says "auto"."""
+        return local_facts(self.local, membership=self.membership, accounting=self.accounting)
+
+    @property
     def gamma(self) -> float:
         """The register base minus one that this study's sketch method uses."""
         if self.sketch.gamma is not None:
             return self.sketch.gamma
-        return 0.1 if self.membership == "sketch" else 1.0
+        return self.membership_facts.gamma
 
     @property
     def id_rules(self) -> IdRules:

@@ -218,7 +218,7 @@ class World:
             run=run,
             sender=sender,
             receiver=receiver,
-            kind=kind.__name__,
+            kind=kind.TAG,
         )
 
     def path(self, sender: str, receiver: str, kind: type, **place: Any) -> str:
@@ -294,7 +294,7 @@ class World:
     def sent_by(self, party: str, *, receiver: str | None = None) -> list[str]:
         """Kinds of all messages that a party sent, without those that it sent again."""
         return [
-            KINDS[place.kind].__name__
+            KINDS[place.kind].TAG
             for place in (MessagePath.parse(path) for path, _ in dict.fromkeys(self.box.sent))
             if place.sender == short_name(party)
             and (receiver is None or place.receiver == short_name(receiver))

@@ -282,7 +282,7 @@ def fail_first_time(world: World, kind: type) -> None:
     failed: list[str] = []
 
     def put(path: str, data: bytes) -> bytes | None:
-        if f"/{kind.__name__.lower()}." in path and path not in failed:
+        if f"/{kind.TAG.lower()}." in path and path not in failed:
             failed.append(path)
             raise MailboxError("the mailbox lost the connection")
         return data

@@ -242,4 +242,4 @@ def test_study_without_keys(stage):
     world.approve(keyless, by=["bank"])
     with pytest.raises(ParameterError, match="can only be simulated"):
         world.visit("bank", study=keyless)
-    assert Ready.__name__ not in world.sent_by("bank")
+    assert Ready.TAG not in world.sent_by("bank")

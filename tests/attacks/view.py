@@ -26,8 +26,7 @@ RELEASES = (CountRelease, PartyRelease)
 TO_PARTIES = (KeyContribution, Confirmation, PlanConfirmation, CountRelease)
 TO_SERVER = (Ready, CountRelease, PartyRelease)
 KINDS = {
-    kind.__name__.lower(): kind
-    for kind in (*TO_PARTIES, Ready, PartyRelease, RunPlan, PublishedResult)
+    kind.TAG.lower(): kind for kind in (*TO_PARTIES, Ready, PartyRelease, RunPlan, PublishedResult)
 }
 
 

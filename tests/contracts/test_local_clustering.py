@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.local import METHODS, make_local
 from splitmeans.local.lsh_tree import LshTree
+from splitmeans.local.mechanisms import make_local
+from splitmeans.local.methods import METHODS
 from splitmeans.privacy.events import (
     ComposedEvent,
     GaussianEvent,
@@ -37,7 +38,7 @@ def _tight(method):
     return lambda *, epsilon, **parameters: make_local(method, mu=epsilon, **parameters)
 
 
-PUBLISHED = [method for method in METHODS if method != "tree-lloyd"]
+PUBLISHED = [name for name, method in METHODS.items() if method.published is not None]
 ALGORITHMS = (
     {method: _named(method) for method in PUBLISHED}
     | {"gaussian tree": _gaussian_tree}

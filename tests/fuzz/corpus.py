@@ -252,9 +252,7 @@ def saved_stages() -> list[str]:
 def _saved_state_seeds() -> list[bytes]:
     run = played("published")
     own = [state for state in run.party_states if state.session.party == "org0"]
-    return [
-        bytes([saved_stages().index(type(state).__name__)]) + dump_state(state) for state in own
-    ]
+    return [bytes([saved_stages().index(state.TAG)]) + dump_state(state) for state in own]
 
 
 def _studies() -> list[Study]:

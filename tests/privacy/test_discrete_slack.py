@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from splitmeans.local.radius_lloyd import RadiusLloyd, sensitivity
+from splitmeans.local.laws.radius_lloyd import sensitivity
+from splitmeans.local.radius_lloyd import RadiusLloyd
 from splitmeans.plan import make_plan
 from splitmeans.privacy.events import GaussianEvent, ShiftEvent
 from splitmeans.privacy.gaussian import discrete_slack, gaussian_delta

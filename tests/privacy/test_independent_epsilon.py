@@ -17,9 +17,9 @@ from dp_accounting.pld import privacy_loss_distribution as library
 from scipy import stats
 
 from splitmeans.idrules import AS_IS
-from splitmeans.local.gaussian_tree import GaussianTree
-from splitmeans.local.lloyd import DpLloyd
-from splitmeans.local.tree_lloyd import TreeLloyd
+from splitmeans.local.laws.dplloyd import DpLloydLaw as DpLloyd
+from splitmeans.local.laws.hash_trees import GaussianTreeLaw as GaussianTree
+from splitmeans.local.laws.tree_lloyd import TreeLloydLaw as TreeLloyd
 from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.independent.law import NoisyHistogram

@@ -133,7 +133,7 @@ def facts_of(world: TracedWorld) -> Facts:
     }
     for path, data in world.box.sent:
         sender, receiver, kind = _place(world, path)
-        if kind == PublishedResult.__name__:
+        if kind == PublishedResult.TAG:
             continue  # made of releases alone, with noise of the server that is not fixed here
         facts.setdefault(f"length of {kind}", []).append((sender, receiver, len(data)))
         message = world.read(sender, receiver, KINDS[kind.lower()], data)
@@ -163,7 +163,7 @@ def shape_of(value: Any) -> Any:
 def _place(world: World, path: str) -> tuple[str, str, str]:
     place = MessagePath.parse(path)
     names = {short_name(name): name for name in (*world.study.party_names, SERVER)}
-    return names[place.sender], names[place.receiver], KINDS[place.kind].__name__
+    return names[place.sender], names[place.receiver], KINDS[place.kind].TAG
 
 
 def _stage(world: World, name: str) -> str:

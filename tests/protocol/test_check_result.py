@@ -16,7 +16,8 @@ from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.published import local_centres_of, read_published
 from splitmeans.signed_result import Stamp
-from splitmeans.study import GRID_METHODS, MEMBERSHIP_METHODS, Study
+from splitmeans.study import GRID_METHODS, Study
+from splitmeans.study_methods import MEMBERSHIPS
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import PartyRelease, PublishedResult, RunPlan
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 # Sketches of many parties are decoded in pairs only.
 CASES = [
     (membership, grid, n_parties)
-    for membership in MEMBERSHIP_METHODS
+    for membership in MEMBERSHIPS
     for grid in GRID_METHODS
     if grid != "auto"
     for n_parties in (2, 3)

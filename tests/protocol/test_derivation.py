@@ -153,10 +153,10 @@ def test_the_work_is_that_of_the_cells_not_of_their_decoys(plan_of):
         n_local_clusters=(250, 250),
         run_key=KEY,
         equal_sets=True,
-        tagged_cells=shared_check._TAGGED_CELLS,
+        tagged_cells=decoy._TAGGED_CELLS,
     )
     assert found.shape == (62_500,)
-    assert len(tags) == len(labels) == found[: shared_check._TAGGED_CELLS].sum()
-    assert len(tags) <= shared_check._TAGGED_CELLS * 2 * plan.membership.truncation
+    assert len(tags) == len(labels) == found[: decoy._TAGGED_CELLS].sum()
+    assert len(tags) <= decoy._TAGGED_CELLS * 2 * plan.membership.truncation
     large = dataclasses.replace(plan, n_local_clusters=(250, 250))
     assert check(large) != check(plan)

@@ -13,13 +13,20 @@ import numpy as np
 import pytest
 
 from splitmeans import protocol
+from splitmeans.membership.methods import METHODS
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.events import Event
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.releases import releases_of
-from splitmeans.server.combine import _MESSAGE_OF_LAW
-from splitmeans.study import MEMBERSHIP_METHODS, Budget, Column, PartySpec, SketchOptions, Study
+from splitmeans.study import (
+    Budget,
+    Column,
+    PartySpec,
+    SketchOptions,
+    Study,
+)
+from splitmeans.study_methods import MEMBERSHIPS
 from splitmeans.wire import messages
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope
@@ -67,7 +74,7 @@ MEMBERSHIP_OF_METHOD = {
     "independent": messages.HistogramMessage,
     "exact": messages.PlainLabelsMessage,
 }
-CASES = [(method, n_parties) for method in MEMBERSHIP_METHODS for n_parties in (2, 3)]
+CASES = [(method, n_parties) for method in MEMBERSHIPS for n_parties in (2, 3)]
 
 
 def make_study(membership: str, n_parties: int) -> Study:
@@ -157,8 +164,8 @@ def test_messages_without_data_have_only_public_fields():
 def test_every_membership_message_belongs_to_a_law_with_an_event():
     assert set(MEMBERSHIP_FIELDS) == set(get_args(messages.MembershipMessage))
     assert set(MEMBERSHIP_OF_METHOD.values()) == set(MEMBERSHIP_FIELDS)
-    assert set(_MESSAGE_OF_LAW.values()) == set(MEMBERSHIP_FIELDS)
-    assert len(set(_MESSAGE_OF_LAW.values())) == len(_MESSAGE_OF_LAW)
+    assert {method.message for method in METHODS.values()} == set(MEMBERSHIP_FIELDS)
+    assert len({method.law for method in METHODS.values()}) == len(METHODS)
     for kind, fields in MEMBERSHIP_FIELDS.items():
         assert fields_of(kind) == fields
 
@@ -169,7 +176,7 @@ def test_releases_and_the_accountant_see_the_same_events(membership, n_parties):
     releases = releases_of(plan)
     assert Counter(release.event for release in releases) == Counter(plan.events)
     assert all(isinstance(release.event, get_args(Event)) for release in releases)
-    names = {kind.__name__ for kind in FROM_DATA}
+    names = {kind.TAG for kind in FROM_DATA}
     assert {release.message for release in releases} <= names
 
 
@@ -184,13 +191,13 @@ def test_every_message_of_a_run_is_paid_for(membership, n_parties):
             paid = [
                 release
                 for release in releases
-                if (release.what, release.message) == (what, kind.__name__)
+                if (release.what, release.message) == (what, kind.TAG)
                 and release.party in (sender, "all parties")
             ]
             assert len(paid) == 1, f"{kind.__name__}.{field} of {sender} must have one event"
         if kind is messages.PartyRelease:
             assert type(message.membership) is MEMBERSHIP_OF_METHOD[membership]
-            assert _MESSAGE_OF_LAW[type(plan.membership)] is type(message.membership)
+            assert type(plan.membership) is METHODS[membership].law
             assert plan.membership.event in flat(plan.events)
 
 
@@ -202,7 +209,7 @@ def flat(events: tuple[Event, ...]) -> list[Event]:
 @pytest.mark.parametrize(("membership", "n_parties"), CASES)
 def test_every_listed_release_is_sent(membership, n_parties):
     plan, _ = sent_in_run(membership, n_parties, 1)
-    seen = {(sender, kind.__name__) for sender, kind in to_server(membership, n_parties, 1)}
+    seen = {(sender, kind.TAG) for sender, kind in to_server(membership, n_parties, 1)}
     for release in releases_of(plan):
         members = plan.study.party_names if release.party == "all parties" else (release.party,)
         assert {(member, release.message) for member in members} <= seen

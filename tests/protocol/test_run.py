@@ -192,7 +192,7 @@ def test_traffic_adds_up_what_was_sent():
     expected: dict[tuple[str, str], int] = {}
     for envelope, size in seen:
         assert size == len(encode(envelope.message))
-        key = envelope.sender, type(envelope.message).__name__
+        key = envelope.sender, envelope.message.TAG
         expected[key] = expected.get(key, 0) + size
     assert result.traffic == expected
     for party in study.party_names:
@@ -200,7 +200,7 @@ def test_traffic_adds_up_what_was_sent():
             size for envelope, size in seen if envelope.sender == party
         )
     kinds = [type(envelope.message) for envelope, _ in seen]
-    counts = {kind.__name__: kinds.count(kind) for kind in set(kinds)}
+    counts = {kind.TAG: kinds.count(kind) for kind in set(kinds)}
     assert counts == {
         "KeyContribution": 6,  # every party to every other
         "Confirmation": 6,

@@ -511,7 +511,7 @@ def test_room_is_kept_for_participants_only(relay: Relay) -> None:
 
 def test_only_messages_that_a_run_has(relay: Relay) -> None:
     """Each kind on its own way, and nothing else: 20 names that a key could fill with junk."""
-    kinds = {kind.__name__ for kind in typing.get_args(Message)} | {"Letter", "DecoyMessage"}
+    kinds = {kind.TAG for kind in typing.get_args(Message)} | {"Letter", "DecoyMessage"}
     allowed: dict[tuple[str, str], set[str]] = {}
     for sender, receiver in itertools.product((*KEYS, "stranger"), repeat=2):
         for kind in kinds:
@@ -524,7 +524,7 @@ def test_only_messages_that_a_run_has(relay: Relay) -> None:
                     (403, "no-such-message"),
                     (403, "not-yours"),
                 }
-    between = {kind.__name__ for kind in BETWEEN_PARTIES}
+    between = {kind.TAG for kind in BETWEEN_PARTIES}
     to_server = {"Ready", "CountRelease", "PartyRelease"}
     from_server = {"RunPlan", "PublishedResult"}
     assert between >= {"KeyContribution", "Confirmation", "PlanConfirmation", "CountRelease"}

@@ -15,8 +15,9 @@ from splitmeans.forecasting.forecast import Forecast, forecast
 from splitmeans.forecasting.noise import noise_levels
 from splitmeans.forecasting.rough import rough_plan, study_at
 from splitmeans.idrules import AS_IS
-from splitmeans.local_clusters import MAX_TABLE_CELLS, enough_clusters
+from splitmeans.membership.decoy.auto_clusters import MAX_TABLE_CELLS
 from splitmeans.membership.decoy.estimate import DecoyEstimator
+from splitmeans.membership.method import enough_clusters
 from splitmeans.plan import make_plan
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.study import DecoyOptions

@@ -14,13 +14,18 @@ from splitmeans.errors import ParameterError, PrivacyError, StudyError
 from splitmeans.features import bounds_of, features_of
 from splitmeans.grid.cost import MAX_CELLS
 from splitmeans.idrules import AS_IS
-from splitmeans.local import DpLloyd, GaussianTree, LshTree, PlainKMeans, TreeLloyd
-from splitmeans.local_clusters import default_local_clusters, enough_clusters
+from splitmeans.local.laws.dplloyd import DpLloydLaw as DpLloyd
+from splitmeans.local.laws.hash_trees import GaussianTreeLaw as GaussianTree
+from splitmeans.local.laws.hash_trees import LshTreeLaw as LshTree
+from splitmeans.local.laws.plain import PlainKMeansLaw as PlainKMeans
+from splitmeans.local.laws.tree_lloyd import TreeLloydLaw as TreeLloyd
+from splitmeans.local_clusters import default_local_clusters
 from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.exact.law import PlainLabels
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.ldp.law import RandomisedLabels
+from splitmeans.membership.method import enough_clusters
 from splitmeans.membership.sketch.law import PublishedSketch
 from splitmeans.plan import Plan, counting_party, make_plan, needs_count
 from splitmeans.privacy.accountant import basic_composition

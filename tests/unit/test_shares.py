@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from splitmeans import protocol
 from splitmeans.errors import ProtocolError
 from splitmeans.features import features_of
+from splitmeans.local.mechanisms import mechanism_of
 from splitmeans.party.release import release_party
 from splitmeans.party.table import prepare_table
 from splitmeans.plan import make_plan
@@ -123,7 +124,7 @@ def test_every_local_method_releases_valid_shares(local, rest):
 def test_noise_alone_breaks_the_shares():
     """The twin without the projection must be caught by the checks above."""
     plan = make_plan(study("tree-lloyd"))
-    raw = plan.local[0].release(
+    raw = mechanism_of(plan.local[0]).release(
         tables()[0].rows, noise=InsecureSeededNoise(1), rng=np.random.default_rng(1)
     )
     assert not shares_are_valid(MIXED, raw)

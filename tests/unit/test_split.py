@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitmeans.privacy.split import MEMBERSHIP_SHARE, paper_split, tight_split
-from splitmeans.study import MEMBERSHIP_METHODS, Budget, Column, PartySpec, Study
+from splitmeans.privacy.split import paper_split, tight_split
+from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.study_methods import MEMBERSHIPS, TIGHT
 
 
 def make_study(n_parties: int, membership: str) -> Study:
@@ -71,7 +72,9 @@ def test_squared_precisions_with_a_count_by_hand():
     assert precisions.local == pytest.approx((0.784 / 3) ** 0.5)
 
 
-@pytest.mark.parametrize("membership", sorted(MEMBERSHIP_SHARE))
+@pytest.mark.parametrize(
+    "membership", [one.name for one in MEMBERSHIPS.values() if TIGHT in one.accountings]
+)
 @pytest.mark.parametrize(("n_parties", "n_groups"), [(2, 1), (4, 6), (8, 28)])
 @pytest.mark.parametrize("needs_count", [False, True])
 def test_squared_precisions_add_up(membership, n_parties, n_groups, needs_count):
@@ -84,5 +87,6 @@ def test_squared_precisions_add_up(membership, n_parties, n_groups, needs_count)
 
 
 def test_every_tight_method_has_a_share():
-    assert set(MEMBERSHIP_SHARE) == set(MEMBERSHIP_METHODS) - {"sketch-paper"}
-    assert all(0 < share < 1 for share in MEMBERSHIP_SHARE.values())
+    for facts in MEMBERSHIPS.values():
+        assert (facts.budget_share is not None) == (TIGHT in facts.accountings)
+        assert facts.budget_share is None or 0 < facts.budget_share < 1

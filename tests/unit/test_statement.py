@@ -300,19 +300,23 @@ def test_the_view_is_the_other_parties_centres_and_two_cells():
     law = plan.membership
     assert isinstance(law, DecoyLaw)
     for observer in (0, 1):
-        assert _events(plan, law, observer, Relation.ADD_OR_REMOVE) == (local, cell, cell)
+        assert _events(
+            plan, CountGaussianEvent(scale=law.server_sigma), observer, Relation.ADD_OR_REMOVE
+        ) == (local, cell, cell)
         replaced_local = GaussianEvent(noise_multiplier=2.65)
-        assert _events(plan, law, observer, Relation.REPLACE) == (replaced_local, cell, cell)
+        assert _events(
+            plan, CountGaussianEvent(scale=law.server_sigma), observer, Relation.REPLACE
+        ) == (replaced_local, cell, cell)
 
 
 def test_in_pairs_of_three_parties_the_observer_sees_one_pair_from_outside():
     plan = dataclasses.replace(designed_plan(n_parties=3), groups=((0, 1), (0, 2), (1, 2)))
     law = plan.membership
     assert isinstance(law, DecoyLaw)
-    added = _events(plan, law, 0, Relation.ADD_OR_REMOVE)
+    added = _events(plan, CountGaussianEvent(scale=law.server_sigma), 0, Relation.ADD_OR_REMOVE)
     # Two cells move in each of the observer's two pairs, one in the pair of the others.
     assert [type(event) for event in added] == [GaussianEvent] * 2 + [CountGaussianEvent] * 5
-    changed = _events(plan, law, 0, Relation.REPLACE)
+    changed = _events(plan, CountGaussianEvent(scale=law.server_sigma), 0, Relation.REPLACE)
     assert [type(event) for event in changed] == [GaussianEvent] * 2 + [CountGaussianEvent] * 6
 
 

@@ -19,7 +19,8 @@ from splitmeans.local.cells import (
     without_noise,
 )
 from splitmeans.local.column_splits import best_cuts, split_columns
-from splitmeans.local.radius_lloyd import FINE_UNITS, RadiusLloyd, sensitivity
+from splitmeans.local.laws.radius_lloyd import FINE_UNITS, sensitivity
+from splitmeans.local.radius_lloyd import RadiusLloyd
 from splitmeans.local.tree_lloyd import TreeLloyd, starting_points
 from splitmeans.privacy.noise import InsecureSeededNoise
 

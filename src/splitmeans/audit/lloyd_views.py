@@ -16,9 +16,10 @@ from splitmeans.audit.noise_twins import Silence
 from splitmeans.engine.memory import as_rows
 from splitmeans.engine.walk import RawRows
 from splitmeans.local.cells import CellHistogram, Cells
+from splitmeans.local.laws.radius_lloyd import FINE_UNITS
 from splitmeans.local.lloyd import DpLloyd
 from splitmeans.local.mechanism import COUNT_UNITS
-from splitmeans.local.radius_lloyd import FINE_UNITS, RadiusLloyd
+from splitmeans.local.radius_lloyd import RadiusLloyd
 from splitmeans.local.tree_lloyd import TreeLloyd
 from splitmeans.privacy.noise import NoiseSource
 

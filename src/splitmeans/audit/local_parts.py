@@ -19,8 +19,8 @@ from splitmeans.local.cells import CellHistogram
 from splitmeans.local.gaussian_tree import GaussianTree
 from splitmeans.local.lloyd import DpLloyd
 from splitmeans.local.lsh_tree import LshTree
-from splitmeans.local.mechanism import LocalClustering
 from splitmeans.local.radius_lloyd import RadiusLloyd
+from splitmeans.local.rows import LocalClustering
 from splitmeans.local.tree_lloyd import TreeLloyd
 from splitmeans.privacy.gaussian import gaussian_multiplier
 

@@ -10,7 +10,7 @@ from splitmeans.audit.case import Scores
 from splitmeans.audit.noise_twins import Tape
 from splitmeans.local.gaussian_tree import GaussianTree
 from splitmeans.local.lsh_tree import Leaf, LshTree, grow
-from splitmeans.local.mechanism import LocalClustering
+from splitmeans.local.rows import LocalClustering
 from splitmeans.privacy.noise import NoiseSource
 
 # Users beside the one who comes or goes.

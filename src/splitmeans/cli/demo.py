@@ -86,7 +86,7 @@ def demo(
         tasks: dict[str, TaskID] = {}
 
         def show(envelope: "Envelope", size: int) -> None:
-            step = _STEPS.get(type(envelope.message).__name__)
+            step = _STEPS.get(envelope.message.TAG)
             if step is not None and step not in tasks:
                 tasks[step] = progress.add_task(step, total=1)
                 progress.update(tasks[step], completed=1)

@@ -7,7 +7,7 @@ from typing import Any
 from splitmeans.forecasting.cells import cell_error
 from splitmeans.forecasting.loss_model import LossForecast, loss_forecast, refusal, strain_of
 from splitmeans.forecasting.rough import rough_plan
-from splitmeans.local.mechanism import LocalClustering
+from splitmeans.local.mechanism import LocalLaw
 from splitmeans.plan import Plan, make_plan
 from splitmeans.privacy.statement import PrivacyReport
 
@@ -89,5 +89,5 @@ def prices(plan: Plan, *, users: int, structure: str | None) -> tuple[Price, ...
     return tuple(found)
 
 
-def _mu(mechanism: LocalClustering) -> float | None:
-    return getattr(mechanism, "mu", None) or getattr(mechanism, "epsilon", None)
+def _mu(law: LocalLaw) -> float | None:
+    return getattr(law, "mu", None) or getattr(law, "epsilon", None)

@@ -23,9 +23,8 @@ from typing import Any, TypeAlias
 
 from splitmeans.features import features_of
 from splitmeans.forecasting.cells import cell_error
-from splitmeans.forecasting.noise import centre_deviation
+from splitmeans.local.laws.tree_lloyd import TreeLloydLaw
 from splitmeans.local.mechanism import COUNT_UNITS
-from splitmeans.local.tree_lloyd import TreeLloyd
 from splitmeans.plan import Plan
 
 STRUCTURES = ("clear", "smooth")
@@ -107,12 +106,12 @@ def strain_of(plan: Plan, *, users: int) -> Strain:
     features = [len(features_of(party)) for party in plan.study.parties]
     k, width = plan.study.n_clusters, max(plan.n_local_clusters)
     centre_noise, start_noise = 0.0, 0.0
-    for mechanism, d in zip(plan.local, features, strict=True):
-        assert isinstance(mechanism, TreeLloyd)
+    for law, d in zip(plan.local, features, strict=True):
+        assert isinstance(law, TreeLloydLaw)
         # A party's share of the loss is about its share of the columns.
         share = d / sum(features)
-        centre_noise += share * d * centre_deviation(mechanism, users=users) ** 2
-        start = mechanism.start
+        centre_noise += share * d * law.centre_deviation(users) ** 2
+        start = law.start
         scale = start.cell_scale if d > 1 else start.column_scale
         start_noise += share * scale / COUNT_UNITS * width / users
     error = cell_error(plan, users=users)
@@ -195,12 +194,12 @@ def model() -> dict[str, Any]:
 def refusal(plan: Plan) -> str | None:
     """Return why the model does not apply to a plan; None if it does."""
     study = plan.study
-    if study.membership not in ("decoy", "sketch"):
+    if not study.membership_facts.loss_modelled:
         return (
             f"membership={study.membership!r} has an error that depends on the data more than on "
             "the noise; `python -m benchmarks accuracy` in the source repository measures it"
         )
-    if not all(isinstance(mechanism, TreeLloyd) for mechanism in plan.local):
+    if not all(isinstance(law, TreeLloydLaw) for law in plan.local):
         return f"the model is for local='tree-lloyd' (what 'auto' takes), not {study.local!r}"
     grids = ("pairs", "joint") if len(study.parties) == 2 else ("pairs",)
     if plan.grid_method not in grids:

@@ -8,20 +8,14 @@ from dataclasses import dataclass
 
 from splitmeans.features import features_of
 from splitmeans.grid.cost import N_POINTS, grid_bytes
-from splitmeans.membership.cell_sketch.law import CellSketch
-from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.membership.decoy.layout import cell_shape
+from splitmeans.membership.methods import method_of
 from splitmeans.message_sizes import MessageSizes
 from splitmeans.plan import Plan
 
 # Python, the libraries and the compiled kernels.
 _START = 350 * 10**6
-# Chunks of the likelihood of registers.
-_SKETCH = 200 * 10**6
 # A record at the server, unpacked, and where tags are joined.
 _RECORD, _TAGGED_RECORD = 1, 12
-# A cell while exact noise is drawn for it: whole numbers as objects.
-_DRAWN_CELL = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +38,8 @@ def run_memory(plan: Plan, sizes: MessageSizes) -> RunMemory:
     n_features = sum(len(features_of(party)) for party in parties)
     grid = grid_bytes(cells=n_cells, n_features=n_features, n_parties=len(parties))
     # All releases are kept; the one that arrives last is there sealed, open and decoded.
-    reading = sum(sizes.releases.values()) + 2 * max(sizes.releases.values()) + _estimating(plan)
+    reading = sum(sizes.releases.values()) + 2 * max(sizes.releases.values())
+    reading += method_of(plan.study).server_bytes(plan.membership, plan)
     n_records = sum(sizes.records.values())
     reading += n_records * (_RECORD if plan.study.user_sets == "equal" else _TAGGED_RECORD)
     # The result is sealed for every party before the first copy is sent.
@@ -54,18 +49,3 @@ def run_memory(plan: Plan, sizes: MessageSizes) -> RunMemory:
         server=_START + max(reading, kept + publishing),
         reader=_START + grid + 3 * sizes.result,
     )
-
-
-def _estimating(plan: Plan) -> int:
-    """Return what turning messages into counts takes beside them."""
-    match plan.membership:
-        case CellSketch():
-            return _SKETCH
-        case DecoyLaw():
-            equal_sets = plan.study.user_sets == "equal"
-            shapes = (
-                cell_shape(group, n_local_clusters=plan.n_local_clusters, equal_sets=equal_sets)
-                for group in plan.groups
-            )
-            return _DRAWN_CELL * max(math.prod(shape) for shape in shapes)
-    return 0

@@ -12,9 +12,6 @@ from splitmeans.privacy.calibrate import MAX_EPSILON, MIN_EPSILON
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.study import Study
 
-# What exact accounting may have less of, as a share; the largest seen are 0.4 % and 2 %.
-_CAUTION = {"decoy": 0.994, "sketch": 0.975}
-
 
 def study_at(study: Study, epsilon: float) -> Study:
     """Return the study with another epsilon."""
@@ -28,7 +25,7 @@ def rough_plan(study: Study, *, cautious: bool = False) -> Plan:
     """
     budget = study.budget
     multiplier = gaussian_multiplier(budget.epsilon, budget.delta)
-    caution = _CAUTION.get(study.membership, 1.0) if cautious else 1.0
+    caution = study.membership_facts.rough_caution if cautious else 1.0
     return plan_at(study, precision=caution / multiplier)
 
 

@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from splitmeans.features import features_of
 from splitmeans.grid.cost import N_POINTS
 from splitmeans.grid.pairs_paper import AS_CODED
-from splitmeans.membership.cell_sketch.cost import decoding_work
-from splitmeans.membership.cell_sketch.law import CellSketch
-from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.membership.decoy.layout import cell_shape
+from splitmeans.membership.methods import method_of
 from splitmeans.message_sizes import MessageSizes
 from splitmeans.plan import Plan
 
@@ -26,12 +23,6 @@ _VALUE, _USER, _DISTANCE, _RECORD, _SERVED = 100e-9, 320e-9, 3.8e-9, 150e-9, 30e
 _GRID_DISTANCE, _GRID_CELL = 2e-7, 2e-7
 # One cell in one step of the paper's fit of pairs.
 _PAPER_STEP = 8e-9
-# Exact noise for one cell at the server (1,000,000 draws: 21 s).
-_NOISE_DRAW = 2.1e-5
-# Sketches: a register of one user or of the phantoms of one cell, at a party (250 clusters at two
-# parties: 11 s); a register value of a pair of clusters at the server (60 clusters: 9e-6 s, 250
-# clusters: 4e-6 s).
-_USER_REGISTER, _PHANTOM_REGISTER, _PAIR_VALUE = 20e-9, 45e-9, 6e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +45,7 @@ class RunTime:
 
 def run_time(plan: Plan, sizes: MessageSizes, *, users: int) -> RunTime:
     """Return about how long everyone works."""
-    parties = {}
+    parties, method, law = {}, method_of(plan.study), plan.membership
     n_features = 0
     for place, (party, width) in enumerate(
         zip(plan.study.parties, plan.n_local_clusters, strict=True)
@@ -63,9 +54,9 @@ def run_time(plan: Plan, sizes: MessageSizes, *, users: int) -> RunTime:
         n_features += d
         per_user = _VALUE * len(party.columns) + _USER + _DISTANCE * d * width
         own = users * per_user + _RECORD * sizes.records[party.name]
-        parties[party.name] = _START + own + _sketching(plan, place, users=users)
+        parties[party.name] = _START + own + method.party_seconds(law, plan, place, users)
     grid = _grid(plan, n_features=n_features)
-    read = _SERVED * sum(sizes.records.values()) + _estimating(plan, users=users)
+    read = _SERVED * sum(sizes.records.values()) + method.server_seconds(law, plan, users)
     return RunTime(parties=parties, server=_START + read + grid)
 
 
@@ -77,35 +68,3 @@ def _grid(plan: Plan, *, n_features: int) -> float:
     if plan.grid_method == "pairs-paper":
         return clustering + cells * _PAPER_STEP * AS_CODED.steps(n_parties)
     return clustering + cells * _GRID_CELL * n_parties * (n_parties - 1) / 2
-
-
-def _sketching(plan: Plan, place: int, *, users: int) -> float:
-    """Return the seconds that a party draws registers for."""
-    law = plan.membership
-    if not isinstance(law, CellSketch):
-        return 0.0
-    per_user = law.repetitions * (1 + law.gamma) ** -law.floor
-    seconds = 0.0
-    for group in plan.groups:
-        if place in group:
-            cells = math.prod(law.labels_of([plan.n_local_clusters[party] for party in group]))
-            seconds += _USER_REGISTER * users * per_user
-            seconds += _PHANTOM_REGISTER * cells * law.repetitions
-    return seconds
-
-
-def _estimating(plan: Plan, *, users: int) -> float:
-    """Return the seconds for turning messages into counts, beside reading records."""
-    match plan.membership:
-        case CellSketch() as law:
-            return _PAIR_VALUE * decoding_work(
-                law, groups=plan.groups, n_local_clusters=plan.n_local_clusters, users=users
-            )
-        case DecoyLaw():
-            equal_sets = plan.study.user_sets == "equal"
-            shapes = (
-                cell_shape(group, n_local_clusters=plan.n_local_clusters, equal_sets=equal_sets)
-                for group in plan.groups
-            )
-            return _NOISE_DRAW * sum(math.prod(shape) for shape in shapes)
-    return 0.0

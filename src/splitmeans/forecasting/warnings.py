@@ -5,7 +5,7 @@ import math
 from splitmeans.forecasting.cells import cell_error, cells_of_group
 from splitmeans.grid.joint import NOISE_DEVIATIONS
 from splitmeans.intervals.sizes import WIDTH_95, one_table
-from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.membership.methods import method_of
 from splitmeans.plan import Plan
 
 # Noise "nears" a quantity when its 95 % interval is half of it.
@@ -33,7 +33,7 @@ def plan_warnings(plan: Plan, *, users: int) -> tuple[str, ...]:
                 f"{average:,.0f} users of an average segment: sizes say little, and segments of "
                 f"average size or less may be noise. {_FIX}"
             )
-    if error is not None and isinstance(plan.membership, DecoyLaw) and one_table(plan):
+    if error is not None and method_of(study).deviation is not None and one_table(plan):
         found.append(_about_one_table(plan, error, users=users))
     return tuple(found)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from splitmeans.intervals.sizes import SizeIntervals, one_table, refusal, size_intervals
+from splitmeans.membership.methods import method_of
 from splitmeans.plan import make_plan, needs_count
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals
     """Return the intervals of sizes of some segmentations of a result; costs no privacy."""
     study, synopsis = result.study, result.synopsis
     none = (None,) * len(items)
-    if needs_count(study) or study.membership != "decoy":
+    if needs_count(study) or method_of(study).deviation is None:
         method = f"memberships were sent by the method {study.membership!r}."
         return Intervals(found=none, words=_UNKNOWN + method)
     plan = make_plan(study)

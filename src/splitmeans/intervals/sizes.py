@@ -31,10 +31,9 @@ from splitmeans.grid.pairs import CUT, pairs_weights
 from splitmeans.grid.synopsis import Synopsis
 from splitmeans.intervals.cell_tables import PossibleCells, possible_cells
 from splitmeans.intervals.within_cells import draw_users, moved_users
-from splitmeans.membership.decoy.estimate import DecoyEstimator
-from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.membership.decoy.layout import cell_shape
-from splitmeans.plan import Group, Plan
+from splitmeans.membership.method import Group
+from splitmeans.membership.methods import method_of
+from splitmeans.plan import Plan
 
 # Half the width of a 95 % interval, in standard deviations.
 WIDTH_95 = 1.96
@@ -85,7 +84,7 @@ class _Tables:
 
 def refusal(plan: Plan, synopsis: Synopsis) -> str | None:
     """Return why no honest interval can be given, None if one can."""
-    if not isinstance(plan.membership, DecoyLaw):
+    if method_of(plan.study).deviation is None:
         return (
             f"memberships were sent by the method {plan.study.membership!r}, whose errors of cells "
             "are not known"
@@ -277,18 +276,6 @@ def _margins(plan: Plan, grid: FloatArray) -> dict[Group, FloatArray]:
 
 def _deviation(plan: Plan, table: FloatArray, group: Group) -> float:
     """Return the standard deviation of a cell of the group, as the server would estimate it."""
-    assert isinstance(plan.membership, DecoyLaw)
-    equal_sets = plan.study.user_sets == "equal"
-    shape = cell_shape(group, n_local_clusters=plan.n_local_clusters, equal_sets=equal_sets)
-    counts = np.zeros(shape, dtype=np.int64)
-    present = tuple(slice(plan.n_local_clusters[party]) for party in group)
-    counts[present] = np.rint(table * plan.sample_rate)
-    estimator = DecoyEstimator(
-        law=plan.membership,
-        noisy_tables={group: counts + plan.membership.mean},
-        n_local_clusters=plan.n_local_clusters,
-        equal_sets=equal_sets,
-        sample_rate=plan.sample_rate,
-        collusion=plan.collusion_laws,
-    )
-    return estimator.deviation(group)
+    deviation = method_of(plan.study).deviation
+    assert deviation is not None, "refused before"
+    return deviation(plan.membership, plan, group, table)

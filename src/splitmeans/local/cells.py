@@ -11,28 +11,15 @@ from functools import partial
 
 import numpy as np
 
-from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.engine.memory import as_rows
 from splitmeans.engine.walk import RawRows
 from splitmeans.grid.projection import project_to_simplex
 from splitmeans.kernels.histograms import cell_histogram, column_histograms
 from splitmeans.local.column_splits import Intervals, split_columns
-from splitmeans.local.mechanism import (
-    COUNT_UNITS,
-    check_public,
-    gaussian_counts,
-    gaussian_event,
-    mu_scale,
-    whole_root,
-)
-from splitmeans.privacy.events import ComposedEvent
+from splitmeans.local.laws.cells import CellHistogramLaw
+from splitmeans.local.mechanism import COUNT_UNITS, gaussian_counts
 from splitmeans.privacy.noise import NoiseSource
-
-# Shares of mu^2, chosen by measurement (docs/local-clustering.md): the number of rows, and of the
-# rest the histograms of columns. What then remains is for the cells.
-SIZE_SHARE = 0.02
-COLUMN_SHARE = 0.25
 
 # A column has as many bins (a power of two) as leave this many deviations of noise to a bin, were
 # the rows spread evenly; the cells are as many as leave them two.
@@ -64,61 +51,8 @@ class Cells:
     spreads: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True)
-class CellHistogram:
-    """Counts of rows in cells fitted to the columns.
-
-    Guarantee: for adding or removing one row, mu-Gaussian privacy. A row moves the number of rows
-    by 1, one bin of each of d columns by 1 (L2 sensitivity sqrt(d)), and one cell by 1. Bins and
-    cells are chosen from values released before.
-
-    Attributes:
-        bounds: Largest grid integer of each column.
-        mu: Cost of one release.
-        min_cells: Number of cells that is allowed however noisy they are.
-    """
-
-    bounds: tuple[int, ...]
-    mu: float
-    min_cells: int = 16
-
-    def __post_init__(self) -> None:
-        check_public(n_clusters=self.min_cells, bounds=self.bounds)
-        _validate.positive(mu=self.mu)
-
-    @property
-    def size_scale(self) -> int:
-        """Scale of the noise on the number of rows, in 1/COUNT_UNITS of a row."""
-        return mu_scale(COUNT_UNITS, mu=self.mu * math.sqrt(SIZE_SHARE))
-
-    @property
-    def column_scale(self) -> int:
-        """Scale of the noise on every bin of every column, in the same unit."""
-        share = 1.0 if len(self.bounds) == 1 else COLUMN_SHARE
-        mu = self.mu * math.sqrt((1 - SIZE_SHARE) * share)
-        return mu_scale(self._column_sensitivity, mu=mu)
-
-    @property
-    def cell_scale(self) -> int:
-        """Scale of the noise on every cell, in the same unit; not used with one column."""
-        share = (1 - SIZE_SHARE) * (1 - COLUMN_SHARE)
-        return mu_scale(COUNT_UNITS, mu=self.mu * math.sqrt(share))
-
-    @property
-    def _column_sensitivity(self) -> int:
-        return whole_root(len(self.bounds) * COUNT_UNITS**2)
-
-    @property
-    def event(self) -> ComposedEvent:
-        """The number of rows, all columns as one vector, the cells."""
-        size = gaussian_event(self.size_scale, sensitivity=COUNT_UNITS, coordinates=1)
-        columns = gaussian_event(
-            self.column_scale, sensitivity=self._column_sensitivity, coordinates=len(self.bounds)
-        )
-        if len(self.bounds) == 1:
-            return ComposedEvent(parts=(size, columns))
-        cells = gaussian_event(self.cell_scale, sensitivity=COUNT_UNITS, coordinates=1)
-        return ComposedEvent(parts=(size, columns, cells))
+class CellHistogram(CellHistogramLaw):
+    """Counts of rows in cells fitted to the columns; for what they cost see the law."""
 
     def release(self, raw_rows: IntArray | RawRows, *, noise: NoiseSource) -> Cells:
         """Return the cells. `raw_rows` has shape (n, d), int64 on the grid."""

@@ -7,106 +7,26 @@ public; here it is private, so a small share of the budget releases a noisy one 
 """
 
 import math
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.engine.memory import as_rows
 from splitmeans.engine.walk import RawRows
 from splitmeans.kernels.assign import nearest_sums
-from splitmeans.local.mechanism import (
-    COUNT_DENOMINATOR,
-    USABLE,
-    check_public,
-    clip_rows,
-    laplace_scale,
-    to_grid,
-)
-from splitmeans.privacy.events import ComposedEvent, LaplaceEvent, PureEvent
+from splitmeans.local.laws.dplloyd import DpLloydLaw
+from splitmeans.local.mechanism import to_grid
+from splitmeans.local.rows import clip_rows
 from splitmeans.privacy.noise import NoiseSource
-
-# Share of epsilon for the number of rows; it only steers the number of iterations.
-SIZE_SHARE = 0.02
-
-# From their error analysis: rho is the typical coordinate of a centre in a box of half-width 1; the
-# constant is 2 / 0.004, for a mean squared error of 0.004; beyond 7 iterations little is gained.
-RHO = 0.225
-ERROR_CONSTANT = 500
-MIN_ITERATIONS, MAX_ITERATIONS = 2, 7
 
 # Sphere packing: a radius is too large when this many random points in a row do not fit.
 PACKING_TRIES = 100
 PACKING_HALVINGS = 20
 
 
-@dataclass(frozen=True, kw_only=True)
-class DpLloyd:
-    """Lloyd's algorithm on noisy counts and sums.
-
-    Guarantee: for adding or removing one row, the number of rows costs 2 % of epsilon and all
-    iterations together cost at most the rest, however many there are. Rows are clipped to
-    `bounds`; a row is in one cluster, so a count has sensitivity 1 and the sum of column j
-    bounds[j]. Each is released with a budget of its own.
-    """
-
-    n_clusters: int
-    bounds: tuple[int, ...]
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        check_public(n_clusters=self.n_clusters, bounds=self.bounds)
-        _validate.positive(epsilon=self.epsilon)
-
-    @property
-    def size_scale(self) -> float:
-        """Scale of the Laplace noise on the number of rows."""
-        epsilon = SIZE_SHARE * self.epsilon
-        return laplace_scale(1, epsilon=epsilon, denominator=COUNT_DENOMINATOR)
-
-    @property
-    def iterations_epsilon(self) -> float:
-        """What all iterations together may cost."""
-        return (1 - SIZE_SHARE) * self.epsilon * USABLE
-
-    @property
-    def event(self) -> ComposedEvent:
-        """The number of rows, then all iterations as one release.
-
-        How many iterations run depends on a noisy value, so no fixed list of events describes
-        them. In every case the ratios sensitivity / scale add up to at most `iterations_epsilon`.
-        """
-        return ComposedEvent(
-            parts=(
-                LaplaceEvent(noise_multiplier=self.size_scale, single_count=True),
-                PureEvent(epsilon=self.iterations_epsilon),
-            )
-        )
-
-    def iterations(self, noisy_size: int) -> int:
-        """Return how many iterations the budget carries for this many rows."""
-        d = len(self.bounds)
-        least_epsilon = math.sqrt(
-            ERROR_CONSTANT
-            * self.n_clusters**3
-            / max(1, noisy_size) ** 2
-            * (d + _count_weight(d)) ** 3
-        )
-        affordable = math.floor(self.iterations_epsilon / least_epsilon)
-        return min(max(affordable, MIN_ITERATIONS), MAX_ITERATIONS)
-
-    def iteration_scales(self, iterations: int) -> tuple[float, tuple[int, ...]]:
-        """Return the Laplace scales of one iteration: of counts, and of each column's sums."""
-        d = len(self.bounds)
-        per_column = self.iterations_epsilon / iterations / (d + _count_weight(d))
-        count_scale = laplace_scale(
-            1, epsilon=_count_weight(d) * per_column, denominator=COUNT_DENOMINATOR
-        )
-        return count_scale, tuple(
-            int(laplace_scale(bound, epsilon=per_column)) for bound in self.bounds
-        )
+class DpLloyd(DpLloydLaw):
+    """Lloyd's algorithm on noisy counts and sums; for what it costs see the law."""
 
     def noisy_sums(
         self, raw_rows: RawRows, centres: IntArray, *, iterations: int, noise: NoiseSource
@@ -136,11 +56,6 @@ class DpLloyd:
             means = noisy_sums / np.where(useful, noisy_counts, 1)[:, np.newaxis]
             centres = np.where(useful[:, np.newaxis], to_grid(means, self.bounds), centres)
         return centres
-
-
-def _count_weight(d: int) -> float:
-    """Return a count's budget relative to one column's sum, which minimises the error."""
-    return math.cbrt(4 * d * RHO**2)
 
 
 def _clipped_nearest_sums(

@@ -12,41 +12,24 @@ every level is one noisy histogram of sensitivity 1; children of a branching nod
 whether or not any row is in them (rule R14).
 """
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.engine.walk import RawRows
-from splitmeans.errors import ParameterError
 from splitmeans.grid.weighted_kmeans import weighted_kmeans
-from splitmeans.local.mechanism import (
-    COUNT_DENOMINATOR,
-    COUNT_UNITS,
-    check_public,
-    clip_rows,
-    gaussian_event,
-    gaussian_scale,
-    l2_sensitivity,
-    laplace_scale,
-    to_grid,
-)
-from splitmeans.privacy.events import ComposedEvent, LaplaceEvent
+from splitmeans.local.laws.hash_trees import LshTreeLaw
+from splitmeans.local.mechanism import COUNT_UNITS, to_grid
+from splitmeans.local.rows import clip_rows
 from splitmeans.privacy.noise import NoiseSource
 
 # A node is branched at this many times the smallest count that a node may have.
 BRANCH_FACTOR = 3
 
-# Noise on a leaf sum has length about sqrt(d) * sigma; spread over 10 sqrt(d) sigma rows it moves
-# the mean by a tenth of the data's radius.
-LOW_NOISE_FACTOR = 10
-
 # Hyperplane normals are whole numbers, so that a row's hash is exact and depends on that row alone.
 _NORMAL_UNITS = 2**20
-_MAX_L1 = 2**38  # times 16 standard deviations of 2^20 units each: below 2^63
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,84 +41,8 @@ class Leaf:
     raw_members: IntArray = field(repr=False, compare=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LshTree:
-    """Noisy means of the leaves of a hash tree, clustered.
-
-    Guarantee: for adding or removing one row, counts cost (1 - sum_share) * epsilon over all
-    levels and leaf sums cost sum_share * epsilon (with Gaussian sums: and delta). Rows are clipped
-    to `bounds`; a row is in at most one leaf, so the sums have L1 sensitivity sum(bounds).
-
-    Attributes:
-        n_clusters: Number of centres, k'.
-        bounds: Largest grid integer of each column.
-        epsilon: Cost of one release.
-        delta: The delta of Gaussian sums; None for Laplace sums.
-        depth: Number of hash bits, and of levels below the root.
-        sum_share: Share of epsilon for the leaf sums.
-        sums: "laplace" or "gaussian", the noise on leaf sums.
-    """
-
-    n_clusters: int
-    bounds: tuple[int, ...]
-    epsilon: float
-    delta: float | None = None
-    depth: int = 20
-    sum_share: float = 0.8
-    sums: str = "laplace"
-
-    def __post_init__(self) -> None:
-        check_public(n_clusters=self.n_clusters, bounds=self.bounds)
-        _validate.positive(epsilon=self.epsilon)
-        _validate.at_least(1, depth=self.depth)
-        _validate.open_unit(sum_share=self.sum_share)
-        _validate.one_of(("laplace", "gaussian"), sums=self.sums)
-        if self.sums == "gaussian":
-            _validate.open_unit(delta=self.delta)
-        elif self.delta is not None:
-            raise ParameterError(f"delta must be None with Laplace sums, got {self.delta!r}")
-        check_hash_range(self.bounds)
-
-    @property
-    def count_scale(self) -> float:
-        """Scale of the Laplace noise on every node's count."""
-        per_level = (1 - self.sum_share) * self.epsilon / (self.depth + 1)
-        return laplace_scale(1, epsilon=per_level, denominator=COUNT_DENOMINATOR)
-
-    @property
-    def sum_scale(self) -> int:
-        """Scale of the noise on every coordinate of a leaf's sum, in grid units."""
-        epsilon = self.sum_share * self.epsilon
-        if self.delta is not None:
-            return gaussian_scale(self.bounds, epsilon=epsilon, delta=self.delta)
-        return int(laplace_scale(sum(self.bounds), epsilon=epsilon))
-
-    @property
-    def low_noise_points(self) -> int:
-        """Number of rows in a leaf above which the noise on its mean is small."""
-        if self.sums == "gaussian":
-            # Google's sigma is relative to the radius of the data.
-            sigma = self.sum_scale / l2_sensitivity(self.bounds)
-        else:
-            # The paper's sigma is that of the noise itself, where an attribute fills [-1, 1].
-            sigma = math.sqrt(2) * self.sum_scale / max(self.bounds)
-        return math.floor(LOW_NOISE_FACTOR * math.sqrt(len(self.bounds)) * sigma)
-
-    @property
-    def event(self) -> ComposedEvent:
-        """One count release per level, then the leaf sums."""
-        level = LaplaceEvent(noise_multiplier=self.count_scale, single_count=True)
-        levels = (level,) * (self.depth + 1)
-        if self.delta is not None:
-            gaussian = gaussian_event(
-                self.sum_scale,
-                sensitivity=l2_sensitivity(self.bounds),
-                coordinates=len(self.bounds),
-                delta=self.delta,
-            )
-            return ComposedEvent(parts=(*levels, gaussian))
-        laplace = LaplaceEvent(noise_multiplier=self.sum_scale / sum(self.bounds))
-        return ComposedEvent(parts=(*levels, laplace))
+class LshTree(LshTreeLaw):
+    """Noisy means of the leaves of a hash tree, clustered; for what they cost see the law."""
 
     def release(
         self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
@@ -185,12 +92,6 @@ def leaf_means(
     noisy_means = noisy_sums / np.maximum(noisy_counts, 1)[:, np.newaxis]
     limits = np.array(bounds, dtype=np.float64)
     return np.clip(noisy_means, -limits, limits), noisy_counts
-
-
-def check_hash_range(bounds: tuple[int, ...]) -> None:
-    """Check that hashes of rows inside these bounds are exact in 64 bits."""
-    if sum(bounds) >= _MAX_L1:
-        raise ParameterError(f"bounds must add up to less than 2^38, got {sum(bounds)}")
 
 
 def sim_hash(raw_rows: IntArray, normals: IntArray) -> npt.NDArray[np.bool_]:

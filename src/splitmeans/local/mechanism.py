@@ -1,4 +1,4 @@
-"""What every local clustering algorithm offers, and the noise scales they share (rule R13).
+"""What every local algorithm offers to public code, and the noise scales they share (rule R13).
 
 Sums of rows are integers, one user is one row, and a row's coordinates are clipped to public
 bounds, so sensitivities for adding or removing a user are exact: 1 for a count, `sum(bounds)` in
@@ -10,18 +10,22 @@ same user compose as sqrt(mu_1^2 + mu_2^2 + ...), whatever each of them saw of t
 """
 
 import math
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from splitmeans import _validate
-from splitmeans._types import FloatArray, IntArray
-from splitmeans.engine.memory import as_rows
-from splitmeans.engine.walk import RawRows
+from splitmeans._types import FloatArray, IntArray, NoiseLine
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.events import Event, GaussianEvent, Realised
 from splitmeans.privacy.gaussian import discrete_slack, gaussian_multiplier
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.study_methods import LocalFacts
+
+# A Laplace variable of scale b has this many b as its standard deviation.
+LAPLACE = math.sqrt(2)
 
 # Scales are computed for this share of epsilon, so that adding up thousands of costs in floating
 # point cannot exceed what was asked for.
@@ -38,26 +42,44 @@ MIN_GAUSSIAN_SCALE = 2**16
 COUNT_UNITS = 2**20
 
 
-class LocalClustering(Protocol):
-    """An algorithm of phase 1; its fields are public, rows and noise are call arguments."""
+class LocalLaw(Protocol):
+    """The public side of an algorithm: its fields are public, and no method sees a row."""
+
+    TAG: ClassVar[str]
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of local centres, k'."""
+        ...
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """Largest grid integer of each column."""
+        ...
 
     @property
     def event(self) -> Event:
-        """What one call of `release` costs a user."""
+        """What one release costs a user."""
         ...
 
-    def release(
-        self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
-    ) -> IntArray:
-        """Return the local centres, shape (k', d), on the grid and inside the bounds.
-
-        Args:
-            raw_rows: The party's rows, n of them with d columns on the grid; in an array, shape
-                (n, d), int64, or in a table that is walked.
-            noise: Hides the users.
-            rng: Starts the algorithm; independent of the rows.
-        """
+    def noise_lines(self, users: int) -> Iterable[NoiseLine]:
+        """Return the noise of a release of about so many users."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalMethod:
+    """The record of a local algorithm: everything that public code asks of it.
+
+    Attributes:
+        facts: What studies and statements read.
+        tight: Makes its law from `n_clusters`, `bounds` and `mu`; None without such a form.
+        published: The same with `epsilon`, costs added up; None without such a form.
+    """
+
+    facts: LocalFacts
+    tight: Callable[..., LocalLaw] | None = None
+    published: Callable[..., LocalLaw] | None = None
 
 
 def check_public(*, n_clusters: int, bounds: tuple[int, ...]) -> None:
@@ -67,21 +89,6 @@ def check_public(*, n_clusters: int, bounds: tuple[int, ...]) -> None:
         raise ParameterError(f"bounds must be a tuple of one or more whole numbers, got {bounds!r}")
     for bound in bounds:
         _validate.at_least(1, bounds=bound)
-
-
-def clip_rows(raw_rows: IntArray | RawRows, bounds: tuple[int, ...]) -> IntArray:
-    """Return all rows in one array with every coordinate inside its bounds.
-
-    A party's table is clipped already; doing it again makes each algorithm's sensitivity its own
-    doing, without an error that would depend on the data.
-    """
-    rows = as_rows(raw_rows).gather()
-    if rows.shape[1] != len(bounds):
-        raise ParameterError(
-            f"rows must be int64 of shape (n, {len(bounds)}), got shape {rows.shape}"
-        )
-    limits = np.array(bounds, dtype=np.int64)
-    return np.clip(rows, -limits, limits)
 
 
 def to_grid(centres: FloatArray, bounds: tuple[int, ...]) -> IntArray:

@@ -1,34 +1,18 @@
 """Plain k-means at a party: no privacy, for baselines (the paper, section 3.2)."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from splitmeans._types import IntArray
 from splitmeans.engine.walk import RawRows
 from splitmeans.grid.weighted_kmeans import weighted_kmeans
-from splitmeans.local.mechanism import check_public, clip_rows, to_grid
-from splitmeans.privacy.events import NonPrivateEvent
+from splitmeans.local.laws.plain import PlainKMeansLaw
+from splitmeans.local.mechanism import to_grid
+from splitmeans.local.rows import clip_rows
 from splitmeans.privacy.noise import NoiseSource
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlainKMeans:
-    """Exact k-means centres of the rows.
-
-    Guarantee: none. The centres are released as they are.
-    """
-
-    n_clusters: int
-    bounds: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        check_public(n_clusters=self.n_clusters, bounds=self.bounds)
-
-    @property
-    def event(self) -> NonPrivateEvent:
-        """A release without protection."""
-        return NonPrivateEvent(reason="local centres are computed without noise")
+class PlainKMeans(PlainKMeansLaw):
+    """Exact k-means centres of the rows: no privacy at all."""
 
     def release(
         self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator

@@ -6,71 +6,31 @@ and by far on real tables; the hash tree is a little better only for a few far-a
 in 4 to 8 columns (docs/local-clustering.md).
 """
 
-import math
-from dataclasses import dataclass
-
 import numpy as np
 
-from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.engine.walk import RawRows
 from splitmeans.grid.weighted_kmeans import weighted_kmeans
 from splitmeans.local.cells import CellHistogram, Cells
-from splitmeans.local.mechanism import check_public
+from splitmeans.local.laws.tree_lloyd import TreeLloydLaw
 from splitmeans.local.radius_lloyd import RadiusLloyd
-from splitmeans.privacy.events import ComposedEvent
 from splitmeans.privacy.noise import NoiseSource
 
-# Share of mu^2 for the histogram, by measurement (docs/local-clustering.md).
-START_SHARE = 0.4
 
-
-@dataclass(frozen=True, kw_only=True)
-class TreeLloyd:
-    """A cell histogram for the start, Lloyd's steps with a radius for the rest.
-
-    Guarantee: for adding or removing one row, mu-Gaussian privacy: `start_share` of mu^2 for the
-    histogram, the rest for the steps; see `CellHistogram` and `RadiusLloyd`.
-
-    Attributes:
-        n_clusters: Number of centres, k'.
-        bounds: Largest grid integer of each column.
-        mu: Cost of one release.
-        steps: Number of Lloyd's steps.
-        start_share: Share of mu^2 for the histogram.
-    """
-
-    n_clusters: int
-    bounds: tuple[int, ...]
-    mu: float
-    steps: int = 4
-    start_share: float = START_SHARE
-
-    def __post_init__(self) -> None:
-        check_public(n_clusters=self.n_clusters, bounds=self.bounds)
-        _validate.positive(mu=self.mu)
-        _validate.at_least(1, steps=self.steps)
-        _validate.open_unit(start_share=self.start_share)
+class TreeLloyd(TreeLloydLaw):
+    """A cell histogram for the start, Lloyd's steps with a radius for the rest."""
 
     @property
     def start(self) -> CellHistogram:
         """The first part."""
-        return CellHistogram(
-            bounds=self.bounds,
-            mu=self.mu * math.sqrt(self.start_share),
-            min_cells=2 * self.n_clusters,
-        )
+        law = super().start
+        return CellHistogram(bounds=law.bounds, mu=law.mu, min_cells=law.min_cells)
 
     @property
     def lloyd(self) -> RadiusLloyd:
         """The second part."""
-        mu = self.mu * math.sqrt(1 - self.start_share)
-        return RadiusLloyd(bounds=self.bounds, mu=mu, steps=self.steps)
-
-    @property
-    def event(self) -> ComposedEvent:
-        """The histogram's releases, then the steps."""
-        return ComposedEvent(parts=(*self.start.event.parts, *self.lloyd.event.parts))
+        law = super().lloyd
+        return RadiusLloyd(bounds=law.bounds, mu=law.mu, steps=law.steps)
 
     def release(
         self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator

@@ -5,7 +5,7 @@ messages; everything it returns is post-processing of them.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
@@ -28,6 +28,15 @@ class WeightEstimator(Protocol):
 
         The weights are as estimated: not projected, so some may be negative.
         """
+        ...
+
+
+@runtime_checkable
+class KnowsDeviation(WeightEstimator, Protocol):
+    """An estimator that knows how large the noise on its cells is."""
+
+    def deviation(self, group: tuple[int, ...]) -> float:
+        """Return the standard deviation of a cell of these parties."""
         ...
 
 

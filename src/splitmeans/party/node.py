@@ -11,7 +11,7 @@ checked before `join` (R12), so nothing the server sees depends on the data exce
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -62,6 +62,8 @@ class Joined:
         shares: The other parties' shares for comparing users.
     """
 
+    TAG: ClassVar[str] = "Joined"
+
     session: Session
     table: Table
     users: bytes
@@ -78,6 +80,8 @@ class Keyed:
     that they were made with are gone.
     """
 
+    TAG: ClassVar[str] = "Keyed"
+
     session: Session
     table: Table
     run_key: bytes
@@ -89,6 +93,8 @@ class Keyed:
 class Counting:
     """All parties hold the same key and users; waits for the counting party's number of users."""
 
+    TAG: ClassVar[str] = "Counting"
+
     session: Session
     table: Table
     run_key: bytes
@@ -98,6 +104,8 @@ class Counting:
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Planned:
     """Knows the number of users; waits until all parties have confirmed the plan that follows."""
+
+    TAG: ClassVar[str] = "Planned"
 
     session: Session
     table: Table
@@ -111,6 +119,8 @@ class Planned:
 class Prepared:
     """All parties agree on everything; waits for the server's plan, which must be the same."""
 
+    TAG: ClassVar[str] = "Prepared"
+
     session: Session
     table: Table
     run_key: bytes
@@ -122,6 +132,8 @@ class Prepared:
 class Released:
     """Has sent its one message; rows and key are gone from the state."""
 
+    TAG: ClassVar[str] = "Released"
+
     session: Session
     noisy_count: int | None
     centres: IntArray
@@ -130,6 +142,8 @@ class Released:
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Finished:
     """Holds the published result."""
+
+    TAG: ClassVar[str] = "Finished"
 
     session: Session
     noisy_count: int | None

@@ -8,7 +8,7 @@ a restarted party could not go on, and with them gone nobody can.
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from splitmeans.party.session import Session
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.messages import Confirmation
 from splitmeans.wire.saved_result import dump_result, is_count, load_result
+from splitmeans.wire.tags import tag_of
 
 
 def dump_state(state: PartyState) -> bytes:
@@ -45,6 +46,8 @@ def dump_state(state: PartyState) -> bytes:
             fields |= {"noisy_count": noisy_count, "centres": centres.tolist()}
         case Keyed() | Counting() | Planned() | Prepared():
             fields |= {"run_key": state.run_key.hex(), "users": state.users.hex()}
+        case _:
+            assert_never(state)
     if isinstance(state, Keyed):
         fields["awaited"] = {name: encode(word).hex() for name, word in state.awaited.items()}
     if isinstance(state, Planned):
@@ -60,7 +63,7 @@ def load_state(
     """Return the state that `dump_state` stored.
 
     Args:
-        stage: Name of the state's type.
+        stage: Tag of the state's type.
         data: What was stored.
         session: The run.
         open_table: Opens the party's table; called only if the state needs it.
@@ -88,34 +91,34 @@ def load_state(
 def _load(
     stage: str, data: bytes, *, session: Session, open_table: Callable[[], Table]
 ) -> PartyState:
-    if stage == Finished.__name__:
+    if stage == Finished.TAG:
         noisy_count, result = load_result(data)
         return Finished(session=session, noisy_count=noisy_count, result=result)
     fields = json.loads(data)
-    if stage == Released.__name__:
+    if stage == Released.TAG:
         centres = np.array(fields["centres"], dtype=np.int64)
         if centres.ndim != 2:
             raise ValueError("centres must be a table")
         return Released(session=session, noisy_count=_count(fields), centres=centres)
-    kinds = {kind.__name__: kind for kind in (Joined, Keyed, Counting, Planned, Prepared)}
+    kinds = {tag_of(kind): kind for kind in (Joined, Keyed, Counting, Planned, Prepared)}
     if stage not in kinds:
         raise JournalError(f"the saved state {stage!r} of run {session.run!r} is unknown")
     values: dict[str, Any] = {"users": bytes.fromhex(fields["users"])}
-    if stage == Joined.__name__:
+    if stage == Joined.TAG:
         values["secret"] = bytes.fromhex(fields["secret"])
         for name in ("contributions", "shares"):
             values[name] = {who: bytes.fromhex(own) for who, own in fields[name].items()}
     else:
         values["run_key"] = bytes.fromhex(fields["run_key"])
-    if stage == Keyed.__name__:
+    if stage == Keyed.TAG:
         values["awaited"] = {
             name: _confirmation(fields["awaited"][name])
             for name in session.others
             if name in fields["awaited"]
         }
-    if stage == Planned.__name__:
+    if stage == Planned.TAG:
         values["confirmed"] = frozenset(fields["confirmed"]) & set(session.others)
-    if stage in (Planned.__name__, Prepared.__name__):
+    if stage in (Planned.TAG, Prepared.TAG):
         values["noisy_count"] = _count(fields)
     table = open_table()
     # The parties compare these users; with others, records would no longer fit together (R6).

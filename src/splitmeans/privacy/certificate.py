@@ -7,14 +7,17 @@ Small enough to read, and complete enough to check with a few lines that use not
 import math
 from collections import Counter
 from fractions import Fraction
-from typing import Any
+from typing import Any, assert_never
 
 from splitmeans._plain import to_plain
 from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.membership.methods import method_of
 from splitmeans.plan import Plan
 from splitmeans.privacy.bracket import epsilon_at_least
 from splitmeans.privacy.events import (
     CellSketchEvent,
+    ComposedEvent,
+    CountGaussianEvent,
     Event,
     GaussianEvent,
     LaplaceEvent,
@@ -58,11 +61,12 @@ def certificate_of(plan: Plan) -> dict[str, Any]:
         "epsilon": _bracket(plan),
     }
     towards_party = PrivacyReport(plan=plan, secure_noise=True).towards_party
-    if isinstance(plan.membership, DecoyLaw) and towards_party is not None:
+    server_noise = method_of(study).server_noise
+    if server_noise is not None and towards_party is not None:
         # Parties know the decoys: docs, "Towards another party".
         certificate["server_noise"] = {
             "law": "discrete gaussian",
-            "scale": _ratio(plan.membership.server_sigma),
+            "scale": _ratio(server_noise(plan.membership)),
             "groups": [list(group) for group in plan.groups],
         }
         what, cost = towards_party
@@ -131,7 +135,10 @@ def _part(event: Event, plan: Plan) -> dict[str, Any]:
             }
         case NonPrivateEvent(reason=reason):
             return {"law": "none", "reason": reason}
-    return {"law": type(event).__name__}
+        case CountGaussianEvent() | ComposedEvent():
+            raise AssertionError("no release has such a part: composed events were taken apart")
+        case _:
+            assert_never(event)
 
 
 def _ratio(number: float) -> list[int]:

@@ -6,14 +6,14 @@ adding or removing one user with all columns at all parties, unless they say oth
 is hashable, so that composed results can be cached.
 """
 
-import hashlib
 import math
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError
+from splitmeans.wire.tags import AS_DIGEST, tagged_text
 
 
 class Relation(Enum):
@@ -31,6 +31,8 @@ class LaplaceEvent:
     a single Laplace variable. Without it the pure bound 1 / noise_multiplier is all that is used.
     """
 
+    TAG: ClassVar[str] = "LaplaceEvent"
+
     noise_multiplier: float
     single_count: bool = False
 
@@ -41,6 +43,8 @@ class LaplaceEvent:
 @dataclass(frozen=True, kw_only=True)
 class PureEvent:
     """Any release that is epsilon-DP, however it was made."""
+
+    TAG: ClassVar[str] = "PureEvent"
 
     epsilon: float
 
@@ -75,6 +79,8 @@ class GaussianEvent:
         realised: The whole numbers that the other fields follow from; for a certificate.
     """
 
+    TAG: ClassVar[str] = "GaussianEvent"
+
     noise_multiplier: float
     slack: float = 0.0
     delta: float | None = None
@@ -92,6 +98,8 @@ class GaussianEvent:
 class RandomisedResponseEvent:
     """Every user's own report passes an epsilon-local-DP randomiser; covers REPLACE only."""
 
+    TAG: ClassVar[str] = "RandomisedResponseEvent"
+
     epsilon: float
 
     def __post_init__(self) -> None:
@@ -105,6 +113,8 @@ class PublishedSketchEvent:
     The statement holds for one party alone. The parties' sketches share hash keys, so adding the
     parties' costs up is the paper's argument, not a proof.
     """
+
+    TAG: ClassVar[str] = "PublishedSketchEvent"
 
     repetitions: int
     gamma: float
@@ -121,6 +131,8 @@ class CellSketchEvent:
     A user changes the maximum of one cell in each of `repetitions` independent rows: from the law
     of `phantoms` hash values to that of `phantoms` + 1, both floored (docs, "The cell sketch").
     """
+
+    TAG: ClassVar[str] = "CellSketchEvent"
 
     repetitions: int
     gamma: float
@@ -140,20 +152,23 @@ class ShiftEvent:
     `weights[i]` is the integer weight of noise value i; probabilities are weights over their sum.
     """
 
-    weights: tuple[int, ...]
+    TAG: ClassVar[str] = "ShiftEvent"
+
+    weights: tuple[int, ...] = field(metadata=AS_DIGEST)
 
     def __post_init__(self) -> None:
         if len(self.weights) < 2 or min(self.weights) < 1:
             raise ParameterError("weights must be two or more whole numbers >= 1")
 
     def __repr__(self) -> str:
-        digest = hashlib.sha256(repr(self.weights).encode()).hexdigest()
-        return f"ShiftEvent(<{len(self.weights)} weights, sha256 {digest[:16]}>)"
+        return tagged_text(self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CountGaussianEvent:
     """One count plus discrete Gaussian noise of this scale; a user moves it by one."""
+
+    TAG: ClassVar[str] = "CountGaussianEvent"
 
     scale: float
 
@@ -165,12 +180,16 @@ class CountGaussianEvent:
 class NonPrivateEvent:
     """A release with no protection at all, for baselines."""
 
+    TAG: ClassVar[str] = "NonPrivateEvent"
+
     reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComposedEvent:
     """Several events about the same user, each possibly chosen after seeing the earlier ones."""
+
+    TAG: ClassVar[str] = "ComposedEvent"
 
     parts: tuple["Event", ...]
 

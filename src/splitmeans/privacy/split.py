@@ -16,9 +16,6 @@ from splitmeans.study import Budget, Study
 # The paper, section 3.4: the user count takes 2 % of epsilon where it is needed.
 COUNT_SHARE = 0.02
 
-# Share of the squared precision that goes to the memberships; the parties' local clustering has the
-# rest in equal parts. From `python -m benchmarks accuracy`, see docs/concepts/budget.md.
-MEMBERSHIP_SHARE = {"decoy": 0.25, "sketch": 0.5, "independent": 0.2, "ldp": 0.5, "exact": 0.5}
 _TIGHT_COUNT_SHARE = 0.02
 
 
@@ -65,7 +62,9 @@ def tight_split(study: Study, *, n_groups: int, needs_count: bool, scale: float)
     parties, one per pair, or one per party.
     """
     count = _TIGHT_COUNT_SHARE if needs_count else 0.0
-    membership = MEMBERSHIP_SHARE[study.membership] * (1 - count)
+    share = study.membership_facts.budget_share
+    assert share is not None, "a study whose method has no tight accounting is refused"
+    membership = share * (1 - count)
     local = 1 - count - membership
     return Precisions(
         count=scale * math.sqrt(count),

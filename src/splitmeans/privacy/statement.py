@@ -24,6 +24,7 @@ from splitmeans.privacy.views import (
 )
 from splitmeans.releases import Release, releases_of
 from splitmeans.study import Budget, Study
+from splitmeans.wire.tags import tagged_text
 
 # What can change of a user at the parties that an onlooking party is not.
 _ELSEWHERE = {
@@ -33,26 +34,6 @@ _ELSEWHERE = {
 
 # Below this share of the budget a plan says that it leaves some of it unused.
 ENOUGH_USED = 0.95
-
-# What the guarantee of each membership method rests on, and where it stops.
-_CAVEATS = {
-    "decoy": (),
-    "sketch": (
-        "Registers must never be shown to a party: the parties know the hash keys, and the "
-        "guarantee is towards the server and outsiders only.",
-    ),
-    "sketch-paper": (
-        "The published bound does not cover sketches that share hash keys across parties: a user "
-        "with a rare combination of clusters can lose more than the stated total. Use this method "
-        "to reproduce the paper, not to protect people.",
-    ),
-    "ldp": (
-        "Reports reveal how many users there are, and cover the cluster of a user at each party, "
-        "not whether the user is present.",
-    ),
-    "independent": (),
-    "exact": ("Every user's cluster at every party is sent as it is: no privacy at all.",),
-}
 
 _SIMULATED_CHANNEL = (
     "parties exchange key contributions over a channel the server can neither read nor change"
@@ -130,8 +111,8 @@ class PrivacyReport:
 
     @property
     def _unproved(self) -> bool:
-        """Shared keys are not covered by the published bound, presence not by local reports."""
-        return self.plan.study.membership in ("sketch-paper", "ldp")
+        """Whether the method's stated cost is no bound for a user added or removed."""
+        return not self.plan.study.membership_facts.proved
 
     @property
     def interval(self) -> float:
@@ -204,7 +185,7 @@ class PrivacyReport:
         """Who can learn what."""
         proved = None if self._unproved else self.total
         towards_server: tuple[tuple[str, Cost | None], ...] = (("a user added or removed", proved),)
-        if self.plan.study.membership == "ldp":
+        if self.plan.study.membership_facts.covers_replacing:
             events = tuple(replaced(event) for event in self.plan.events)
             towards_server += (("a user's values replaced", self._cost(events)),)
         return (
@@ -268,16 +249,16 @@ class PrivacyReport:
     @property
     def caveats(self) -> tuple[str, ...]:
         """What a reader must know beside the numbers."""
-        caveats: tuple[str, ...] = _CAVEATS[self.plan.study.membership]
         study = self.plan.study
+        caveats: tuple[str, ...] = study.membership_facts.caveats
         if study.budget.delta >= 1 / study.expected_users:
             caveats += (
                 f"delta {study.budget.delta:g} is one over the expected users, as in the paper: it "
                 "alone would allow to publish one user's row whole. Take a smaller one to protect "
                 "people.",
             )
-        if self.plan.study.local == "plain":
-            caveats += ("Local centres are exact k-means centres: no privacy at all.",)
+        if study.local != "auto":
+            caveats += study.local_facts.caveats
         if self.unused_budget is not None:
             caveats += (self.unused_budget,)
         if not self.secure_noise:
@@ -335,7 +316,7 @@ class PrivacyReport:
                     "party": release.party,
                     "what": release.what,
                     "message": release.message,
-                    "event": repr(release.event),
+                    "event": tagged_text(release.event),
                     "alone": _cost_mapping(self.cost(release)),
                 }
                 for release in self.releases

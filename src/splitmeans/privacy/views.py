@@ -9,7 +9,7 @@ releases. This holds while the server follows the protocol.
 import math
 from typing import TYPE_CHECKING
 
-from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.membership.methods import method_of
 from splitmeans.privacy.accountant import Cost
 from splitmeans.privacy.calibrate import Views
 from splitmeans.privacy.events import (
@@ -71,13 +71,14 @@ def party_events(plan: "Plan") -> Views:
 
 def fellow_party_events(plan: "Plan", relation: Relation) -> Views:
     """Return what each party sees of a user's change elsewhere; nothing if no bound is claimed."""
-    law = plan.membership
-    if not isinstance(law, DecoyLaw):
+    server_noise = method_of(plan.study).server_noise
+    if server_noise is None:
         return ()
     if relation is Relation.ADD_OR_REMOVE and plan.study.user_sets == "equal":
         return ()
     observers = range(len(plan.study.parties))
-    return tuple(_events(plan, law, observer, relation) for observer in observers)
+    cell = CountGaussianEvent(scale=server_noise(plan.membership))
+    return tuple(_events(plan, cell, observer, relation) for observer in observers)
 
 
 def coalition_events(plan: "Plan") -> Views:
@@ -117,11 +118,12 @@ def _epsilon(view: tuple[Event, ...], delta: float, interval: float) -> float:
     return epsilon_for(rest, delta, interval=interval) + sum(event.epsilon for event in pure)
 
 
-def _events(plan: "Plan", law: DecoyLaw, observer: int, relation: Relation) -> tuple[Event, ...]:
+def _events(
+    plan: "Plan", cell: CountGaussianEvent, observer: int, relation: Relation
+) -> tuple[Event, ...]:
     seen = [mechanism.event for party, mechanism in enumerate(plan.local) if party != observer]
     if relation is Relation.REPLACE:
         seen = [replaced(event) for event in seen]
-    cell = CountGaussianEvent(scale=law.server_sigma)
     for group in plan.groups:
         # With the observer in the group the user's record moves from one cell to another; without
         # it a record appears in, or leaves, one cell. A replaced user always moves.

@@ -18,6 +18,7 @@ from splitmeans.run.result_folder import TranscriptLine
 from splitmeans.run.waiting import Patience
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import Message
+from splitmeans.wire.tags import tag_of
 
 DONE, FAILED = "done", "failed"
 
@@ -102,7 +103,7 @@ class Desk:
     def next_message(self, expected: frozenset[tuple[str, type[Message]]]) -> Received:
         """Wait until one of the expected messages is there, and return it."""
         while True:
-            for sender, kind in sorted(expected, key=lambda pair: (pair[0], pair[1].__name__)):
+            for sender, kind in sorted(expected, key=lambda pair: (pair[0], tag_of(pair[1]))):
                 received = self.post.fetch(sender, kind)
                 if received is not None:
                     self.patience.news()

@@ -44,6 +44,7 @@ from splitmeans.wire.messages import (
     PartyRelease,
 )
 from splitmeans.wire.slot import SERVER
+from splitmeans.wire.tags import tag_of
 
 # What costs privacy; everything else that a party sends depends on no row.
 _RELEASES = (CountRelease, PartyRelease)
@@ -265,7 +266,7 @@ class _Driver:
             self.desk.journal.begin(
                 self.desk.key,
                 details=self._details,
-                stage=type(state).__name__,
+                stage=tag_of(type(state)),
                 state=dump_state(state),
             )
             self.desk.queue(messages)
@@ -280,16 +281,16 @@ class _Driver:
         messages = self.desk.seal(envelopes, release_length=self._release_length(next_state))
         releases = _releases(messages)
         self._refuse_older_home(
-            [kind for kind in _RELEASES if kind.__name__ in releases], begun=True
+            [kind for kind in _RELEASES if tag_of(kind) in releases], begun=True
         )
         with self.desk.journal.transaction():
             self.desk.journal.accept(self.desk.key, received.slot.path, sha256=received.sha256)
             self._charge(releases)
             self.desk.queue(messages)
             self.desk.journal.save(
-                self.desk.key, stage=type(next_state).__name__, state=dump_state(next_state)
+                self.desk.key, stage=tag_of(type(next_state)), state=dump_state(next_state)
             )
-        self.what.say(f"took {type(envelope.message).__name__} from {envelope.sender}")
+        self.what.say(f"took {tag_of(type(envelope.message))} from {envelope.sender}")
         return next_state
 
     def _release_length(self, state: node.PartyState) -> int:
@@ -315,7 +316,7 @@ class _Driver:
                 found[kind] = hashlib.sha256(data).hexdigest()
         if not found:
             return
-        releases = {kind.__name__: found[kind] for kind in _RELEASES if kind in found}
+        releases = {tag_of(kind): found[kind] for kind in _RELEASES if kind in found}
         reason = "this home is older than the mailbox, which has messages that it does not know"
         with self.desk.journal.transaction():
             if not begun:
@@ -335,7 +336,7 @@ class _Driver:
         """Charge the whole run at its first release; what follows in the run is covered by it.
 
         Args:
-            releases: Hash of each release by its kind.
+            releases: Hash of each release by the tag of its message.
             late: They were sent before, and this home had forgotten it.
         """
         ledger = Ledger(self.desk.journal.connection)
@@ -377,5 +378,5 @@ def _releases(messages: list[Sealed]) -> dict[str, str]:
     found: dict[str, str] = {}
     for message in messages:
         if isinstance(message.envelope.message, _RELEASES):
-            found.setdefault(type(message.envelope.message).__name__, message.sha256)
+            found.setdefault(tag_of(type(message.envelope.message)), message.sha256)
     return found

@@ -16,6 +16,7 @@ from splitmeans.wire.identity import Identity, PublicIdentity
 from splitmeans.wire.messages import LARGE, MAX_LARGE_BYTES, MAX_SMALL_BYTES, Message, PartyRelease
 from splitmeans.wire.sealed import OVERHEAD_BYTES, check_signed, open_sealed, seal
 from splitmeans.wire.slot import Slot
+from splitmeans.wire.tags import tag_of
 
 _log = logging.getLogger(__name__)
 
@@ -113,12 +114,12 @@ class Post:
                 data, slot=slot, sender=self._keys[sender], receiver=self._identity, max_bytes=limit
             )
         except MessageRefused as problem:
-            self._warn(f"ignored what is in the place of {sender}'s {kind.__name__}: {problem}")
+            self._warn(f"ignored what is in the place of {sender}'s {tag_of(kind)}: {problem}")
             return None
         message = decode(payload)
         if not isinstance(message, kind):
             raise ProtocolError(
-                f"{sender!r} sent a {type(message).__name__} in the place of a {kind.__name__}"
+                f"{sender!r} sent a {tag_of(type(message))} in the place of a {tag_of(kind)}"
             )
         envelope = Envelope(sender=sender, receiver=self._participant, message=message)
         return Received(envelope=envelope, slot=slot, sha256=hashlib.sha256(data).hexdigest())
@@ -170,7 +171,7 @@ class Post:
             run=self._run,
             sender=sender,
             receiver=receiver,
-            kind=kind.__name__,
+            kind=tag_of(kind),
         )
 
     def _warn(self, text: str) -> None:

@@ -40,6 +40,7 @@ from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import MAX_LARGE_BYTES, PartyRelease, PublishedResult
 from splitmeans.wire.saved_result import dump_result, load_result
 from splitmeans.wire.slot import SERVER
+from splitmeans.wire.tags import tag_of
 
 _RUNNING, _PROPOSED, _PUBLISHED = "Running", "Proposed", "Published"
 _ATTEMPTS = 3
@@ -158,7 +159,7 @@ def _step(
         if isinstance(next_state, node.Done):
             data = dump_result(next_state.plan.noisy_count, next_state.published)
             desk.journal.save(desk.key, stage=_PROPOSED, state=data)
-    what.say(f"took {type(envelope.message).__name__} from {envelope.sender}")
+    what.say(f"took {tag_of(type(envelope.message))} from {envelope.sender}")
     return next_state
 
 

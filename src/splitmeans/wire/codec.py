@@ -2,9 +2,10 @@
 
 Layout: 4 bytes magic "SMW1", 4 bytes header length (little-endian), the header as canonical JSON,
 then the raw bytes of all arrays in the order of the header (little-endian, C order). The header
-names the message type and gives every field; an array field gives its dtype and shape. A decoder
-accepts exactly the fields, dtypes and total length that the type declares, and nothing else; after
-a release there may be zeros, so that its length tells nothing (`splitmeans.message_sizes`).
+names the message type by its tag and gives every field; an array field gives its dtype and shape. A
+decoder accepts exactly the fields, dtypes and total length that the type declares, and nothing
+else; after a release there may be zeros, so that its length tells nothing
+(`splitmeans.message_sizes`).
 """
 
 import dataclasses
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from splitmeans.errors import ProtocolError
 from splitmeans.wire import messages
+from splitmeans.wire.tags import tag_of
 
 MAGIC = b"SMW1"
 MAX_HEADER_BYTES = 64 * 1024
@@ -26,7 +28,7 @@ MAX_MESSAGE_BYTES = 2**33
 MAX_DIMENSIONS = 2
 
 _TYPES: dict[str, type] = {
-    kind.__name__: kind
+    tag_of(kind): kind
     for union in (messages.Message, messages.MembershipMessage)
     for kind in typing.get_args(union)
 }
@@ -70,11 +72,11 @@ def _canonical(header: dict[str, Any]) -> bytes:
 
 
 def _describe(message: Any, arrays: list[npt.NDArray[Any]]) -> dict[str, Any]:
-    kind = type(message).__name__
-    if _TYPES.get(kind) is not type(message):
-        raise ProtocolError(f"{kind} is not a message type")
+    kind: type = type(message)
+    if kind not in _TYPES.values():
+        raise ProtocolError(f"{kind.__name__} is not a message type")
     fields: dict[str, Any] = {}
-    for name, (_, dtype) in _fields(_TYPES[kind]).items():
+    for name, (_, dtype) in _fields(kind).items():
         value = getattr(message, name)
         if dtype is not None:
             array = np.ascontiguousarray(value, dtype=dtype)
@@ -86,7 +88,7 @@ def _describe(message: Any, arrays: list[npt.NDArray[Any]]) -> dict[str, Any]:
             fields[name] = _describe(value, arrays)
         else:
             fields[name] = value
-    return {"type": kind, "fields": fields}
+    return {"type": tag_of(kind), "fields": fields}
 
 
 def _rebuild(
@@ -99,14 +101,14 @@ def _rebuild(
         raise ProtocolError("message type is unknown; is the sender a newer version?")
     # Before the fields are looked at: a message inside another must not hold a third one.
     if kind not in allowed:
-        raise ProtocolError(f"{where} must not be a {kind.__name__}")
+        raise ProtocolError(f"{where} must not be a {tag_of(kind)}")
     declared = _fields(kind)
     fields = header["fields"]
     if not isinstance(fields, dict) or set(fields) != set(declared):
-        raise ProtocolError(f"{kind.__name__} must have exactly the fields {', '.join(declared)}")
+        raise ProtocolError(f"{tag_of(kind)} must have exactly the fields {', '.join(declared)}")
     values: dict[str, Any] = {}
     for name, (hint, dtype) in declared.items():
-        where = f"{kind.__name__}.{name}"
+        where = f"{tag_of(kind)}.{name}"
         if dtype is not None:
             values[name], body = _read_array(fields[name], dtype, body, where=where)
         else:

@@ -6,12 +6,13 @@ their way between parties some are secret.
 
 import typing
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from splitmeans._types import IntArray, RegisterArray, WordArray
+from splitmeans.wire.tags import tag_of
 
 
 class _Quiet:
@@ -38,6 +39,8 @@ def _array(dtype: str) -> Any:
 class SketchMessage(_Quiet):
     """Registers of the partition sketch, shape (M, k')."""
 
+    TAG: ClassVar[str] = "SketchMessage"
+
     registers: RegisterArray = _array("<u2")
 
 
@@ -47,6 +50,8 @@ class CellSketchMessage(_Quiet):
 
     Shape (groups x M, k'); the blocks are in the order of the plan's groups.
     """
+
+    TAG: ClassVar[str] = "CellSketchMessage"
 
     registers: RegisterArray = _array("<u2")
 
@@ -63,6 +68,8 @@ class DecoyMessage(_Quiet):
             beginning a new byte.
     """
 
+    TAG: ClassVar[str] = "DecoyMessage"
+
     lengths: IntArray = _array("<i8")
     tags: WordArray = _array("<u8")
     labels: npt.NDArray[np.uint8] = _array("|u1")
@@ -71,6 +78,8 @@ class DecoyMessage(_Quiet):
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class HistogramMessage(_Quiet):
     """Noisy cluster sizes, shape (k',)."""
+
+    TAG: ClassVar[str] = "HistogramMessage"
 
     noisy_counts: IntArray = _array("<i8")
 
@@ -82,6 +91,8 @@ class RandomisedLabelsMessage(_Quiet):
     `seeds` (n,) is the public hash seed of each user for local hashing, empty for direct response.
     """
 
+    TAG: ClassVar[str] = "RandomisedLabelsMessage"
+
     reports: npt.NDArray[np.uint8] = _array("|u1")
     seeds: npt.NDArray[np.uint32] = _array("<u4")
 
@@ -89,6 +100,8 @@ class RandomisedLabelsMessage(_Quiet):
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class PlainLabelsMessage(_Quiet):
     """Every user's true cluster, in the secret user order, shape (n,). Not private."""
+
+    TAG: ClassVar[str] = "PlainLabelsMessage"
 
     labels: npt.NDArray[np.uint8] = _array("|u1")
 
@@ -115,6 +128,8 @@ class KeyContribution(_Quiet):
             same users (`party.equal_users`), 33 bytes for each form of ids; else empty.
     """
 
+    TAG: ClassVar[str] = "KeyContribution"
+
     secret: bytes
     user_shares: bytes = b""
 
@@ -132,6 +147,8 @@ class Confirmation(_Quiet):
             else empty.
     """
 
+    TAG: ClassVar[str] = "Confirmation"
+
     key_check: bytes
     shared_check: bytes
     user_check: bytes
@@ -141,6 +158,8 @@ class Confirmation(_Quiet):
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PlanConfirmation(_Quiet):
     """Keyed digest of a plan that became known only during the run; names its sender."""
+
+    TAG: ClassVar[str] = "PlanConfirmation"
 
     plan_check: bytes
 
@@ -152,6 +171,8 @@ class PlanConfirmation(_Quiet):
 class Ready(_Quiet):
     """The party holds the run key and the same users as all others."""
 
+    TAG: ClassVar[str] = "Ready"
+
     study_hash: str
 
 
@@ -159,12 +180,16 @@ class Ready(_Quiet):
 class CountRelease(_Quiet):
     """The noisy number of users; it goes to the other parties as well."""
 
+    TAG: ClassVar[str] = "CountRelease"
+
     noisy_count: int
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class PartyRelease(_Quiet):
     """The one message that a party's columns cost: local centres (k', d) and memberships."""
+
+    TAG: ClassVar[str] = "PartyRelease"
 
     centres: IntArray = _array("<i8")
     membership: MembershipMessage
@@ -184,6 +209,8 @@ class RunPlan(_Quiet):
             different ones.
         statement: Hash of the privacy statement that the server will sign; empty in a simulation.
     """
+
+    TAG: ClassVar[str] = "RunPlan"
 
     n_local_clusters: IntArray = _array("<i8")
     noisy_count: int | None
@@ -206,6 +233,8 @@ class PublishedResult(_Quiet):
         published_at: Date and time in UTC.
         signature: The server's, over what `signed_result` says; empty in a simulation.
     """
+
+    TAG: ClassVar[str] = "PublishedResult"
 
     fingerprint: str
     local_centres: IntArray = _array("<i8")
@@ -246,16 +275,16 @@ MAX_SMALL_BYTES = 2**16
 
 
 def may_send(kind: str, *, from_server: bool, to_server: bool, to_itself: bool) -> bool:
-    """Tell whether the protocol has a message of a kind, by its name in paths, on this way."""
+    """Tell whether the protocol has a message of a kind, by its tag in paths, on this way."""
     if to_itself:
         kinds: tuple[type, ...] = TO_ITSELF if from_server else ()
     elif from_server:
         kinds = FROM_SERVER
     else:
         kinds = TO_SERVER if to_server else BETWEEN_PARTIES
-    return kind in {one.__name__.lower() for one in kinds}
+    return kind in {tag_of(one).lower() for one in kinds}
 
 
 def is_large(kind: str) -> bool:
-    """Tell whether messages of a kind, by its name in paths, grow with users or cells."""
-    return kind in {one.__name__.lower() for one in LARGE}
+    """Tell whether messages of a kind, by its tag in paths, grow with users or cells."""
+    return kind in {tag_of(one).lower() for one in LARGE}

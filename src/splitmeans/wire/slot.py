@@ -26,7 +26,7 @@ class Slot:
         run: Name of the run: lower-case letters, digits and "-".
         sender: Name of the participant who sends.
         receiver: Name of the participant who receives.
-        kind: Type of the message, such as "KeyContribution".
+        kind: Tag of the message, such as "KeyContribution".
     """
 
     study_hash: str

@@ -27,9 +27,9 @@ from splitmeans.kernels.warm_up import warm_up
 from splitmeans.party.ids import repeated_ids
 from splitmeans.party.table_facts import TableFacts, finish_checks, ignore_facts
 from splitmeans.study import PartySpec
+from splitmeans.study_methods import LOCALS
 
-# Local algorithms that need all rows in one place, and how many bytes of rows that may be.
-GATHERING = ("dplsf", "plain")
+# How many bytes of rows may be brought to one place, for local algorithms that need that.
 MAX_GATHERED_BYTES = 2**30
 
 _COUNTED = (
@@ -80,7 +80,7 @@ def open_spark(
         frozen = freeze_frame(party, frame, rules=rules, spool=place)
         progress("read", rows=frozen.n_rows, of=frozen.n_rows)
         table = SparkTable(party.name, frozen, n_columns=len(features_of(party)), progress=progress)
-        if local in GATHERING:
+        if local != "auto" and LOCALS[local].gathers_rows:
             table.rows.check_gather(local)
         problems = list(frozen.problems)
         if frozen.has_ids:

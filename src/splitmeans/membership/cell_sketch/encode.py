@@ -1,22 +1,31 @@
 """Party side of the cell sketch: memberships to registers, one block per group of parties."""
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from splitmeans import _validate
 from splitmeans._types import LabelArray, RegisterArray
+from splitmeans.engine.memory import MemoryUsers
 from splitmeans.engine.walk import Users
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.phantoms import raise_to_phantoms
 from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.estimator import check_parties
+from splitmeans.membership.method import RunFacts
 from splitmeans.membership.user_sketch.encode import sketch_users
+from splitmeans.privacy.noise import NoiseSource
 from splitmeans.wire.keys import PHANTOM_REGISTERS, USER_REGISTERS, subkey
 from splitmeans.wire.messages import CellSketchMessage
 
 # A phantom's place in the key stream has 32 bits for the cell.
 _MOST_CELLS = 2**32
+
+# What parties compare: rows of the sketch, and an id that stands for the users.
+_COMPARED_ROWS = 16
+_PROBE = pa.array(["splitmeans probe"], pa.large_string())
 
 
 def encode(
@@ -125,3 +134,37 @@ def _check_groups(
         raise ParameterError(f"groups must name position {position} at least once")
     for group in own_groups:
         check_parties(group, n_parties=len(n_local_clusters))
+
+
+def release(
+    law: CellSketch,
+    plan: RunFacts,
+    position: int,
+    users: Users,
+    *,
+    run_key: bytes,
+    noise: NoiseSource,
+) -> CellSketchMessage:
+    """Return the message of a party of a plan; see `encode`."""
+    return encode(
+        law,
+        users=users,
+        position=position,
+        groups=plan.groups,
+        n_local_clusters=plan.n_local_clusters,
+        run_key=run_key,
+    )
+
+
+def shared_pieces(law: CellSketch, plan: RunFacts, run_key: bytes) -> Iterator[bytes]:
+    """Yield what all parties derive from the run key: the first rows, with one made-up user."""
+    for position in range(len(plan.n_local_clusters)):
+        message = encode(
+            dataclasses.replace(law, repetitions=min(_COMPARED_ROWS, law.repetitions)),
+            users=MemoryUsers(ids=_PROBE, labels=np.zeros(1, dtype=np.int32)),
+            position=position,
+            groups=plan.groups,
+            n_local_clusters=plan.n_local_clusters,
+            run_key=run_key,
+        )
+        yield message.registers.astype("<u2").tobytes()

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from typing import ClassVar
 
 import numpy as np
 
@@ -56,6 +57,8 @@ class CellSketch:
             label in the cells, and all-absent is none. False is safe only after the parties have
             compared their user sets: a user at one party alone would be in a cell without phantoms.
     """
+
+    TAG: ClassVar[str] = "CellSketch"
 
     repetitions: int
     gamma: float

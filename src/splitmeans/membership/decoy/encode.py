@@ -4,7 +4,7 @@ All parties derive the same tags and the same decoys from the run key; the serve
 have it, cannot tell a decoy from a user.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -27,9 +27,14 @@ from splitmeans.membership.decoy.layout import (
 )
 from splitmeans.membership.ldp.encode import encode as randomise
 from splitmeans.membership.ldp.law import RandomisedLabels
+from splitmeans.membership.method import RunFacts
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.wire import keys
 from splitmeans.wire.messages import DecoyMessage
+
+# What parties compare: the tags of so many cells' decoys, and an id that stands for the users.
+_TAGGED_CELLS = 64
+_PROBE = pa.array(["splitmeans probe"], pa.large_string())
 
 
 def encode(
@@ -205,3 +210,48 @@ def _decoys(
         axis=axis,
         absent=-1 if equal_sets else shape[axis] - 1,
     )
+
+
+def release(
+    law: DecoyLaw,
+    plan: RunFacts,
+    position: int,
+    users: Users,
+    *,
+    run_key: bytes,
+    noise: NoiseSource,
+) -> DecoyMessage:
+    """Return the message of a party of a plan; see `encode`."""
+    return encode(
+        law,
+        users=users,
+        position=position,
+        groups=plan.groups,
+        n_local_clusters=plan.n_local_clusters,
+        run_key=run_key,
+        equal_sets=plan.study.user_sets == "equal",
+        sample_rate=plan.sample_rate,
+        collusion=plan.collusion_laws[position],
+        noise=noise,
+    )
+
+
+def shared_pieces(law: DecoyLaw, plan: RunFacts, run_key: bytes) -> Iterator[bytes]:
+    """Yield what all parties derive from the run key.
+
+    Of decoys these are the counts of all cells of all groups, and the tags of the first cells.
+    """
+    yield hash_ids(keys.subkey(run_key, keys.SAMPLE), _PROBE).tobytes()
+    for group in plan.groups:
+        yield hash_ids(keys.subkey(run_key, keys.USER_TAG, group=group), _PROBE).tobytes()
+        counts, tags, labels = decoys_to_compare(
+            law,
+            group,
+            n_local_clusters=plan.n_local_clusters,
+            run_key=run_key,
+            equal_sets=plan.study.user_sets == "equal",
+            tagged_cells=_TAGGED_CELLS,
+        )
+        yield counts.astype("<i8").tobytes()
+        yield tags.astype("<u8").tobytes()
+        yield labels.tobytes()

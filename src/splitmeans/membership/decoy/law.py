@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -45,6 +46,8 @@ class DecoyLaw:
         server_sigma: Scale of the discrete Gaussian noise E that the server draws once for every
             cell before anything is published. Parties know D, so E alone protects against them.
     """
+
+    TAG: ClassVar[str] = "DecoyLaw"
 
     sigma: float
     truncation: int

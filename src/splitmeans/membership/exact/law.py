@@ -1,6 +1,7 @@
 """Public parameters of plain labels (paper, section 3.2): there are none, and no privacy."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from splitmeans.privacy.events import NonPrivateEvent
 
@@ -14,6 +15,8 @@ class PlainLabels:
 
     Guarantee: none. The server learns every user's cluster at every party.
     """
+
+    TAG: ClassVar[str] = "PlainLabels"
 
     @property
     def event(self) -> NonPrivateEvent:

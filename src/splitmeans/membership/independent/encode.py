@@ -1,11 +1,15 @@
 """IND-LAP at the party: noisy cluster sizes (paper, section 4.1, baseline 1)."""
 
+from functools import partial, reduce
+
 import numpy as np
 
 from splitmeans import _validate
 from splitmeans._types import IntArray, LabelArray
+from splitmeans.engine.walk import UserBlock, Users
 from splitmeans.errors import ParameterError
 from splitmeans.membership.independent.law import NoisyHistogram
+from splitmeans.membership.method import RunFacts
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.wire.messages import HistogramMessage
 
@@ -41,3 +45,22 @@ def count_labels(labels: LabelArray, *, n_local_clusters: int) -> IntArray:
     if labels.size and not 0 <= labels.min() <= labels.max() < n_local_clusters:
         raise ParameterError(f"labels must be between 0 and {n_local_clusters - 1}")
     return np.bincount(labels, minlength=n_local_clusters).astype(np.int64)
+
+
+def release(
+    law: NoisyHistogram,
+    plan: RunFacts,
+    position: int,
+    users: Users,
+    *,
+    run_key: bytes,
+    noise: NoiseSource,
+) -> HistogramMessage:
+    """Return the message of a party of a plan; see `encode`."""
+    k = plan.n_local_clusters[position]
+    raw_counts = reduce(np.add, users.each(partial(_label_counts, n_local_clusters=k)))
+    return encode_counts(law, raw_counts=raw_counts, noise=noise)
+
+
+def _label_counts(block: UserBlock, *, n_local_clusters: int) -> IntArray:
+    return count_labels(block.labels, n_local_clusters=n_local_clusters)

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError
@@ -16,6 +17,8 @@ class NoisyHistogram:
     Guarantee: epsilon-DP for adding or removing one user, who changes one size by one (L1
     sensitivity 1). Replacing a user changes two sizes and costs twice that.
     """
+
+    TAG: ClassVar[str] = "NoisyHistogram"
 
     epsilon: float
 

@@ -4,8 +4,11 @@ import numpy as np
 import numpy.typing as npt
 
 from splitmeans._types import LabelArray, WordArray
+from splitmeans.engine.walk import Users
 from splitmeans.errors import ParameterError
+from splitmeans.membership.exact.encode import in_secret_order
 from splitmeans.membership.ldp.law import RandomisedLabels, hash_labels
+from splitmeans.membership.method import RunFacts
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.wire.messages import RandomisedLabelsMessage
 
@@ -45,3 +48,16 @@ def _respond(
     reports = raw_values.copy()
     reports[changed] = pick + (pick >= raw_values[changed])  # step over the true value
     return reports
+
+
+def release(
+    law: RandomisedLabels,
+    plan: RunFacts,
+    position: int,
+    users: Users,
+    *,
+    run_key: bytes,
+    noise: NoiseSource,
+) -> RandomisedLabelsMessage:
+    """Return the message of a party of a plan; see `encode`."""
+    return encode(law, labels=in_secret_order(users, run_key), noise=noise)

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,8 @@ class RandomisedLabels:
         epsilon: The budget of one party's message.
         n_local_clusters: k' of the party, 2 to 255.
     """
+
+    TAG: ClassVar[str] = "RandomisedLabels"
 
     epsilon: float
     n_local_clusters: int

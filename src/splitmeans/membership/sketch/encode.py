@@ -5,9 +5,11 @@ import numpy as np
 from splitmeans import _validate
 from splitmeans._types import RegisterArray
 from splitmeans.engine.walk import Users
+from splitmeans.membership.method import RunFacts
 from splitmeans.membership.sketch.law import PublishedSketch
 from splitmeans.membership.user_sketch.encode import sketch_users
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.wire.keys import USER_REGISTERS, subkey
 from splitmeans.wire.messages import SketchMessage
 
 
@@ -58,3 +60,22 @@ def _phantom_registers(
     words = noise.words(law.repetitions * n_local_clusters).reshape(shape)
     maxima = 1 + np.searchsorted(law.phantom_table, words, side="right")
     return maxima.astype(np.uint16)
+
+
+def release(
+    law: PublishedSketch,
+    plan: RunFacts,
+    position: int,
+    users: Users,
+    *,
+    run_key: bytes,
+    noise: NoiseSource,
+) -> SketchMessage:
+    """Return the message of a party of a plan; see `encode`."""
+    return encode(
+        law,
+        users=users,
+        key=subkey(run_key, USER_REGISTERS),
+        n_local_clusters=plan.n_local_clusters[position],
+        noise=noise,
+    )

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal, localcontext
+from typing import ClassVar
 
 import numpy as np
 
@@ -84,6 +85,8 @@ class PublishedSketch:
         gamma: Growth of the geometric law; smaller is finer.
         repetitions: M, the number of rows.
     """
+
+    TAG: ClassVar[str] = "PublishedSketch"
 
     epsilon: float
     delta: float

@@ -1,0 +1,1 @@
+"""Public parameters, scales and privacy events of the local algorithms; nothing here sees rows."""

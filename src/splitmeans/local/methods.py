@@ -1,0 +1,55 @@
+"""All local algorithms, by the name that studies call them; dispatch reads these records.
+
+Laws only: nothing here sees rows. What an algorithm does with them is listed in `mechanisms.py`.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from splitmeans import _validate
+from splitmeans.errors import ParameterError
+from splitmeans.local.laws.dplloyd import METHOD as DPLLOYD
+from splitmeans.local.laws.hash_trees import METHOD as DPLSF
+from splitmeans.local.laws.plain import METHOD as PLAIN
+from splitmeans.local.laws.tree_lloyd import METHOD as TREE_LLOYD
+from splitmeans.local.mechanism import LocalLaw, LocalMethod
+
+METHODS: Mapping[str, LocalMethod] = {
+    method.facts.name: method for method in (TREE_LLOYD, DPLSF, DPLLOYD, PLAIN)
+}
+
+
+def local_law(
+    method: str,
+    *,
+    n_clusters: int,
+    bounds: Iterable[int],
+    epsilon: float | None = None,
+    mu: float | None = None,
+) -> LocalLaw:
+    """Return the law of the local algorithm of this name.
+
+    One of `epsilon` and `mu` is given, but for algorithms without privacy, which have no use for
+    either.
+
+    Args:
+        method: A name of `METHODS`.
+        n_clusters: Number of local centres, k'.
+        bounds: Largest grid integer of each column, shape (d,).
+        epsilon: Cost of one release in the published form.
+        mu: Cost of one release under tight accounting: sqrt of the sum of (sensitivity / scale)^2
+            over its Gaussian parts.
+    """
+    _validate.one_of(tuple(METHODS), method=method)
+    facts = {"n_clusters": n_clusters, "bounds": tuple(int(bound) for bound in bounds)}
+    record = METHODS[method]
+    if not record.facts.is_private and record.published is not None:
+        return record.published(**facts)
+    if (epsilon is None) == (mu is None):
+        raise ParameterError(f"one of epsilon and mu must be given, got {epsilon!r} and {mu!r}")
+    if mu is not None:
+        if record.tight is None:
+            raise ParameterError(f'"{method}" has no form for tight accounting')
+        return record.tight(**facts, mu=mu)
+    if record.published is None:
+        raise ParameterError(f'"{method}" has no published form: use tight accounting')
+    return record.published(**facts, epsilon=epsilon)

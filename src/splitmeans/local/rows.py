@@ -1,0 +1,44 @@
+"""What every local algorithm does with a party's rows."""
+
+from typing import Protocol
+
+import numpy as np
+
+from splitmeans._types import IntArray
+from splitmeans.engine.memory import as_rows
+from splitmeans.engine.walk import RawRows
+from splitmeans.errors import ParameterError
+from splitmeans.local.mechanism import LocalLaw
+from splitmeans.privacy.noise import NoiseSource
+
+
+class LocalClustering(LocalLaw, Protocol):
+    """An algorithm of phase 1; its fields are public, rows and noise are call arguments."""
+
+    def release(
+        self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
+    ) -> IntArray:
+        """Return the local centres, shape (k', d), on the grid and inside the bounds.
+
+        Args:
+            raw_rows: The party's rows, n of them with d columns on the grid; in an array, shape
+                (n, d), int64, or in a table that is walked.
+            noise: Hides the users.
+            rng: Starts the algorithm; independent of the rows.
+        """
+        ...
+
+
+def clip_rows(raw_rows: IntArray | RawRows, bounds: tuple[int, ...]) -> IntArray:
+    """Return all rows in one array with every coordinate inside its bounds.
+
+    A party's table is clipped already; doing it again makes each algorithm's sensitivity its own
+    doing, without an error that would depend on the data.
+    """
+    rows = as_rows(raw_rows).gather()
+    if rows.shape[1] != len(bounds):
+        raise ParameterError(
+            f"rows must be int64 of shape (n, {len(bounds)}), got shape {rows.shape}"
+        )
+    limits = np.array(bounds, dtype=np.int64)
+    return np.clip(rows, -limits, limits)

@@ -1,0 +1,151 @@
+"""The record of a membership method: everything that public code asks of it.
+
+Each method's folder has one in its `method.py`; `methods.py` lists them. Nothing here, and nothing
+that a record refers to, sees a row: what a party does with its users is in the folder's `encode.py`
+and listed in `party/memberships.py`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
+
+from splitmeans._types import FloatArray, NoiseLine
+from splitmeans.membership.estimator import WeightEstimator
+from splitmeans.membership.ldp.law import RandomisedLabels
+from splitmeans.privacy.events import Event
+from splitmeans.privacy.noise import NoiseSource
+from splitmeans.privacy.split import Precisions, Shares
+from splitmeans.study import Study
+from splitmeans.study_methods import MembershipFacts
+
+# Positions of parties that share one membership release under keys of its own.
+Group: TypeAlias = tuple[int, ...]
+
+
+class MembershipLaw(Protocol):
+    """Public parameters of a method's releases."""
+
+    TAG: ClassVar[str]
+
+    @property
+    def event(self) -> Event:
+        """What one release costs a user: of a party, or of all parties of a group together."""
+        ...
+
+
+class RunFacts(Protocol):
+    """What a method may know of a plan."""
+
+    @property
+    def study(self) -> Study:
+        """What was agreed."""
+        ...
+
+    @property
+    def noisy_count(self) -> int | None:
+        """The released number of users, where the method needs it."""
+        ...
+
+    @property
+    def n_local_clusters(self) -> tuple[int, ...]:
+        """The k' of each party."""
+        ...
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Which parties share a membership release; empty where each party has its own."""
+        ...
+
+    @property
+    def sample_rate(self) -> float:
+        """Share of users in a message."""
+        ...
+
+    @property
+    def collusion_laws(self) -> tuple[RandomisedLabels | None, ...]:
+        """For each party the randomiser its users' labels pass against collusion, if any."""
+        ...
+
+
+L = TypeVar("L", bound=MembershipLaw)
+M = TypeVar("M")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipMethod(Generic[L, M]):
+    """All that dispatch reads of one method.
+
+    Attributes:
+        facts: What studies and statements read.
+        law: Type of its law.
+        message: Type of the message that a party's release carries.
+        default_clusters: k' for a study with about so many users.
+        published_law: The law of a study's share of the budget, for k' clusters, costs added up as
+            published; None where that accounting does not apply.
+        tight_law: The law at given precisions, for k' clusters and so many groups (or parties,
+            without groups); None where there is no tight accounting.
+        estimator: Reads the messages of all parties, with noise of the server's own.
+        noise_lines: The noise of a release.
+        message_size: Bytes of the message of the party at a position with so many users, and how
+            many records it has; the last argument is by how many standard deviations it may be
+            longer than expected.
+        cell_error: Standard deviation of a cell's count with so many users; None where no cells
+            are counted.
+        deviation: Standard deviation of a cell of a group with an estimated table, where the noise
+            on cells is known; else None.
+        server_noise: Scale of the Gaussian noise that the server adds to every cell before it
+            publishes, where it does.
+        table_hash: Hash of a table that draws are looked up in and the law's parameters do not
+            show (rule R3), where there is one.
+        check_clusters: Refuses k' of all parties for a grid method that nobody could compute.
+        check_plan: Refuses a plan that nobody could compute.
+        check_message: Says what is wrong with the message of the party at a position, where the
+            estimator would not refuse it.
+        party_seconds: Work of the party at a position with so many users, beside sorting records.
+        server_seconds: Work of the server with so many users, beside reading records.
+        server_bytes: Memory of the server, beside messages and grid.
+    """
+
+    facts: MembershipFacts
+    law: type[L]
+    message: type[M]
+    default_clusters: Callable[[Study, int], int]
+    published_law: Callable[[Study, Shares, int], L] | None = None
+    tight_law: Callable[[Study, Precisions, int, int], L] | None = None
+    estimator: Callable[[L, RunFacts, Sequence[M], NoiseSource], WeightEstimator]
+    noise_lines: Callable[[L, RunFacts], Iterable[NoiseLine]]
+    message_size: Callable[[L, RunFacts, int, int, int], tuple[int, int]]
+    cell_error: Callable[[L, RunFacts, int], float | None]
+    deviation: Callable[[L, RunFacts, Group, FloatArray], float] | None = None
+    server_noise: Callable[[L], float] | None = None
+    table_hash: Callable[[L], str] | None = None
+    check_clusters: Callable[[Study, tuple[int, ...], str], None] = lambda *_: None
+    check_plan: Callable[[L, RunFacts], None] = lambda *_: None
+    check_message: Callable[[RunFacts, int, M], str | None] = lambda *_: None
+    party_seconds: Callable[[L, RunFacts, int, int], float] = lambda *_: 0.0
+    server_seconds: Callable[[L, RunFacts, int], float] = lambda *_: 0.0
+    server_bytes: Callable[[L, RunFacts], int] = lambda *_: 0
+
+
+def paper_clusters(study: Study, users: int) -> int:
+    """Return k' = k, as the paper takes for its baselines."""
+    return study.n_clusters
+
+
+def enough_clusters(study: Study) -> int:
+    """Return the smallest k' whose grid has at least n_clusters cells."""
+    n_parties = len(study.parties)
+    return next(k for k in range(2, study.n_clusters + 2) if k**n_parties >= study.n_clusters)
+
+
+def positive_count(plan: RunFacts) -> float:
+    """Return the noisy user count; noise may have made it negative, and no count is below one."""
+    assert plan.noisy_count is not None
+    return max(float(plan.noisy_count), 1.0)
+
+
+def shape_problem(message: object, found: tuple[int, ...], expected: tuple[int, ...]) -> str | None:
+    """Say that a message has another shape than expected, if so."""
+    if found == expected:
+        return None
+    return f"a {type(message).__name__} of shape {found}, expected {expected}"

@@ -1,0 +1,205 @@
+"""The methods a study can name, with the plain facts about each that public code decides by.
+
+Code asks a method's record, never for its name. What a method does is in its own folder; these are
+the facts that a study is checked by and a statement is made of, so they depend on nothing else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+TIGHT, PAPER = "tight", "paper"
+ACCOUNTING_METHODS = (TIGHT, PAPER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipFacts:
+    """A way to tell which user is in which cluster of a party.
+
+    Attributes:
+        name: What studies call it.
+        accountings: The accountings it has a cost in. The paper's way of adding costs up does not
+            apply to methods with a proof of their own.
+        budget_share: Share of the squared precision that tight accounting gives to the memberships;
+            the parties' local clustering has the rest in equal parts. From the accuracy benchmark,
+            see docs/concepts/budget.md. None without tight accounting.
+        proved: Whether the stated total bounds what a server can learn about a user added or
+            removed; an infinite total does.
+        covers_replacing: Whether replacing a user's values has a stated cost towards the server.
+        hides_from_parties: Whether costs towards other parties, and towards a party together with
+            the server, can be bounded.
+        caveats: What the guarantee rests on, and where it stops.
+        warning: Said to whoever simulates it; None where there is nothing to warn of.
+        is_private: False for a baseline that hides nothing.
+        needs_count: Whether the server must know the noisy number of users to read the messages.
+        grouped: Whether parties share a release in groups, under keys of their own.
+        pairs_only: Whether more than two parties are read in pairs alone.
+        partial_sets: Whether it can tell users who are at some parties only.
+        grid_of_two: The grid method of two parties, where the study leaves it open.
+        grid_of_more: That of three or more parties; "pairs" gives way to "many" for large grids.
+        gamma: Base of the registers minus one, where the study leaves it open.
+        rough_caution: What exact accounting may have less precision of than `forecasting.rough`
+            says, as a share; the largest seen are 0.4 % and 2 %.
+        loss_modelled: Whether the forecast of the loss was fitted to it.
+    """
+
+    name: str
+    accountings: tuple[str, ...] = ACCOUNTING_METHODS
+    budget_share: float | None
+    proved: bool
+    covers_replacing: bool = False
+    hides_from_parties: bool = False
+    caveats: tuple[str, ...]
+    warning: str | None = None
+    is_private: bool = True
+    needs_count: bool
+    grouped: bool
+    pairs_only: bool = False
+    partial_sets: bool
+    grid_of_two: str
+    grid_of_more: str
+    gamma: float = 1.0
+    rough_caution: float = 1.0
+    loss_modelled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalFacts:
+    """A way for a party to cluster its own columns.
+
+    Attributes:
+        name: What studies call it.
+        accountings: The accountings it has a form for.
+        caveats: What a reader of a statement must know.
+        is_private: False for a baseline that hides nothing.
+        gathers_rows: Whether it needs all rows in one place; others need sums only.
+    """
+
+    name: str
+    accountings: tuple[str, ...] = ACCOUNTING_METHODS
+    caveats: tuple[str, ...] = ()
+    is_private: bool = True
+    gathers_rows: bool
+
+
+DECOY = MembershipFacts(
+    name="decoy",
+    accountings=(TIGHT,),
+    budget_share=0.25,
+    proved=True,
+    hides_from_parties=True,
+    caveats=(),
+    needs_count=False,
+    grouped=True,
+    partial_sets=True,
+    # One pair is all there is; "pairs" also removes what is probably noise.
+    grid_of_two="pairs",
+    grid_of_more="pairs",
+    rough_caution=0.994,
+    loss_modelled=True,
+)
+SKETCH = MembershipFacts(
+    name="sketch",
+    accountings=(TIGHT,),
+    budget_share=0.5,
+    proved=True,
+    caveats=(
+        "Registers must never be shown to a party: the parties know the hash keys, and the "
+        "guarantee is towards the server and outsiders only.",
+    ),
+    needs_count=False,
+    grouped=True,
+    pairs_only=True,
+    partial_sets=True,
+    grid_of_two="joint",
+    grid_of_more="pairs",
+    gamma=0.1,
+    rough_caution=0.975,
+    loss_modelled=True,
+)
+SKETCH_PAPER = MembershipFacts(
+    name="sketch-paper",
+    accountings=(PAPER,),
+    budget_share=None,
+    # Hash keys that parties share are not covered by the published bound.
+    proved=False,
+    caveats=(
+        "The published bound does not cover sketches that share hash keys across parties: a user "
+        "with a rare combination of clusters can lose more than the stated total. Use this method "
+        "to reproduce the paper, not to protect people.",
+    ),
+    warning=(
+        "membership='sketch-paper' is for reproducing the paper: its published privacy bound does "
+        "not hold when parties share hash keys. Take membership='decoy' or 'sketch' to protect "
+        "people."
+    ),
+    needs_count=True,
+    grouped=False,
+    partial_sets=False,
+    grid_of_two="joint",
+    grid_of_more="pairs-paper",
+)
+LDP = MembershipFacts(
+    name="ldp",
+    budget_share=0.5,
+    # Presence is not covered by local reports.
+    proved=False,
+    covers_replacing=True,
+    caveats=(
+        "Reports reveal how many users there are, and cover the cluster of a user at each party, "
+        "not whether the user is present.",
+    ),
+    needs_count=False,
+    grouped=False,
+    partial_sets=False,
+    grid_of_two="joint",
+    grid_of_more="pairs-paper",
+)
+INDEPENDENT = MembershipFacts(
+    name="independent",
+    budget_share=0.2,
+    proved=True,
+    caveats=(),
+    needs_count=True,
+    grouped=False,
+    partial_sets=False,
+    grid_of_two="joint",
+    grid_of_more="joint",
+)
+EXACT = MembershipFacts(
+    name="exact",
+    budget_share=0.5,
+    proved=True,
+    caveats=("Every user's cluster at every party is sent as it is: no privacy at all.",),
+    is_private=False,
+    needs_count=False,
+    grouped=False,
+    partial_sets=False,
+    grid_of_two="joint",
+    grid_of_more="joint",
+)
+
+TREE_LLOYD = LocalFacts(name="tree-lloyd", accountings=(TIGHT,), gathers_rows=False)
+DPLSF = LocalFacts(name="dplsf", gathers_rows=True)
+DPLLOYD = LocalFacts(name="dplloyd", gathers_rows=False)
+PLAIN = LocalFacts(
+    name="plain",
+    caveats=("Local centres are exact k-means centres: no privacy at all.",),
+    is_private=False,
+    gathers_rows=True,
+)
+
+MEMBERSHIPS: Mapping[str, MembershipFacts] = {
+    one.name: one for one in (DECOY, SKETCH, SKETCH_PAPER, LDP, INDEPENDENT, EXACT)
+}
+LOCALS: Mapping[str, LocalFacts] = {one.name: one for one in (TREE_LLOYD, DPLSF, DPLLOYD, PLAIN)}
+
+# What local = "auto" stands for. docs/local-clustering.md: under tight accounting nothing beat it
+# at any size or budget.
+_AUTO_LOCAL = {TIGHT: TREE_LLOYD, PAPER: DPLSF}
+
+
+def local_facts(local: str, *, membership: str, accounting: str) -> LocalFacts:
+    """Return the local algorithm of a study; "auto" is as private as the membership method."""
+    if local != "auto":
+        return LOCALS[local]
+    return _AUTO_LOCAL[accounting] if MEMBERSHIPS[membership].is_private else PLAIN

@@ -1,0 +1,270 @@
+"""What is written down or sent depends on tags and values, never on what a class is called.
+
+`tests/vectors/formats.json` has what every tagged class gives. A change of it is a change of a
+format: runs that go on, homes and results of the version before would no longer fit.
+"""
+
+import dataclasses
+import json
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from splitmeans.errors import ProtocolError
+from splitmeans.idrules import AS_IS
+from splitmeans.local.mechanisms import MECHANISMS
+from splitmeans.membership.methods import METHODS
+from splitmeans.party import node
+from splitmeans.party.equal_users import user_set_digest
+from splitmeans.party.saved_state import dump_state, load_state
+from splitmeans.party.session import Session
+from splitmeans.party.table import prepare_table
+from splitmeans.plan import make_plan
+from splitmeans.privacy import events as e
+from splitmeans.privacy.book import Towards
+from splitmeans.privacy.statement import PrivacyReport
+from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
+from splitmeans.wire import messages as m
+from splitmeans.wire.codec import decode, encode
+from splitmeans.wire.slot import Slot
+from splitmeans.wire.tags import tag_of, tagged_text
+
+VECTORS = Path(__file__).parents[1] / "vectors" / "formats.json"
+
+MEMBERSHIPS = (
+    m.SketchMessage(registers=np.array([[12, 13], [14, 65535]])),
+    m.CellSketchMessage(registers=np.array([[1, 2]])),
+    m.DecoyMessage(
+        lengths=np.array([2]), tags=np.array([[1, 2], [3, 4]]), labels=np.array([7], np.uint8)
+    ),
+    m.HistogramMessage(noisy_counts=np.array([5, -1])),
+    m.RandomisedLabelsMessage(reports=np.array([1, 0]), seeds=np.array([9, 8])),
+    m.PlainLabelsMessage(labels=np.array([1, 0])),
+)
+RESULT = m.PublishedResult(
+    fingerprint="cd",
+    local_centres=np.array([1, -2]),
+    labels=np.array([[0, 250]]),
+    weights=np.array([2.5]),
+    centres=np.array([[0.5, -0.25]]),
+    sizes=np.array([2.5]),
+    published_at="2026-01-31T12:00:00Z",
+    signature=b"\x05",
+)
+CONFIRMATION = m.Confirmation(key_check=b"\x02", shared_check=b"\x05", user_check=b"\x01")
+MESSAGES = (
+    m.KeyContribution(secret=b"\x00\x01", user_shares=b"A"),
+    CONFIRMATION,
+    m.PlanConfirmation(plan_check=b"\x03"),
+    m.Ready(study_hash="ab"),
+    m.CountRelease(noisy_count=-3),
+    m.PartyRelease(centres=np.array([[1, -2]]), membership=MEMBERSHIPS[3]),
+    m.RunPlan(n_local_clusters=np.array([5]), noisy_count=7, fingerprint="ab", statement="cd"),
+    RESULT,
+)
+EVENTS = (
+    e.LaplaceEvent(noise_multiplier=2.5, single_count=True),
+    e.PureEvent(epsilon=0.1),
+    e.GaussianEvent(
+        noise_multiplier=3.0,
+        slack=1e-9,
+        realised=e.Realised(scale=3, sensitivity=1, coordinates=2),
+    ),
+    e.RandomisedResponseEvent(epsilon=1.0),
+    e.PublishedSketchEvent(
+        repetitions=64, gamma=1.0, phantoms=7, floor=3, claimed_epsilon=0.5, claimed_delta=1e-5
+    ),
+    e.CellSketchEvent(repetitions=64, gamma=0.1, phantoms=7, floor=3),
+    e.ShiftEvent(weights=(1, 2**63, 1)),
+    e.CountGaussianEvent(scale=1.5),
+    e.NonPrivateEvent(reason="a reason"),
+    e.ComposedEvent(parts=(e.PureEvent(epsilon=0.1),)),
+)
+# Between them every law and every local algorithm.
+PLANNED = (
+    ("decoy", "tight", "tree-lloyd"),
+    ("sketch", "tight", "dplsf"),
+    ("sketch-paper", "paper", "dplsf"),
+    ("ldp", "tight", "dplloyd"),
+    ("independent", "paper", "plain"),
+    ("exact", "tight", "auto"),
+)
+
+
+def make_study(membership: str = "decoy", accounting: str = "tight", local: str = "auto") -> Study:
+    columns = (Column(name="x", low=0, high=100), Column(name="y", low=0, high=10))
+    return Study(
+        name="formats",
+        parties=tuple(PartySpec(name=name, columns=columns) for name in ("bank", "shop")),
+        n_clusters=3,
+        budget=Budget(epsilon=4, delta=1e-4),
+        membership=membership,
+        local=local,
+        n_local_clusters=4,
+        accounting=accounting,
+        expected_users=200,
+        sketch=SketchOptions(repetitions=64),
+        ids=AS_IS,
+    )
+
+
+STUDY = make_study()
+SESSION = Session(study=STUDY, run="1", party="bank")
+TABLE = prepare_table(STUDY.parties[0], np.array([[1.0, 2.0], [3.0, 4.0]]), ids=["a", "b"])
+
+
+def states() -> tuple[node.PartyState, ...]:
+    held: dict[str, Any] = {
+        "session": SESSION,
+        "table": TABLE,
+        "users": user_set_digest(STUDY, TABLE, run="1"),
+    }
+    keyed = {**held, "run_key": b"\x09" * 32}
+    return (
+        node.Joined(**held, secret=b"\x07", contributions={"bank": b"\x01"}, shares={}),
+        node.Keyed(**keyed, awaited={"shop": CONFIRMATION}),
+        node.Counting(**keyed),
+        node.Planned(**keyed, noisy_count=201, confirmed=frozenset({"shop"})),
+        node.Prepared(**keyed, noisy_count=None),
+        node.Released(session=SESSION, noisy_count=None, centres=np.array([[1, -2]])),
+        node.Finished(session=SESSION, noisy_count=201, result=RESULT),
+    )
+
+
+def vectors() -> dict[str, Any]:
+    """What this version gives; the file has the same."""
+    make_plan.cache_clear()
+    slots = {tag_of(type(one)): slot_of(type(one)) for one in MESSAGES}
+    return {
+        "messages": {tag_of(type(one)): encode(one).hex() for one in (*MESSAGES, *MEMBERSHIPS)},
+        "slots": {tag: [slot.path, slot.text.hex()] for tag, slot in slots.items()},
+        "states": {tag_of(type(one)): dump_state(one).hex() for one in states()},
+        "events": {tag_of(type(one)): tagged_text(one) for one in EVENTS},
+        "statement": [
+            [one["what"], one["message"], one["event"]]
+            for one in PrivacyReport.for_study(STUDY).to_mapping()["releases"]
+        ],
+        "fingerprints": {
+            " ".join(chosen): make_plan(make_study(*chosen), noisy_count=200).fingerprint
+            for chosen in PLANNED
+        },
+        "journal towards": [item.name for item in dataclasses.fields(Towards)],
+    }
+
+
+def slot_of(kind: type) -> Slot:
+    return Slot(study_hash="ab" * 32, run="1", sender="bank", receiver="shop", kind=tag_of(kind))
+
+
+def plan_parts() -> Iterator[Any]:
+    for chosen in PLANNED:
+        plan = make_plan(make_study(*chosen))
+        yield plan.membership
+        yield from plan.local
+
+
+TAGGED = {
+    "messages": typing.get_args(m.Message) + typing.get_args(m.MembershipMessage),
+    "states": typing.get_args(node.PartyState),
+    "events": typing.get_args(e.Event),
+    "plans": tuple(dict.fromkeys(type(part) for part in plan_parts())),
+}
+
+
+def test_vectors_are_those_of_this_version() -> None:
+    assert vectors() == json.loads(VECTORS.read_text())
+
+
+def test_every_tagged_class_has_a_vector() -> None:
+    stored = json.loads(VECTORS.read_text())
+    for format_ in ("messages", "states", "events"):
+        assert set(stored[format_]) == {tag_of(kind) for kind in TAGGED[format_]}
+    assert {method.law for method in METHODS.values()} <= set(TAGGED["plans"])
+    assert set(MECHANISMS) <= set(TAGGED["plans"])
+
+
+def test_stored_messages_and_states_are_read_back() -> None:
+    stored = json.loads(VECTORS.read_text())
+    for data in stored["messages"].values():
+        assert encode(decode(bytes.fromhex(data))).hex() == data
+    for stage, data in stored["states"].items():
+        state = load_state(stage, bytes.fromhex(data), session=SESSION, open_table=lambda: TABLE)
+        assert tag_of(type(state)) == stage
+        assert dump_state(state).hex() == data
+
+
+@pytest.mark.parametrize("format_", TAGGED)
+def test_no_two_classes_of_a_format_share_a_tag(format_: str) -> None:
+    tags = [tag_of(kind).lower() for kind in TAGGED[format_]]
+    assert len(set(tags)) == len(tags)
+
+
+@pytest.fixture
+def renamed() -> Iterator[None]:
+    """Every tagged class under another name, in another module, with another `repr`."""
+    kinds = dict.fromkeys(kind for kinds in TAGGED.values() for kind in kinds)
+    before = [
+        (kind, kind.__name__, kind.__qualname__, kind.__module__, kind.__repr__) for kind in kinds
+    ]
+    try:
+        for number, kind in enumerate(kinds):
+            kind.__name__ = kind.__qualname__ = f"Other{number}"
+            kind.__module__ = "splitmeans.elsewhere"
+            kind.__repr__ = lambda self: "another text"
+        yield
+    finally:
+        for kind, name, full_name, module, shown in before:
+            kind.__name__, kind.__qualname__ = name, full_name
+            kind.__module__, kind.__repr__ = module, shown
+
+
+@pytest.mark.usefixtures("renamed")
+def test_renaming_and_moving_every_class_changes_nothing() -> None:
+    assert type(MESSAGES[0]).__name__.startswith("Other")
+    assert vectors() == json.loads(VECTORS.read_text())
+    test_stored_messages_and_states_are_read_back()
+
+
+@pytest.mark.parametrize("message", [*MESSAGES, *MEMBERSHIPS], ids=repr)
+def test_a_message_class_without_a_tag_of_its_own_is_not_encoded(message: Any) -> None:
+    untagged = type("Untagged", (type(message),), {})
+    fields = {item.name: getattr(message, item.name) for item in dataclasses.fields(message)}
+    with pytest.raises(ProtocolError, match="Untagged is not a message type"):
+        encode(untagged(**fields))
+    with pytest.raises(TypeError, match="Untagged has no TAG"):
+        slot_of(untagged)
+
+
+@pytest.mark.parametrize("value", [*EVENTS, *plan_parts()], ids=lambda value: value.TAG)
+def test_an_event_or_law_without_a_tag_of_its_own_has_no_text(value: Any) -> None:
+    untagged = dataclasses.dataclass(frozen=True, kw_only=True)(
+        type("Untagged", (type(value),), {})
+    )
+    fields = {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}
+    with pytest.raises(TypeError, match="Untagged has no TAG"):
+        tagged_text((untagged(**fields),))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ((), "()"),
+        ((1,), "(1,)"),
+        ((None, True, -2, 0.1, 1e-300, "joint"), "(None, True, -2, 0.1, 1e-300, 'joint')"),
+        ((np.int64(3), np.float64(0.5)), "(3, 0.5)"),
+        ("é", "'\\xe9'"),
+        (e.PureEvent(epsilon=1), "PureEvent(epsilon=1)"),
+    ],
+)
+def test_plain_values_as_text_by_hand(value: Any, text: str) -> None:
+    assert tagged_text(value) == text
+
+
+@pytest.mark.parametrize("value", [[1], {"a": 1}, b"a", object(), e.PureEvent, {1}])
+def test_other_values_have_no_text(value: Any) -> None:
+    with pytest.raises(TypeError, match="no form that can be hashed"):
+        tagged_text((value,))
