@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from splitmeans.local.laws.hash_trees import GaussianTreeLaw, LshTreeLaw
-from splitmeans.local.mechanism import COUNT_UNITS
-from splitmeans.membership.cell_sketch.law import CellSketch
-from splitmeans.membership.sketch.law import PublishedSketch
-from splitmeans.plan import Plan, make_plan
+from splitmeans.local.law import COUNT_UNITS
+from splitmeans.local.laws.dplsf import GaussianTreeLaw, LshTreeLaw
+from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.plan.plan import Plan, make_plan
 from splitmeans.study import Budget, Column, PartySpec, Study
 
 COLUMNS = 4

@@ -9,7 +9,7 @@ from benchmarks.cases import Case, Score, Setting, make_case
 from benchmarks.methods import METHODS, Method, Outcome
 from benchmarks.metrics import v_measure
 from benchmarks.pool import run_jobs
-from splitmeans.evaluation import assign_labels, normalised_loss
+from splitmeans.simulate.evaluation import assign_labels, normalised_loss
 
 
 def run(

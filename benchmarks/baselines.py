@@ -10,11 +10,11 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
-from splitmeans.evaluation import assign_labels
-from splitmeans.features import GRID_UNITS
-from splitmeans.grid.weighted_kmeans import weighted_kmeans
-from splitmeans.local.lsh_tree import LshTree
+from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
+from splitmeans.local.dplsf_paper import LshTree
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.simulate.evaluation import assign_labels
+from splitmeans.study.features import GRID_UNITS
 
 
 def central_dplsf(

@@ -14,21 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.grid.weighted_kmeans import weighted_kmeans
 from splitmeans.kernels.assign import nearest
+from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
+from splitmeans.local.algorithms import make_local
 from splitmeans.local.cells import CellHistogram
-from splitmeans.local.lloyd import pack_spheres
-from splitmeans.local.mechanism import (
-    COUNT_UNITS,
-    gaussian_counts,
-    l2_sensitivity,
-    mu_scale,
-    to_grid,
-)
-from splitmeans.local.mechanisms import make_local
+from splitmeans.local.dplloyd import pack_spheres
+from splitmeans.local.histogram_lloyd import starting_points
+from splitmeans.local.law import COUNT_UNITS, gaussian_counts, l2_sensitivity, mu_scale, to_grid
 from splitmeans.local.radius_lloyd import RadiusLloyd
 from splitmeans.local.rows import clip_rows
-from splitmeans.local.tree_lloyd import starting_points
 from splitmeans.privacy.noise import NoiseSource
 
 # Evolution: generations, and candidates per centre wanted.

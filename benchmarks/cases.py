@@ -8,9 +8,9 @@ import numpy as np
 
 from benchmarks.data import Recipe, load
 from splitmeans._types import FloatArray, IntArray, LabelArray
-from splitmeans.baselines import central_kmeans
-from splitmeans.evaluation import assign_labels, normalised_loss
-from splitmeans.features import GRID_UNITS
+from splitmeans.simulate.baselines import central_kmeans
+from splitmeans.simulate.evaluation import assign_labels, normalised_loss
+from splitmeans.study.features import GRID_UNITS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,14 +17,14 @@ from benchmarks.data import split_columns
 from benchmarks.data_files import read_rows
 from benchmarks.pool import run_jobs
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.datasets import mixed_gaussian
 from splitmeans.errors import ParameterError
 from splitmeans.estimator import VerticalKMeans
-from splitmeans.evaluation import assign_labels
-from splitmeans.grid.segments import assign_nodes
-from splitmeans.grid.synopsis import Synopsis
 from splitmeans.intervals.sizes import size_intervals
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.simulate.datasets import mixed_gaussian
+from splitmeans.simulate.evaluation import assign_labels
+from splitmeans.synopsis.segments import assign_nodes
+from splitmeans.synopsis.synopsis import Synopsis
 
 TUNED_ON = ("clear", "blurred", "cloud", "skewed", "even", "letter")
 WIDENED_ON = ("ten-columns", "groups-in-a-cloud", "loan", "taxi")

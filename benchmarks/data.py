@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.data_files import read_rows
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray, LabelArray
-from splitmeans.datasets import mixed_gaussian
 from splitmeans.errors import ParameterError
+from splitmeans.simulate.datasets import mixed_gaussian
 
 DATA_SETS = ("mixed-gaussian", "letter", "taxi", "loan")
 

@@ -21,13 +21,13 @@ from benchmarks.forecast_tables import TableCase
 from benchmarks.pool import run_jobs
 from splitmeans._types import FloatArray
 from splitmeans._version import __version__
-from splitmeans.baselines import central_kmeans
 from splitmeans.estimator import VerticalKMeans
-from splitmeans.evaluation import normalised_loss
 from splitmeans.forecasting import loss_model
 from splitmeans.forecasting.forecast import Forecast
 from splitmeans.forecasting.loss_model import NEGLIGIBLE, Strain, strain_of
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.simulate.baselines import central_kmeans
+from splitmeans.simulate.evaluation import normalised_loss
 
 EPSILONS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 8.0)
 PARTIES = (2, 4)

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from splitmeans.errors import MailboxError
-from splitmeans.run.relay_limits import RelayLimits
+from splitmeans.relay.limits import RelayLimits
 from splitmeans.wire.identity import PublicIdentity
 
 _STOP_SECONDS = 30
@@ -171,8 +171,8 @@ def _certificate(
 
 
 def _main() -> None:
-    from splitmeans.run.relay import make_app
-    from splitmeans.run.relay_serve import serve
+    from splitmeans.relay.app import make_app
+    from splitmeans.relay.serve import serve
 
     settings = json.load(sys.stdin)
     rosters = {

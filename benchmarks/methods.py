@@ -15,11 +15,11 @@ from benchmarks.metrics import true_cell_weights, weight_error
 from benchmarks.peer_libraries import import_diffprivlib
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.estimator import VerticalKMeans
-from splitmeans.features import GRID_UNITS
 from splitmeans.kernels.assign import nearest
-from splitmeans.local.mechanisms import make_local
+from splitmeans.local.algorithms import make_local
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import RunResult
+from splitmeans.study.features import GRID_UNITS
 
 
 @dataclass(frozen=True, kw_only=True)

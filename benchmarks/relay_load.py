@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.local_relay import LocalRelay, local_relay
 from splitmeans import _validate
 from splitmeans.errors import MailboxError
-from splitmeans.run.http_mailbox import HttpMailbox
+from splitmeans.mailbox.http import HttpMailbox
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import SERVER, Slot
 

@@ -14,9 +14,9 @@ from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
 from splitmeans.estimator import VerticalKMeans
-from splitmeans.labels import segment_probabilities
-from splitmeans.party.table import prepare_table
+from splitmeans.party.labels import segment_probabilities
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.table.prepare import prepare_table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

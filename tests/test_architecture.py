@@ -1,6 +1,7 @@
-"""Imports point one way: what sees raw rows is never imported by what the server runs."""
+"""The house: rooms on levels, imports that only go down, and no way from the server to raw rows."""
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -8,86 +9,140 @@ import pytest
 import splitmeans
 
 ROOT = Path(splitmeans.__file__).parent
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
-# Modules that handle raw rows.
-RAW = ("splitmeans.party.", "splitmeans.labels", "splitmeans.engine")
-# Modules that run at the server, or that the server's modules build on.
-SERVER_SIDE = ("server", "grid", "wire")
+# Rooms from the ground up. What is in a room may import its own room and rooms before it.
+LEVELS = (
+    ("_types", "_version", "errors", "figures"),
+    ("_validate", "_html"),
+    ("wire", "kernels"),
+    ("kmeans",),
+    ("study",),
+    ("privacy",),
+    ("table",),
+    ("local", "membership"),
+    ("plan",),
+    ("synopsis",),
+    ("intervals",),
+    ("result",),
+    ("party", "server"),
+    ("protocol",),
+    ("simulate",),
+    ("estimator",),
+    ("forecasting", "mailbox"),
+    ("relay", "run", "report"),
+    ("rehearsal", "audit"),
+    ("cli",),
+    ("__main__",),
+)
+LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
+
+# Imports that go up. It may only become shorter.
+ALLOWED_UP: frozenset[tuple[str, str]] = frozenset()
+
+# What handles raw rows: a party's table and its walkers, local clustering, everything a party does
+# with them. The laws of local clustering are public numbers.
+ROWS = ("table", "party", "local", "simulate")
+PUBLIC = ("local.law", "local.methods")
+
+# What a server loads, or whoever reads what it published.
+SERVER_SIDE = ("server", "synopsis", "wire", "plan", "intervals", "result", "mailbox", "relay")
 
 
-def imports_of(path: Path, package: str = "splitmeans") -> set[str]:
+def name_of(path: Path) -> str:
+    """The module's name below `splitmeans`; the package itself is the empty text."""
+    return (
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix("__init__").strip(".")
+    )
+
+
+MODULES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[0]
+
+
+@functools.cache
+def imports_of(module: str) -> frozenset[str]:
+    """Modules of ours that a module imports, wherever in it the import stands."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in found if name.startswith(package)}
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            known = {name for name in whole if name.removeprefix("splitmeans.") in MODULES}
+            found |= known or {node.module}
+    ours = {name.removeprefix("splitmeans.") for name in found if name.startswith("splitmeans.")}
+    return frozenset(name for name in ours if name in MODULES)
 
 
-def module_path(name: str) -> Path | None:
-    place = ROOT.joinpath(*name.split(".")[1:])
-    for candidate in (place.with_suffix(".py"), place / "__init__.py"):
-        if name != "splitmeans" and candidate.is_file():
-            return candidate
-    return None
+def with_packages(module: str) -> set[str]:
+    """A module and the packages above it, which importing it runs as well."""
+    parts = module.split(".")
+    return {".".join(parts[: n + 1]) for n in range(len(parts))}
 
 
-def reachable(path: Path) -> set[str]:
-    """All modules of ours that importing this file loads, directly or not."""
+def reachable(module: str) -> set[str]:
+    """All modules of ours that importing this one can load, at once or later."""
     seen: set[str] = set()
-    queue = list(imports_of(path))
+    queue = [module]
     while queue:
         name = queue.pop()
-        target = module_path(name)
-        if target is None or name in seen:
-            continue
-        seen.add(name)
-        queue.extend(imports_of(target))
-    return seen
-
-
-# Of local clustering these are public; everything else walks rows.
-LOCAL_PUBLIC = ("laws", "mechanism", "methods")
+        if name not in seen:
+            seen.add(name)
+            queue.extend(other for target in imports_of(name) for other in with_packages(target))
+    return seen - {module}
 
 
 def sees_rows(module: str) -> bool:
-    local = module.removeprefix("splitmeans.local.")
-    if local != module:
-        return local.split(".")[0] not in LOCAL_PUBLIC
-    return module.startswith(RAW) or module.endswith(".encode")
+    if module.startswith(PUBLIC) or module == "local" or module.endswith(".law"):
+        return False
+    return room_of(module) in ROWS or module.endswith(".encode")
 
 
-SERVER_FILES = [
-    path
-    for path in sorted(ROOT.rglob("*.py"))
-    if path.relative_to(ROOT).parts[0] in SERVER_SIDE
-    or path.name in ("estimate.py", "law.py", "method.py", "methods.py", "plan.py")
-    or path.parent.name == "laws"
-    or path == ROOT / "run" / "server.py"
+SERVER_MODULES = [
+    module
+    for module in MODULES
+    if room_of(module) in SERVER_SIDE
+    or (room_of(module) == "membership" and not module.endswith(".encode"))
+    or module.endswith(".law")
+    or module == "run.server"
 ]
 
 
-@pytest.mark.parametrize("path", SERVER_FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_server_side_never_reaches_code_that_sees_rows(path: Path) -> None:
-    assert {module for module in reachable(path) if sees_rows(module)} == set()
+def test_every_room_has_a_level() -> None:
+    assert {room_of(module) for module in MODULES if module} == set(LEVEL_OF)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "wire").glob("*.py")), ids=lambda path: path.name)
-def test_wire_imports_only_study_types_and_errors(path: Path) -> None:
-    allowed = tuple(
-        f"splitmeans.{name}" for name in ("wire", "study", "parties", "errors", "_types")
-    )
-    assert [name for name in imports_of(path) if not name.startswith(allowed)] == []
+@pytest.mark.parametrize("room", sorted(LEVEL_OF))
+def test_imports_only_go_down(room: str) -> None:
+    up = {
+        (module, target)
+        for module in MODULES
+        if room_of(module) == room
+        for target in imports_of(module)
+        if room_of(target) != room and LEVEL_OF[room_of(target)] >= LEVEL_OF[room]
+    }
+    assert up <= ALLOWED_UP
 
 
-def test_the_check_itself_can_fail() -> None:
-    """A party module does reach raw rows, so an empty result above is not an accident."""
-    assert any(sees_rows(module) for module in reachable(ROOT / "party" / "node.py"))
+def test_no_import_is_allowed_that_is_not_there() -> None:
+    there = {(module, target) for module in MODULES for target in imports_of(module)}
+    assert there >= ALLOWED_UP
 
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+@pytest.mark.parametrize("module", SERVER_MODULES)
+def test_server_side_never_reaches_code_that_sees_rows(module: str) -> None:
+    assert {other for other in reachable(module) if sees_rows(other)} == set()
+
+
+def test_the_checks_themselves_can_fail() -> None:
+    """A party does reach raw rows, and rooms do import one another."""
+    assert any(sees_rows(module) for module in reachable("party.node"))
+    assert any(room_of(target) != "cli" for target in imports_of("cli.party"))
+    assert len(SERVER_MODULES) > 50
 
 
 def test_no_file_outgrows_one_idea() -> None:
@@ -102,5 +157,17 @@ def test_no_file_outgrows_one_idea() -> None:
 
 def test_the_package_does_not_need_the_benchmarks() -> None:
     """They are not installed with it."""
-    assert [path for path in ROOT.rglob("*.py") if imports_of(path, "benchmarks")] == []
-    assert imports_of(BENCHMARKS / "__main__.py", "benchmarks")
+    asks = [path for path in ROOT.rglob("*.py") if "benchmarks" in imported_tops(path)]
+    assert asks == []
+    assert "benchmarks" in imported_tops(BENCHMARKS / "__main__.py")
+
+
+def imported_tops(path: Path) -> set[str]:
+    """The packages that a file imports from, by their first name."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found

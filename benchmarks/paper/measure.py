@@ -17,12 +17,12 @@ from benchmarks.methods import METHODS, PROTOCOL, Method
 from benchmarks.metrics import silhouette, weight_error
 from benchmarks.paper.cell import Cell
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.evaluation import assign_labels
-from splitmeans.grid.synopsis import Synopsis
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import RunResult
 from splitmeans.server.combine import combine
+from splitmeans.simulate.evaluation import assign_labels
 from splitmeans.study import SketchOptions
+from splitmeans.synopsis.synopsis import Synopsis
 
 Measures = dict[str, float | None]
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from splitmeans._types import FloatArray, IntArray, LabelArray
-from splitmeans.datasets import mixed_gaussian
-from splitmeans.engine.memory import MemoryUsers
-from splitmeans.party.table import PartyTable, prepare_table
+from splitmeans.simulate.datasets import mixed_gaussian
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
+from splitmeans.table.prepare import PartyTable, prepare_table
+from splitmeans.table.walk.memory import MemoryUsers
 
 N_COLUMNS = 16
 N_CLUSTERS = 5

@@ -12,17 +12,17 @@ from benchmarks.speed.inputs import Inputs, fresh_key
 from benchmarks.speed.measure import Task
 from benchmarks.speed.stage import Stage
 from splitmeans._types import IntArray, WordArray
-from splitmeans.engine.walk import UserBlock
-from splitmeans.features import GRID_UNITS, bounds_of, features_of
-from splitmeans.idrules import AS_IS
 from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.siphash import hash_ids
-from splitmeans.local.mechanisms import make_local
-from splitmeans.party.ids import canonical_text, check_unique
+from splitmeans.local.algorithms import make_local
 from splitmeans.party.release import encode_membership
-from splitmeans.party.table import prepare_table
-from splitmeans.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan, make_plan
 from splitmeans.privacy.noise import SecureNoise
+from splitmeans.study.features import GRID_UNITS, bounds_of, features_of
+from splitmeans.study.id_rules import AS_IS
+from splitmeans.table.ids.canonical import canonical_text, check_unique
+from splitmeans.table.prepare import prepare_table
+from splitmeans.table.walk.interface import UserBlock
 from splitmeans.wire.codec import encode
 from splitmeans.wire.messages import MembershipMessage
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from splitmeans._types import FloatArray, LabelArray, RegisterArray, WordArray
-from splitmeans.membership.sketch.law import PublishedSketch
+from splitmeans.membership.sketch_paper.law import PublishedSketch
 
 _Word = np.uint64
 

@@ -17,13 +17,13 @@ from benchmarks.speed.party import (
 )
 from benchmarks.speed.stage import Stage
 from splitmeans._types import FloatArray
-from splitmeans.grid.pairs import pairs_weights
-from splitmeans.grid.pairs_paper import pair_weights
-from splitmeans.grid.synopsis import Synopsis, build_synopsis
-from splitmeans.grid.weighted_kmeans import RESTARTS, weighted_kmeans
-from splitmeans.plan import Plan
+from splitmeans.kmeans.weighted_kmeans import RESTARTS, weighted_kmeans
+from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.server.combine import check_release, combine
+from splitmeans.synopsis.pairs import pairs_weights
+from splitmeans.synopsis.pairs_paper import pair_weights
+from splitmeans.synopsis.synopsis import Synopsis, build_synopsis
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.messages import PartyRelease
 

@@ -13,7 +13,7 @@ from benchmarks.speed.party import LOCAL_CLUSTERS, plan_of
 from benchmarks.speed.published import published_sketch
 from benchmarks.speed.stage import Prepared
 from splitmeans.kernels.siphash import hash_ids
-from splitmeans.membership.sketch.law import PublishedSketch
+from splitmeans.membership.sketch_paper.law import PublishedSketch
 
 _REPETITIONS = 4096
 _LOG2_REGISTERS = 12

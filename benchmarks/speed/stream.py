@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 
 from benchmarks.speed.inputs import hexadecimal_ids
 from benchmarks.speed.measure import in_child, peak_bytes
-from splitmeans.engine.rowgroups import open_parquet
 from splitmeans.party.release import release_party
-from splitmeans.plan import make_plan
+from splitmeans.plan.plan import make_plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.table.walk.rowgroups import open_parquet
 from splitmeans.wire.codec import encode
 
 N_COLUMNS = 8

@@ -18,15 +18,15 @@ from splitmeans.errors import (
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
 
 if TYPE_CHECKING:
-    from splitmeans.datasets import demo_customers
     from splitmeans.estimator import VerticalKMeans
     from splitmeans.forecasting.forecast import forecast
-    from splitmeans.grid.synopsis import Synopsis
-    from splitmeans.labels import segment_probabilities
-    from splitmeans.party.table import prepare_table
+    from splitmeans.party.labels import segment_probabilities
+    from splitmeans.plan.statement import PrivacyReport
     from splitmeans.privacy.noise import InsecureSeededNoise
-    from splitmeans.privacy.statement import PrivacyReport
-    from splitmeans.result import Result
+    from splitmeans.result.result import Result
+    from splitmeans.simulate.datasets import demo_customers
+    from splitmeans.synopsis.synopsis import Synopsis
+    from splitmeans.table.prepare import prepare_table
 
 __all__ = [
     "Budget",
@@ -56,14 +56,14 @@ __all__ = [
 # Loaded on first use: scikit-learn, numba and Arrow take seconds to import.
 _LAZY = {
     "InsecureSeededNoise": "splitmeans.privacy.noise",
-    "PrivacyReport": "splitmeans.privacy.statement",
-    "Result": "splitmeans.result",
-    "Synopsis": "splitmeans.grid.synopsis",
+    "PrivacyReport": "splitmeans.plan.statement",
+    "Result": "splitmeans.result.result",
+    "Synopsis": "splitmeans.synopsis.synopsis",
     "VerticalKMeans": "splitmeans.estimator",
-    "demo_customers": "splitmeans.datasets",
+    "demo_customers": "splitmeans.simulate.datasets",
     "forecast": "splitmeans.forecasting.forecast",
-    "prepare_table": "splitmeans.party.table",
-    "segment_probabilities": "splitmeans.labels",
+    "prepare_table": "splitmeans.table.prepare",
+    "segment_probabilities": "splitmeans.party.labels",
 }
 
 

@@ -15,17 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from splitmeans import protocol
 from splitmeans._types import FloatArray, LabelArray
-from splitmeans.column_bounds import read_bounds
 from splitmeans.errors import DataError, ParameterError
-from splitmeans.evaluation import assign_labels, normalised_loss
-from splitmeans.grid.clustering import about_found
-from splitmeans.grid.segments import letter
-from splitmeans.idrules import AS_IS
-from splitmeans.party.frames import as_stream, listed_names
-from splitmeans.party.table import PartyTable, prepare_table
-from splitmeans.party.table_facts import TableFacts, ignore_facts, rows_note
-from splitmeans.pooling import pooled_rows
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.simulate.evaluation import assign_labels, normalised_loss
+from splitmeans.simulate.pooling import pooled_rows
 from splitmeans.study import (
     DEFAULT_DELTA,
     Budget,
@@ -35,6 +28,13 @@ from splitmeans.study import (
     SketchOptions,
     Study,
 )
+from splitmeans.study.column_bounds import read_bounds
+from splitmeans.study.id_rules import AS_IS
+from splitmeans.synopsis.clustering import about_found
+from splitmeans.synopsis.segments import letter
+from splitmeans.table.checks.facts import TableFacts, ignore_facts, rows_note
+from splitmeans.table.frames import as_stream, listed_names
+from splitmeans.table.prepare import PartyTable, prepare_table
 
 
 class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -199,7 +199,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     # scikit-learn's own form has a script in it and does not show what was found.
     def _repr_html_(self) -> str:
-        from splitmeans.grid.notebook import model_html
+        from splitmeans.synopsis.notebook import model_html
 
         if not hasattr(self, "result_"):
             return model_html(repr(self))

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from splitmeans.engine.walk import Table
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.figures import users
 from splitmeans.party import node as party_node
-from splitmeans.plan import Plan
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource, SecureNoise
-from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.server import node as server_node
 from splitmeans.study import Study
+from splitmeans.table.walk.interface import Table
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.slot import SERVER

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from splitmeans.privacy import accountant, views
+from splitmeans.plan import views
+from splitmeans.privacy import accountant
 from splitmeans.privacy.pld import epsilon_for
 from splitmeans.run import home, post
 from splitmeans.study import Study

@@ -19,13 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from splitmeans.engine.walk import Table
 from splitmeans.errors import MessageExists, MessageRefused, SplitmeansError, WaitingError
-from splitmeans.plan import make_plan, needs_count
-from splitmeans.privacy.ledger import Entry, Ledger
-from splitmeans.privacy.statement import PrivacyReport
-from splitmeans.run.journal import Journal, RunKey, SavedRun
-from splitmeans.run.mailbox import (
+from splitmeans.mailbox.open import (
     MAX_STORED_BYTES,
     IsJunk,
     Mailbox,
@@ -33,10 +28,15 @@ from splitmeans.run.mailbox import (
     MessagePath,
     never,
 )
+from splitmeans.plan.plan import make_plan, needs_count
+from splitmeans.plan.statement import PrivacyReport
+from splitmeans.privacy.ledger import Entry, Ledger
+from splitmeans.result.signed import statement_to_compare
+from splitmeans.run.journal import Journal, RunKey, SavedRun
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.run.server import ServerRun, run_server
-from splitmeans.signed_result import statement_to_compare
 from splitmeans.study import Study
+from splitmeans.table.walk.interface import Table
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import RunPlan

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from splitmeans.engine.walk import Table
-from splitmeans.idrules import AS_IS
-from splitmeans.party.table import prepare_table
 from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.study.id_rules import AS_IS
+from splitmeans.table.prepare import prepare_table
+from splitmeans.table.walk.interface import Table
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import SERVER
 

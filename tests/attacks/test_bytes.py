@@ -14,8 +14,8 @@ from collections.abc import Callable
 import pytest
 
 from splitmeans.errors import MessageRefused, ProtocolError
+from splitmeans.mailbox.open import MessagePath
 from splitmeans.run import party as driver
-from splitmeans.run.mailbox import MessagePath
 from splitmeans.run.waiting import Patience
 from splitmeans.wire.codec import MAGIC, decode, encode
 from splitmeans.wire.messages import PublishedResult, RunPlan

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from splitmeans.errors import JournalError, MailboxError, Retryable
-from splitmeans.run import local_folder
-from splitmeans.run.file_mailbox import FileMailbox
-from splitmeans.run.local_folder import LocalFolder
-from splitmeans.run.mailbox import MessagePath
+from splitmeans.mailbox import local_folder
+from splitmeans.mailbox.files import FileMailbox
+from splitmeans.mailbox.local_folder import LocalFolder
+from splitmeans.mailbox.open import MessagePath
 from splitmeans.wire.messages import PartyRelease
 from splitmeans.wire.slot import SERVER
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from splitmeans.mailbox.files import FileMailbox
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.run import server as driver
-from splitmeans.run.file_mailbox import FileMailbox
 from splitmeans.wire.codec import encode
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import PartyRelease, PublishedResult

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from splitmeans.engine.walk import Table
-from splitmeans.message_sizes import message_sizes, padded_length, release_length
-from splitmeans.party.table import prepare_table
-from splitmeans.plan import make_plan
+from splitmeans.plan.message_sizes import message_sizes, padded_length, release_length
+from splitmeans.plan.plan import make_plan
 from splitmeans.run import post
 from splitmeans.study import DecoyOptions, Study
+from splitmeans.table.prepare import prepare_table
+from splitmeans.table.walk.interface import Table
 from splitmeans.wire.messages import PartyRelease
 from splitmeans.wire.sealed import OVERHEAD_BYTES
 from splitmeans.wire.slot import SERVER

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from splitmeans.errors import MailboxError
-from splitmeans.run.file_mailbox import FileMailbox
+from splitmeans.mailbox.files import FileMailbox
 from splitmeans.wire.messages import Confirmation, KeyContribution, PartyRelease, PublishedResult
 from splitmeans.wire.slot import SERVER
 

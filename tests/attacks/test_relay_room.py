@@ -15,10 +15,10 @@ import httpx
 import pytest
 
 from splitmeans.errors import MailboxError
-from splitmeans.run import relay_replies
-from splitmeans.run.http_mailbox import HttpMailbox
-from splitmeans.run.relay import make_app
-from splitmeans.run.relay_limits import RelayLimits
+from splitmeans.mailbox.http import HttpMailbox
+from splitmeans.relay import replies as relay_replies
+from splitmeans.relay.app import make_app
+from splitmeans.relay.limits import RelayLimits
 from splitmeans.wire.messages import MAX_SMALL_BYTES
 from splitmeans.wire.sealed import OVERHEAD_BYTES
 from splitmeans.wire.slot import SERVER, Slot

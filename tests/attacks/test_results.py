@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ProtocolError
-from splitmeans.privacy.statement import PrivacyReport
-from splitmeans.published import published_facts, read_published
+from splitmeans.plan.statement import PrivacyReport
+from splitmeans.result.publish import published_facts, read_published
 from splitmeans.wire.messages import PartyRelease, PublishedResult
 from splitmeans.wire.slot import SERVER
 

@@ -17,18 +17,18 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import DataError, MailboxError, MessageExists, ProtocolError
-from splitmeans.idrules import AS_IS
 from splitmeans.party.confirm import transcript
 from splitmeans.party.session import Session
-from splitmeans.party.table import prepare_table
-from splitmeans.plan import make_plan
+from splitmeans.plan.plan import make_plan
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.keyed_noise import KeyedNoise
 from splitmeans.privacy.noise import SecureNoise
-from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run import party as party_driver
 from splitmeans.run import server as server_driver
 from splitmeans.server import node as server_node
 from splitmeans.study import Budget, Study
+from splitmeans.study.id_rules import AS_IS
+from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import keys
 from splitmeans.wire.messages import PartyRelease, PublishedResult
 from splitmeans.wire.slot import SERVER

@@ -21,18 +21,18 @@ from splitmeans.errors import (
     MessageExists,
     ParameterError,
 )
-from splitmeans.party.table import prepare_table
+from splitmeans.mailbox.open import MailboxLimits, MessagePath
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.ledger_tables import HEAD_FILE
+from splitmeans.relay.limits import RelayLimits
+from splitmeans.relay.store import RelayStore, SlotTaken
 from splitmeans.run import home as home_files
 from splitmeans.run.journal import Journal
-from splitmeans.run.mailbox import MailboxLimits, MessagePath
 from splitmeans.run.post import Post
 from splitmeans.run.records import RunKey
-from splitmeans.run.relay_limits import RelayLimits
-from splitmeans.run.relay_store import RelayStore, SlotTaken
 from splitmeans.run.waiting import Patience
+from splitmeans.table.prepare import prepare_table
 from splitmeans.wire.codec import encode
 from splitmeans.wire.messages import PartyRelease, PublishedResult
 from splitmeans.wire.slot import SERVER

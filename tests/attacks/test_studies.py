@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 from splitmeans.cli import app
 from splitmeans.errors import ParameterError, PrivacyError, StudyError
-from splitmeans.idrules import AS_IS
-from splitmeans.privacy.statement import PrivacyReport
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.study import Budget, Study
+from splitmeans.study.id_rules import AS_IS
 from splitmeans.wire.identity import spoken
 from splitmeans.wire.messages import Confirmation, KeyContribution, Ready
 from splitmeans.wire.slot import SERVER

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from benchmarks.baselines import central_dplsf, vertical_kmeans
-from splitmeans.baselines import central_kmeans
-from splitmeans.datasets import mixed_gaussian
 from splitmeans.errors import ParameterError
-from splitmeans.evaluation import normalised_loss
-from splitmeans.features import GRID_UNITS
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.simulate.baselines import central_kmeans
+from splitmeans.simulate.datasets import mixed_gaussian
+from splitmeans.simulate.evaluation import normalised_loss
+from splitmeans.study.features import GRID_UNITS
 
 DATA = mixed_gaussian(5_000, n_columns=4, n_clusters=4, std=0.05, random_state=4)
 GRID = np.rint(DATA.rows * GRID_UNITS).astype(np.int64)

@@ -6,8 +6,8 @@ import pytest
 from benchmarks.candidates import CANDIDATES, Given
 from benchmarks.local import KINDS, METHODS, LocalCase, mu_of, run_local, score_case
 from splitmeans.errors import ParameterError
-from splitmeans.features import GRID_UNITS
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.study.features import GRID_UNITS
 
 SMALL = {"columns": (2,), "sizes": (800,), "epsilons": (1.0,), "seeds": 1, "workers": 1}
 SMALL["n_clusters"] = 3

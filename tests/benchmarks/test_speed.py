@@ -44,7 +44,7 @@ from benchmarks.speed.stage import GROUPS, Peer, Stage
 from benchmarks.speed.stages import STAGES
 from benchmarks.speed.stream import Streamed, measure_release, stream_study, write_rows
 from splitmeans.errors import ParameterError
-from splitmeans.membership.sketch.law import PublishedSketch
+from splitmeans.membership.sketch_paper.law import PublishedSketch
 
 
 @pytest.fixture(scope="module")

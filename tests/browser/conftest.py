@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from splitmeans import protocol
-from splitmeans.datasets import demo_customers
-from splitmeans.party.table import prepare_table
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render
-from splitmeans.result import Result
-from splitmeans.run.result_folder import write_result
+from splitmeans.result.result import Result
+from splitmeans.result.write import write_result
+from splitmeans.simulate.datasets import demo_customers
 from splitmeans.study import Budget, Study
+from splitmeans.table.prepare import prepare_table
 
 HERE = Path(__file__).parent
 AXE = Path(os.environ.get("AXE_CORE", HERE / "node_modules" / "axe-core" / "axe.min.js"))

@@ -13,7 +13,7 @@ import pytest
 
 from splitmeans import Study
 from splitmeans.cli import main
-from splitmeans.privacy.statement import PrivacyReport
+from splitmeans.plan.statement import PrivacyReport
 
 
 class Finished(NamedTuple):

@@ -15,8 +15,8 @@ from splitmeans.cli import console, main, plan_chart, plan_text
 from splitmeans.cli.plan_chart import bar, between, number, per_cent, ratio
 from splitmeans.forecasting.forecast import forecast
 from splitmeans.forecasting.loss_model import LossForecast
-from splitmeans.plan import make_plan
-from splitmeans.privacy.certificate import certificate_of
+from splitmeans.plan.certificate import certificate_of
+from splitmeans.plan.plan import make_plan
 
 STUDY = """
 name = "two"

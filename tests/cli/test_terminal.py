@@ -208,7 +208,7 @@ def test_an_interrupted_command_says_so_by_its_code(piped, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("splitmeans.result.Result.read", interrupted)
+    monkeypatch.setattr("splitmeans.result.result.Result.read", interrupted)
     assert piped("result", "show", "result").code == 130
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.local.lsh_tree import LshTree
-from splitmeans.local.mechanisms import make_local
+from splitmeans.local.algorithms import make_local
+from splitmeans.local.dplsf_paper import LshTree
 from splitmeans.local.methods import METHODS
 from splitmeans.privacy.events import (
     ComposedEvent,

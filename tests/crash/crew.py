@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from splitmeans.errors import WaitingError
-from splitmeans.party.table import PartyTable, prepare_table
+from splitmeans.mailbox.files import FileMailbox
 from splitmeans.run import party as party_module
 from splitmeans.run import server as server_module
-from splitmeans.run.file_mailbox import FileMailbox
 from splitmeans.run.journal import Journal, RunKey
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.run.waiting import Patience
 from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.table.prepare import PartyTable, prepare_table
 from splitmeans.wire.identity import Identity
 from tests.crash.rules import EVERYONE, MAILBOX, PARTIES, RESULTS, SERVER, Record
 

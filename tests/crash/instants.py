@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from splitmeans.run.file_mailbox import FileMailbox
+from splitmeans.mailbox.files import FileMailbox
 from tests.crash.crew import Crew, Disk
 from tests.crash.rules import EVERYONE, MAILBOX, RESULTS, Record
 

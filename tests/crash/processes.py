@@ -14,11 +14,11 @@ import numpy as np
 from benchmarks.local_relay import write_certificate
 from splitmeans import cli
 from splitmeans.cli import party, relay, server  # noqa: F401  (loaded once, before forking)
+from splitmeans.mailbox.files import FileMailbox
+from splitmeans.mailbox.http import HttpMailbox
 from splitmeans.rehearsal import passed
-from splitmeans.run import relay as relay_app  # noqa: F401
-from splitmeans.run import relay_serve  # noqa: F401
-from splitmeans.run.file_mailbox import FileMailbox
-from splitmeans.run.http_mailbox import HttpMailbox
+from splitmeans.relay import app as relay_app  # noqa: F401
+from splitmeans.relay import serve as relay_serve  # noqa: F401
 from splitmeans.run.journal import RunKey
 from splitmeans.study import Study
 from tests.crash.crew import Crew, identities

@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from splitmeans.idrules import AS_IS
+from splitmeans.mailbox.request_signature import EMPTY_HASH, sign_request
 from splitmeans.party import node as party_node
 from splitmeans.party.saved_state import dump_state
-from splitmeans.party.table import prepare_table
-from splitmeans.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan, make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
-from splitmeans.run.request_signature import EMPTY_HASH, sign_request
 from splitmeans.server import node as server_node
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
+from splitmeans.study.id_rules import AS_IS
+from splitmeans.table.prepare import prepare_table
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity

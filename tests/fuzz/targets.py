@@ -29,23 +29,23 @@ from splitmeans.errors import (
     SplitmeansError,
     StudyError,
 )
-from splitmeans.grid.synopsis import Synopsis
+from splitmeans.mailbox.open import MessagePath
+from splitmeans.mailbox.request_signature import SignedRequest, _signed_text
 from splitmeans.party import node as party_node
 from splitmeans.party.check_result import check_result
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
-from splitmeans.party.source import open_source
-from splitmeans.party.table import prepare_table
-from splitmeans.plan import make_plan
+from splitmeans.plan.plan import make_plan
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import InsecureSeededNoise
-from splitmeans.privacy.statement import PrivacyReport
-from splitmeans.published import read_published
-from splitmeans.run.mailbox import MessagePath
-from splitmeans.run.relay_access import Access, Refused
-from splitmeans.run.relay_limits import RelayLimits
-from splitmeans.run.request_signature import SignedRequest, _signed_text
+from splitmeans.relay.access import Access, Refused
+from splitmeans.relay.limits import RelayLimits
+from splitmeans.result.publish import read_published
 from splitmeans.server import node as server_node
 from splitmeans.study import Study
+from splitmeans.synopsis.synopsis import Synopsis
+from splitmeans.table.prepare import prepare_table
+from splitmeans.table.sources.open import open_source
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity, PublicIdentity

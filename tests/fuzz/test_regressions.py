@@ -21,20 +21,20 @@ from splitmeans.errors import (
     ProtocolError,
     StudyError,
 )
-from splitmeans.features import features_of, to_own_units
-from splitmeans.grid import synopsis_file
-from splitmeans.grid.synopsis import Synopsis
 from splitmeans.membership.decoy import estimate as decoy_estimate
 from splitmeans.party import node as party_node
 from splitmeans.party.check_result import check_result
 from splitmeans.party.saved_state import load_state
 from splitmeans.party.session import Session
-from splitmeans.party.source import open_source
-from splitmeans.plan import make_plan
+from splitmeans.plan.plan import make_plan
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import InsecureSeededNoise
-from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.server.combine import check_release
 from splitmeans.study import Column, PartySpec, Study
+from splitmeans.study.features import features_of, to_own_units
+from splitmeans.synopsis import file as synopsis_file
+from splitmeans.synopsis.synopsis import Synopsis
+from splitmeans.table.sources.open import open_source
 from splitmeans.wire.codec import MAGIC, decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
@@ -326,7 +326,7 @@ def test_a_synopsis_file_of_very_many_rows_is_refused_unread(
 
 
 def test_a_content_length_with_thousands_of_digits_is_too_large() -> None:
-    relay = pytest.importorskip("splitmeans.run.relay")
+    relay = pytest.importorskip("splitmeans.relay.app")
     request = SimpleNamespace(headers={"content-length": "9" * 5000})
     with pytest.raises(relay.Refused, match="a message may have"):
         relay._check_length(request, relay.RelayLimits())

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.membership.cell_sketch.law import CellSketch
-from splitmeans.membership.sketch.law import PublishedSketch
+from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.membership.sketch_paper.law import PublishedSketch
 from splitmeans.privacy.events import CellSketchEvent
 from splitmeans.privacy.register_law import log_cdf, register_pmfs
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from splitmeans.plan import make_plan
+from splitmeans.plan.certificate import certificate_of
+from splitmeans.plan.plan import make_plan
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.bracket import delta_at_least
-from splitmeans.privacy.certificate import certificate_of
 from splitmeans.privacy.pld import delta_for, flatten
-from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.study import Study
 from tests.privacy import contour
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from splitmeans.engine.memory import MemoryUsers
 from splitmeans.kernels.siphash import hash_ids, prf_word
 from splitmeans.membership.decoy.encode import encode
 from splitmeans.membership.decoy.estimate import join_counts
@@ -21,6 +20,7 @@ from splitmeans.membership.decoy.law import DecoyLaw, collusion_law, decoy_law
 from splitmeans.membership.decoy.layout import pack, unpack
 from splitmeans.membership.ldp.encode import encode as randomise
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.table.walk.memory import MemoryUsers
 from splitmeans.wire import keys
 from splitmeans.wire.messages import DecoyMessage
 

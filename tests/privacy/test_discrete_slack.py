@@ -15,11 +15,11 @@ from scipy import stats
 
 from splitmeans.local.laws.radius_lloyd import sensitivity
 from splitmeans.local.radius_lloyd import RadiusLloyd
-from splitmeans.plan import make_plan
+from splitmeans.plan.plan import make_plan
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import GaussianEvent, ShiftEvent
 from splitmeans.privacy.gaussian import discrete_slack, gaussian_delta
 from splitmeans.privacy.pld import flatten
-from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.study import Study
 from tests.privacy import contour
 

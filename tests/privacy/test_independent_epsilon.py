@@ -16,19 +16,19 @@ from dp_accounting.pld import pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as library
 from scipy import stats
 
-from splitmeans.idrules import AS_IS
 from splitmeans.local.laws.dplloyd import DpLloydLaw as DpLloyd
-from splitmeans.local.laws.hash_trees import GaussianTreeLaw as GaussianTree
-from splitmeans.local.laws.tree_lloyd import TreeLloydLaw as TreeLloyd
-from splitmeans.membership.cell_sketch.law import CellSketch
+from splitmeans.local.laws.dplsf import GaussianTreeLaw as GaussianTree
+from splitmeans.local.laws.histogram_lloyd import TreeLloydLaw as TreeLloyd
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.independent.law import NoisyHistogram
-from splitmeans.plan import make_plan
+from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.plan.plan import make_plan
+from splitmeans.plan.views import fellow_party_cost, fellow_party_events
 from splitmeans.privacy.accountant import total_cost
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.pld import flatten, gap_of
-from splitmeans.privacy.views import fellow_party_cost, fellow_party_events
 from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.study.id_rules import AS_IS
 from tests.privacy.contour_line import Normal, Pure, Table, delta_at, epsilon_at, shifted
 
 ROW = 2**20  # a row of a Gaussian count, in units of its noise

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from splitmeans.privacy.statement import PrivacyReport
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.study import Budget, Column, PartySpec, Study
 
 ROOT = Path(__file__).parents[2]

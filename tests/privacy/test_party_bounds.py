@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import PrivacyError, StudyError
-from splitmeans.plan import make_plan, plan_at
+from splitmeans.plan.plan import make_plan, plan_at
+from splitmeans.plan.statement import PrivacyReport
+from splitmeans.plan.views import coalition_cost, fellow_party_cost, replaced
 from splitmeans.privacy.events import CountGaussianEvent, GaussianEvent, Relation
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.pld import epsilon_for, flatten
-from splitmeans.privacy.statement import PrivacyReport
-from splitmeans.privacy.views import coalition_cost, fellow_party_cost, replaced
 from splitmeans.study import Study
 from tests.privacy import contour
 

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from splitmeans.engine import rowgroups, stream
 from splitmeans.errors import DataError
-from splitmeans.features import bounds_of, features_of
-from splitmeans.message_sizes import message_sizes
-from splitmeans.party import source
-from splitmeans.plan import make_plan
-from splitmeans.run.mailbox import MailboxLimits
+from splitmeans.mailbox.open import MailboxLimits
+from splitmeans.plan.message_sizes import message_sizes
+from splitmeans.plan.plan import make_plan
 from splitmeans.study import Study
+from splitmeans.study.features import bounds_of, features_of
+from splitmeans.table.sources import open as source
+from splitmeans.table.walk import rowgroups, stream
 from tests.attacks import conftest as attack_conftest
 from tests.attacks.harness import Box
 from tests.attacks.scene import make_study

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from splitmeans.engine.stored import StoredTable
-from splitmeans.engine.walk import Table
 from splitmeans.errors import SplitmeansError
-from splitmeans.party.source import open_source
+from splitmeans.mailbox.open import MessagePath
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.run import party as party_run
-from splitmeans.run.mailbox import MessagePath
 from splitmeans.study import Study
+from splitmeans.table.sources.open import open_source
+from splitmeans.table.walk.interface import Table
+from splitmeans.table.walk.stored import StoredTable
 from splitmeans.wire.messages import PublishedResult
 from splitmeans.wire.slot import SERVER, short_name
 from tests.attacks.harness import Box, World

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ProtocolError
-from splitmeans.idrules import AS_IS
 from splitmeans.party import node as party_node
-from splitmeans.party.table import PartyTable, prepare_table
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.result.signed import Stamp
 from splitmeans.server import node as server_node
-from splitmeans.signed_result import Stamp
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
+from splitmeans.study.id_rules import AS_IS
+from splitmeans.table.prepare import PartyTable, prepare_table
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.slot import SERVER

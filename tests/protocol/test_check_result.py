@@ -8,16 +8,16 @@ import pytest
 
 from splitmeans import protocol
 from splitmeans.errors import ProtocolError
-from splitmeans.features import GRID_UNITS
 from splitmeans.party import node as party_node
 from splitmeans.party.check_result import check_result
 from splitmeans.party.session import Session
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import InsecureSeededNoise
-from splitmeans.privacy.statement import PrivacyReport
-from splitmeans.published import local_centres_of, read_published
-from splitmeans.signed_result import Stamp
+from splitmeans.result.publish import local_centres_of, read_published
+from splitmeans.result.signed import Stamp
 from splitmeans.study import GRID_METHODS, Study
-from splitmeans.study_methods import MEMBERSHIPS
+from splitmeans.study.features import GRID_UNITS
+from splitmeans.study.methods import MEMBERSHIPS
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import PartyRelease, PublishedResult, RunPlan

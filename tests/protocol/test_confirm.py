@@ -13,9 +13,9 @@ from splitmeans.party import node as party_node
 from splitmeans.party.confirm import confirmation, plan_confirmation, transcript
 from splitmeans.party.derivation import derivation_digest
 from splitmeans.party.session import Session
-from splitmeans.party.table import prepare_table
-from splitmeans.plan import make_plan
+from splitmeans.plan.plan import make_plan
 from splitmeans.study import Budget, IdRules, Study
+from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import keys
 from splitmeans.wire.messages import Confirmation, KeyContribution
 from splitmeans.wire.slot import SERVER

@@ -11,7 +11,7 @@ from splitmeans.errors import ProtocolError
 from splitmeans.party import node as party_node
 from splitmeans.party import release as party_release
 from splitmeans.party.confirm import plan_confirmation
-from splitmeans.plan import make_plan
+from splitmeans.plan.plan import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.server import node as server_node
 from splitmeans.study import Study

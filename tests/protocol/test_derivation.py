@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from splitmeans.kernels import counts
-from splitmeans.membership.cell_sketch import encode as cell_sketch
 from splitmeans.membership.decoy import encode as decoy
 from splitmeans.membership.decoy.layout import cell_count, cell_shape
+from splitmeans.membership.sketch import encode as cell_sketch
 from splitmeans.party import derivation, shared_check
-from splitmeans.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan, make_plan
 from splitmeans.wire import keys
 from splitmeans.wire.envelope import PROTOCOL
 

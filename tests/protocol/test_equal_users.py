@@ -14,10 +14,10 @@ import pytest
 from splitmeans.errors import ProtocolError
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.party.equal_users import agree, make_shares, user_forms, user_set_digest
-from splitmeans.party.id_folds import FOLDS
 from splitmeans.party.session import Session
-from splitmeans.party.table import prepare_table
 from splitmeans.study import IdRules, Study
+from splitmeans.table.ids.folds import FOLDS
+from splitmeans.table.prepare import prepare_table
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "equal_users.json"
 EXPLAINED = IdRules(explain_mismatch=True)

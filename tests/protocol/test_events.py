@@ -14,11 +14,10 @@ import pytest
 
 from splitmeans import protocol
 from splitmeans.membership.methods import METHODS
-from splitmeans.party.table import prepare_table
-from splitmeans.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.releases import releases_of
 from splitmeans.privacy.events import Event
 from splitmeans.privacy.noise import InsecureSeededNoise
-from splitmeans.releases import releases_of
 from splitmeans.study import (
     Budget,
     Column,
@@ -26,7 +25,8 @@ from splitmeans.study import (
     SketchOptions,
     Study,
 )
-from splitmeans.study_methods import MEMBERSHIPS
+from splitmeans.study.methods import MEMBERSHIPS
+from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import messages
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope

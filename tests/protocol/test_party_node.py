@@ -12,10 +12,10 @@ import pytest
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.party import node as party_node
 from splitmeans.party.equal_users import make_shares
-from splitmeans.party.table import prepare_table
-from splitmeans.plan import make_plan
+from splitmeans.plan.plan import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.study import Budget, Study
+from splitmeans.table.prepare import prepare_table
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
     Confirmation,

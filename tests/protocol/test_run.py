@@ -13,14 +13,14 @@ import pytest
 
 from splitmeans import protocol
 from splitmeans.errors import ParameterError, ProtocolError
-from splitmeans.features import GRID_UNITS
-from splitmeans.idrules import AS_IS
 from splitmeans.party import node as party_node
-from splitmeans.party.table import PartyTable, prepare_table
 from splitmeans.privacy.noise import InsecureSeededNoise
-from splitmeans.published import read_published
+from splitmeans.result.publish import read_published
 from splitmeans.server import node as server_node
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
+from splitmeans.study.features import GRID_UNITS
+from splitmeans.study.id_rules import AS_IS
+from splitmeans.table.prepare import PartyTable, prepare_table
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import Confirmation, KeyContribution

@@ -8,11 +8,11 @@ import pyarrow.compute as pc
 import pytest
 
 from splitmeans.errors import ParameterError, RehearsalError
-from splitmeans.idrules import AS_IS
-from splitmeans.plan import make_plan
+from splitmeans.plan.plan import make_plan
 from splitmeans.rehearsal import passed, rehearse
 from splitmeans.rehearsal.tables import made_up_tables
 from splitmeans.study import Budget, Column, DecoyOptions, IdRules, PartySpec, Study
+from splitmeans.study.id_rules import AS_IS
 
 
 def make_study(*, n_parties: int = 2, columns: tuple[Column, ...] | None = None, **changes: Any):

@@ -4,7 +4,7 @@ import pytest
 
 from splitmeans.report.build import build_report
 from splitmeans.report.data import ReportData
-from splitmeans.result import Result
+from splitmeans.result.result import Result
 
 from .small_result import write_small_result
 

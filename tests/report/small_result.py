@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from splitmeans.features import bounds_of, features_of
-from splitmeans.plan import Plan, make_plan
-from splitmeans.run.result_folder import write_result
+from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.result.write import write_result
 from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.study.features import bounds_of, features_of
 from splitmeans.wire.messages import PublishedResult
 
 GRID = 2**20

@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 
 from splitmeans import figures
 from splitmeans.cli import app
-from splitmeans.features import Feature, bounds_of, to_own_units
-from splitmeans.plan import make_plan
+from splitmeans.plan.plan import make_plan
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render
-from splitmeans.result import Result
+from splitmeans.result.result import Result
 from splitmeans.study import Column
+from splitmeans.study.features import Feature, bounds_of, to_own_units
 from tests.report.small_result import GRID, small_message, small_study, write_message
 
 # "-0", "-0.00", "-0%", "-1.1e-16": nothing that a person should see.

@@ -9,7 +9,7 @@ import pytest
 from splitmeans.errors import ParameterError
 from splitmeans.report.build import build_report
 from splitmeans.report.projection import fit_plane
-from splitmeans.result import Result
+from splitmeans.result.result import Result
 
 from .small_result import small_study, write_small_result
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.grid.segments import letter
-from splitmeans.result import Result
+from splitmeans.result.result import Result
+from splitmeans.synopsis.segments import letter
 
 
 def rewrite(folder: Path, change) -> None:

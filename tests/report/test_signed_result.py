@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.grid.clustering import NOBODY
-from splitmeans.plan import make_plan
-from splitmeans.privacy.statement import PrivacyReport
-from splitmeans.published import published_facts, read_published
+from splitmeans.plan.plan import make_plan
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render
-from splitmeans.result import Result
-from splitmeans.signed_result import Stamp, is_date, privacy_hash, utc_now
+from splitmeans.result.publish import published_facts, read_published
+from splitmeans.result.result import Result
+from splitmeans.result.signed import Stamp, is_date, privacy_hash, utc_now
+from splitmeans.synopsis.clustering import NOBODY
 from splitmeans.wire.identity import Identity
 from tests.report.small_result import small_message, small_study, write_message, write_small_result
 

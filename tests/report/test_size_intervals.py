@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from splitmeans.grid.synopsis import build_synopsis
 from splitmeans.intervals.cell_tables import possible_cells
-from splitmeans.intervals.of_result import intervals_of
 from splitmeans.intervals.sizes import WIDTH_95, refusal, size_intervals
 from splitmeans.intervals.within_cells import draw_users, moved_users
-from splitmeans.plan import make_plan
-from splitmeans.result import Result
+from splitmeans.plan.plan import make_plan
+from splitmeans.result.intervals import intervals_of
+from splitmeans.result.result import Result
+from splitmeans.synopsis.synopsis import build_synopsis
 
 from .small_result import GRID, small_study, write_small_result
 

@@ -14,9 +14,9 @@ from starlette.applications import Starlette
 
 from benchmarks.local_relay import write_certificate
 from splitmeans.errors import MailboxError, ParameterError
-from splitmeans.run.certificates import check_own
-from splitmeans.run.http_mailbox import HttpMailbox
-from splitmeans.run.relay_serve import serve
+from splitmeans.mailbox.certificates import check_own
+from splitmeans.mailbox.http import HttpMailbox
+from splitmeans.relay.serve import serve
 from splitmeans.wire.identity import Identity
 
 STUDY = "c0ffee" + "0" * 58

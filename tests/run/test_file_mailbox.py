@@ -20,9 +20,9 @@ from splitmeans.errors import (
     ParameterError,
     Retryable,
 )
-from splitmeans.run.file_mailbox import FileMailbox
-from splitmeans.run.local_folder import LocalFolder
-from splitmeans.run.mailbox import MessagePath, open_mailbox, public_url
+from splitmeans.mailbox.files import FileMailbox
+from splitmeans.mailbox.local_folder import LocalFolder
+from splitmeans.mailbox.open import MessagePath, open_mailbox, public_url
 from splitmeans.wire.slot import Slot
 
 SLOT = Slot(study_hash="ab" * 32, run="run-1", sender="alice", receiver="bob", kind="Letter")
@@ -239,7 +239,7 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     real_import = builtins.__import__
 
     def without(name: str, *args: Any, **keywords: Any) -> Any:
-        if name in ("paramiko", "splitmeans.run.sftp_folder"):
+        if name in ("paramiko", "splitmeans.mailbox.sftp_folder"):
             raise ImportError(name)
         return real_import(name, *args, **keywords)
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from splitmeans.errors import MailboxError, MessageRefused, ParameterError, Retryable
-from splitmeans.run.http_mailbox import HttpMailbox
+from splitmeans.mailbox.http import HttpMailbox
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import Slot
 
@@ -176,7 +176,7 @@ def test_a_long_body_is_refused_by_its_length() -> None:
 
 
 def test_a_download_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("splitmeans.run.http_mailbox._TRANSFER_SECONDS", -1.0)
+    monkeypatch.setattr("splitmeans.mailbox.http._TRANSFER_SECONDS", -1.0)
     with pytest.raises(MailboxError, match="a download took too long"):
         Scene(httpx.Response(200, stream=Endless())).box.get(PATH, max_bytes=10**6)
 

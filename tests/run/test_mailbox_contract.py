@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from benchmarks.local_relay import LocalRelay
 from splitmeans.errors import MailboxError, MessageExists, MessageRefused, ParameterError
-from splitmeans.run.mailbox import Mailbox, MailboxLimits, MessagePath, open_mailbox
-from splitmeans.run.relay_limits import RelayLimits
+from splitmeans.mailbox.open import Mailbox, MailboxLimits, MessagePath, open_mailbox
+from splitmeans.relay.limits import RelayLimits
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import Slot, short_name
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import serialization
 
 from splitmeans.cli.run_options import SSH_PASSWORD, open_chosen
 from splitmeans.errors import MailboxError, ParameterError
-from splitmeans.run.mailbox import Mailbox
+from splitmeans.mailbox.open import Mailbox
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import Slot
 

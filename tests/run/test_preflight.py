@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from splitmeans.errors import MailboxError, ParameterError
-from splitmeans.idrules import AS_IS
-from splitmeans.message_sizes import message_sizes
-from splitmeans.plan import make_plan
+from splitmeans.mailbox.open import MailboxLimits, open_mailbox
+from splitmeans.plan.message_sizes import message_sizes
+from splitmeans.plan.plan import make_plan
 from splitmeans.run import machine, preflight
-from splitmeans.run.mailbox import MailboxLimits, open_mailbox
 from splitmeans.run.preflight import Preflight
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study
+from splitmeans.study.id_rules import AS_IS
 from splitmeans.wire.slot import SERVER
 
 

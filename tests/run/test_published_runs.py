@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from splitmeans.cli import app
-from splitmeans.grid.clustering import NOBODY
-from splitmeans.result import Result
+from splitmeans.result.result import Result
+from splitmeans.result.signed import Stamp
 from splitmeans.server import node
-from splitmeans.signed_result import Stamp
+from splitmeans.synopsis.clustering import NOBODY
 from splitmeans.wire.slot import SERVER
 from tests.attacks.harness import World
 from tests.attacks.scene import KEYS, make_study

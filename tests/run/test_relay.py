@@ -20,9 +20,9 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from starlette.applications import Starlette
 
 from splitmeans.errors import MailboxError, ParameterError
-from splitmeans.run.relay import make_app
-from splitmeans.run.relay_limits import RelayLimits
-from splitmeans.run.request_signature import EMPTY_HASH, sign_request
+from splitmeans.mailbox.request_signature import EMPTY_HASH, sign_request
+from splitmeans.relay.app import make_app
+from splitmeans.relay.limits import RelayLimits
 from splitmeans.wire.messages import BETWEEN_PARTIES, MAX_SMALL_BYTES, Message
 from splitmeans.wire.sealed import OVERHEAD_BYTES
 from splitmeans.wire.slot import Slot, short_name
@@ -367,7 +367,7 @@ def test_a_body_without_end_is_cut(make_relay: Callable[..., Relay]) -> None:
 def test_a_slow_body_ends(
     make_relay: Callable[..., Relay], limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("splitmeans.run.relay_replies._KNOWN_SECONDS", 0.05)
+    monkeypatch.setattr("splitmeans.relay.replies._KNOWN_SECONDS", 0.05)
     relay = make_relay(**{limit: 0.05})
 
     async def drip() -> dict[str, Any]:

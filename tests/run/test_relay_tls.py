@@ -20,11 +20,11 @@ from starlette.applications import Starlette
 from benchmarks.local_relay import LocalRelay, local_relay, write_certificate
 from benchmarks.relay_load import run_load
 from splitmeans.errors import MailboxError, ParameterError
-from splitmeans.run import relay_serve
-from splitmeans.run.http_mailbox import HttpMailbox
-from splitmeans.run.relay_limits import RelayLimits
-from splitmeans.run.relay_serve import serve
-from splitmeans.run.request_signature import sign_request
+from splitmeans.mailbox.http import HttpMailbox
+from splitmeans.mailbox.request_signature import sign_request
+from splitmeans.relay import serve as relay_serve
+from splitmeans.relay.limits import RelayLimits
+from splitmeans.relay.serve import serve
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import Slot
 

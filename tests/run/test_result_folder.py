@@ -6,11 +6,11 @@ import json
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.plan import make_plan
-from splitmeans.privacy.certificate import certificate_of
+from splitmeans.plan.certificate import certificate_of
+from splitmeans.plan.plan import make_plan
 from splitmeans.report.facts import run_facts
-from splitmeans.result import Result
-from splitmeans.run.result_folder import check_place
+from splitmeans.result.result import Result
+from splitmeans.result.write import check_place
 from tests.report.small_result import small_study, write_small_result
 
 

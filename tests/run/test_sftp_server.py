@@ -11,8 +11,8 @@ import paramiko
 import pytest
 
 from splitmeans.errors import MailboxError, MailboxUnavailable, MessageExists
-from splitmeans.run.file_mailbox import FileMailbox
-from splitmeans.run.mailbox import MessagePath
+from splitmeans.mailbox.files import FileMailbox
+from splitmeans.mailbox.open import MessagePath
 from splitmeans.wire.slot import Slot
 
 from .sftp_scene import WithRoom, serve_sftp

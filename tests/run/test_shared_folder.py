@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from splitmeans.run.file_mailbox import FileMailbox
+from splitmeans.mailbox.files import FileMailbox
 from splitmeans.wire.slot import Slot
 
 STUDY = "ab" * 32

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from splitmeans.kernels.warm_up import warm_up
-from splitmeans.party.source import open_source, read_batches
 from splitmeans.study import Column, PartySpec
+from splitmeans.table.sources.open import open_source, read_batches
 
 
 def memory(name: str) -> int:

@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from splitmeans.cli import main
-from splitmeans.engine import stream
-from splitmeans.engine.stored import StoredTable
 from splitmeans.errors import DataError
-from splitmeans.party.source import open_source, read_batches
-from splitmeans.party.table import prepare_table
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import run as run_protocol
 from splitmeans.study import Budget, Column, IdRules, PartySpec, Study
+from splitmeans.table.prepare import prepare_table
+from splitmeans.table.sources.open import open_source, read_batches
+from splitmeans.table.walk import stream
+from splitmeans.table.walk.stored import StoredTable
 from splitmeans.wire.codec import encode
 from tests.report.small_result import write_small_result
 

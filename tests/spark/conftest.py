@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from splitmeans.engine.spark import start_session
 from splitmeans.errors import EngineError
+from splitmeans.table.spark import start_session
 
 ROOT = Path(__file__).parents[2]
 WORKERS = 2

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks.speed.stream import MemoryWatch, process_tree, stream_study, write_rows
-from splitmeans.engine.rowgroups import open_parquet
-from splitmeans.engine.spark import open_spark
 from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.release import release_party
-from splitmeans.plan import make_plan
+from splitmeans.plan.plan import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.table.spark import open_spark
+from splitmeans.table.walk.rowgroups import open_parquet
 from splitmeans.wire.codec import encode
 
 from .conftest import EXECUTOR_MIB, WORKERS

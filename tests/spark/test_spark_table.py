@@ -9,18 +9,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from splitmeans.engine import runs
-from splitmeans.engine.rowgroups import open_parquet
-from splitmeans.engine.spark import frozen, open_spark, pieces, session, table, users
-from splitmeans.engine.spark.spool import make_spool
 from splitmeans.errors import DataError, EngineError, ParameterError
-from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.kernels.assign import nearest
-from splitmeans.party.row_checks import check_rows
-from splitmeans.party.table import prepare_table
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import run
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study
+from splitmeans.study.id_rules import AS_IS, IdRules
+from splitmeans.table.checks.rows import check_rows
+from splitmeans.table.prepare import prepare_table
+from splitmeans.table.spark import frozen, open_spark, pieces, session, table, users
+from splitmeans.table.spark.spool import make_spool
+from splitmeans.table.walk import runs
+from splitmeans.table.walk.rowgroups import open_parquet
 from splitmeans.wire.codec import encode
 
 N = 3000

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from splitmeans.engine.spark import start_session
-from splitmeans.engine.spark.spool import make_spool
+from splitmeans.table.spark import start_session
+from splitmeans.table.spark.spool import make_spool
 from splitmeans.errors import EngineError
 
 try:

@@ -9,7 +9,7 @@ import pytest
 from .conftest import ROOT
 
 SCRIPT = """
-from splitmeans.engine.spark import open_spark, start_session
+from splitmeans.table.spark import open_spark, start_session
 from splitmeans.errors import EngineError
 from splitmeans.study import Column, PartySpec
 

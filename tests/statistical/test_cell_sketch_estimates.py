@@ -13,12 +13,12 @@ from scipy.stats import chisquare
 from sklearn.cluster import KMeans
 
 from benchmarks.data import split_columns
-from splitmeans.datasets import mixed_gaussian
-from splitmeans.engine.memory import MemoryUsers
-from splitmeans.grid.joint import joint_weights
-from splitmeans.membership.cell_sketch.encode import encode
-from splitmeans.membership.cell_sketch.estimate import CellSketchEstimator
-from splitmeans.membership.cell_sketch.law import CellSketch, phantoms_for
+from splitmeans.membership.sketch.encode import encode
+from splitmeans.membership.sketch.estimate import CellSketchEstimator
+from splitmeans.membership.sketch.law import CellSketch, phantoms_for
+from splitmeans.simulate.datasets import mixed_gaussian
+from splitmeans.synopsis.joint import joint_weights
+from splitmeans.table.walk.memory import MemoryUsers
 
 TWO = np.array([[2500, 300, 0], [200, 1500, 1000]])
 THREE = np.array([[[1500, 0], [200, 800]], [[700, 100], [0, 1300]]])

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from splitmeans.engine.memory import MemoryUsers
 from splitmeans.membership.decoy.encode import encode
 from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise, join_counts
 from splitmeans.membership.decoy.law import collusion_law, decoy_law
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.table.walk.memory import MemoryUsers
 
 LAW = decoy_law(0.25, delta_share=1e-6, server_sigma=5.0)
 WIDTHS = (3, 2, 4)

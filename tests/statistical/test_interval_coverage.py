@@ -12,9 +12,9 @@ import pytest
 from benchmarks.coverage import SMALL, Setting, rows_of, run_coverage, summary
 from benchmarks.data import split_columns
 from splitmeans.estimator import VerticalKMeans
-from splitmeans.grid.joint import NOISE_DEVIATIONS
 from splitmeans.intervals.sizes import one_table
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.synopsis.joint import NOISE_DEVIATIONS
 
 SETTINGS = (
     Setting(n_parties=2, epsilon=4, n_clusters=10),

@@ -5,15 +5,15 @@ import pytest
 
 from benchmarks.metrics import true_cell_weights
 from benchmarks.reliability import reliability
-from splitmeans.datasets import mixed_gaussian
-from splitmeans.evaluation import assign_labels
-from splitmeans.features import GRID_UNITS
-from splitmeans.grid.synopsis import build_synopsis
-from splitmeans.grid.weighted_kmeans import weighted_kmeans
 from splitmeans.kernels.assign import nearest
-from splitmeans.labels import segment_probabilities
-from splitmeans.party.table import prepare_table
+from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
+from splitmeans.party.labels import segment_probabilities
+from splitmeans.simulate.datasets import mixed_gaussian
+from splitmeans.simulate.evaluation import assign_labels
 from splitmeans.study import Column, PartySpec
+from splitmeans.study.features import GRID_UNITS
+from splitmeans.synopsis.synopsis import build_synopsis
+from splitmeans.table.prepare import prepare_table
 
 N = 10_000
 

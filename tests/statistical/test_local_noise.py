@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from splitmeans.local.lloyd import DpLloyd
-from splitmeans.local.lsh_tree import Leaf, LshTree, grow
+from splitmeans.local.dplloyd import DpLloyd
+from splitmeans.local.dplsf_paper import Leaf, LshTree, grow
 from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
 
 UNIT = 2**20

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from splitmeans.engine.memory import MemoryUsers
 from splitmeans.kernels.registers import user_registers
-from splitmeans.membership.sketch.encode import encode
-from splitmeans.membership.sketch.law import PublishedSketch, RegisterLaw
+from splitmeans.membership.sketch_paper.encode import encode
+from splitmeans.membership.sketch_paper.law import PublishedSketch, RegisterLaw
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.table.walk.memory import MemoryUsers
 
 LEAST_P = 1e-4
 

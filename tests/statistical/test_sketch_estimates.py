@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from splitmeans.engine.memory import MemoryUsers
-from splitmeans.membership.sketch.encode import encode
-from splitmeans.membership.sketch.estimate import SketchEstimator, cardinality
-from splitmeans.membership.sketch.law import PublishedSketch
+from splitmeans.membership.sketch_paper.encode import encode
+from splitmeans.membership.sketch_paper.estimate import SketchEstimator, cardinality
+from splitmeans.membership.sketch_paper.law import PublishedSketch
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.table.walk.memory import MemoryUsers
 
 LAW = PublishedSketch(epsilon=1.0, delta=0.01, gamma=1.0, repetitions=512)
 

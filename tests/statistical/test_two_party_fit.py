@@ -13,15 +13,15 @@ import pyarrow as pa
 
 from benchmarks.metrics import true_cell_weights, weight_error
 from splitmeans._types import FloatArray
-from splitmeans.engine.memory import MemoryUsers
-from splitmeans.grid.joint import joint_weights
-from splitmeans.grid.pairs_paper import AS_CODED, AS_PRINTED, PairFit, pair_weights
-from splitmeans.membership.sketch.encode import encode
-from splitmeans.membership.sketch.estimate import SketchEstimator
-from splitmeans.membership.sketch.law import PublishedSketch
+from splitmeans.membership.sketch_paper.encode import encode
+from splitmeans.membership.sketch_paper.estimate import SketchEstimator
+from splitmeans.membership.sketch_paper.law import PublishedSketch
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.privacy.split import paper_split
 from splitmeans.study import Budget
+from splitmeans.synopsis.joint import joint_weights
+from splitmeans.synopsis.pairs_paper import AS_CODED, AS_PRINTED, PairFit, pair_weights
+from splitmeans.table.walk.memory import MemoryUsers
 
 N_USERS, N_PARTIES, WIDTH, SEEDS = 20_000, 4, 4, 16
 

@@ -33,8 +33,8 @@ import pyarrow.parquet as pq
 from benchmarks.local_relay import write_certificate
 from splitmeans import cli
 from splitmeans.errors import ParameterError, PrivacyError
-from splitmeans.plan import make_plan
-from splitmeans.privacy.statement import PrivacyReport
+from splitmeans.plan.plan import make_plan
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.study import Study
 from splitmeans.wire.identity import spoken
 from tests.studies.generate import Case, random_case

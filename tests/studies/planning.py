@@ -8,7 +8,7 @@ The events of two precisions stand for the whole family: they hold all parameter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from splitmeans import plan
+from splitmeans.plan import plan
 from splitmeans.privacy.calibrate import calibrate
 from splitmeans.privacy.events import Event
 from splitmeans.study import Budget

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from splitmeans import protocol
-from splitmeans.grid import synopsis_checks
-from splitmeans.parties import check_name
+from splitmeans.study.parties import check_name
+from splitmeans.synopsis import checks as synopsis_checks
 from tests.studies import run, whole
 from tests.studies.generate import random_case
 from tests.studies.planning import remembered_calibrations

@@ -19,21 +19,21 @@ import pyarrow.parquet as pq
 
 from splitmeans import protocol
 from splitmeans.errors import ParameterError, PrivacyError
-from splitmeans.features import features_of
 from splitmeans.forecasting.forecast import forecast
 from splitmeans.forecasting.rough import rough_plan
-from splitmeans.labels import segment_probabilities
-from splitmeans.membership.cell_sketch.law import CellSketch
-from splitmeans.message_sizes import message_sizes
+from splitmeans.membership.sketch.law import CellSketch
 from splitmeans.party.label_file import write_labels
-from splitmeans.party.table import PartyTable, prepare_table
-from splitmeans.plan import Plan, make_plan
+from splitmeans.party.labels import segment_probabilities
+from splitmeans.plan.message_sizes import message_sizes
+from splitmeans.plan.plan import Plan, make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render
-from splitmeans.result import Result
-from splitmeans.run.result_folder import write_result
+from splitmeans.result.result import Result
+from splitmeans.result.write import write_result
 from splitmeans.study import Study
+from splitmeans.study.features import features_of
+from splitmeans.table.prepare import PartyTable, prepare_table
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import PublishedResult
 from tests.studies.generate import Case

@@ -6,7 +6,7 @@ With n users, cell n/k^2, M = 4096 and eps2 = 0.98 eps/(2S), delta2 = 1/(nS), th
 
 import pytest
 
-from splitmeans.membership.sketch.auto_clusters import cell_deviation, paper_local_clusters
+from splitmeans.membership.sketch_paper.auto_clusters import cell_deviation, paper_local_clusters
 
 
 def rule(n: int, eps: float, parties: int, k: int = 5) -> int:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from splitmeans.baselines import central_kmeans
-from splitmeans.datasets import mixed_gaussian
-from splitmeans.evaluation import normalised_loss
+from splitmeans.simulate.baselines import central_kmeans
+from splitmeans.simulate.datasets import mixed_gaussian
+from splitmeans.simulate.evaluation import normalised_loss
 
 DATA = mixed_gaussian(5_000, n_columns=4, n_clusters=4, std=0.05, random_state=4)
 # Clipping pulls rows inwards, so the loss of true clusters is at most d * std^2.

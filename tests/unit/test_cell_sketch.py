@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitmeans.engine.memory import MemoryUsers
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.siphash import hash_ids, prf_word
-from splitmeans.membership.cell_sketch.encode import encode, own_labels
-from splitmeans.membership.cell_sketch.estimate import CellSketchEstimator, fit_margins
-from splitmeans.membership.cell_sketch.law import CellSketch
-from splitmeans.membership.cell_sketch.likelihood import (
+from splitmeans.membership.sketch.encode import encode, own_labels
+from splitmeans.membership.sketch.estimate import CellSketchEstimator, fit_margins
+from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.membership.sketch.likelihood import (
     PairTally,
     RegisterScale,
     pair_log_likelihood,
@@ -28,6 +27,7 @@ from splitmeans.membership.cell_sketch.likelihood import (
     tally,
     tally_pairs,
 )
+from splitmeans.table.walk.memory import MemoryUsers
 from splitmeans.wire.keys import PHANTOM_REGISTERS, USER_REGISTERS, subkey
 from splitmeans.wire.messages import CellSketchMessage
 

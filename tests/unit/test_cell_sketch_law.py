@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError, PrivacyError
-from splitmeans.membership.cell_sketch.law import CellSketch, floor_for, phantoms_for
+from splitmeans.membership.sketch.law import CellSketch, floor_for, phantoms_for
 from splitmeans.privacy.events import CellSketchEvent
 from splitmeans.privacy.register_law import (
     log_cdf,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.grid.choose_k import ChooseK, choose_k, even_spread
+from splitmeans.synopsis.choose_k import ChooseK, choose_k, even_spread
 
 
 def blobs(*, k, per=30, d=4, std=0.05, seed=0):

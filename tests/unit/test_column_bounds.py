@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from splitmeans import DataError, ParameterError, VerticalKMeans
-from splitmeans.column_bounds import read_bounds
+from splitmeans.study.column_bounds import read_bounds
 
 NAMES = [["visits", "age"], ["score"]]
 

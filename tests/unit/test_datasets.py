@@ -6,19 +6,19 @@ import pyarrow.compute as pc
 import pytest
 
 from benchmarks.metrics import v_measure
-from splitmeans.baselines import central_kmeans
-from splitmeans.datasets import (
+from splitmeans.errors import ParameterError
+from splitmeans.simulate.baselines import central_kmeans
+from splitmeans.simulate.datasets import (
     DEPARTMENTS,
     SEGMENTS,
     demo_customers,
     demo_parties,
     mixed_gaussian,
 )
-from splitmeans.errors import ParameterError
-from splitmeans.evaluation import assign_labels
-from splitmeans.features import GRID_UNITS
-from splitmeans.party.table import prepare_table
+from splitmeans.simulate.evaluation import assign_labels
 from splitmeans.study import Budget, Study
+from splitmeans.study.features import GRID_UNITS
+from splitmeans.table.prepare import prepare_table
 
 
 def test_mixed_gaussian_has_the_papers_shape():

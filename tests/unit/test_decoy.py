@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitmeans.engine.memory import MemoryUsers
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.decoy.encode import encode
@@ -25,6 +24,7 @@ from splitmeans.membership.decoy.layout import (
 from splitmeans.membership.ldp.encode import encode as randomise
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.table.walk.memory import MemoryUsers
 from splitmeans.wire import codec, keys
 from splitmeans.wire.messages import DecoyMessage
 

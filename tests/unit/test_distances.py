@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from splitmeans.grid.distances import (
+from splitmeans.kmeans.distances import (
     distance_chunks,
     nearest_distance,
     product_distances,

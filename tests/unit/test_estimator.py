@@ -27,8 +27,8 @@ from splitmeans import (
     StudyError,
     VerticalKMeans,
 )
-from splitmeans.evaluation import normalised_loss
-from splitmeans.idrules import AS_IS
+from splitmeans.simulate.evaluation import normalised_loss
+from splitmeans.study.id_rules import AS_IS
 
 N_USERS = 300
 # Far from everything else in the tests, so that a text with it has it from the data.

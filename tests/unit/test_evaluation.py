@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitmeans.evaluation import assign_labels, normalised_loss
+from splitmeans.simulate.evaluation import assign_labels, normalised_loss
 
 ROWS = np.array([[0.0, 0.0], [0.0, 2.0], [4.0, 0.0], [4.0, 4.0]])
 CENTRES = np.array([[0.0, 1.0], [4.0, 1.0]])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from splitmeans.features import (
+from splitmeans.study import Column, PartySpec
+from splitmeans.study.features import (
     GRID_UNITS,
     ONE_HOT_WEIGHT,
     Feature,
@@ -11,7 +12,6 @@ from splitmeans.features import (
     features_of,
     to_own_units,
 )
-from splitmeans.study import Column, PartySpec
 
 PARTY = PartySpec(
     name="bank",

@@ -14,13 +14,13 @@ from splitmeans.forecasting.cells import cell_error
 from splitmeans.forecasting.forecast import Forecast, forecast
 from splitmeans.forecasting.noise import noise_levels
 from splitmeans.forecasting.rough import rough_plan, study_at
-from splitmeans.idrules import AS_IS
 from splitmeans.membership.decoy.auto_clusters import MAX_TABLE_CELLS
 from splitmeans.membership.decoy.estimate import DecoyEstimator
 from splitmeans.membership.method import enough_clusters
-from splitmeans.plan import make_plan
+from splitmeans.plan.plan import make_plan
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.study import DecoyOptions
+from splitmeans.study.id_rules import AS_IS
 
 
 def tiny_study(*, parties=2, columns=2, epsilon=1.0, **changes) -> Study:
@@ -173,8 +173,8 @@ def test_sketch_error_is_the_error_of_runs():
     unless chance is against it more than once in a thousand times (standard error about 5 %).
     """
     from splitmeans.kernels.assign import nearest
-    from splitmeans.party.table import prepare_table
     from splitmeans.protocol import run
+    from splitmeans.table.prepare import prepare_table
 
     rng = np.random.default_rng(3)
     rows = rng.uniform(-1, 1, (6000, 2))

@@ -15,19 +15,19 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ProtocolError
-from splitmeans.idrules import AS_IS
-from splitmeans.local.mechanisms import MECHANISMS
+from splitmeans.local.algorithms import MECHANISMS
 from splitmeans.membership.methods import METHODS
 from splitmeans.party import node
 from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
-from splitmeans.party.table import prepare_table
-from splitmeans.plan import make_plan
+from splitmeans.plan.plan import make_plan
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy import events as e
 from splitmeans.privacy.book import Towards
-from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
+from splitmeans.study.id_rules import AS_IS
+from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import messages as m
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.slot import Slot

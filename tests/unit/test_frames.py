@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from splitmeans.errors import DataError
-from splitmeans.party.frames import (
+from splitmeans.table.frames import (
     as_stream,
     is_pandas,
     listed_names,
@@ -67,7 +67,7 @@ def test_one_column_is_no_table() -> None:
 
 def test_no_library_is_imported() -> None:
     code = (
-        "import sys, splitmeans.party.frames; "
+        "import sys, splitmeans.table.frames; "
         "sys.exit(bool({'pandas', 'polars', 'duckdb'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

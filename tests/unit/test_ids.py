@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import DataError
-from splitmeans.party.columns import name_rows, read_array
-from splitmeans.party.ids import canonical_ids
+from splitmeans.table.columns import name_rows, read_array
+from splitmeans.table.ids.canonical import canonical_ids
 
 
 class PolarsLike:

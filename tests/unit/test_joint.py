@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.grid.joint import joint_weights, mend_sums
+from splitmeans.synopsis.joint import joint_weights, mend_sums
 
 
 @dataclass

@@ -12,10 +12,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from splitmeans.engine.stored import silent
 from splitmeans.party.label_file import write_labels
-from splitmeans.result import Result
+from splitmeans.result.result import Result
 from splitmeans.study import IdRules
+from splitmeans.table.walk.stored import silent
 from tests.report.small_result import small_study, write_small_result
 
 UUIDS = [uuid.UUID(int=number) for number in (7, 2**120, 2**64)]

@@ -3,11 +3,11 @@ import pytest
 
 from benchmarks.reliability import reliability
 from splitmeans.errors import ParameterError
-from splitmeans.features import GRID_UNITS
-from splitmeans.grid.synopsis import Synopsis, build_synopsis, build_synopsis_from_points
-from splitmeans.labels import segment_probabilities
-from splitmeans.party.table import prepare_table
+from splitmeans.party.labels import segment_probabilities
 from splitmeans.study import Column, PartySpec
+from splitmeans.study.features import GRID_UNITS
+from splitmeans.synopsis.synopsis import Synopsis, build_synopsis, build_synopsis_from_points
+from splitmeans.table.prepare import prepare_table
 
 BANK = PartySpec(name="bank", columns=(Column(name="income", low=-1, high=1),))
 SHOP = PartySpec(name="shop", columns=(Column(name="visits", low=-1, high=1),))
@@ -70,7 +70,7 @@ def naive(rows, labels, synopsis, party, segments):
 
 @pytest.mark.parametrize("chunk", [1, 40, 10**6])
 def test_fast_equals_naive(monkeypatch, chunk):
-    monkeypatch.setattr("splitmeans.labels._CHUNK_SIZE", chunk)
+    monkeypatch.setattr("splitmeans.party.labels._CHUNK_SIZE", chunk)
     rng = np.random.default_rng(0)
     parties = [
         PartySpec(name=name, columns=tuple(Column(name=c, low=-1, high=1) for c in "xy"))

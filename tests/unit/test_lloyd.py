@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError
-from splitmeans.local.lloyd import DpLloyd, pack_spheres
+from splitmeans.local.dplloyd import DpLloyd, pack_spheres
 from splitmeans.privacy.events import LaplaceEvent
 
 UNIT = 2**20

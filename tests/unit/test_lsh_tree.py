@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.local.gaussian_tree import GaussianTree
-from splitmeans.local.lsh_tree import Leaf, LshTree, _count_errors, grow, min_points, sim_hash
-from splitmeans.local.mechanism import COUNT_UNITS
+from splitmeans.local.dplsf import GaussianTree
+from splitmeans.local.dplsf_paper import Leaf, LshTree, _count_errors, grow, min_points, sim_hash
+from splitmeans.local.law import COUNT_UNITS
 from splitmeans.privacy.events import GaussianEvent, LaplaceEvent
 from splitmeans.privacy.gaussian import discrete_slack
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError
-from splitmeans.grid import many
-from splitmeans.grid.many import LatentClasses, draw_labels, fit_classes, latent_points
+from splitmeans.synopsis import many
+from splitmeans.synopsis.many import LatentClasses, draw_labels, fit_classes, latent_points
 
 
 @dataclass
@@ -255,8 +255,8 @@ def test_sixteen_parties_come_close_to_pooled_clustering():
     """16 parties x 2 columns, 20 Gaussian clusters, noise 69 a cell: measured ratio 1.03."""
     from sklearn.cluster import KMeans
 
-    from splitmeans.evaluation import normalised_loss
-    from splitmeans.grid.weighted_kmeans import weighted_kmeans
+    from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
+    from splitmeans.simulate.evaluation import normalised_loss
 
     rng = np.random.default_rng(0)
     homes = rng.uniform(-1, 1, size=(20, 32))

@@ -18,10 +18,9 @@ from splitmeans import protocol
 from splitmeans._types import NoiseLine
 from splitmeans.forecasting.forecast import forecast
 from splitmeans.forecasting.noise import noise_levels
-from splitmeans.idrules import AS_IS
-from splitmeans.local import mechanisms
+from splitmeans.local import algorithms as mechanisms
 from splitmeans.local import methods as local_methods
-from splitmeans.local.mechanism import LocalMethod
+from splitmeans.local.law import LocalMethod
 from splitmeans.membership import methods
 from splitmeans.membership.exact.encode import encode as send_labels
 from splitmeans.membership.exact.encode import in_secret_order
@@ -30,14 +29,14 @@ from splitmeans.membership.exact.law import PlainLabels
 from splitmeans.membership.method import MembershipMethod, paper_clusters
 from splitmeans.party import memberships
 from splitmeans.party.memberships import PartySide
-from splitmeans.party.table import prepare_table
-from splitmeans.plan import make_plan
-from splitmeans.privacy.certificate import certificate_of
+from splitmeans.plan.certificate import certificate_of
+from splitmeans.plan.plan import make_plan
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import Event, PureEvent
 from splitmeans.privacy.noise import InsecureSeededNoise
-from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.study import Budget, Column, PartySpec, Study
-from splitmeans.study_methods import (
+from splitmeans.study.id_rules import AS_IS
+from splitmeans.study.methods import (
     ACCOUNTING_METHODS,
     LOCALS,
     MEMBERSHIPS,
@@ -46,6 +45,7 @@ from splitmeans.study_methods import (
     LocalFacts,
     MembershipFacts,
 )
+from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import messages
 from splitmeans.wire.tags import tag_of
 
@@ -113,7 +113,7 @@ def test_a_server_loads_nothing_that_sees_rows() -> None:
         text=True,
     ).stdout.split()
     assert "splitmeans.membership.methods" in loaded
-    public = {"splitmeans.local.mechanism", "splitmeans.local.methods"}
+    public = {"splitmeans.local.law", "splitmeans.local.methods"}
     seen = [
         name
         for name in loaded

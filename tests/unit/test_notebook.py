@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from splitmeans import InsecureSeededNoise, PrivacyReport, Result, VerticalKMeans
-from splitmeans.result_notebook import segments_html
+from splitmeans.result.notebook import segments_html
 from splitmeans.study import Budget, Column, PartySpec, Study
 from tests.report.small_result import small_study, write_small_result
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from splitmeans.grid.lloyd import best_of_starts, lloyd, spread_start
 from splitmeans.kernels.lloyd import lloyd_step, nearer_distances
+from splitmeans.kmeans.lloyd import best_of_starts, lloyd, spread_start
 
 
 def blobs(n, *, d, k, seed):

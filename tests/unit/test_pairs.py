@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError
-from splitmeans.grid import pairs as pairs_module
-from splitmeans.grid.pairs import clean_pair_tables, pairs_weights
+from splitmeans.synopsis import pairs as pairs_module
+from splitmeans.synopsis.pairs import clean_pair_tables, pairs_weights
 
 
 @dataclass

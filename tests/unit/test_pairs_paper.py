@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.grid.joint import joint_weights
-from splitmeans.grid.pairs_paper import AS_CODED, AS_PRINTED, PairFit, pair_weights
+from splitmeans.synopsis.joint import joint_weights
+from splitmeans.synopsis.pairs_paper import AS_CODED, AS_PRINTED, PairFit, pair_weights
 
 RULES = pytest.mark.parametrize("rules", [AS_CODED, AS_PRINTED], ids=["coded", "printed"])
 

@@ -3,7 +3,7 @@
 import pytest
 
 from splitmeans.errors import DataError
-from splitmeans.party.place import find_place
+from splitmeans.table.sources.place import find_place
 
 
 @pytest.mark.parametrize(

@@ -9,29 +9,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitmeans import plan as plan_module
 from splitmeans.errors import ParameterError, PrivacyError, StudyError
-from splitmeans.features import bounds_of, features_of
-from splitmeans.grid.cost import MAX_CELLS
-from splitmeans.idrules import AS_IS
 from splitmeans.local.laws.dplloyd import DpLloydLaw as DpLloyd
-from splitmeans.local.laws.hash_trees import GaussianTreeLaw as GaussianTree
-from splitmeans.local.laws.hash_trees import LshTreeLaw as LshTree
+from splitmeans.local.laws.dplsf import GaussianTreeLaw as GaussianTree
+from splitmeans.local.laws.dplsf import LshTreeLaw as LshTree
+from splitmeans.local.laws.histogram_lloyd import TreeLloydLaw as TreeLloyd
 from splitmeans.local.laws.plain import PlainKMeansLaw as PlainKMeans
-from splitmeans.local.laws.tree_lloyd import TreeLloydLaw as TreeLloyd
-from splitmeans.local_clusters import default_local_clusters
-from splitmeans.membership.cell_sketch.law import CellSketch
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.exact.law import PlainLabels
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import enough_clusters
-from splitmeans.membership.sketch.law import PublishedSketch
-from splitmeans.plan import Plan, counting_party, make_plan, needs_count
+from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.plan import plan as plan_module
+from splitmeans.plan.grid_limits import MAX_CELLS
+from splitmeans.plan.local_clusters import default_local_clusters
+from splitmeans.plan.plan import Plan, counting_party, make_plan, needs_count
 from splitmeans.privacy.accountant import basic_composition
 from splitmeans.privacy.events import LaplaceEvent
 from splitmeans.privacy.pld import delta_for, epsilon_for
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
+from splitmeans.study.features import bounds_of, features_of
+from splitmeans.study.id_rules import AS_IS
 
 
 def make_study(*, n_parties: int = 2, n_columns: int = 2, **changes: Any) -> Study:

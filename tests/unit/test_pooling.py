@@ -5,10 +5,10 @@ import pyarrow as pa
 import pytest
 
 from splitmeans.errors import DataError
-from splitmeans.features import GRID_UNITS
-from splitmeans.party.table import PartyTable, prepare_table
-from splitmeans.pooling import pooled_rows
+from splitmeans.simulate.pooling import pooled_rows
 from splitmeans.study import Column, PartySpec
+from splitmeans.study.features import GRID_UNITS
+from splitmeans.table.prepare import PartyTable, prepare_table
 
 
 def table(name: str, rows: list[list[float]], ids: list) -> PartyTable:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from splitmeans.errors import ParameterError
-from splitmeans.grid.projection import project_to_simplex
+from splitmeans.kmeans.simplex import project_to_simplex
 
 
 def bisect_projection(values, total):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from splitmeans.plan import make_plan
+from splitmeans.plan.plan import make_plan
+from splitmeans.plan.releases import EVERYONE, releases_of
 from splitmeans.privacy.events import (
     CellSketchEvent,
     ComposedEvent,
@@ -12,7 +13,6 @@ from splitmeans.privacy.events import (
     RandomisedResponseEvent,
     ShiftEvent,
 )
-from splitmeans.releases import EVERYONE, releases_of
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
 
 

@@ -8,16 +8,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from splitmeans.engine import rowgroups, runs
-from splitmeans.engine.rowgroups import open_parquet
-from splitmeans.engine.workers import Workers
 from splitmeans.errors import DataError, ParameterError, SplitmeansError
-from splitmeans.idrules import AS_IS
 from splitmeans.kernels.assign import nearest
-from splitmeans.party.table import prepare_table
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import run
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study
+from splitmeans.study.id_rules import AS_IS
+from splitmeans.table.prepare import prepare_table
+from splitmeans.table.walk import rowgroups, runs
+from splitmeans.table.walk.rowgroups import open_parquet
+from splitmeans.table.walk.workers import Workers
 from splitmeans.wire.codec import encode
 
 N = 3000

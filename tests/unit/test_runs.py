@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitmeans.engine.runs import BUCKET_RECORDS, bucket_bits, read_bucket, write_run
 from splitmeans.kernels.counts import sort_records
+from splitmeans.table.walk.runs import BUCKET_RECORDS, bucket_bits, read_bucket, write_run
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from splitmeans.errors import ParameterError
 from splitmeans.forecasting.forecast import forecast
 from splitmeans.forecasting.memory import run_memory
 from splitmeans.forecasting.timing import run_time
-from splitmeans.membership.cell_sketch import estimate
-from splitmeans.membership.cell_sketch.cost import decoding_work, most_clusters, register_values
-from splitmeans.membership.cell_sketch.estimate import CellSketchEstimator
-from splitmeans.membership.cell_sketch.law import CellSketch
-from splitmeans.message_sizes import message_sizes
-from splitmeans.plan import make_plan
+from splitmeans.membership.sketch import estimate
+from splitmeans.membership.sketch.cost import decoding_work, most_clusters, register_values
+from splitmeans.membership.sketch.estimate import CellSketchEstimator
+from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.plan.message_sizes import message_sizes
+from splitmeans.plan.plan import make_plan
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
 from splitmeans.wire.messages import CellSketchMessage
 

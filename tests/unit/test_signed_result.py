@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from splitmeans.signed_result import SignedFacts, privacy_hash, segments_hash, statement_hash
+from splitmeans.result.signed import SignedFacts, privacy_hash, segments_hash, statement_hash
 from splitmeans.wire.identity import Identity
 
 VECTORS = json.loads(

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError, ProtocolError
-from splitmeans.membership.sketch import estimate
-from splitmeans.membership.sketch.estimate import SketchEstimator, cardinality
-from splitmeans.membership.sketch.law import PublishedSketch
+from splitmeans.membership.sketch_paper import estimate
+from splitmeans.membership.sketch_paper.estimate import SketchEstimator, cardinality
+from splitmeans.membership.sketch_paper.law import PublishedSketch
 from splitmeans.wire.messages import SketchMessage
 
 LAW = PublishedSketch(epsilon=1.0, delta=0.01, gamma=1.0, repetitions=32)

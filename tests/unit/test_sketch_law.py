@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError, PrivacyError
-from splitmeans.membership.sketch.law import PublishedSketch, RegisterLaw
+from splitmeans.membership.sketch_paper.law import PublishedSketch, RegisterLaw
 from splitmeans.privacy.events import PublishedSketchEvent
 
 PAPER = {"epsilon": 0.245, "delta": 2.5e-5, "gamma": 1.0, "repetitions": 4096}

@@ -16,14 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from splitmeans import VerticalKMeans
-from splitmeans.engine import stream
-from splitmeans.engine.blocks import joined
-from splitmeans.engine.stored import StoredTable
 from splitmeans.errors import DataError
-from splitmeans.party import source as source_module
-from splitmeans.party.source import open_source, read_batches
-from splitmeans.party.table import PartyTable, prepare_table
 from splitmeans.study import Budget, Column, IdRules, PartySpec, Study
+from splitmeans.table.prepare import PartyTable, prepare_table
+from splitmeans.table.sources import open as source_module
+from splitmeans.table.sources.open import open_source, read_batches
+from splitmeans.table.walk import stream
+from splitmeans.table.walk.blocks import joined
+from splitmeans.table.walk.stored import StoredTable
 
 N = 3000
 SECRET = "hunter2"

@@ -5,8 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from splitmeans.engine.spark.packed import pack, unpack
 from splitmeans.errors import ParameterError
+from splitmeans.table.spark.packed import pack, unpack
 
 ARRAYS = [
     np.arange(6, dtype=np.int64).reshape(2, 3),

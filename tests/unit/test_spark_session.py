@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from splitmeans.engine.spark import start_session
-from splitmeans.engine.spark.session import check_java, check_pyspark
 from splitmeans.errors import EngineError
+from splitmeans.table.spark import start_session
+from splitmeans.table.spark.session import check_java, check_pyspark
 
 
 def java_in(folder, *, says: str):
@@ -63,5 +63,5 @@ def test_newer_versions_are_taken(version, monkeypatch, tmp_path):
 
 
 def test_the_engine_is_imported_without_spark():
-    code = "import splitmeans.engine.spark, sys; sys.exit('pyspark' in sys.modules)"
+    code = "import splitmeans.table.spark, sys; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

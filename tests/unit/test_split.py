@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from splitmeans.privacy.split import paper_split, tight_split
 from splitmeans.study import Budget, Column, PartySpec, Study
-from splitmeans.study_methods import MEMBERSHIPS, TIGHT
+from splitmeans.study.methods import MEMBERSHIPS, TIGHT
 
 
 def make_study(n_parties: int, membership: str) -> Study:

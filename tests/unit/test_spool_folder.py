@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import splitmeans
-from splitmeans.engine.spool_folder import make_spool_folder, new_private_file, sweep_spools
+from splitmeans.table.walk.spool_folder import make_spool_folder, new_private_file, sweep_spools
 
 SCRIPT = """
 import sys
 from pathlib import Path
-from splitmeans.engine.spool_folder import make_spool_folder
+from splitmeans.table.walk.spool_folder import make_spool_folder
 
 spool = make_spool_folder(sys.argv[1])
 (spool.path / "deeper").mkdir()
@@ -116,7 +116,7 @@ def test_a_copy_of_the_process_owns_nothing(tmp_path: Path) -> None:
 
 WORKERS = """
 import os, sys, time
-from splitmeans.engine.workers import Workers
+from splitmeans.table.walk.workers import Workers
 
 def task(number):
     print(os.getpid(), flush=True)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from splitmeans.idrules import AS_IS, IdRules
 from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.party.ids import canonical_ids
-from splitmeans.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.statement import PrivacyReport
+from splitmeans.plan.views import _events, fellow_party_cost, replaced
 from splitmeans.privacy.accountant import Cost
 from splitmeans.privacy.events import (
     CellSketchEvent,
@@ -27,9 +27,9 @@ from splitmeans.privacy.events import (
     Relation,
 )
 from splitmeans.privacy.pld import epsilon_for
-from splitmeans.privacy.statement import PrivacyReport
-from splitmeans.privacy.views import _events, fellow_party_cost, replaced
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
+from splitmeans.study.id_rules import AS_IS, IdRules
+from splitmeans.table.ids.canonical import canonical_ids
 
 METHODS = [
     ("decoy", "tight"),

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.features import GRID_UNITS, Feature, features_of
-from splitmeans.grid.synopsis import Synopsis, build_synopsis
 from splitmeans.study import Column, PartySpec
+from splitmeans.study.features import GRID_UNITS, Feature, features_of
+from splitmeans.synopsis.synopsis import Synopsis, build_synopsis
 
 BANK = PartySpec(
     name="bank",
@@ -180,7 +180,7 @@ def test_sizes_and_loss_do_not_depend_on_chunks(monkeypatch):
     rng = np.random.default_rng(0)
     many = flat(*rng.random(50), at=list(rng.uniform(-1, 1, 50)))
     whole = many.cluster(4, random_state=0)
-    monkeypatch.setattr("splitmeans.grid.clustering.CHUNK_ROWS", 7)
+    monkeypatch.setattr("splitmeans.synopsis.clustering.CHUNK_ROWS", 7)
     parts = many.cluster(4, random_state=0)
     np.testing.assert_allclose(parts.sizes, whole.sizes)
     assert parts.loss == pytest.approx(whole.loss)

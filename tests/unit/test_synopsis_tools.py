@@ -6,9 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.features import GRID_UNITS, Feature, features_of
-from splitmeans.grid.synopsis import Synopsis, build_synopsis, build_synopsis_from_points
 from splitmeans.study import Column, PartySpec
+from splitmeans.study.features import GRID_UNITS, Feature, features_of
+from splitmeans.synopsis.synopsis import Synopsis, build_synopsis, build_synopsis_from_points
 
 BANK = PartySpec(
     name="bank",

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import DataError
-from splitmeans.features import GRID_UNITS, bounds_of, features_of
-from splitmeans.party import ids, table
-from splitmeans.party.table import prepare_table
 from splitmeans.study import Column, PartySpec
+from splitmeans.study.features import GRID_UNITS, bounds_of, features_of
+from splitmeans.table import prepare as table
+from splitmeans.table.ids import canonical as ids
+from splitmeans.table.prepare import prepare_table
 
 G = GRID_UNITS
 ONE_HOT = 741_455  # round(2^20 / sqrt(2))

@@ -7,15 +7,15 @@ import pyarrow as pa
 import pytest
 
 from splitmeans.errors import DataError
-from splitmeans.party.row_checks import check_rows
-from splitmeans.party.table_facts import (
+from splitmeans.study import Column, PartySpec
+from splitmeans.table.checks.facts import (
     TableFacts,
     clipping_warning,
     facts_from,
     finish_checks,
     rows_note,
 )
-from splitmeans.study import Column, PartySpec
+from splitmeans.table.checks.rows import check_rows
 
 SPEC = PartySpec(
     name="insurer",

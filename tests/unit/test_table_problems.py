@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitmeans.engine import rowgroups, stream
 from splitmeans.errors import DataError
-from splitmeans.party.problems import ROWS, Problem, refuse, rows_problem, together
-from splitmeans.party.row_checks import check_rows
-from splitmeans.party.source import open_source
-from splitmeans.party.table import prepare_table
 from splitmeans.study import Column, PartySpec
+from splitmeans.table.checks.problems import ROWS, Problem, refuse, rows_problem, together
+from splitmeans.table.checks.rows import check_rows
+from splitmeans.table.prepare import prepare_table
+from splitmeans.table.sources.open import open_source
+from splitmeans.table.walk import rowgroups, stream
 
 SPEC = PartySpec(
     name="bank",
@@ -150,7 +150,7 @@ SOURCES = {"csv": as_csv, "parquet": as_parquet, "arrow": as_arrow, "sqlite": as
 def place(request, monkeypatch):
     """Small tables in memory, and as if they were large: in blocks of two rows."""
     if request.param == "disk":
-        monkeypatch.setattr("splitmeans.party.source.ROWS_IN_MEMORY", 2)
+        monkeypatch.setattr("splitmeans.table.sources.open.ROWS_IN_MEMORY", 2)
         monkeypatch.setattr(stream, "ROWS_IN_MEMORY", 2)
         monkeypatch.setattr(stream, "_BLOCK_ROWS", 2)
         monkeypatch.setattr(rowgroups, "BLOCK_ROWS", 2)

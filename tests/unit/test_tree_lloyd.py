@@ -19,9 +19,9 @@ from splitmeans.local.cells import (
     without_noise,
 )
 from splitmeans.local.column_splits import best_cuts, split_columns
+from splitmeans.local.histogram_lloyd import TreeLloyd, starting_points
 from splitmeans.local.laws.radius_lloyd import FINE_UNITS, sensitivity
 from splitmeans.local.radius_lloyd import RadiusLloyd
-from splitmeans.local.tree_lloyd import TreeLloyd, starting_points
 from splitmeans.privacy.noise import InsecureSeededNoise
 
 UNIT = 2**20
@@ -327,7 +327,7 @@ def test_several_steps_average_their_noise():
     assert deviations[1] < 1.5 * deviations[0]
 
 
-# --- local/tree_lloyd.py
+# --- local/histogram_lloyd.py
 
 
 def test_starting_points_by_hand():

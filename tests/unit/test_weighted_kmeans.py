@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError
-from splitmeans.grid.weighted_kmeans import weighted_kmeans
+from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 
 
 def cluster(points, weights, n_clusters, seed=0):

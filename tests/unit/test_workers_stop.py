@@ -12,7 +12,7 @@ import splitmeans
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from splitmeans.engine.workers import Workers
+from splitmeans.table.walk.workers import Workers
 
 def task(number):
     here = Path(__file__).parent

@@ -15,7 +15,6 @@ import pyarrow as pa
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.audit.case import Scores
 from splitmeans.audit.sketch_views import fresh_key
-from splitmeans.engine.memory import MemoryUsers
 from splitmeans.kernels.counts import count_joined, sort_records
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.decoy.encode import encode
@@ -24,6 +23,7 @@ from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.decoy.layout import cell_shape, unpack
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.table.walk.memory import MemoryUsers
 from splitmeans.wire import keys
 from splitmeans.wire.messages import DecoyMessage
 

@@ -10,14 +10,14 @@ import pyarrow as pa
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.audit.case import Scores
 from splitmeans.audit.sketch_views import fresh_key
-from splitmeans.features import bounds_of, features_of
 from splitmeans.kernels.assign import nearest
 from splitmeans.membership.decoy.estimate import join_counts
 from splitmeans.party.release import release_party
-from splitmeans.party.table import PartyTable
-from splitmeans.plan import Plan
+from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.study.features import bounds_of, features_of
+from splitmeans.table.prepare import PartyTable
 from splitmeans.wire.messages import DecoyMessage, PartyRelease
 
 # Users beside the one who comes or goes.

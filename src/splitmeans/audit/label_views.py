@@ -14,9 +14,9 @@ from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.ldp.encode import encode as encode_response
 from splitmeans.membership.ldp.law import RandomisedLabels, hash_labels
 from splitmeans.party.release import release_count
-from splitmeans.party.table import PartyTable
-from splitmeans.plan import Plan
+from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.table.prepare import PartyTable
 
 # Users beside the one who comes or goes.
 _OTHERS = 5

@@ -13,15 +13,15 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.audit.case import Scores
 from splitmeans.audit.noise_twins import Silence
-from splitmeans.engine.memory import as_rows
-from splitmeans.engine.walk import RawRows
 from splitmeans.local.cells import CellHistogram, Cells
+from splitmeans.local.dplloyd import DpLloyd
+from splitmeans.local.histogram_lloyd import TreeLloyd
+from splitmeans.local.law import COUNT_UNITS
 from splitmeans.local.laws.radius_lloyd import FINE_UNITS
-from splitmeans.local.lloyd import DpLloyd
-from splitmeans.local.mechanism import COUNT_UNITS
 from splitmeans.local.radius_lloyd import RadiusLloyd
-from splitmeans.local.tree_lloyd import TreeLloyd
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.table.walk.interface import RawRows
+from splitmeans.table.walk.memory import as_rows
 
 # Centres, hence trials, of one call; the user's distance from its centre, in radii.
 _CENTRES = 1024

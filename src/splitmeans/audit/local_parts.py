@@ -16,12 +16,12 @@ from splitmeans.audit.case import Part, Sampler
 from splitmeans.audit.claims import BudgetClaim, Claim, GaussianClaim
 from splitmeans.audit.noise_twins import with_half_noise
 from splitmeans.local.cells import CellHistogram
-from splitmeans.local.gaussian_tree import GaussianTree
-from splitmeans.local.lloyd import DpLloyd
-from splitmeans.local.lsh_tree import LshTree
+from splitmeans.local.dplloyd import DpLloyd
+from splitmeans.local.dplsf import GaussianTree
+from splitmeans.local.dplsf_paper import LshTree
+from splitmeans.local.histogram_lloyd import TreeLloyd
 from splitmeans.local.radius_lloyd import RadiusLloyd
 from splitmeans.local.rows import LocalClustering
-from splitmeans.local.tree_lloyd import TreeLloyd
 from splitmeans.privacy.gaussian import gaussian_multiplier
 
 _BOUND = 2**20

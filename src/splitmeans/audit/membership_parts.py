@@ -8,12 +8,12 @@ from splitmeans.audit import decoy_views, fit_views, label_views, sketch_views
 from splitmeans.audit.case import Part, Sampler
 from splitmeans.audit.claims import BudgetClaim, CurveClaim
 from splitmeans.audit.noise_twins import with_half_noise
-from splitmeans.membership.cell_sketch.law import CellSketch, phantoms_for
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law, decoy_law
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.ldp.law import RandomisedLabels
-from splitmeans.membership.sketch.law import PublishedSketch
-from splitmeans.plan import make_plan
+from splitmeans.membership.sketch.law import CellSketch, phantoms_for
+from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.plan.plan import make_plan
 from splitmeans.privacy.events import CountGaussianEvent
 
 _DELTA = 1e-3

@@ -28,7 +28,7 @@ from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.audit.loss import GRID_POINTS, compose_rows
 from splitmeans.errors import ParameterError
-from splitmeans.membership.sketch.law import PublishedSketch
+from splitmeans.membership.sketch_paper.law import PublishedSketch
 from splitmeans.privacy.register_law import log_cdf, log_cdf_step
 
 # What the paper grants the memberships of all parties together at a total of (1, 5e-5).

@@ -11,15 +11,15 @@ from splitmeans._types import FloatArray, RegisterArray
 from splitmeans.audit.case import Scores
 from splitmeans.audit.published_gap import SharedKeys
 from splitmeans.audit.rare_rows import coincidence_trials
-from splitmeans.engine.memory import MemoryUsers
 from splitmeans.kernels.registers import user_registers
-from splitmeans.membership.cell_sketch.encode import encode as encode_cells
-from splitmeans.membership.cell_sketch.law import CellSketch
-from splitmeans.membership.sketch.encode import encode as encode_published
-from splitmeans.membership.sketch.law import PublishedSketch, RegisterLaw
+from splitmeans.membership.sketch.encode import encode as encode_cells
+from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.membership.sketch_paper.encode import encode as encode_published
+from splitmeans.membership.sketch_paper.law import PublishedSketch, RegisterLaw
 from splitmeans.privacy.events import CellSketchEvent
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.privacy.register_law import register_pmfs
+from splitmeans.table.walk.memory import MemoryUsers
 
 # Trials that one call of an encoder makes, each in a cluster of its own.
 _AT_ONCE = 200

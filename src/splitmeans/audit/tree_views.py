@@ -8,8 +8,8 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.audit.case import Scores
 from splitmeans.audit.noise_twins import Tape
-from splitmeans.local.gaussian_tree import GaussianTree
-from splitmeans.local.lsh_tree import Leaf, LshTree, grow
+from splitmeans.local.dplsf import GaussianTree
+from splitmeans.local.dplsf_paper import Leaf, LshTree, grow
 from splitmeans.local.rows import LocalClustering
 from splitmeans.privacy.noise import NoiseSource
 

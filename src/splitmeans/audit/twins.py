@@ -12,7 +12,7 @@ from splitmeans.audit.case import Scores, Twin
 from splitmeans.audit.claims import BudgetClaim, CurveClaim
 from splitmeans.audit.membership_parts import audit_decoys
 from splitmeans.audit.published_gap import SharedKeys
-from splitmeans.membership.sketch.law import RegisterLaw
+from splitmeans.membership.sketch_paper.law import RegisterLaw
 
 
 def _phantoms_per_cluster(

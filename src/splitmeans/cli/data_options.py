@@ -5,8 +5,8 @@ from pathlib import Path
 import typer
 
 from splitmeans.errors import ParameterError
-from splitmeans.party.place import find_place
 from splitmeans.privacy.book import check_source, printable
+from splitmeans.table.sources.place import find_place
 
 DATA = typer.Option(
     ...,

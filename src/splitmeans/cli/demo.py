@@ -25,7 +25,7 @@ from splitmeans.figures import number, users
 
 if TYPE_CHECKING:
     from splitmeans.protocol import RunResult
-    from splitmeans.result import Result
+    from splitmeans.result.result import Result
     from splitmeans.wire.envelope import Envelope
 
 _STEPS = {
@@ -56,14 +56,14 @@ def demo(
     Example: splitmeans demo --epsilon 2 --output my-demo
     """
     from splitmeans import protocol
-    from splitmeans.baselines import central_kmeans
-    from splitmeans.datasets import demo_customers
-    from splitmeans.evaluation import assign_labels, normalised_loss
-    from splitmeans.grid.clustering import NOBODY
-    from splitmeans.party.table import prepare_table
-    from splitmeans.plan import make_plan
-    from splitmeans.pooling import pooled_rows
+    from splitmeans.plan.plan import make_plan
+    from splitmeans.simulate.baselines import central_kmeans
+    from splitmeans.simulate.datasets import demo_customers
+    from splitmeans.simulate.evaluation import assign_labels, normalised_loss
+    from splitmeans.simulate.pooling import pooled_rows
     from splitmeans.study import DEFAULT_DELTA, Budget, Study
+    from splitmeans.synopsis.clustering import NOBODY
+    from splitmeans.table.prepare import prepare_table
 
     made_up = demo_customers(users, seed=seed)
     study = Study(
@@ -161,11 +161,11 @@ def _segment_table(result: "RunResult", names: list[str]) -> Table:
 
 
 def _save(output: Path, result: "RunResult", names: list[str]) -> "Result":
-    from splitmeans.grid.segments import letter
     from splitmeans.report.build import build_report
     from splitmeans.report.html import render
-    from splitmeans.result import Result
-    from splitmeans.run.result_folder import write_result
+    from splitmeans.result.result import Result
+    from splitmeans.result.write import write_result
+    from splitmeans.synopsis.segments import letter
 
     # Nothing was sealed or sent between machines, so there is no transcript.
     write_result(

@@ -15,9 +15,9 @@ from rich.table import Table
 from splitmeans.cli.console import err, out
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.errors import ParameterError
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Cost, Ledger
-from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.run.home import BUSY_SECONDS
 from splitmeans.run.journal import Journal
 from splitmeans.study import Study

@@ -28,19 +28,14 @@ from splitmeans.cli.run_options import (
     say,
 )
 from splitmeans.cli.stopping import goes_on
-from splitmeans.party.place import find_place
-from splitmeans.party.source import open_source
-from splitmeans.party.table_facts import (
-    TableFacts,
-    clipping_warning,
-    refuse_clipped,
-    rows_note,
-)
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.home import SPOOL, make_folders
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.run.preflight import Preflight
 from splitmeans.study import Study
+from splitmeans.table.checks.facts import TableFacts, clipping_warning, refuse_clipped, rows_note
+from splitmeans.table.sources.open import open_source
+from splitmeans.table.sources.place import find_place
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Take part in a run as a party.")
 

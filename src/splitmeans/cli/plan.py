@@ -11,8 +11,8 @@ from splitmeans.cli.plan_text import print_plan
 from splitmeans.errors import ParameterError
 from splitmeans.forecasting.forecast import SWEEP, EpsilonNeeded, forecast
 from splitmeans.forecasting.loss_model import STRUCTURES
-from splitmeans.plan import Plan
-from splitmeans.privacy.certificate import certificate_of
+from splitmeans.plan.certificate import certificate_of
+from splitmeans.plan.plan import Plan
 from splitmeans.study import Study
 
 app = typer.Typer(add_completion=False)

@@ -10,9 +10,9 @@ from splitmeans.forecasting.forecast import EpsilonNeeded, Forecast
 from splitmeans.forecasting.loss_model import MAX_RATIO
 from splitmeans.forecasting.noise import shown_party
 from splitmeans.intervals.sizes import WIDTH_95
-from splitmeans.message_sizes import shown_bytes
+from splitmeans.plan.message_sizes import shown_bytes
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.calibrate import MAX_EPSILON
-from splitmeans.privacy.statement import PrivacyReport
 
 # Figures begin here; a line that is too long for a terminal goes on below them.
 _INDENT = " " * 14

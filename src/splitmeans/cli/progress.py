@@ -13,7 +13,7 @@ from rich.progress import (
 )
 
 from splitmeans.cli.console import err
-from splitmeans.engine.stored import Progress as RowProgress
+from splitmeans.table.walk.stored import Progress as RowProgress
 
 
 class _Rows:

@@ -8,8 +8,8 @@ import typer
 from splitmeans.cli.console import Quiet, err
 from splitmeans.cli.sizes import parse_size
 from splitmeans.errors import ParameterError
+from splitmeans.relay.limits import RelayLimits
 from splitmeans.run.post import pinned_keys
-from splitmeans.run.relay_limits import RelayLimits
 from splitmeans.study import Study
 
 app = typer.Typer(
@@ -49,8 +49,8 @@ def serve(
     --tls-key key.pem
     """
     try:
-        from splitmeans.run.relay import make_app
-        from splitmeans.run.relay_serve import serve as serve_app
+        from splitmeans.relay.app import make_app
+        from splitmeans.relay.serve import serve as serve_app
     except ImportError as problem:
         raise ParameterError(
             f'the relay needs {problem.name}; install it with: pip install "splitmeans[relay]"'

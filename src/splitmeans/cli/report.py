@@ -10,7 +10,7 @@ from splitmeans.cli.result_options import RESULT, parse_ks
 from splitmeans.errors import ParameterError
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render
-from splitmeans.result import Result
+from splitmeans.result.result import Result
 
 app = typer.Typer(add_completion=False)
 

@@ -16,10 +16,10 @@ from splitmeans.cli.data_options import DATA, QUERY, QUERY_FILE, chosen_query
 from splitmeans.cli.result_options import RESULT, K, called, parse_ks
 from splitmeans.errors import ParameterError
 from splitmeans.figures import digits, fixed, number, percent, users
-from splitmeans.grid.choose_k import ChooseK
-from splitmeans.intervals.of_result import intervals_of
 from splitmeans.intervals.sizes import SizeIntervals
-from splitmeans.result import Result, Segmentation
+from splitmeans.result.intervals import intervals_of
+from splitmeans.result.result import Result, Segmentation
+from splitmeans.synopsis.choose_k import ChooseK
 from splitmeans.wire.identity import spoken
 
 app = typer.Typer(

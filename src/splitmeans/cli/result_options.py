@@ -5,7 +5,7 @@ import re
 import typer
 
 from splitmeans.errors import ParameterError
-from splitmeans.result import Segmentation
+from splitmeans.result.result import Segmentation
 
 RESULT = typer.Argument(help="Result folder that a run or `splitmeans demo` wrote.")
 K = typer.Option(None, "--k", min=2, help="Segments of this number instead of the published ones.")

@@ -7,7 +7,7 @@ import typer
 
 from splitmeans.cli.console import err, print_text
 from splitmeans.errors import ParameterError
-from splitmeans.run.mailbox import Mailbox, open_mailbox, public_url, scheme_of
+from splitmeans.mailbox.open import Mailbox, open_mailbox, public_url, scheme_of
 from splitmeans.study import Study
 from splitmeans.wire.identity import Identity
 

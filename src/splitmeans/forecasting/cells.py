@@ -7,7 +7,7 @@ are standard deviations for a cell of average size, before anything is cut or ma
 import math
 
 from splitmeans.membership.methods import method_of
-from splitmeans.plan import Plan
+from splitmeans.plan.plan import Plan
 
 
 def cell_error(plan: Plan, *, users: int) -> float | None:

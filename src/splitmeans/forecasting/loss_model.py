@@ -21,11 +21,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from splitmeans.features import features_of
 from splitmeans.forecasting.cells import cell_error
-from splitmeans.local.laws.tree_lloyd import TreeLloydLaw
-from splitmeans.local.mechanism import COUNT_UNITS
-from splitmeans.plan import Plan
+from splitmeans.local.law import COUNT_UNITS
+from splitmeans.local.laws.histogram_lloyd import TreeLloydLaw
+from splitmeans.plan.plan import Plan
+from splitmeans.study.features import features_of
 
 STRUCTURES = ("clear", "smooth")
 # Beyond this ratio of losses the noise decides where centres are, and no model says how far off.

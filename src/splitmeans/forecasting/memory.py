@@ -6,11 +6,11 @@ Good for telling a laptop from a server: within a factor of two or three of what
 import math
 from dataclasses import dataclass
 
-from splitmeans.features import features_of
-from splitmeans.grid.cost import N_POINTS, grid_bytes
 from splitmeans.membership.methods import method_of
-from splitmeans.message_sizes import MessageSizes
-from splitmeans.plan import Plan
+from splitmeans.plan.grid_limits import N_POINTS, grid_bytes
+from splitmeans.plan.message_sizes import MessageSizes
+from splitmeans.plan.plan import Plan
+from splitmeans.study.features import features_of
 
 # Python, the libraries and the compiled kernels.
 _START = 350 * 10**6

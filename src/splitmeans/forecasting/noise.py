@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from splitmeans._types import NoiseLine
-from splitmeans.local.mechanism import LAPLACE
+from splitmeans.local.law import LAPLACE
 from splitmeans.membership.methods import method_of
-from splitmeans.plan import Plan
-from splitmeans.releases import EVERYONE, releases_of
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.releases import EVERYONE, releases_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,12 +6,12 @@ Two cores, waiting for others and the network not included. Good for telling sec
 import math
 from dataclasses import dataclass
 
-from splitmeans.features import features_of
-from splitmeans.grid.cost import N_POINTS
-from splitmeans.grid.pairs_paper import AS_CODED
 from splitmeans.membership.methods import method_of
-from splitmeans.message_sizes import MessageSizes
-from splitmeans.plan import Plan
+from splitmeans.plan.grid_limits import N_POINTS
+from splitmeans.plan.message_sizes import MessageSizes
+from splitmeans.plan.plan import Plan
+from splitmeans.study.features import features_of
+from splitmeans.synopsis.pairs_paper import AS_CODED
 
 # Starting Python, loading compiled kernels, planning.
 _START = 4.0

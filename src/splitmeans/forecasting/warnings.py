@@ -3,10 +3,10 @@
 import math
 
 from splitmeans.forecasting.cells import cell_error, cells_of_group
-from splitmeans.grid.joint import NOISE_DEVIATIONS
 from splitmeans.intervals.sizes import WIDTH_95, one_table
 from splitmeans.membership.methods import method_of
-from splitmeans.plan import Plan
+from splitmeans.plan.plan import Plan
+from splitmeans.synopsis.joint import NOISE_DEVIATIONS
 
 # Noise "nears" a quantity when its 95 % interval is half of it.
 _NEAR = 0.5

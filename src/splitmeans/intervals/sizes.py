@@ -25,15 +25,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.grid.distances import squared_distances
-from splitmeans.grid.joint import NOISE_DEVIATIONS, joint_weights
-from splitmeans.grid.pairs import CUT, pairs_weights
-from splitmeans.grid.synopsis import Synopsis
 from splitmeans.intervals.cell_tables import PossibleCells, possible_cells
 from splitmeans.intervals.within_cells import draw_users, moved_users
+from splitmeans.kmeans.distances import squared_distances
 from splitmeans.membership.method import Group
 from splitmeans.membership.methods import method_of
-from splitmeans.plan import Plan
+from splitmeans.plan.plan import Plan
+from splitmeans.synopsis.joint import NOISE_DEVIATIONS, joint_weights
+from splitmeans.synopsis.pairs import CUT, pairs_weights
+from splitmeans.synopsis.synopsis import Synopsis
 
 # Half the width of a 95 % interval, in standard deviations.
 WIDTH_95 = 1.96

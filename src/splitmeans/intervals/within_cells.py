@@ -14,9 +14,9 @@ rest.
 import numpy as np
 
 from splitmeans._types import FloatArray
-from splitmeans.features import GRID_UNITS, bounds_of
-from splitmeans.grid.distances import product_distances
-from splitmeans.grid.synopsis import Synopsis
+from splitmeans.kmeans.distances import product_distances
+from splitmeans.study.features import GRID_UNITS, bounds_of
+from splitmeans.synopsis.synopsis import Synopsis
 
 N_USERS = 40_000
 _SPREAD = 0.5

@@ -12,14 +12,14 @@ from functools import partial
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.engine.memory import as_rows
-from splitmeans.engine.walk import RawRows
-from splitmeans.grid.projection import project_to_simplex
 from splitmeans.kernels.histograms import cell_histogram, column_histograms
+from splitmeans.kmeans.simplex import project_to_simplex
 from splitmeans.local.column_splits import Intervals, split_columns
+from splitmeans.local.law import COUNT_UNITS, gaussian_counts
 from splitmeans.local.laws.cells import CellHistogramLaw
-from splitmeans.local.mechanism import COUNT_UNITS, gaussian_counts
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.table.walk.interface import RawRows
+from splitmeans.table.walk.memory import as_rows
 
 # A column has as many bins (a power of two) as leave this many deviations of noise to a bin, were
 # the rows spread evenly; the cells are as many as leave them two.

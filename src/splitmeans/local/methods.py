@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError
+from splitmeans.local.law import LocalLaw, LocalMethod
 from splitmeans.local.laws.dplloyd import METHOD as DPLLOYD
-from splitmeans.local.laws.hash_trees import METHOD as DPLSF
+from splitmeans.local.laws.dplsf import METHOD as DPLSF
+from splitmeans.local.laws.histogram_lloyd import METHOD as TREE_LLOYD
 from splitmeans.local.laws.plain import METHOD as PLAIN
-from splitmeans.local.laws.tree_lloyd import METHOD as TREE_LLOYD
-from splitmeans.local.mechanism import LocalLaw, LocalMethod
 
 METHODS: Mapping[str, LocalMethod] = {
     method.facts.name: method for method in (TREE_LLOYD, DPLSF, DPLLOYD, PLAIN)

@@ -3,12 +3,12 @@
 import numpy as np
 
 from splitmeans._types import IntArray
-from splitmeans.engine.walk import RawRows
-from splitmeans.grid.weighted_kmeans import weighted_kmeans
+from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
+from splitmeans.local.law import to_grid
 from splitmeans.local.laws.plain import PlainKMeansLaw
-from splitmeans.local.mechanism import to_grid
 from splitmeans.local.rows import clip_rows
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.table.walk.interface import RawRows
 
 
 class PlainKMeans(PlainKMeansLaw):

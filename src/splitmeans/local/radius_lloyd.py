@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.engine.memory import as_rows
-from splitmeans.engine.walk import RawRows
 from splitmeans.kernels.assign import clipped_sums
+from splitmeans.local.law import l2_sensitivity, to_grid
 from splitmeans.local.laws.radius_lloyd import FINE_UNITS, RADIUS_FACTOR, RadiusLloydLaw
-from splitmeans.local.mechanism import l2_sensitivity, to_grid
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.table.walk.interface import RawRows
+from splitmeans.table.walk.memory import as_rows
 
 # A cluster whose count is within two deviations of zero keeps its centre.
 COUNT_DEVIATIONS = 2.0

@@ -5,11 +5,11 @@ from typing import Protocol
 import numpy as np
 
 from splitmeans._types import IntArray
-from splitmeans.engine.memory import as_rows
-from splitmeans.engine.walk import RawRows
 from splitmeans.errors import ParameterError
-from splitmeans.local.mechanism import LocalLaw
+from splitmeans.local.law import LocalLaw
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.table.walk.interface import RawRows
+from splitmeans.table.walk.memory import as_rows
 
 
 class LocalClustering(LocalLaw, Protocol):

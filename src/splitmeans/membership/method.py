@@ -16,7 +16,7 @@ from splitmeans.privacy.events import Event
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.privacy.split import Precisions, Shares
 from splitmeans.study import Study
-from splitmeans.study_methods import MembershipFacts
+from splitmeans.study.methods import MembershipFacts
 
 # Positions of parties that share one membership release under keys of its own.
 Group: TypeAlias = tuple[int, ...]

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from splitmeans.membership.cell_sketch.method import METHOD as SKETCH
 from splitmeans.membership.decoy.method import METHOD as DECOY
 from splitmeans.membership.exact.method import METHOD as EXACT
 from splitmeans.membership.independent.method import METHOD as INDEPENDENT
 from splitmeans.membership.ldp.method import METHOD as LDP
 from splitmeans.membership.method import MembershipMethod
-from splitmeans.membership.sketch.method import METHOD as SKETCH_PAPER
+from splitmeans.membership.sketch.method import METHOD as SKETCH
+from splitmeans.membership.sketch_paper.method import METHOD as SKETCH_PAPER
 from splitmeans.study import Study
 
 METHODS: Mapping[str, MembershipMethod[Any, Any]] = {

@@ -11,8 +11,8 @@ import numpy as np
 from splitmeans._types import IntArray
 from splitmeans.errors import ProtocolError
 from splitmeans.party.session import Session
-from splitmeans.privacy.statement import PrivacyReport
-from splitmeans.published import local_centres_of, published_facts, read_published
+from splitmeans.plan.statement import PrivacyReport
+from splitmeans.result.publish import local_centres_of, published_facts, read_published
 from splitmeans.wire.messages import PublishedResult
 
 

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitmeans.idrules import IdRules
 from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.counts import decoy_records
 from splitmeans.kernels.phantoms import raise_to_phantoms
@@ -22,8 +21,9 @@ from splitmeans.kernels.quantise import to_grid_column
 from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
-from splitmeans.membership.sketch.law import RegisterLaw
-from splitmeans.party.ids import canonical_text
+from splitmeans.membership.sketch_paper.law import RegisterLaw
+from splitmeans.study.id_rules import IdRules
+from splitmeans.table.ids.canonical import canonical_text
 from splitmeans.wire import keys
 
 _KEY = bytes(range(16))

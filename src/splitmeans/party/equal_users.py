@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from splitmeans.engine.walk import Records, Table, UserBlock
 from splitmeans.errors import ProtocolError
 from splitmeans.kernels.siphash import hash_ids
-from splitmeans.party.id_folds import FOLDS, folded
 from splitmeans.party.session import Session
 from splitmeans.study import Study
+from splitmeans.table.ids.folds import FOLDS, folded
+from splitmeans.table.walk.interface import Records, Table, UserBlock
 from splitmeans.wire.keys import HASH_KEY_BYTES, share_seed
 
 DIGEST_BYTES = 32

@@ -16,18 +16,18 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from splitmeans.engine.blocks import joined
-from splitmeans.engine.stored import Progress
 from splitmeans.errors import DataError, ParameterError
-from splitmeans.idrules import IdRules
-from splitmeans.labels import segment_probabilities
-from splitmeans.party.columns import is_text
-from splitmeans.party.ids import canonical_text
-from splitmeans.party.row_checks import grid_rows
-from splitmeans.party.source import read_batches
-from splitmeans.party.table import PartyTable
-from splitmeans.result import Result, Segmentation
+from splitmeans.party.labels import segment_probabilities
+from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
+from splitmeans.study.id_rules import IdRules
+from splitmeans.table.checks.rows import grid_rows
+from splitmeans.table.columns import is_text
+from splitmeans.table.ids.canonical import canonical_text
+from splitmeans.table.prepare import PartyTable
+from splitmeans.table.sources.open import read_batches
+from splitmeans.table.walk.blocks import joined
+from splitmeans.table.walk.stored import Progress
 
 # Rows that are labelled at a time.
 _BATCH = 200_000

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from splitmeans.membership.cell_sketch import encode as cell_sketch
 from splitmeans.membership.decoy import encode as decoy
 from splitmeans.membership.exact import encode as exact
 from splitmeans.membership.independent import encode as independent
 from splitmeans.membership.ldp import encode as ldp
-from splitmeans.membership.sketch import encode as sketch_paper
+from splitmeans.membership.sketch import encode as cell_sketch
+from splitmeans.membership.sketch_paper import encode as sketch_paper
 from splitmeans.wire.messages import MembershipMessage
 
 

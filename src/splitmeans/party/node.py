@@ -16,7 +16,6 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from splitmeans._types import IntArray
-from splitmeans.engine.walk import Table
 from splitmeans.errors import ProtocolError
 from splitmeans.party.check_result import check_result
 from splitmeans.party.confirm import (
@@ -29,11 +28,12 @@ from splitmeans.party.equal_users import SECRET_BYTES, agree, make_shares, user_
 from splitmeans.party.release import release_count, release_party
 from splitmeans.party.session import Session
 from splitmeans.party.shared_check import shared_check
-from splitmeans.plan import Plan, counting_party, make_plan, needs_count
+from splitmeans.plan.plan import Plan, counting_party, make_plan, needs_count
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.privacy.statement import PrivacyReport
-from splitmeans.signed_result import statement_to_compare
+from splitmeans.result.signed import statement_to_compare
 from splitmeans.study import Study
+from splitmeans.table.walk.interface import Table
 from splitmeans.wire import keys
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (

@@ -1,20 +1,20 @@
 """What a party computes from its rows: the noisy count, the local centres, the memberships.
 
 Everything in this module sees raw rows; everything it returns is a release with an event
-(`splitmeans.releases` lists them).
+(`splitmeans.plan.releases` lists them).
 """
 
 from functools import partial
 
 import numpy as np
 
-from splitmeans.engine.walk import Table, Users
 from splitmeans.kernels.assign import nearest
-from splitmeans.local.mechanisms import mechanism_of
+from splitmeans.local.algorithms import mechanism_of
 from splitmeans.party.memberships import PARTY_SIDES
-from splitmeans.plan import Plan
+from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.shares import to_valid_shares
+from splitmeans.study.shares import to_valid_shares
+from splitmeans.table.walk.interface import Table, Users
 from splitmeans.wire.messages import CountRelease, MembershipMessage, PartyRelease
 
 

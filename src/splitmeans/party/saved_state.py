@@ -12,7 +12,6 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from splitmeans.engine.walk import Table
 from splitmeans.errors import DataError, JournalError, ProtocolError
 from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.node import (
@@ -26,6 +25,7 @@ from splitmeans.party.node import (
     Released,
 )
 from splitmeans.party.session import Session
+from splitmeans.table.walk.interface import Table
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.messages import Confirmation
 from splitmeans.wire.saved_result import dump_result, is_count, load_result

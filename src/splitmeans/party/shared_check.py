@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.party.memberships import PARTY_SIDES
-from splitmeans.plan import Plan
+from splitmeans.plan.plan import Plan
 from splitmeans.wire import keys
 
 # An id that stands for the users; who is really there has no part in this.

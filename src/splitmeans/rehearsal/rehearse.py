@@ -20,21 +20,21 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from splitmeans.errors import ParameterError, RehearsalError, SplitmeansError, WaitingError
-from splitmeans.message_sizes import message_sizes
+from splitmeans.mailbox.open import open_mailbox
 from splitmeans.party.label_file import write_labels
-from splitmeans.party.source import open_source
-from splitmeans.plan import Plan, make_plan
+from splitmeans.plan.message_sizes import message_sizes
+from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.calibrate import MAX_EPSILON
-from splitmeans.privacy.statement import PrivacyReport
 from splitmeans.rehearsal.tables import made_up_tables
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render
-from splitmeans.result import Result
+from splitmeans.result.result import Result
 from splitmeans.run.journal import Journal
-from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import Budget, Study
+from splitmeans.table.sources.open import open_source
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import SERVER
 

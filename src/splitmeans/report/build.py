@@ -8,15 +8,15 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans._version import __version__
 from splitmeans.errors import ParameterError
-from splitmeans.features import to_own_units
-from splitmeans.grid.choose_k import ChooseK
-from splitmeans.grid.synopsis import Synopsis
-from splitmeans.intervals.of_result import intervals_of
 from splitmeans.intervals.sizes import SizeIntervals
 from splitmeans.report.data import ColumnInfo, MapInfo, ReportData, SegmentationInfo, SegmentInfo
 from splitmeans.report.facts import read_privacy, run_facts
 from splitmeans.report.projection import Plane, fit_plane
-from splitmeans.result import Result, Segmentation
+from splitmeans.result.intervals import intervals_of
+from splitmeans.result.result import Result, Segmentation
+from splitmeans.study.features import to_own_units
+from splitmeans.synopsis.choose_k import ChooseK
+from splitmeans.synopsis.synopsis import Synopsis
 
 DEFAULT_KS = range(2, 13)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.figures import digits, fixed
-from splitmeans.grid.distances import squared_distances
+from splitmeans.kmeans.distances import squared_distances
 from splitmeans.report.data import MapInfo, ReportData, SegmentationInfo
 from splitmeans.report.profiles import colour_of
 from splitmeans.report.words import escape, heads, percent, table, users

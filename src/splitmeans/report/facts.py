@@ -6,8 +6,8 @@ from typing import Any
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.events import Relation
 from splitmeans.report.data import CostInfo, PrivacyInfo, ReleaseInfo, ViewInfo
-from splitmeans.result import Result
-from splitmeans.signed_result import signer_text
+from splitmeans.result.result import Result
+from splitmeans.result.signed import signer_text
 
 
 def read_privacy(result: Result) -> PrivacyInfo:

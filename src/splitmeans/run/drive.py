@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from splitmeans.errors import JournalError, MessageExists, ProtocolError
+from splitmeans.result.write import TranscriptLine
 from splitmeans.run.journal import Journal
 from splitmeans.run.post import Post, Received
 from splitmeans.run.records import RunKey, SavedRun
-from splitmeans.run.result_folder import TranscriptLine
 from splitmeans.run.waiting import Patience
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import Message

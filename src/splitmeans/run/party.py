@@ -10,31 +10,31 @@ from pathlib import Path
 
 import numpy as np
 
-from splitmeans.engine.spool_folder import sweep_spools
-from splitmeans.engine.walk import Table
 from splitmeans.errors import BudgetError, JournalError, PrivacyError, StudyError
-from splitmeans.grid.clustering import about_found
 from splitmeans.kernels.warm_up import warm_up
-from splitmeans.message_sizes import release_length
+from splitmeans.mailbox.open import Mailbox
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
-from splitmeans.plan import make_plan
+from splitmeans.plan.message_sizes import release_length
+from splitmeans.plan.plan import make_plan
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.book import Towards
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Cost, Ledger
 from splitmeans.privacy.noise import SecureNoise
-from splitmeans.privacy.statement import PrivacyReport
+from splitmeans.result.write import check_place, write_result
 from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
 from splitmeans.run.home import SPOOL
 from splitmeans.run.journal import Journal
-from splitmeans.run.mailbox import Mailbox
 from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey, SavedRun
-from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.study import Study
+from splitmeans.synopsis.clustering import about_found
+from splitmeans.table.walk.interface import Table
+from splitmeans.table.walk.spool_folder import sweep_spools
 from splitmeans.wire.identity import Identity, spoken
 from splitmeans.wire.messages import (
     MAX_LARGE_BYTES,

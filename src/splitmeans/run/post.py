@@ -7,8 +7,8 @@ import typing
 from dataclasses import dataclass
 
 from splitmeans.errors import MessageRefused, ParameterError, ProtocolError
-from splitmeans.message_sizes import padded_length
-from splitmeans.run.mailbox import Mailbox
+from splitmeans.mailbox.open import Mailbox
+from splitmeans.plan.message_sizes import padded_length
 from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope

@@ -18,22 +18,22 @@ from pathlib import Path
 import numpy as np
 
 from splitmeans.errors import MailboxUnavailable, ProtocolError
-from splitmeans.grid.clustering import about_found
 from splitmeans.kernels.warm_up import warm_up
-from splitmeans.plan import make_plan
+from splitmeans.mailbox.open import Mailbox
+from splitmeans.plan.plan import make_plan
 from splitmeans.privacy.keyed_noise import KeyedNoise
 from splitmeans.privacy.noise import NoiseSource, SecureNoise
+from splitmeans.result.signed import Stamp
+from splitmeans.result.write import check_place, write_result
 from splitmeans.run.drive import DONE, Desk, refuse_failed
 from splitmeans.run.journal import Journal
-from splitmeans.run.mailbox import Mailbox
 from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey
-from splitmeans.run.result_folder import check_place, write_result
 from splitmeans.run.waiting import Patience
 from splitmeans.server import node
-from splitmeans.signed_result import Stamp
 from splitmeans.study import Study
+from splitmeans.synopsis.clustering import about_found
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity

@@ -9,19 +9,19 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ProtocolError
-from splitmeans.features import bounds_of, features_of
-from splitmeans.grid.joint import joint_weights, mend_sums
-from splitmeans.grid.many import latent_points
-from splitmeans.grid.pairs import pairs_weights
-from splitmeans.grid.pairs_paper import pair_weights
-from splitmeans.grid.segments import assign_nodes
-from splitmeans.grid.synopsis import Synopsis, build_synopsis, build_synopsis_from_points
 from splitmeans.membership.estimator import KnowsDeviation, WeightEstimator
 from splitmeans.membership.method import positive_count
 from splitmeans.membership.methods import method_of
-from splitmeans.plan import Plan
+from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.shares import shares_are_valid
+from splitmeans.study.features import bounds_of, features_of
+from splitmeans.study.shares import shares_are_valid
+from splitmeans.synopsis.joint import joint_weights, mend_sums
+from splitmeans.synopsis.many import latent_points
+from splitmeans.synopsis.pairs import pairs_weights
+from splitmeans.synopsis.pairs_paper import pair_weights
+from splitmeans.synopsis.segments import assign_nodes
+from splitmeans.synopsis.synopsis import Synopsis, build_synopsis, build_synopsis_from_points
 from splitmeans.wire.messages import PartyRelease
 
 

@@ -11,15 +11,15 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import ProtocolError
-from splitmeans.grid.clustering import Clustering
-from splitmeans.grid.synopsis import Synopsis
-from splitmeans.plan import Plan, counting_party, make_plan, needs_count
+from splitmeans.plan.plan import Plan, counting_party, make_plan, needs_count
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.privacy.statement import PrivacyReport
-from splitmeans.published import publish
+from splitmeans.result.publish import publish
+from splitmeans.result.signed import Stamp, statement_to_compare
 from splitmeans.server.combine import check_release, combine
-from splitmeans.signed_result import Stamp, statement_to_compare
 from splitmeans.study import Study
+from splitmeans.synopsis.clustering import Clustering
+from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
     CountRelease,

@@ -5,7 +5,7 @@ then the raw bytes of all arrays in the order of the header (little-endian, C or
 names the message type by its tag and gives every field; an array field gives its dtype and shape. A
 decoder accepts exactly the fields, dtypes and total length that the type declares, and nothing
 else; after a release there may be zeros, so that its length tells nothing
-(`splitmeans.message_sizes`).
+(`splitmeans.plan.message_sizes`).
 """
 
 import dataclasses

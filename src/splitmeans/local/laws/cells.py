@@ -4,13 +4,7 @@ import math
 from dataclasses import dataclass
 
 from splitmeans import _validate
-from splitmeans.local.mechanism import (
-    COUNT_UNITS,
-    check_public,
-    gaussian_event,
-    mu_scale,
-    whole_root,
-)
+from splitmeans.local.law import COUNT_UNITS, check_public, gaussian_event, mu_scale, whole_root
 from splitmeans.privacy.events import ComposedEvent
 
 # Shares of mu^2, chosen by measurement (docs/local-clustering.md): the number of rows, and of the

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from splitmeans import _validate
 from splitmeans._types import NoiseLine
-from splitmeans.features import GRID_UNITS
-from splitmeans.local.mechanism import (
+from splitmeans.local.law import (
     COUNT_DENOMINATOR,
     LAPLACE,
     USABLE,
@@ -17,7 +16,8 @@ from splitmeans.local.mechanism import (
     laplace_scale,
 )
 from splitmeans.privacy.events import ComposedEvent, LaplaceEvent, PureEvent
-from splitmeans.study_methods import DPLLOYD
+from splitmeans.study.features import GRID_UNITS
+from splitmeans.study.methods import DPLLOYD
 
 # Share of epsilon for the number of rows; it only steers the number of iterations.
 SIZE_SHARE = 0.02

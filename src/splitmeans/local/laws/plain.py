@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from splitmeans._types import NoiseLine
-from splitmeans.local.mechanism import LocalMethod, check_public
+from splitmeans.local.law import LocalMethod, check_public
 from splitmeans.privacy.events import NonPrivateEvent
-from splitmeans.study_methods import PLAIN
+from splitmeans.study.methods import PLAIN
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,7 @@ import math
 from dataclasses import dataclass
 
 from splitmeans import _validate
-from splitmeans.local.mechanism import (
-    USABLE,
-    check_public,
-    l2_sensitivity,
-    mu_scale,
-    whole_root,
-)
+from splitmeans.local.law import USABLE, check_public, l2_sensitivity, mu_scale, whole_root
 from splitmeans.privacy.events import ComposedEvent, GaussianEvent, Realised
 from splitmeans.privacy.gaussian import discrete_slack
 

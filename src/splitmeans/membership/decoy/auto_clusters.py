@@ -9,7 +9,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.membership.method import enough_clusters
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.study import Study
-from splitmeans.study_methods import DECOY
+from splitmeans.study.methods import DECOY
 
 # With at least this many users per standard deviation of a cell's noise, k' is worth its finer
 # grid. Fewer users, and noisy cells and centres cost more than coarse ones.

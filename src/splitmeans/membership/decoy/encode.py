@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from splitmeans import _validate
 from splitmeans._types import IntArray, LabelArray, WordArray
-from splitmeans.engine.walk import Records, UserBlock, Users
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.counts import ascending, decoy_counts, decoy_records
 from splitmeans.kernels.packing import ByteArray
@@ -29,6 +28,7 @@ from splitmeans.membership.ldp.encode import encode as randomise
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import RunFacts
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.table.walk.interface import Records, UserBlock, Users
 from splitmeans.wire import keys
 from splitmeans.wire.messages import DecoyMessage
 

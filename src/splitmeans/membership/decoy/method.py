@@ -15,7 +15,7 @@ from splitmeans.membership.method import Group, MembershipMethod, RunFacts
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.privacy.split import Precisions
 from splitmeans.study import Study
-from splitmeans.study_methods import DECOY
+from splitmeans.study.methods import DECOY
 from splitmeans.wire.messages import DecoyMessage
 
 # The ends of a truncated decoy law cost their probability as delta; this share of the study's

@@ -5,12 +5,12 @@ from functools import partial
 import numpy as np
 
 from splitmeans._types import LabelArray
-from splitmeans.engine.walk import Records, UserBlock, Users
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.exact.law import MAX_LOCAL_CLUSTERS, PlainLabels
 from splitmeans.membership.method import RunFacts
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.table.walk.interface import Records, UserBlock, Users
 from splitmeans.wire.keys import USER_ORDER, subkey
 from splitmeans.wire.messages import PlainLabelsMessage
 

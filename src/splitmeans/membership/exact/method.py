@@ -6,7 +6,7 @@ from splitmeans.membership.exact.estimate import ExactEstimator
 from splitmeans.membership.exact.law import PlainLabels
 from splitmeans.membership.method import MembershipMethod, RunFacts, paper_clusters
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.study_methods import EXACT
+from splitmeans.study.methods import EXACT
 from splitmeans.wire.messages import PlainLabelsMessage
 
 

@@ -6,11 +6,11 @@ import numpy as np
 
 from splitmeans import _validate
 from splitmeans._types import IntArray, LabelArray
-from splitmeans.engine.walk import UserBlock, Users
 from splitmeans.errors import ParameterError
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.method import RunFacts
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.table.walk.interface import UserBlock, Users
 from splitmeans.wire.messages import HistogramMessage
 
 

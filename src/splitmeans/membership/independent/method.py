@@ -16,7 +16,7 @@ from splitmeans.membership.method import (
     shape_problem,
 )
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.study_methods import INDEPENDENT
+from splitmeans.study.methods import INDEPENDENT
 from splitmeans.wire.messages import HistogramMessage
 
 # As many rows as sums on the grid are exact for (`features`). Products of counts of as many parties

@@ -4,12 +4,12 @@ import numpy as np
 import numpy.typing as npt
 
 from splitmeans._types import LabelArray, WordArray
-from splitmeans.engine.walk import Users
 from splitmeans.errors import ParameterError
 from splitmeans.membership.exact.encode import in_secret_order
 from splitmeans.membership.ldp.law import RandomisedLabels, hash_labels
 from splitmeans.membership.method import RunFacts
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.table.walk.interface import Users
 from splitmeans.wire.messages import RandomisedLabelsMessage
 
 

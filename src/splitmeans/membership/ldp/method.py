@@ -12,7 +12,7 @@ from splitmeans.membership.method import MembershipMethod, RunFacts, paper_clust
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.privacy.split import Precisions, Shares
 from splitmeans.study import Study
-from splitmeans.study_methods import LDP
+from splitmeans.study.methods import LDP
 from splitmeans.wire.messages import RandomisedLabelsMessage
 
 

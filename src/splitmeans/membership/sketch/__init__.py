@@ -1,1 +1,1 @@
-"""The partition sketch: geometric registers per cluster, united by maxima (paper, section 4)."""
+"""The sketch with phantoms in every cell: one proof for all parties."""

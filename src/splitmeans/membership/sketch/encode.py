@@ -1,81 +1,170 @@
-"""Party side of the sketch: memberships to registers (paper, Algorithms 2 and 3)."""
+"""Party side of the cell sketch: memberships to registers, one block per group of parties."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from splitmeans import _validate
-from splitmeans._types import RegisterArray
-from splitmeans.engine.walk import Users
+from splitmeans._types import LabelArray, RegisterArray
+from splitmeans.errors import ParameterError
+from splitmeans.kernels.phantoms import raise_to_phantoms
+from splitmeans.membership.estimator import check_parties
 from splitmeans.membership.method import RunFacts
-from splitmeans.membership.sketch.law import PublishedSketch
-from splitmeans.membership.user_sketch.encode import sketch_users
+from splitmeans.membership.registers.encode import sketch_users
+from splitmeans.membership.sketch.law import CellSketch
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.wire.keys import USER_REGISTERS, subkey
-from splitmeans.wire.messages import SketchMessage
+from splitmeans.table.walk.interface import Users
+from splitmeans.table.walk.memory import MemoryUsers
+from splitmeans.wire.keys import PHANTOM_REGISTERS, USER_REGISTERS, subkey
+from splitmeans.wire.messages import CellSketchMessage
+
+# A phantom's place in the key stream has 32 bits for the cell.
+_MOST_CELLS = 2**32
+
+# What parties compare: rows of the sketch, and an id that stands for the users.
+_COMPARED_ROWS = 16
+_PROBE = pa.array(["splitmeans probe"], pa.large_string())
 
 
 def encode(
-    law: PublishedSketch,
+    law: CellSketch,
     *,
     users: Users,
-    key: bytes,
-    n_local_clusters: int,
-    noise: NoiseSource,
-) -> SketchMessage:
-    """Sketch a party's clusters, with phantom users from the party's own noise.
+    position: int,
+    groups: Sequence[tuple[int, ...]],
+    n_local_clusters: Sequence[int],
+    run_key: bytes,
+) -> CellSketchMessage:
+    """Sketch a party's clusters once for each group that it is in.
 
-    Guarantee: unit of privacy is one user, neighbours differ by adding or removing one user. A user
-    is in one cluster, so at most one register of each row depends on it. The released registers
-    cost `law.event`: (epsilon, delta) by the paper's theorem, for this party's sketch alone and
-    while the server does not know `key`. All parties use the same key, and
-    what their sketches cost together is not covered (docs/concepts/published-argument.md).
+    Guarantee: unit of privacy is one user, neighbours differ by adding or removing one user at all
+    parties. All parties of a group draw the same value for the same user and the same value for
+    the phantoms of the same cell, so the group's registers depend on users and phantoms only
+    through one maximum per cell and row, of which a user changes one (see `CellSketch`). What all
+    parties send for a group costs `law.event`, once; groups compose. It holds towards a server
+    that does not know `run_key`, for labels that are a function of a user's own columns and of
+    what was released before, and for registers that are sent once under a run key.
 
     Args:
         law: The public parameters.
-        users: The party's users with each one's cluster.
-        key: The run's register key, which all parties share.
-        n_local_clusters: k'.
-        noise: The party's own source, never shared with other parties.
+        users: The party's users, no id twice (already checked), with each one's cluster.
+        position: The party's position in the study.
+        groups: Positions of the parties that share a sketch, the same list at every party.
+        n_local_clusters: The number of clusters (k') of every party of the study.
+        run_key: The key of this run, which the parties share.
 
     Returns:
-        Registers of shape (M, k'), none below `law.floor`.
+        Registers of shape (groups of this party x M, k'), none below `law.floor`.
     """
-    _validate.at_least(1, n_local_clusters=n_local_clusters)
-    raw_registers = sketch_users(
+    own_groups = [group for group in groups if position in group]
+    _check_groups(own_groups, position=position, n_local_clusters=n_local_clusters)
+    blocks = [
+        _block(
+            law,
+            users=users,
+            own=group.index(position),
+            widths=[n_local_clusters[member] for member in group],
+            user_key=subkey(run_key, USER_REGISTERS, group=group),
+            phantom_key=subkey(run_key, PHANTOM_REGISTERS, group=group),
+        )
+        for group in own_groups
+    ]
+    return CellSketchMessage(registers=np.vstack(blocks))
+
+
+def own_labels(law: CellSketch, widths: Sequence[int], *, own: int) -> LabelArray:
+    """Return one party's label in every cell of its group, shape (cells,), -1 for absent.
+
+    Cells are in row-major order of the parties' labels, absent last, without the all-absent cell.
+
+    Args:
+        law: Says whether absent is a label.
+        widths: The number of clusters of each party of the group.
+        own: The party's place in the group.
+    """
+    shape = law.labels_of(widths)
+    labels = np.arange(shape[own], dtype=np.int32)
+    labels[widths[own] :] = -1
+    along = [1] * len(shape)
+    along[own] = shape[own]
+    cells = np.broadcast_to(labels.reshape(along), shape).reshape(-1)
+    return cells[:-1] if law.partial else cells
+
+
+def _block(
+    law: CellSketch,
+    *,
+    users: Users,
+    own: int,
+    widths: Sequence[int],
+    user_key: bytes,
+    phantom_key: bytes,
+) -> RegisterArray:
+    """Return the registers of one group, shape (M, k')."""
+    n_cells = law.shared_phantoms(widths) // law.phantoms
+    if n_cells > _MOST_CELLS:
+        raise ParameterError(
+            f"a group must have at most {_MOST_CELLS} cells, got {n_cells}; use smaller groups"
+        )
+    registers = sketch_users(
         law.registers,
         users,
-        key=key,
-        n_clusters=n_local_clusters,
+        key=user_key,
+        n_clusters=widths[own],
         repetitions=law.repetitions,
         floor=law.floor,
     )
-    phantoms = _phantom_registers(law, n_local_clusters=n_local_clusters, noise=noise)
-    return SketchMessage(registers=np.maximum(raw_registers, phantoms))
+    raise_to_phantoms(
+        registers,
+        key=phantom_key,
+        own_labels=own_labels(law, widths, own=own),
+        maximum_table=law.phantom_table,
+    )
+    return registers
 
 
-def _phantom_registers(
-    law: PublishedSketch, *, n_local_clusters: int, noise: NoiseSource
-) -> RegisterArray:
-    """Draw the maximum of the phantoms for every row and cluster, shape (M, k')."""
-    shape = (law.repetitions, n_local_clusters)
-    words = noise.words(law.repetitions * n_local_clusters).reshape(shape)
-    maxima = 1 + np.searchsorted(law.phantom_table, words, side="right")
-    return maxima.astype(np.uint16)
+def _check_groups(
+    own_groups: Sequence[tuple[int, ...]], *, position: int, n_local_clusters: Sequence[int]
+) -> None:
+    for width in n_local_clusters:
+        _validate.at_least(1, n_local_clusters=width)
+    if not own_groups:
+        raise ParameterError(f"groups must name position {position} at least once")
+    for group in own_groups:
+        check_parties(group, n_parties=len(n_local_clusters))
 
 
 def release(
-    law: PublishedSketch,
+    law: CellSketch,
     plan: RunFacts,
     position: int,
     users: Users,
     *,
     run_key: bytes,
     noise: NoiseSource,
-) -> SketchMessage:
+) -> CellSketchMessage:
     """Return the message of a party of a plan; see `encode`."""
     return encode(
         law,
         users=users,
-        key=subkey(run_key, USER_REGISTERS),
-        n_local_clusters=plan.n_local_clusters[position],
-        noise=noise,
+        position=position,
+        groups=plan.groups,
+        n_local_clusters=plan.n_local_clusters,
+        run_key=run_key,
     )
+
+
+def shared_pieces(law: CellSketch, plan: RunFacts, run_key: bytes) -> Iterator[bytes]:
+    """Yield what all parties derive from the run key: the first rows, with one made-up user."""
+    for position in range(len(plan.n_local_clusters)):
+        message = encode(
+            dataclasses.replace(law, repetitions=min(_COMPARED_ROWS, law.repetitions)),
+            users=MemoryUsers(ids=_PROBE, labels=np.zeros(1, dtype=np.int32)),
+            position=position,
+            groups=plan.groups,
+            n_local_clusters=plan.n_local_clusters,
+            run_key=run_key,
+        )
+        yield message.registers.astype("<u2").tobytes()

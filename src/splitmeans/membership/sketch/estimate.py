@@ -1,177 +1,175 @@
-"""Server side of the sketch: registers to cardinalities and cell counts (paper, Algorithms 4, 5).
+"""Server side of the cell sketch: registers of a group to cluster and cell sizes.
 
-Registers of a union are the maxima of the sets' registers. A cell, the intersection of one cluster
-of each party, is what the union of all other clusters leaves out.
+The sizes are maximum-likelihood estimates (`likelihood.py`) minus the phantoms, whose number is
+public. They need no user count and hold for user sets that overlap only in part.
 """
 
-import math
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from splitmeans import _validate
 from splitmeans._types import FloatArray, RegisterArray
-from splitmeans.errors import ProtocolError
+from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.membership.estimator import check_parties
-from splitmeans.membership.sketch.law import PublishedSketch
-from splitmeans.study_options import SKETCH_ESTIMATORS
-from splitmeans.wire.messages import SketchMessage
+from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.membership.sketch.likelihood import (
+    RegisterScale,
+    set_sizes,
+    shared_sizes,
+    tally,
+    tally_pairs,
+)
+from splitmeans.wire.messages import CellSketchMessage
 
-# Numbers held at once while the unions of a grid are formed: 1 MB, which stays in the cache.
-_CHUNK = 2**17
-
-
-def cardinality(registers: RegisterArray, *, gamma: float, estimator: str) -> FloatArray:
-    """Estimate how many elements each column of registers has seen, phantoms included.
-
-    Args:
-        registers: Shape (M, ...), all at least 1.
-        gamma: Parameter of the register law.
-        estimator: "calibrated" is the bias-corrected harmonic mean of (1+gamma)^register, the form
-            of HyperLogLog; "printed" is (1+gamma)^(harmonic mean of the registers), the formula
-            in the paper's text, which overshoots (about twofold at gamma = 1).
-
-    Returns:
-        Shape (...).
-    """
-    _validate.one_of(SKETCH_ESTIMATORS, estimator=estimator)
-    totals = _evidence(registers, gamma=gamma, estimator=estimator).sum(axis=0)
-    rows = registers.shape[0]
-    return _from_evidence(totals, repetitions=rows, gamma=gamma, estimator=estimator)
-
-
-def union_cardinalities(
-    tables: Sequence[RegisterArray], *, gamma: float, estimator: str
-) -> FloatArray:
-    """Estimate for every cell what the union of all clusters but the cell's own holds.
-
-    Args:
-        tables: Registers of each party, shape (M, k'_l), at least two clusters each.
-        gamma: Parameter of the register law.
-        estimator: See `cardinality`.
-
-    Returns:
-        Elements, phantoms included, shape (k'_1, ..., k'_s).
-    """
-    totals = _union_totals(
-        [_evidence(_others(table), gamma=gamma, estimator=estimator) for table in tables]
-    )
-    rows = tables[0].shape[0]
-    return _from_evidence(totals, repetitions=rows, gamma=gamma, estimator=estimator)
+# Pairs of clusters times register values that are held at a time: some twenty arrays of 8 MB.
+_CHUNK = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class SketchEstimator:
-    """Cell counts from the parties' sketches and the noisy number of users.
+class CellSketchEstimator:
+    """Cluster and cell sizes from the parties' sketches.
 
-    Counts are as estimated: they may be negative and need not add up to `noisy_count`.
+    Sizes are as estimated, so some may be negative, but no cell is below minus its phantoms before
+    it is made consistent.
 
     Attributes:
-        law: The public parameters, the same for all parties.
-        messages: One message for each party; k' may differ.
-        noisy_count: The released number of users.
-        estimator: See `cardinality`.
+        law: The public parameters.
+        groups: Positions of the parties that share a sketch.
+        n_local_clusters: The number of clusters (k') of each party.
+        messages: One message for each party.
+        consistent: Where all parties hold the same users (`law.partial` is False), make sizes
+            agree: every party's add up to the same total, and rows and columns of a pair's cells
+            to the two parties' sizes.
     """
 
-    law: PublishedSketch
-    messages: tuple[SketchMessage, ...]
-    noisy_count: float
-    estimator: str = "calibrated"
+    law: CellSketch
+    groups: tuple[tuple[int, ...], ...]
+    n_local_clusters: tuple[int, ...]
+    messages: tuple[CellSketchMessage, ...]
+    consistent: bool = True
 
     def __post_init__(self) -> None:
-        _validate.finite(noisy_count=self.noisy_count)
-        _validate.one_of(SKETCH_ESTIMATORS, estimator=self.estimator)
+        object.__setattr__(self, "groups", tuple(tuple(group) for group in self.groups))
+        object.__setattr__(self, "n_local_clusters", tuple(self.n_local_clusters))
         object.__setattr__(self, "messages", tuple(self.messages))
+        n_parties = len(self.n_local_clusters)
+        if len(self.messages) != n_parties:
+            raise ProtocolError(
+                f"expected a sketch from each of {n_parties} parties, got {len(self.messages)}"
+            )
+        for group in self.groups:
+            check_parties(group, n_parties=n_parties)
         for party, message in enumerate(self.messages):
-            _check_registers(message.registers, law=self.law, party=party)
-
-    @property
-    def n_local_clusters(self) -> tuple[int, ...]:
-        """The number of local clusters (k') of each party."""
-        return tuple(message.registers.shape[1] for message in self.messages)
+            n_blocks = sum(party in group for group in self.groups)
+            if n_blocks == 0:
+                raise ParameterError(f"groups must name position {party} at least once")
+            shape = (n_blocks * self.law.repetitions, self.n_local_clusters[party])
+            _check_registers(message.registers, law=self.law, shape=shape, party=party)
 
     def one(self, party: int) -> FloatArray:
-        """Estimate the cluster sizes of one party, shape (k',) (paper, Algorithm 5, line 3)."""
-        check_parties([party], n_parties=len(self.messages))
-        registers = self.messages[party].registers
-        noisy_sizes = cardinality(registers, gamma=self.law.gamma, estimator=self.estimator)
-        return noisy_sizes - self.law.phantoms
+        """Estimate the cluster sizes of one party, shape (k',), from all groups that it is in."""
+        (chosen,) = check_parties([party], n_parties=len(self.messages))
+        return self._sizes[chosen].copy()
 
     def joint(self, parties: Sequence[int]) -> FloatArray:
-        """Estimate the cells of some parties, shape (k'_1, ..., k'_s) (paper, Algorithm 4).
+        """Estimate the cells of two parties that share a group, shape (k'_i, k'_j).
 
-        This is the estimate before the paper's last line, which makes it consistent.
+        For one party it is `one`. Cells of three or more parties are beyond a pair's likelihood;
+        grid methods put them together from pairs.
         """
         chosen = check_parties(parties, n_parties=len(self.messages))
-        tables = [self.messages[party].registers for party in chosen]
-        noisy_union = union_cardinalities(tables, gamma=self.law.gamma, estimator=self.estimator)
-        # Each of the united clusters, k' - 1 of every party, brings its own phantoms.
-        united_phantoms = self.law.phantoms * sum(table.shape[1] - 1 for table in tables)
-        return np.asarray(self.noisy_count - (noisy_union - united_phantoms))
+        if len(chosen) == 1:
+            return self.one(chosen[0])
+        if len(chosen) > 2:
+            raise ParameterError(
+                f"cells of {len(chosen)} parties cannot be read from sketches of pairs, "
+                "ask for two parties at a time"
+            )
+        shared = [group for group in self.groups if set(chosen) <= set(group)]
+        if not shared:
+            raise ParameterError(f"no group holds both parties of {chosen!r}")
+        cells = np.mean([self._pair_in(group, *chosen) for group in shared], axis=0)
+        if not self._agree:
+            return np.asarray(cells)
+        return fit_margins(cells, rows=self._sizes[chosen[0]], columns=self._sizes[chosen[1]])
+
+    @property
+    def _agree(self) -> bool:
+        return self.consistent and not self.law.partial
+
+    @functools.cached_property
+    def _scale(self) -> RegisterScale:
+        largest = max(int(message.registers.max()) for message in self.messages)
+        return RegisterScale.of(gamma=self.law.gamma, floor=self.law.floor, largest=largest)
+
+    @functools.cached_property
+    def _sizes(self) -> tuple[FloatArray, ...]:
+        """Cluster sizes of every party."""
+        sizes = [
+            np.mean([self._one_in(group, party) for group in self.groups if party in group], axis=0)
+            for party in range(len(self.messages))
+        ]
+        if self._agree:
+            total = np.mean([own.sum() for own in sizes])
+            sizes = [own + (total - own.sum()) / own.size for own in sizes]
+        return tuple(sizes)
+
+    def _one_in(self, group: tuple[int, ...], party: int) -> FloatArray:
+        counts = tally(self._block(party, group), self._scale)
+        return set_sizes(counts, self._scale) - self._phantoms(group, party)
+
+    def _pair_in(self, group: tuple[int, ...], i: int, j: int) -> FloatArray:
+        one, other = self._block(i, group), self._block(j, group)
+        # Sizes from all groups of a party are more precise than those of this one alone.
+        a = self._sizes[i] + self._phantoms(group, i)
+        b = self._sizes[j] + self._phantoms(group, j)
+        step = max(1, _CHUNK // (len(b) * self._scale.size))
+        parts = []
+        for start in range(0, len(a), step):
+            rows = slice(start, start + step)
+            tallies = tally_pairs(one[:, rows], other, self._scale)
+            parts.append(shared_sizes(a[rows], b, tallies, self._scale))
+        return np.concatenate(parts) - self._phantoms(group, i, j)
+
+    def _phantoms(self, group: tuple[int, ...], *parties: int) -> int:
+        """How many phantoms of a group carry one given label of each of these parties."""
+        others = [self.n_local_clusters[p] for p in group if p not in parties]
+        return self.law.shared_phantoms(others)
+
+    def _block(self, party: int, group: tuple[int, ...]) -> RegisterArray:
+        """A party's registers in one group, shape (M, k')."""
+        own_groups = [other for other in self.groups if party in other]
+        start = own_groups.index(group) * self.law.repetitions
+        return self.messages[party].registers[start : start + self.law.repetitions]
 
 
-def _evidence(registers: RegisterArray, *, gamma: float, estimator: str) -> FloatArray:
-    """Map registers to what an estimator averages; it falls as the register rises."""
-    if estimator == "printed":
-        return np.asarray(1 / registers.astype(np.float64))
-    return np.asarray((1 + gamma) ** -registers.astype(np.float64))
+def fit_margins(cells: FloatArray, *, rows: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return the table closest to `cells` in squares whose margins are `rows` and `columns`.
 
-
-def _from_evidence(
-    totals: FloatArray, *, repetitions: int, gamma: float, estimator: str
-) -> FloatArray:
-    """Turn sums of evidence over M rows into cardinalities."""
-    means = totals / repetitions
-    if estimator == "printed":
-        return np.asarray((1 + gamma) ** (1 / means))
-    # Let r = 1 + gamma. A register is x = log_r(1/U) rounded up, U the least of N uniforms, and
-    # r^-x = U has mean 1/N and mean square 2/N^2. The part added by rounding is close to uniform
-    # on (0, 1), so the evidence has mean c/N with c = E r^-u = (1 - 1/r) / ln r: 0.7213 at r = 2.
-    # The squared coefficient of variation is 2 E r^-2u / c^2 - 1 = (r+1) ln r / (r-1) - 1: 1.079
-    # at r = 2. That over M is by how much one over a mean of M exceeds one over its expectation.
-    log_ratio = math.log1p(gamma)
-    constant = gamma / ((1 + gamma) * log_ratio)
-    variation = (gamma + 2) * log_ratio / gamma - 1
-    return np.asarray(constant / (1 + variation / repetitions) / means)
-
-
-def _others(registers: RegisterArray) -> RegisterArray:
-    """Return for every cluster the maximum over the party's other clusters, shape (M, k')."""
-    # It is the row's largest value everywhere but at the place of that value; there, the second.
-    top_two = np.partition(registers, registers.shape[1] - 2, axis=1)[:, -2:]
-    is_top = np.arange(registers.shape[1]) == registers.argmax(axis=1)[:, None]
-    return np.where(is_top, top_two[:, :1], top_two[:, 1:])
-
-
-def _union_totals(evidence: Sequence[FloatArray]) -> FloatArray:
-    """Sum the evidence of the unions over rows; `evidence` holds one (M, k'_l) for each party.
-
-    Evidence falls as registers rise, so the maximum of registers is the minimum of evidence.
+    Both must have the same sum. The change is the same along what is missing in a row or column,
+    so it is linear: it adds no bias.
     """
-    shape = tuple(table.shape[1] for table in evidence)
-    rows = evidence[0].shape[0]
-    step = max(1, _CHUNK // math.prod(shape))
-    totals = np.zeros(math.prod(shape))
-    for start in range(0, rows, step):
-        union = evidence[0][start : start + step]
-        for table in evidence[1:]:
-            part = table[start : start + step]
-            union = np.minimum(union[:, :, None], part[:, None, :]).reshape(len(part), -1)
-        totals += union.sum(axis=0)
-    return totals.reshape(shape)
+    n_rows, n_columns = cells.shape
+    by_row = (rows - cells.sum(axis=1)) / n_columns
+    by_column = (columns - cells.sum(axis=0)) / n_rows
+    twice = (rows.sum() - cells.sum()) / cells.size
+    return np.asarray(cells + by_row[:, None] + by_column - twice)
 
 
-def _check_registers(registers: RegisterArray, *, law: PublishedSketch, party: int) -> None:
+def _check_registers(
+    registers: RegisterArray, *, law: CellSketch, shape: tuple[int, int], party: int
+) -> None:
     where = f"sketch of party number {party}"
-    if registers.dtype != np.uint16 or registers.ndim != 2:
-        raise ProtocolError(f"{where} must be a table of 16-bit registers")
-    if registers.shape[0] != law.repetitions or registers.shape[1] < 2:
+    if registers.dtype != np.uint16 or registers.shape != shape:
         raise ProtocolError(
-            f"{where} must have {law.repetitions} rows and at least 2 clusters, "
-            f"got shape {registers.shape}"
+            f"{where} must be 16-bit registers of shape {shape}, "
+            f"got {registers.dtype} {registers.shape}"
         )
-    if registers.min() < law.floor:
-        raise ProtocolError(f"{where} has registers below the floor {law.floor}")
+    # Every cluster has phantoms, so no register is 0 even where the floor is.
+    floor = max(law.floor, 1)
+    if registers.min() < floor:
+        raise ProtocolError(f"{where} has registers below {floor}, the smallest")
     if registers.max() > law.largest_register:
         raise ProtocolError(f"{where} has registers above {law.largest_register}, the largest")

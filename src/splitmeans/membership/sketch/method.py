@@ -1,94 +1,144 @@
-"""What public code asks of the published sketch; see `membership.method`."""
+"""What public code asks of the cell sketch; see `membership.method`."""
 
+import math
 from collections.abc import Iterator, Sequence
 
-from splitmeans._types import NoiseLine
-from splitmeans.membership.method import (
-    MembershipMethod,
-    RunFacts,
-    positive_count,
-    shape_problem,
-)
-from splitmeans.membership.sketch.auto_clusters import cell_deviation, paper_local_clusters
-from splitmeans.membership.sketch.estimate import SketchEstimator
-from splitmeans.membership.sketch.law import PublishedSketch
+import numpy as np
+
+from splitmeans._types import FloatArray, NoiseLine
+from splitmeans.errors import ParameterError
+from splitmeans.membership.method import MembershipMethod, RunFacts, enough_clusters
+from splitmeans.membership.sketch.cost import MAX_WORK, decoding_work, most_clusters
+from splitmeans.membership.sketch.estimate import CellSketchEstimator
+from splitmeans.membership.sketch.law import CellSketch, floor_for, phantoms_for
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.privacy.split import Shares, paper_split
+from splitmeans.privacy.register_law import log_cdf
+from splitmeans.privacy.split import Precisions
 from splitmeans.study import Study
-from splitmeans.study_methods import SKETCH_PAPER
-from splitmeans.wire.messages import SketchMessage
+from splitmeans.study.methods import SKETCH
+from splitmeans.wire.messages import CellSketchMessage
+
+_LOCAL_CLUSTERS = 6
+# Seconds of a register of one user or of the phantoms of one cell, at a party (250 clusters at two
+# parties: 11 s); of a register value of a pair of clusters at the server (60 clusters: 9e-6 s, 250
+# clusters: 4e-6 s).
+_USER_REGISTER, _PHANTOM_REGISTER, _PAIR_VALUE = 20e-9, 45e-9, 6e-6
+# Bytes of chunks of the likelihood of registers.
+_CHUNKS = 200 * 10**6
 
 
-def _default_clusters(study: Study, users: int) -> int:
-    n_parties = len(study.parties)
-    shares = paper_split(study.budget, n_parties=n_parties, needs_count=True)
-    return paper_local_clusters(
-        noisy_count=users,
-        n_clusters=study.n_clusters,
-        n_parties=n_parties,
-        repetitions=study.sketch.repetitions,
-        epsilon=shares.membership_epsilon,
-        delta=shares.membership_delta,
-    )
-
-
-def _published_law(study: Study, shares: Shares, clusters: int) -> PublishedSketch:
-    return PublishedSketch(
-        epsilon=shares.membership_epsilon,
-        delta=shares.membership_delta,
-        gamma=study.gamma,
-        repetitions=study.sketch.repetitions,
+def _tight_law(study: Study, precisions: Precisions, clusters: int, groups: int) -> CellSketch:
+    gamma, repetitions = study.gamma, study.sketch.repetitions
+    floor = floor_for(study.expected_users, gamma=gamma)
+    mu = precisions.membership
+    return CellSketch(
+        repetitions=repetitions,
+        gamma=gamma,
+        phantoms=phantoms_for(mu, repetitions=repetitions, gamma=gamma, floor=floor),
+        floor=floor,
+        partial=study.user_sets == "partial",
     )
 
 
 def _estimator(
-    law: PublishedSketch, plan: RunFacts, messages: Sequence[SketchMessage], noise: NoiseSource
-) -> SketchEstimator:
-    return SketchEstimator(
+    law: CellSketch, plan: RunFacts, messages: Sequence[CellSketchMessage], noise: NoiseSource
+) -> CellSketchEstimator:
+    return CellSketchEstimator(
         law=law,
         messages=tuple(messages),
-        noisy_count=positive_count(plan),
-        estimator=plan.study.sketch.estimator,
+        groups=plan.groups,
+        n_local_clusters=plan.n_local_clusters,
     )
 
 
-def _noise_lines(law: PublishedSketch, plan: RunFacts) -> Iterator[NoiseLine]:
-    yield "phantoms in each cluster", float(law.phantoms), "phantom users"
+def _noise_lines(law: CellSketch, plan: RunFacts) -> Iterator[NoiseLine]:
+    yield "phantoms in each cell", float(law.phantoms), "phantom users"
 
 
 def _message_size(
-    law: PublishedSketch, plan: RunFacts, position: int, users: int, deviations: int
+    law: CellSketch, plan: RunFacts, position: int, users: int, deviations: int
 ) -> tuple[int, int]:
-    return 2 * law.repetitions * plan.n_local_clusters[position], 0
+    own_groups = [group for group in plan.groups if position in group]
+    return 2 * law.repetitions * plan.n_local_clusters[position] * len(own_groups), 0
 
 
-def _cell_error(law: PublishedSketch, plan: RunFacts, users: int) -> float:
-    """Return the error of the paper's Theorem 6."""
-    width = max(plan.n_local_clusters)
-    return cell_deviation(
-        n_users=users,
-        cell_users=users / width**2,
-        n_local_clusters=width,
-        repetitions=law.repetitions,
-        epsilon=law.epsilon,
-        delta=law.delta,
+def _work(law: CellSketch, plan: RunFacts, users: int) -> float:
+    return decoding_work(
+        law, groups=plan.groups, n_local_clusters=plan.n_local_clusters, users=users
     )
 
 
-def _check_message(plan: RunFacts, position: int, message: SketchMessage) -> str | None:
-    expected = (plan.study.sketch.repetitions, plan.n_local_clusters[position])
-    return shape_problem(message, message.registers.shape, expected)
+def _check_plan(law: CellSketch, plan: RunFacts) -> None:
+    """Refuse sketches that the server would read for longer than anyone waits."""
+    users = plan.study.expected_users
+    if _work(law, plan, users) > MAX_WORK:
+        fewer = most_clusters(law, n_groups=len(plan.groups), users=users)
+        raise ParameterError(
+            f"n_local_clusters={max(plan.n_local_clusters)} at {len(plan.study.parties)} parties "
+            f"takes the server too long to read from sketches with gamma={law.gamma:g}: "
+            f"n_local_clusters must be <= {fewer}, or raise gamma, or take membership='decoy'"
+        )
 
 
-METHOD: MembershipMethod[PublishedSketch, SketchMessage] = MembershipMethod(
-    facts=SKETCH_PAPER,
-    law=PublishedSketch,
-    message=SketchMessage,
-    default_clusters=_default_clusters,
-    published_law=_published_law,
+def _party_seconds(law: CellSketch, plan: RunFacts, position: int, users: int) -> float:
+    """Return the seconds that a party draws registers for."""
+    per_user = law.repetitions * (1 + law.gamma) ** -law.floor
+    seconds = 0.0
+    for group in plan.groups:
+        if position in group:
+            cells = math.prod(law.labels_of([plan.n_local_clusters[party] for party in group]))
+            seconds += _USER_REGISTER * users * per_user
+            seconds += _PHANTOM_REGISTER * cells * law.repetitions
+    return seconds
+
+
+def _cell_error(law: CellSketch, plan: RunFacts, users: int) -> float:
+    """Return 1 / sqrt(Fisher information) of the shared users of two average clusters.
+
+    A row says which register is larger and its value v (`cell_sketch.likelihood`). With a and b
+    elements, w of them shared, and F the law of one value, phantoms included:
+
+        P(first larger, v) = F(v-1)^b (F(v)^(a-w) - F(v-1)^(a-w)),   likewise for the second,
+        P(equal, v)        = what is left of P(both at most v) = F(v)^(a+b-w).
+    """
+    width = max(plan.n_local_clusters)
+    set_size = users / width + law.shared_phantoms((width,))
+    shared = users / width**2 + law.phantoms
+    values = np.arange(max(law.floor, 1), law.largest_register + 1)
+    log_f = log_cdf(values, gamma=law.gamma)
+    before = np.concatenate([[-np.inf], log_f[:-1]])  # the floor takes everything below it
+
+    def larger(w: float) -> FloatArray:
+        own = set_size - w
+        with np.errstate(invalid="ignore"):
+            tops = np.exp(own * log_f) - np.exp(own * before)
+        return np.asarray(np.exp(set_size * before) * tops)
+
+    def outcomes(w: float) -> FloatArray:
+        union = 2 * set_size - w
+        either = np.exp(union * log_f) - np.exp(union * before)
+        return np.stack([larger(w), larger(w), either - 2 * larger(w)])
+
+    step = 1e-4 * shared
+    low, middle, high = (outcomes(shared + change) for change in (-step, 0.0, step))
+    likely = middle > 1e-14
+    slope = (high - low)[likely] / (2 * step)
+    information = law.repetitions * float((slope**2 / middle[likely]).sum())
+    return 1 / math.sqrt(information)
+
+
+METHOD: MembershipMethod[CellSketch, CellSketchMessage] = MembershipMethod(
+    facts=SKETCH,
+    law=CellSketch,
+    message=CellSketchMessage,
+    default_clusters=lambda study, users: max(_LOCAL_CLUSTERS, enough_clusters(study)),
+    tight_law=_tight_law,
     estimator=_estimator,
     noise_lines=_noise_lines,
     message_size=_message_size,
     cell_error=_cell_error,
-    check_message=_check_message,
+    check_plan=_check_plan,
+    party_seconds=_party_seconds,
+    server_seconds=lambda law, plan, users: _PAIR_VALUE * _work(law, plan, users),
+    server_bytes=lambda law, plan: _CHUNKS,
 )

@@ -1,1 +1,0 @@
-"""From cell weights to a synopsis and its centres; works on released values only."""

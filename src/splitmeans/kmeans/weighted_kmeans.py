@@ -1,0 +1,59 @@
+"""Weighted k-means on a few public points, for any number of them (the paper, phase 4).
+
+The points are released values (noisy leaf means at a party, grid nodes at the server), so this is
+post-processing. Noise can leave fewer useful points than clusters; the number of centres is agreed
+beforehand all the same, so the result always has exactly that many.
+"""
+
+import numpy as np
+
+from splitmeans import _validate
+from splitmeans._types import FloatArray
+from splitmeans.errors import ParameterError
+from splitmeans.kmeans.lloyd import best_of_starts
+
+# Restarts of k-means++: the points are few, so restarts cost little and bad local optima cost much.
+RESTARTS = 10
+
+
+def weighted_kmeans(
+    points: FloatArray, weights: FloatArray, *, n_clusters: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return `n_clusters` centres, shape (n_clusters, d), of weighted points.
+
+    Points with weight zero or below do not count; if no weight is positive, all points count
+    equally. With no more different points than clusters every point is a centre, heaviest first,
+    and the list is repeated until it is long enough.
+
+    Args:
+        points: Shape (n, d), n >= 1.
+        weights: Shape (n,).
+        n_clusters: Number of centres to return.
+        rng: Seeds the restarts.
+    """
+    _validate.at_least(1, n_clusters=n_clusters)
+    if points.ndim != 2 or len(points) == 0:
+        raise ParameterError(f"points must have shape (n, d) with n >= 1, got {points.shape}")
+    if weights.shape != (len(points),):
+        raise ParameterError(f"weights must have shape ({len(points)},), got {weights.shape}")
+    positive = weights > 0
+    if positive.any():
+        points, weights = points[positive], weights[positive]
+    else:
+        weights = np.ones(len(points))
+    if not _more_different_than(n_clusters, points):
+        return _repeat_points(points, weights, n_clusters=n_clusters)
+    return best_of_starts(points, weights, n_clusters=n_clusters, n_starts=RESTARTS, rng=rng)
+
+
+def _more_different_than(count: int, points: FloatArray) -> bool:
+    # The first few rows nearly always settle it; sorting all rows of a large table would be slow.
+    first = points[: 4 * (count + 1)]
+    return len(np.unique(first, axis=0)) > count or len(np.unique(points, axis=0)) > count
+
+
+def _repeat_points(points: FloatArray, weights: FloatArray, *, n_clusters: int) -> FloatArray:
+    different, which = np.unique(points, axis=0, return_inverse=True)
+    totals = np.bincount(which.ravel(), weights=weights)
+    heaviest_first = different[np.argsort(-totals, kind="stable")]
+    return np.asarray(np.resize(heaviest_first, (n_clusters, points.shape[1])))

@@ -1,0 +1,1 @@
+"""Where messages wait: folders, SFTP, object stores and relays, all behind one interface."""

@@ -1,1 +1,0 @@
-"""The sketch with phantoms in every cell: one proof for all parties."""

@@ -1,0 +1,1 @@
+"""The partition sketch: geometric registers per cluster, united by maxima (paper, section 4)."""

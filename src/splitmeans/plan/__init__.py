@@ -1,0 +1,1 @@
+"""What is settled before anything is released: sizes, noise, who releases what, and its cost."""

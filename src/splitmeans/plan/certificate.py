@@ -1,0 +1,147 @@
+"""A certificate: the whole numbers of every release, and epsilon with two sides.
+
+Small enough to read, and complete enough to check with a few lines that use nothing of this package
+(docs/concepts/certificate.md). It has public values only.
+"""
+
+import math
+from collections import Counter
+from fractions import Fraction
+from typing import Any, assert_never
+
+from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.membership.methods import method_of
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.releases import releases_of
+from splitmeans.plan.statement import PrivacyReport
+from splitmeans.privacy.bracket import epsilon_at_least
+from splitmeans.privacy.events import (
+    CellSketchEvent,
+    ComposedEvent,
+    CountGaussianEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    NonPrivateEvent,
+    PublishedSketchEvent,
+    PureEvent,
+    RandomisedResponseEvent,
+    Relation,
+    ShiftEvent,
+)
+from splitmeans.privacy.pld import flatten, gap_of
+from splitmeans.study.plain import to_plain
+
+FORMAT = 1
+
+
+def certificate_of(plan: Plan) -> dict[str, Any]:
+    """Return the certificate of a plan as plain values.
+
+    Fractions are [numerator, denominator]. `epsilon` is null where no bound is proved.
+    """
+    study = plan.study
+    certificate = {
+        "format": FORMAT,
+        "study_hash": study.hash,
+        "plan": plan.fingerprint,
+        "relation": Relation.ADD_OR_REMOVE.value,
+        "budget": to_plain(study.budget),
+        "releases": [
+            {
+                "party": release.party,
+                "what": release.what,
+                "parts": [
+                    {"times": times, **_part(event, plan)}
+                    for event, times in Counter(flatten((release.event,))).items()
+                ],
+            }
+            for release in releases_of(plan)
+        ],
+        "epsilon": _bracket(plan),
+    }
+    towards_party = PrivacyReport(plan=plan, secure_noise=True).towards_party
+    server_noise = method_of(study).server_noise
+    if server_noise is not None and towards_party is not None:
+        # Parties know the decoys: docs, "Towards another party".
+        certificate["server_noise"] = {
+            "law": "discrete gaussian",
+            "scale": _ratio(server_noise(plan.membership)),
+            "groups": [list(group) for group in plan.groups],
+        }
+        what, cost = towards_party
+        certificate["towards_party"] = {
+            "of": what,
+            "upper": cost.epsilon if math.isfinite(cost.epsilon) else None,
+        }
+    return certificate
+
+
+def _bracket(plan: Plan) -> dict[str, float] | None:
+    report = PrivacyReport(plan=plan, secure_noise=True)
+    if plan.study.accounting != "tight" or not report.proved:
+        return None
+    delta = plan.study.budget.delta
+    gap = gap_of(flatten(plan.events))
+    return {
+        "delta": delta,
+        "lower": epsilon_at_least(plan.events, delta, interval=report.interval),
+        "upper": report.epsilon,
+        # How far what is drawn may be from the laws above, as it was charged.
+        "extra_loss": gap.loss,
+        "extra_delta": gap.delta(report.epsilon),
+    }
+
+
+def _part(event: Event, plan: Plan) -> dict[str, Any]:
+    """Return the law of one simple event and its whole numbers."""
+    match event:
+        case GaussianEvent(noise_multiplier=multiplier, realised=realised):
+            numbers = {} if realised is None else realised._asdict()
+            return {"law": "discrete gaussian", "mu": 1 / multiplier, **numbers}
+        case LaplaceEvent(noise_multiplier=multiplier, single_count=single):
+            kind = "one count" if single else "vector"
+            return {"law": "discrete laplace", "of": kind, "multiplier": _ratio(multiplier)}
+        case PureEvent(epsilon=epsilon):
+            return {"law": "pure", "epsilon": _ratio(epsilon)}
+        case RandomisedResponseEvent(epsilon=epsilon):
+            return {"law": "randomised response", "epsilon": _ratio(epsilon)}
+        case ShiftEvent(weights=weights):
+            assert isinstance(plan.membership, DecoyLaw)
+            law = plan.membership
+            return {
+                "law": "truncated discrete gaussian",
+                "scale": _ratio(law.sigma),
+                "truncation": law.truncation,
+                "table_sum": sum(weights),
+                "table_sha256": law.table_hash,
+                "sensitivity": 1,
+            }
+        case CellSketchEvent():
+            return {
+                "law": "maximum of geometric values",
+                "gamma": _ratio(event.gamma),
+                "phantoms": event.phantoms,
+                "floor": event.floor,
+                "repetitions": event.repetitions,
+            }
+        case PublishedSketchEvent():
+            return {
+                "law": "as published, not proved",
+                "gamma": _ratio(event.gamma),
+                "phantoms": event.phantoms,
+                "floor": event.floor,
+                "repetitions": event.repetitions,
+            }
+        case NonPrivateEvent(reason=reason):
+            return {"law": "none", "reason": reason}
+        case CountGaussianEvent() | ComposedEvent():
+            raise AssertionError("no release has such a part: composed events were taken apart")
+        case _:
+            assert_never(event)
+
+
+def _ratio(number: float) -> list[int]:
+    """Return a float as the fraction that it is, exactly."""
+    exact = Fraction(number)
+    return [exact.numerator, exact.denominator]

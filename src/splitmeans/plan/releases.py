@@ -1,0 +1,53 @@
+"""Every release of a run with what it costs: the list that a privacy officer checks."""
+
+from dataclasses import dataclass
+
+from splitmeans.plan.plan import Plan, counting_party
+from splitmeans.privacy.events import Event
+from splitmeans.wire.messages import CountRelease, PartyRelease
+
+EVERYONE = "all parties"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """One thing that leaves a party, with its privacy event and the tag of its message."""
+
+    party: str
+    what: str
+    event: Event
+    message: str
+
+
+def releases_of(plan: Plan) -> tuple[Release, ...]:
+    """List all releases of a run, in the order in which they happen.
+
+    Releases of `EVERYONE` are made by all parties under one key and have one cost together.
+    """
+    releases = []
+    if plan.count_event is not None:
+        releases.append(
+            Release(
+                party=counting_party(plan.study),
+                what="number of users",
+                event=plan.count_event,
+                message=CountRelease.TAG,
+            )
+        )
+    for party, mechanism in zip(plan.study.party_names, plan.local, strict=True):
+        releases.append(
+            Release(
+                party=party, what="local centres", event=mechanism.event, message=PartyRelease.TAG
+            )
+        )
+    members = (EVERYONE,) if plan.groups else plan.study.party_names
+    for party in members:
+        releases.append(
+            Release(
+                party=party,
+                what="memberships",
+                event=plan.membership_event,
+                message=PartyRelease.TAG,
+            )
+        )
+    return tuple(releases)

@@ -1,0 +1,354 @@
+"""The privacy statement: what is released, what it costs, and what each onlooker can learn.
+
+The same statement is made of a study before a run and of a fit after it, because every parameter is
+fixed by public quantities.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.releases import Release, releases_of
+from splitmeans.plan.views import coalition_cost, fellow_party_cost, replaced, spelled_apart_events
+from splitmeans.privacy.accountant import Cost, cost_text, total_cost
+from splitmeans.privacy.book import VALUES, VALUES_AND_PRESENCE, Towards
+from splitmeans.privacy.events import Relation
+from splitmeans.privacy.pld import FINE, flatten, gap_of
+from splitmeans.study import Budget, Study
+from splitmeans.study.plain import to_plain
+from splitmeans.wire.tags import tagged_text
+
+# What can change of a user at the parties that an onlooking party is not.
+_ELSEWHERE = {
+    Relation.REPLACE: "a user's values elsewhere replaced",
+    Relation.ADD_OR_REMOVE: "a user's columns elsewhere added or removed",
+}
+
+# Below this share of the budget a plan says that it leaves some of it unused.
+ENOUGH_USED = 0.95
+
+_SIMULATED_CHANNEL = (
+    "parties exchange key contributions over a channel the server can neither read nor change"
+)
+_SEALED_CHANNEL = (
+    "each party's key file stays with the party, and the parties compared the study's digits"
+)
+_ASSUMPTIONS = (
+    "no party shows the run key or another party's message to the server",
+    "a run key is used once, and a message that was sent is resent as it is, never made anew",
+    "SipHash and HKDF with secret keys look random to the server",
+    "column bounds, categories and expected_users were not chosen by looking at the data",
+    "noise comes from the operating system's secure source",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What one kind of onlooker sees, and the bound that holds for it (None: no bound)."""
+
+    who: str
+    sees: str
+    bounds: tuple[tuple[str, Cost | None], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyReport:
+    """The privacy side of a run; `statement()` says it in plain words."""
+
+    plan: Plan
+    secure_noise: bool
+
+    @classmethod
+    def for_study(cls, study: Study) -> "PrivacyReport":
+        """Return the report of a study before any data is touched."""
+        return cls(plan=make_plan(study), secure_noise=True)
+
+    @property
+    def releases(self) -> Sequence[Release]:
+        """What each party released."""
+        return releases_of(self.plan)
+
+    @functools.cached_property
+    def total(self) -> Cost:
+        """The cost of all releases together, by the study's accounting."""
+        return self._cost(self.plan.events)
+
+    @property
+    def epsilon(self) -> float:
+        """Total epsilon; infinite if something was released without protection."""
+        return self.total.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Total delta."""
+        return self.total.delta
+
+    @property
+    def proved(self) -> bool:
+        """Whether the total bounds what a server can learn about a user added or removed."""
+        return not self._unproved and math.isfinite(self.epsilon)
+
+    def cost(self, release: Release) -> Cost:
+        """What one release costs on its own; tight costs do not add up to the total."""
+        return self._cost((release.event,))
+
+    def _cost(self, events: Any) -> Cost:
+        study = self.plan.study
+        return total_cost(
+            events,
+            delta=study.budget.delta,
+            accounting=study.accounting,
+            interval=self.interval,
+        )
+
+    @property
+    def _unproved(self) -> bool:
+        """Whether the method's stated cost is no bound for a user added or removed."""
+        return not self.plan.study.membership_facts.proved
+
+    @property
+    def interval(self) -> float:
+        """The step of privacy loss that the plan was calibrated with."""
+        return FINE * max(1.0, self.plan.study.budget.epsilon)
+
+    @property
+    def unused_budget(self) -> str | None:
+        """What is to be said where the run costs clearly less than its budget; else None."""
+        study = self.plan.study
+        budget = study.budget
+        used = self.epsilon / budget.epsilon
+        if study.accounting == "paper" or used >= ENOUGH_USED:
+            return None
+        if budget.party_epsilon is not None or budget.coalition_epsilon is not None:
+            reason = (
+                "the bounds towards parties are what limits the noise, so a smaller epsilon would "
+                "cost no accuracy"
+            )
+        elif gap_of(flatten(self.plan.events)).delta(self.epsilon) > 0.05 * budget.delta:
+            reason = (
+                "the rounding of the method's tables takes the rest at this delta: raise delta, "
+                "lower epsilon, or take membership = 'decoy'"
+            )
+        else:
+            reason = "its whole-numbered parameters do not come closer"
+        return (
+            f"The run uses {100 * used:.0f} % of its budget (epsilon {self.epsilon:.4g} of "
+            f"{budget.epsilon:g}): {reason}. The ledger is charged all of it."
+        )
+
+    @functools.cached_property
+    def _party_bounds(self) -> tuple[tuple[str, Cost | None], ...]:
+        interval = self._step(self.plan.study.budget.party_epsilon)
+        return tuple(
+            (what, fellow_party_cost(self.plan, relation, interval=interval))
+            for relation, what in _ELSEWHERE.items()
+            if relation is Relation.REPLACE or self.plan.study.user_sets == "partial"
+        )
+
+    @property
+    def towards_party(self) -> tuple[str, Cost] | None:
+        """The largest cost towards another party, and of what; None where nothing bounds it."""
+        known = [(what, cost) for what, cost in self._party_bounds if cost is not None]
+        return max(known, key=lambda pair: pair[1].epsilon, default=None)
+
+    @functools.cached_property
+    def _coalition_cost(self) -> Cost | None:
+        bound = self.plan.study.budget.coalition_epsilon
+        return coalition_cost(self.plan, interval=self._step(bound))
+
+    @property
+    def towards(self) -> Towards:
+        """What the ledger records beside the budget: the costs towards participants."""
+        party = [math.inf if cost is None else cost.epsilon for _, cost in self._party_bounds]
+        partial = self.plan.study.user_sets == "partial"
+        coalition = self._coalition_cost
+        return Towards(
+            party_epsilon=max(party),
+            party_relation=VALUES_AND_PRESENCE if partial else VALUES,
+            coalition_epsilon=math.inf if coalition is None else coalition.epsilon,
+        )
+
+    def _step(self, bound: float | None) -> float:
+        """The step of privacy loss that a bound of the budget was calibrated with."""
+        return self.interval if bound is None else FINE * max(1.0, bound)
+
+    @functools.cached_property
+    def views(self) -> tuple[View, ...]:
+        """Who can learn what."""
+        proved = None if self._unproved else self.total
+        towards_server: tuple[tuple[str, Cost | None], ...] = (("a user added or removed", proved),)
+        if self.plan.study.membership_facts.covers_replacing:
+            events = tuple(replaced(event) for event in self.plan.events)
+            towards_server += (("a user's values replaced", self._cost(events)),)
+        return (
+            View(
+                who="server, also one that breaks the rules",
+                sees="all releases, the number and size of messages; no run key, id or row",
+                bounds=towards_server,
+            ),
+            View(
+                who="outsider",
+                sees="the published result, which is computed from the releases alone",
+                bounds=towards_server,
+            ),
+            View(
+                who="another party, if the server follows the rules",
+                sees="the published result, and the run key; several parties who share what they "
+                "know learn no more than this about a user's columns at the rest",
+                bounds=self._party_bounds,
+            ),
+            View(
+                who="server and a party together",
+                sees="the releases and the run key",
+                bounds=(
+                    ("a user's values elsewhere replaced; not presence", self._coalition_cost),
+                ),
+            ),
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be true for the guarantee to hold."""
+        with_keys = bool(self.plan.study.public_keys)
+        return (
+            _ASSUMPTIONS[0],
+            _SEALED_CHANNEL if with_keys else _SIMULATED_CHANNEL,
+            self._one_person_one_id,
+            *_ASSUMPTIONS[1:],
+        )
+
+    @functools.cached_property
+    def spelled_apart(self) -> Cost | None:
+        """What the run costs a person whose id is written in another way at every party.
+
+        None where user sets are equal: then parties whose ids differ refuse each other.
+        """
+        if self.plan.study.user_sets == "equal":
+            return None
+        return self._cost(spelled_apart_events(self.plan))
+
+    @property
+    def _one_person_one_id(self) -> str:
+        text = "one person is one id, spelled alike at every party"
+        if self.spelled_apart is None:
+            return text
+        return (
+            f"{text} (ids as {self.plan.study.id_rules.type!r}); a person with a spelling of its "
+            f"own at each of the {len(self.plan.study.parties)} parties has "
+            f"{cost_text(self.spelled_apart)} instead of {cost_text(self.total)}"
+        )
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What a reader must know beside the numbers."""
+        study = self.plan.study
+        caveats: tuple[str, ...] = study.membership_facts.caveats
+        if study.budget.delta >= 1 / study.expected_users:
+            caveats += (
+                f"delta {study.budget.delta:g} is one over the expected users, as in the paper: it "
+                "alone would allow to publish one user's row whole. Take a smaller one to protect "
+                "people.",
+            )
+        if study.local != "auto":
+            caveats += study.local_facts.caveats
+        if self.unused_budget is not None:
+            caveats += (self.unused_budget,)
+        if not self.secure_noise:
+            caveats += (
+                "INSECURE TEST NOISE: the noise came from a seed, so nothing here is private.",
+            )
+        return caveats
+
+    def statement(self) -> str:
+        """Return the statement as text."""
+        study = self.plan.study
+        lines = [
+            f"Privacy of study {study.name!r} (hash {study.hash[:16]})",
+            f"  unit       {Relation.ADD_OR_REMOVE.value}",
+            *self._party_first,
+            f"  total      {cost_text(self.total)} ({study.accounting} accounting, "
+            f"budget {_budget_text(study.budget)})"
+            + ("; NOT A PROVED BOUND, see below" if self._unproved else ""),
+            "  releases, with what each would cost alone",
+        ]
+        width = max(len(release.party) for release in self.releases)
+        for release in self.releases:
+            what = f"{release.party:<{width}}  {release.what:<16}"
+            lines.append(f"    {what} {cost_text(self.cost(release))}")
+        lines.append("  who sees what")
+        for view in self.views:
+            lines.append(f"    {view.who}: {view.sees}")
+            lines += [f"      {what}: {cost_text(cost)}" for what, cost in view.bounds]
+        lines.append("  holds if")
+        lines += [f"    {assumption}" for assumption in self.assumptions]
+        lines += [f"  NOTE: {caveat}" for caveat in self.caveats]
+        return "\n".join(lines)
+
+    @property
+    def _party_first(self) -> tuple[str, ...]:
+        """The figure towards parties, where it is the larger one: people worry about it most."""
+        if self.towards_party is None or self.towards_party[1].epsilon <= self.epsilon:
+            return ()
+        what, cost = self.towards_party
+        return (f"  to a party {cost_text(cost)}: {what}, the larger figure",)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the statement as plain values for machines."""
+        study = self.plan.study
+        return {
+            "study": study.name,
+            "study_hash": study.hash,
+            "relation": Relation.ADD_OR_REMOVE.name,
+            "accounting": study.accounting,
+            "budget": to_plain(study.budget),
+            "total": _cost_mapping(self.total),
+            "secure_noise": self.secure_noise,
+            "releases": [
+                {
+                    "party": release.party,
+                    "what": release.what,
+                    "message": release.message,
+                    "event": tagged_text(release.event),
+                    "alone": _cost_mapping(self.cost(release)),
+                }
+                for release in self.releases
+            ],
+            "views": [
+                {
+                    "who": view.who,
+                    "sees": view.sees,
+                    "bounds": {what: _cost_mapping(cost) for what, cost in view.bounds},
+                }
+                for view in self.views
+            ],
+            "assumptions": list(self.assumptions),
+            "caveats": list(self.caveats),
+        }
+
+    def __repr__(self) -> str:
+        proved = ", not a proved bound" if self._unproved else ""
+        return f"<PrivacyReport {cost_text(self.total)}{proved}>"
+
+    def _repr_html_(self) -> str:
+        from splitmeans.plan.statement_html import privacy_html
+
+        return privacy_html(self)
+
+
+def _budget_text(budget: Budget) -> str:
+    text = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}"
+    if budget.party_epsilon is not None:
+        text += f", {budget.party_epsilon:g} towards a party"
+    if budget.coalition_epsilon is not None:
+        text += f", {budget.coalition_epsilon:g} towards a party with the server"
+    return text
+
+
+def _cost_mapping(cost: Cost | None) -> dict[str, float] | None:
+    """Infinity has no place in JSON; null says that there is no bound."""
+    if cost is None or math.isinf(cost.epsilon):
+        return None
+    return {"epsilon": cost.epsilon, "delta": cost.delta}

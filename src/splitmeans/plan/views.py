@@ -1,0 +1,157 @@
+"""What participants other than the server can learn, with an accounting of its own.
+
+A fellow party knows the run key, hence every decoy, and its own rows. In the published cell counts
+H + D + E only the server's noise E hides users from it, and it sees the other parties' centres. So
+one user's change at the other parties moves counts under E, and enters the other parties' local
+releases. This holds while the server follows the protocol.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+from splitmeans.membership.methods import method_of
+from splitmeans.privacy.accountant import Cost
+from splitmeans.privacy.calibrate import Views
+from splitmeans.privacy.events import (
+    ComposedEvent,
+    CountGaussianEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    NonPrivateEvent,
+    PureEvent,
+    RandomisedResponseEvent,
+    Relation,
+)
+from splitmeans.privacy.pld import FINE, epsilon_for
+
+if TYPE_CHECKING:
+    from splitmeans.plan.plan import Plan
+
+# Noise is never so coarse that discreteness adds this much to a loss.
+_SMALL_SLACK = 0.01
+
+
+def fellow_party_cost(plan: "Plan", relation: Relation, *, interval: float = FINE) -> Cost | None:
+    """Return the worst cost towards any one party, None where no guarantee is claimed.
+
+    ADD_OR_REMOVE is about the user's columns at all other parties, REPLACE about their values.
+    Where user sets are equal, every party knows who is in them: only REPLACE has a meaning. The
+    cost towards several parties together is no larger (docs, "Towards another party").
+    """
+    views = fellow_party_events(plan, relation)
+    return _worst(views, plan.study.budget.delta, interval) if views else None
+
+
+def coalition_cost(plan: "Plan", *, interval: float = FINE) -> Cost | None:
+    """Return the cost, towards the server and one party together, of a user's values elsewhere.
+
+    They can remove all decoys, so only the randomiser on each label and the noise of the other
+    parties' local releases are left. None without `collusion_epsilon`; presence is never covered.
+    """
+    views = coalition_events(plan)
+    return _worst(views, plan.study.budget.delta, interval) if views else None
+
+
+def spelled_apart_events(plan: "Plan") -> tuple[Event, ...]:
+    """Return what the server sees of a person whose id is another one at every party.
+
+    The person is then as many users as parties, each at one of them: the local releases change as
+    they would anyway, and of a group's cells one for each of its parties instead of one in all.
+    """
+    others = tuple(mechanism.event for mechanism in plan.local)
+    cells = (plan.membership.event,) * sum(len(group) for group in plan.groups)
+    return (*others, ComposedEvent(parts=cells))
+
+
+def party_events(plan: "Plan") -> Views:
+    """Return what each party sees, for every relation in which a cost towards it is stated."""
+    return tuple(view for relation in Relation for view in fellow_party_events(plan, relation))
+
+
+def fellow_party_events(plan: "Plan", relation: Relation) -> Views:
+    """Return what each party sees of a user's change elsewhere; nothing if no bound is claimed."""
+    server_noise = method_of(plan.study).server_noise
+    if server_noise is None:
+        return ()
+    if relation is Relation.ADD_OR_REMOVE and plan.study.user_sets == "equal":
+        return ()
+    observers = range(len(plan.study.parties))
+    cell = CountGaussianEvent(scale=server_noise(plan.membership))
+    return tuple(_events(plan, cell, observer, relation) for observer in observers)
+
+
+def coalition_events(plan: "Plan") -> Views:
+    """Return what the server sees together with each party; nothing without `collusion_epsilon`."""
+    views = []
+    for observer, labels in enumerate(label_events(plan)):
+        others = (local for party, local in enumerate(plan.local) if party != observer)
+        views.append((*(replaced(mechanism.event) for mechanism in others), *labels))
+    return tuple(views)
+
+
+def label_events(plan: "Plan") -> Views:
+    """Return the randomised labels that each party together with the server sees."""
+    if all(law is None for law in plan.collusion_laws):
+        return ()
+    return tuple(
+        tuple(
+            law.event
+            for party, law in enumerate(plan.collusion_laws)
+            if party != observer and law is not None
+        )
+        for observer in range(len(plan.study.parties))
+    )
+
+
+def _worst(views: Views, delta: float, interval: float) -> Cost:
+    return Cost(epsilon=max(_epsilon(view, delta, interval) for view in views), delta=delta)
+
+
+def _epsilon(view: tuple[Event, ...], delta: float, interval: float) -> float:
+    together = epsilon_for(view, delta, interval=interval)
+    if math.isfinite(together):
+        return together
+    # Losses beyond the grid of exact accounting; pure ones may always be added up.
+    pure = [event for event in view if isinstance(event, RandomisedResponseEvent)]
+    rest = [event for event in view if not isinstance(event, RandomisedResponseEvent)]
+    return epsilon_for(rest, delta, interval=interval) + sum(event.epsilon for event in pure)
+
+
+def _events(
+    plan: "Plan", cell: CountGaussianEvent, observer: int, relation: Relation
+) -> tuple[Event, ...]:
+    seen = [mechanism.event for party, mechanism in enumerate(plan.local) if party != observer]
+    if relation is Relation.REPLACE:
+        seen = [replaced(event) for event in seen]
+    for group in plan.groups:
+        # With the observer in the group the user's record moves from one cell to another; without
+        # it a record appears in, or leaves, one cell. A replaced user always moves.
+        moves = 2 if observer in group or relation is Relation.REPLACE else 1
+        seen += [cell] * moves
+    return tuple(seen)
+
+
+def replaced(event: Event) -> Event:
+    """Return an event's cost when a user's values change instead of the user coming or going.
+
+    A replacement is a removal and an addition in one release: sums move by twice their bound, and
+    two counts move by one each.
+    """
+    match event:
+        case GaussianEvent(noise_multiplier=multiplier, slack=slack) if slack < _SMALL_SLACK:
+            # Twice as many coordinates move, each by up to twice as much: with 12 + 2 mu for 12 +
+            # mu deviations `discrete_slack` grows by less than 2 x 4 e^(4 y), y < 3 slack.
+            return GaussianEvent(noise_multiplier=multiplier / 2, slack=10 * slack)
+        case LaplaceEvent(single_count=True):
+            return ComposedEvent(parts=(event, event))
+        case LaplaceEvent(noise_multiplier=multiplier):
+            return LaplaceEvent(noise_multiplier=multiplier / 2)
+        case PureEvent(epsilon=epsilon):
+            return PureEvent(epsilon=2 * epsilon)
+        case RandomisedResponseEvent():
+            # A randomised report is about a value, so replacing is what its epsilon is for.
+            return event
+        case ComposedEvent(parts=parts):
+            return ComposedEvent(parts=tuple(replaced(part) for part in parts))
+    return NonPrivateEvent(reason=f"no replacement bound for {type(event).__name__}")

@@ -1,0 +1,293 @@
+"""The relay: a mailbox over HTTPS, for participants who share no folder.
+
+Four requests exist, PUT and GET of one message, GET of a participant's own limits and PUT of the
+room that it will need, each signed (`request_signature.py`) by a participant of the study. The
+relay sees sealed bytes, sizes and times; it can hold messages back and nothing else. What it says
+to one participant does not depend on what others have stored. It runs as one process: what it
+remembers of requests is in memory.
+"""
+
+import asyncio
+import errno
+import html
+import logging
+import shutil
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from splitmeans._version import __version__
+from splitmeans.errors import ParameterError
+from splitmeans.mailbox.request_signature import Verifier
+from splitmeans.relay.access import Access, Caller, Refused
+from splitmeans.relay.limits import RelayLimits
+from splitmeans.relay.replies import Download, Refusal
+from splitmeans.relay.store import (
+    MessageTooLarge,
+    NoRoom,
+    RelayStore,
+    SenderRun,
+    SlotTaken,
+    Upload,
+)
+from splitmeans.wire.slot import check_run
+
+_log = logging.getLogger("splitmeans.relay")
+
+# Bytes are handed to the disk in pieces of this size: large enough that a thread is worth it.
+_PIECE = 256 << 10
+
+
+def make_app(
+    rosters: Mapping[str, Mapping[str, Verifier]],
+    folder: Path,
+    limits: RelayLimits | None = None,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> Starlette:
+    """Return the relay as an ASGI application; `relay_serve.serve` runs it.
+
+    Args:
+        rosters: For each study, by its hash of 64 digits: public key of each participant by name,
+            the server included.
+        folder: Where messages are kept. They are still there after a restart.
+        limits: Limits of sizes and rates.
+        clock: Unix time in seconds.
+    """
+    limits = limits or RelayLimits()
+    access = Access(rosters, limits, clock=clock)
+    store = RelayStore(folder, limits, participants=access.participants)
+    _warn_of_disk(store, n_studies=access.n_studies)
+    started = time.monotonic()
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        store.close()
+
+    async def put_message(request: Request) -> Response:
+        try:
+            caller = access.admit("PUT", request.path_params["path"], request.headers)
+            _check_length(request, limits)
+            with access.transfer(caller):
+                return await _receive(request, caller, store=store, limits=limits)
+        except Refused as refused:
+            return Refusal(refused)
+
+    async def get_message(request: Request) -> Response:
+        try:
+            caller = access.admit("GET", request.path_params["path"], request.headers)
+        except Refused as refused:
+            return Refusal(refused)
+        return Download(
+            lambda: _open(store, caller), slot=lambda: access.transfer(caller), limits=limits
+        )
+
+    async def get_limits(request: Request) -> Response:
+        study: str = request.path_params["study"]
+        try:
+            signed = access.admit_to_study("GET", study, f"{study}/limits", request.headers)
+        except Refused as refused:
+            return Refusal(refused)
+        told = {
+            "message_bytes": limits.message_bytes,
+            "free_bytes": store.free_bytes(study, signed.participant),
+            "time": int(clock()),
+        }
+        return JSONResponse(told, headers={"cache-control": "no-store"})
+
+    async def reserve(request: Request) -> Response:
+        study, run, n_bytes = (request.path_params[name] for name in ("study", "run", "n_bytes"))
+        try:
+            path = f"{study}/runs/{run}/room/{n_bytes}"
+            signed = access.admit_to_study("PUT", study, path, request.headers)
+            place = SenderRun(study=study, run=run, sender=signed.participant)
+            await asyncio.to_thread(_reserve, store, place, n_bytes)
+        except Refused as refused:
+            return Refusal(refused)
+        return Response(status_code=204)
+
+    async def health(_: Request) -> Response:
+        return JSONResponse(_state(access, started))
+
+    async def front_page(_: Request) -> Response:
+        policy = "default-src 'none'; style-src 'unsafe-inline'"
+        page = _page(_state(access, started))
+        return HTMLResponse(page, headers={"content-security-policy": policy})
+
+    app = Starlette(
+        routes=[
+            _route("PUT", "/v1/messages/{path:path}", put_message),
+            _route("GET", "/v1/messages/{path:path}", get_message),
+            _route("GET", "/v1/studies/{study}/limits", get_limits),
+            _route("PUT", "/v1/studies/{study}/runs/{run}/room/{n_bytes}", reserve),
+            _route("GET", "/health", health),
+            _route("GET", "/", front_page),
+        ],
+        exception_handlers={HTTPException: _elsewhere},
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False  # a signature is for one path
+    app.state.store = store
+    return app
+
+
+def _route(method: str, path: str, answer: Callable[[Request], Awaitable[Response]]) -> Route:
+    route = Route(path, answer)
+    route.methods = {method}  # Starlette adds HEAD to GET, and no request is signed for that
+    return route
+
+
+async def _elsewhere(_: Request, problem: Exception) -> Response:
+    status = problem.status_code if isinstance(problem, HTTPException) else 404
+    return Refusal(Refused("no such page", status=status, code="no-page", is_stranger=True))
+
+
+def _check_length(request: Request, limits: RelayLimits) -> None:
+    """Refuse early what says itself that it is too long; who says nothing is counted."""
+    length = request.headers.get("content-length", "")
+    # By its digits first: Python refuses to read a number with thousands of them.
+    if length.isdecimal() and (len(length) > 18 or int(length) > limits.message_bytes):
+        raise _too_large(limits)
+
+
+def _too_large(limits: RelayLimits) -> Refused:
+    text = f"a message may have {limits.message_bytes} bytes"
+    return Refused(text, status=413, code="too-large")
+
+
+async def _receive(
+    request: Request, caller: Caller, *, store: RelayStore, limits: RelayLimits
+) -> Response:
+    upload: Upload | None = None
+    try:
+        async with asyncio.timeout(limits.transfer_seconds):
+            upload = store.begin(caller.path)  # not in a thread: its result must not get lost
+            async for piece in _pieces(request, limits):
+                await asyncio.to_thread(upload.write, piece)
+            stored = await asyncio.to_thread(upload.commit, body_hash=caller.body_hash)
+    except TimeoutError:
+        raise Refused("the upload was too slow", status=408, code="too-slow") from None
+    except ClientDisconnect:
+        return Response(status_code=400)  # nobody reads it
+    except MessageTooLarge as problem:
+        raise Refused(str(problem), status=413, code="too-large") from None
+    except NoRoom as problem:
+        raise Refused(str(problem), status=507, code="study-full") from None
+    except SlotTaken as problem:
+        raise Refused(str(problem), status=409, code="conflict") from None
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _log.error("the disk of %s is full", store.folder)
+        raise Refused("the relay's disk is full", status=507, code="disk-full") from None
+    finally:
+        if upload is not None:
+            upload.discard()
+    if stored is None:
+        raise Refused("the body is not the one that was signed", status=400, code="body")
+    if stored:
+        _log.info("stored %s", "/".join(caller.path.parts))
+    return Response(status_code=201 if stored else 204)
+
+
+async def _pieces(request: Request, limits: RelayLimits) -> AsyncIterator[bytearray]:
+    """Pass on the body in larger pieces; a body that stands still ends with TimeoutError."""
+    stream = request.stream()
+    piece = bytearray()
+    n_received = 0
+    while True:
+        try:
+            async with asyncio.timeout(limits.idle_seconds):
+                chunk = await anext(stream)
+        except StopAsyncIteration:
+            break
+        n_received += len(chunk)
+        if n_received > limits.message_bytes:
+            raise MessageTooLarge(f"a message may have {limits.message_bytes} bytes")
+        piece += chunk
+        if len(piece) >= _PIECE:
+            yield piece
+            piece = bytearray()
+    yield piece
+
+
+def _open(store: RelayStore, caller: Caller) -> BinaryIO:
+    file = store.open(caller.path)
+    if file is None:
+        raise Refused("there is no such message yet", status=404, code="absent")
+    return file
+
+
+def _reserve(store: RelayStore, place: SenderRun, n_bytes: str) -> None:
+    try:
+        check_run(place.run)
+    except ParameterError as problem:
+        raise Refused(str(problem), status=400, code="room") from None
+    if not (n_bytes.isascii() and n_bytes.isdecimal() and len(n_bytes) <= 18):
+        raise Refused("room is a number of bytes", status=400, code="room")
+    try:
+        store.reserve(place, int(n_bytes))
+    except NoRoom as problem:
+        raise Refused(str(problem), status=507, code="study-full") from None
+
+
+def _warn_of_disk(store: RelayStore, *, n_studies: int) -> None:
+    """Tell the operator, and nobody else, that more was promised than the disk has."""
+    promised = n_studies * store.limits.study_bytes
+    free = shutil.disk_usage(store.folder).free
+    if free < promised:
+        _log.warning(
+            "studies may store %d bytes, and the disk of %s has %d free; see --max-study",
+            promised,
+            store.folder,
+            free,
+        )
+
+
+def _state(access: Access, started: float) -> dict[str, str | int]:
+    """Return what anybody may know; nothing of it depends on what participants store."""
+    return {
+        "status": "ok",
+        "version": __version__,
+        "uptime_seconds": int(time.monotonic() - started),
+        "studies": access.n_studies,
+    }
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>splitmeans relay</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 36rem; margin: 3rem auto }}
+dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.5rem }}
+dt {{ color: #555 }} dd {{ margin: 0 }}
+</style>
+<h1>splitmeans relay</h1>
+<dl>{rows}</dl>
+<p>This relay passes sealed messages between the participants of a study. It cannot read them.</p>
+</html>
+"""
+
+
+def _page(state: Mapping[str, str | int]) -> str:
+    seconds = int(state["uptime_seconds"])
+    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
+    shown = {
+        "Status": state["status"],
+        "Version": state["version"],
+        "Running for": f"{days} d {hours} h {minutes} min",
+        "Studies": state["studies"],
+    }
+    rows = "".join(f"<dt>{name}<dd>{html.escape(str(value))}" for name, value in shown.items())
+    return _PAGE.format(rows=rows)

@@ -1,0 +1,1 @@
+"""What is published: made, signed, written to a folder, read back and checked."""

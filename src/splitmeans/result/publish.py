@@ -1,0 +1,152 @@
+"""The published result: from a synopsis to its message, and from the message to a synopsis.
+
+The message has the local centres once and, for every cell, which of them it combines. Whoever has
+the plan can rebuild the synopsis exactly; nothing in the message was not derived from releases.
+"""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from splitmeans._types import IntArray
+from splitmeans.errors import ProtocolError
+from splitmeans.plan.grid_limits import MAX_CELLS
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.statement import PrivacyReport
+from splitmeans.result.signed import SignedFacts, Stamp, facts_of, is_date
+from splitmeans.study.features import GRID_UNITS, bounds_of, features_of
+from splitmeans.study.shares import shares_are_valid
+from splitmeans.synopsis.checks import MOST_USERS
+from splitmeans.synopsis.clustering import Clustering
+from splitmeans.synopsis.synopsis import Synopsis, build_synopsis_from_points
+from splitmeans.wire.messages import PublishedResult
+
+# Means of points on the border may lie beyond it by a rounding error.
+_ROUNDING = 1 + 1e-6
+
+
+def publish(
+    report: PrivacyReport,
+    synopsis: Synopsis,
+    clustering: Clustering,
+    local_centres: list[IntArray],
+    *,
+    run: str,
+    stamp: Stamp,
+) -> PublishedResult:
+    """Return the message that tells everyone the result, dated and signed by the stamp.
+
+    Args:
+        report: What the run cost, and its plan.
+        synopsis: The weighted grid.
+        clustering: The segments.
+        local_centres: The parties' released centres.
+        run: Name of the run.
+        stamp: The server's clock and signature.
+    """
+    assert synopsis.labels is not None
+    unsigned = PublishedResult(
+        fingerprint=report.plan.fingerprint,
+        local_centres=np.concatenate([centres.ravel() for centres in local_centres]),
+        labels=synopsis.labels.astype(np.uint8),
+        weights=synopsis.weights,
+        centres=clustering.scaled_centres,
+        sizes=clustering.sizes,
+        published_at=stamp.now(),
+        signature=b"",
+    )
+    if stamp.sign is None:
+        return unsigned
+    facts = published_facts(report, synopsis, unsigned, run=run)
+    return replace(unsigned, signature=stamp.sign(facts.data))
+
+
+def published_facts(
+    report: PrivacyReport, synopsis: Synopsis, result: PublishedResult, *, run: str
+) -> SignedFacts:
+    """Return what the signature of a result covers."""
+    return facts_of(
+        report,
+        synopsis,
+        centres=result.centres,
+        sizes=result.sizes,
+        run=run,
+        published_at=result.published_at,
+    )
+
+
+def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
+    """Check that a result fits the plan and return its synopsis.
+
+    Raises:
+        ProtocolError: If it is not a result of a run with this plan.
+    """
+    study = plan.study
+    if result.fingerprint != plan.fingerprint:
+        raise ProtocolError("the published result belongs to another plan than was run")
+    n_columns = sum(len(features_of(party)) for party in study.parties)
+    parts = (result.labels, result.weights, result.centres, result.sizes)
+    shapes = tuple(part.shape for part in parts)
+    points, k = len(result.labels), len(result.centres)
+    fitting = ((points, len(study.parties)), (points,), (k, n_columns), (k,))
+    if shapes != fitting or points == 0:
+        raise ProtocolError(
+            f"the published result has labels, weights, centres and sizes of shapes {shapes}, "
+            f"expected {fitting}"
+        )
+    # Every point is another cell, so there cannot be more, however long the message is.
+    if points > min(math.prod(plan.n_local_clusters), MAX_CELLS):
+        raise ProtocolError(f"the published result has {points} cells, more than its plan")
+    weights = result.weights
+    if not np.isfinite(weights).all() or weights.min() < 0 or weights.max() > MOST_USERS:
+        raise ProtocolError("the published result has weights that are no counts of users")
+    # No segment is right only where nobody was counted.
+    least = 1 if np.any(weights > 0) else 0
+    if not least <= k <= study.n_clusters:
+        raise ProtocolError(
+            f"the published result has {k} segments, the study asks for {study.n_clusters}"
+        )
+    if not (np.isfinite(result.centres).all() and np.isfinite(result.sizes).all()):
+        raise ProtocolError("the published result has centres or sizes that are no numbers")
+    if np.any((result.sizes < 0) | (result.sizes > MOST_USERS)):
+        raise ProtocolError("the published result has sizes that are no counts of users")
+    if not is_date(result.published_at):
+        raise ProtocolError("the published result has no date")
+    limits = np.concatenate([bounds_of(features_of(party)) for party in study.parties])
+    if np.any(np.abs(result.centres) > limits / GRID_UNITS * _ROUNDING):
+        raise ProtocolError("the published result has centres outside the study's bounds")
+    if np.any(result.labels >= np.array(plan.n_local_clusters)):
+        raise ProtocolError("the published result has labels beyond the parties' local clusters")
+    centres = local_centres_of(plan, result)
+    for party, own in zip(study.parties, centres, strict=True):
+        bounds = bounds_of(features_of(party))
+        # Both sides apart: the absolute value of -2^63 is negative in 64 bits.
+        if np.any((own > bounds) | (own < -bounds)):
+            raise ProtocolError("the published result has points outside the study's bounds")
+        if not shares_are_valid(party, own):
+            raise ProtocolError(
+                "the published result has points whose shares of categories do not add up to 1"
+            )
+    return build_synopsis_from_points(
+        result.labels.astype(np.int32), weights, centres, study.parties
+    )
+
+
+def local_centres_of(plan: Plan, result: PublishedResult) -> list[IntArray]:
+    """Return the local centres of each party in grid integers, each of shape (k'_l, d_l)."""
+    shapes = [
+        (clusters, len(features_of(party)))
+        for clusters, party in zip(plan.n_local_clusters, plan.study.parties, strict=True)
+    ]
+    edges = list(itertools.accumulate((rows * columns for rows, columns in shapes), initial=0))
+    if result.local_centres.shape != (edges[-1],):
+        raise ProtocolError(
+            f"the published result has {result.local_centres.size} coordinates of local centres, "
+            f"expected {edges[-1]}"
+        )
+    return [
+        result.local_centres[start:end].reshape(shape)
+        for (start, end), shape in zip(itertools.pairwise(edges), shapes, strict=True)
+    ]

@@ -1,0 +1,268 @@
+"""A result folder as a value: read, checked, and clustered again for any number of segments.
+
+The folder is what `result/write.py` writes, at every participant. Everything here works on
+published values, so it costs no privacy.
+
+Segments have letters. Those of the published result are in the order in which the server sent them,
+A the largest, and only those with users. Segments for another k keep the letter of the published
+one that they share most users with, each letter once; what is new gets the next letters. So a
+letter means about the same wherever it is shown.
+"""
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from splitmeans import _validate
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.errors import ParameterError
+from splitmeans.figures import users
+from splitmeans.kmeans.distances import nearest_distance
+from splitmeans.result.files import read_fields
+from splitmeans.result.signed import signer_text
+from splitmeans.study import Study
+from splitmeans.study.features import to_own_units
+from splitmeans.synopsis.choose_k import ChooseK
+from splitmeans.synopsis.clustering import NOBODY, Clustering, about_found
+from splitmeans.synopsis.segments import assign_nodes, by_size, letter
+from splitmeans.synopsis.synopsis import Synopsis
+
+if TYPE_CHECKING:
+    from splitmeans.intervals.sizes import SizeIntervals
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Segmentation:
+    """The segments for one k, in the order of their letters.
+
+    Attributes:
+        letters: What the segments are called.
+        published: Whether these are the segments that the server published.
+        scaled_centres: Centres in distance units, shape (k, D).
+        centres: The same in the columns' own units.
+        sizes: Estimated users of each, shape (k,).
+        loss: Mean squared distance of the weighted nodes to the nearest centre.
+        of_node: Which segment each node of the synopsis belongs to, shape (cells,); -1 if there
+            is none.
+    """
+
+    letters: tuple[str, ...]
+    published: bool
+    scaled_centres: FloatArray
+    centres: FloatArray
+    sizes: FloatArray
+    loss: float
+    of_node: IntArray
+
+    @property
+    def k(self) -> int:
+        """How many segments."""
+        return len(self.letters)
+
+    @property
+    def clustering(self) -> Clustering:
+        """The segments as a clustering of the synopsis, in the same order."""
+        return Clustering(
+            centres=self.centres,
+            scaled_centres=self.scaled_centres,
+            sizes=self.sizes,
+            loss=self.loss,
+        )
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(
+            f"{name} {users(size)}" for name, size in zip(self.letters, self.sizes, strict=True)
+        )
+        return (
+            f"<Segmentation {self.k} segments{' as published' if self.published else ''}: {sizes}>"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """What a run published, with the agreed facts and the privacy statement.
+
+    Attributes:
+        folder: Where it was read from.
+        study: What was agreed.
+        synopsis: The weighted grid.
+        published_centres: The published segments in distance units, shape (k, D).
+        published_sizes: Their estimated users, shape (k,).
+        noisy_count: The released number of users, for methods that release one.
+        privacy: `PrivacyReport.to_mapping` of the run.
+        statement: The same in plain words.
+        facts: Texts that identify the run: names, hashes, dates, version.
+        signed: Whether the server signed the result; the signature fits the study's key then. A
+            study without keys is a simulation, of which nothing is signed.
+        messages: The transcript: for each message its direction, slot and hash.
+    """
+
+    folder: Path
+    study: Study
+    synopsis: Synopsis
+    published_centres: FloatArray
+    published_sizes: FloatArray
+    noisy_count: int | None
+    privacy: Mapping[str, Any]
+    statement: str
+    facts: Mapping[str, str]
+    signed: bool
+    messages: tuple[Mapping[str, str], ...]
+
+    @classmethod
+    def read(cls, folder: str | Path) -> "Result":
+        """Read a result folder and check it against the server's signature.
+
+        Raises:
+            ParameterError: If a file is missing, changed or not of this format, or what the server
+                signed does not fit; the file is named.
+        """
+        return cls(**read_fields(Path(folder)))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Result study {self.study.name!r}, run {self.facts['run']!r}: "
+            f"{len(self.published_centres)} segments of about {users(self.synopsis.total)} users, "
+            f"{self.synopsis.n_columns} columns of {', '.join(self.study.party_names)}; "
+            f"{self.origin}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from splitmeans.result.notebook import result_html
+
+        return result_html(self)
+
+    @property
+    def origin(self) -> str:
+        """When it was published, by whom, and whether that is proved."""
+        signer = signer_text(self.study.server_key if self.signed else None)
+        return f"published {self.facts['published_at']} by the server, {signer}"
+
+    @property
+    def remark(self) -> str | None:
+        """What to know if there are fewer segments than the study asks for, or none."""
+        return about_found(len(self.published_sizes), asked=self.study.n_clusters)
+
+    @functools.cached_property
+    def published(self) -> Segmentation:
+        """The segments that the server published, largest first."""
+        of_node, _ = assign_nodes(self.synopsis, self.published_centres)
+        k = len(self.published_sizes)
+        return self._segmentation(
+            self.published_centres,
+            of_node,
+            self.published_sizes,
+            order=np.arange(k),
+            letters=[letter(rank) for rank in range(k)],
+            published=True,
+        )
+
+    def segments(self, k: int | None = None) -> Segmentation:
+        """Return the published segments, or those for another k, the same ones at every call."""
+        if k is None or k == len(self.published_centres):
+            return self.published
+        _validate.at_least(2, k=k)
+        if self.most_segments == 0:
+            raise ParameterError(f"{self.folder}: {NOBODY}")
+        if k > self.most_segments:
+            raise ParameterError(
+                f"k must be at most {self.most_segments}, the number of different places of the "
+                f"published grid that have users, got {k}"
+            )
+        clustering = self.synopsis.cluster(k, random_state=k)
+        of_node, sizes = assign_nodes(self.synopsis, clustering.scaled_centres)
+        letters = self._letters_like_published(of_node, sizes)
+        found = range(len(letters))
+        order = np.array(sorted(found, key=lambda at: (len(letters[at]), letters[at])))
+        return self._segmentation(
+            clustering.scaled_centres,
+            of_node,
+            sizes,
+            order=order,
+            letters=[letters[at] for at in order],
+            published=False,
+        )
+
+    @functools.cached_property
+    def most_segments(self) -> int:
+        """How many segments the grid can have: its different places with users."""
+        used = self.synopsis.weights > 0
+        return len(np.unique(self.synopsis.scaled_nodes[used], axis=0))
+
+    def compare_k(self, ks: Iterable[int]) -> ChooseK:
+        """Measure the segments for each k, as `segments` returns them.
+
+        The loss of the published k is that of the published centres; its silhouette is of the
+        centres found again on the same grid.
+        """
+        tried = sorted(set(ks))
+        found = [self._measured(k) for k in tried]
+        losses = [
+            self.published.loss if k == self.published.k else one.losses[0]
+            for k, one in zip(tried, found, strict=True)
+        ]
+        return ChooseK(
+            ks=tuple(int(k) for k in tried),
+            losses=tuple(losses),
+            silhouettes=tuple(one.silhouettes[0] for one in found),
+        )
+
+    def _measured(self, k: int) -> ChooseK:
+        if k == 1 == self.published.k:  # noise may leave a single place with users
+            return ChooseK(ks=(1,), losses=(self.published.loss,), silhouettes=(0.0,))
+        return self.synopsis.choose_k((k,), random_state=k)
+
+    def size_intervals(self, k: int | None = None) -> "SizeIntervals | None":
+        """Return 95 % intervals of the sizes of `segments(k)`, in the same order.
+
+        Each is for the number of users who are nearer to the segment's centre than to any other,
+        and holds the number of users in its grid cells, which the size estimates, as often. None
+        where no honest interval can be given; the report says why.
+        """
+        from splitmeans.result.intervals import intervals_of
+
+        return intervals_of(self, [self.segments(k)]).found[0]
+
+    def _letters_like_published(self, of_node: IntArray, sizes: FloatArray) -> list[str]:
+        # Imported on first use: it takes long to load.
+        from scipy.optimize import linear_sum_assignment
+
+        shared = np.zeros((len(sizes), self.published.k))
+        np.add.at(shared, (of_node, self.published.of_node), self.synopsis.weights)
+        rows, columns = linear_sum_assignment(-shared)
+        letters = {
+            int(row): self.published.letters[column]
+            for row, column in zip(rows, columns, strict=True)
+        }
+        new = [int(segment) for segment in by_size(sizes) if int(segment) not in letters]
+        letters |= {segment: letter(self.published.k + rank) for rank, segment in enumerate(new)}
+        return [letters[segment] for segment in range(len(sizes))]
+
+    def _segmentation(
+        self,
+        scaled_centres: FloatArray,
+        of_node: IntArray,
+        sizes: FloatArray,
+        *,
+        order: IntArray,
+        letters: list[str],
+        published: bool,
+    ) -> Segmentation:
+        features = tuple(feature for group in self.synopsis.features for feature in group)
+        weights, total = self.synopsis.weights, self.synopsis.total
+        cost = 0.0
+        if total > 0:
+            cost = float(weights @ nearest_distance(self.synopsis.scaled_nodes, scaled_centres))
+        return Segmentation(
+            letters=tuple(letters),
+            published=published,
+            scaled_centres=scaled_centres[order],
+            centres=to_own_units(features, scaled_centres[order]),
+            sizes=sizes[order],
+            loss=cost / total if total > 0 else 0.0,
+            of_node=np.argsort(order)[of_node] if len(order) else of_node,
+        )

@@ -1,0 +1,189 @@
+"""What the server signs when it publishes: the facts of a run, by their hashes.
+
+The facts name study, run, plan, user count and date, and have a hash each of the grid, the
+segments, the privacy statement in words and the same as values. The signature covers them all, so
+whoever holds a result folder and the server's public key, which the study pins, can check every
+part and say which one does not fit. A study without keys is a simulation: nothing is signed.
+
+Parties compare the statement's hash with the server's before they release anything, so that after a
+release there is nothing left on which the two could differ.
+"""
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from splitmeans._types import FloatArray
+from splitmeans.plan.statement import PrivacyReport
+from splitmeans.synopsis.synopsis import Synopsis
+from splitmeans.wire.identity import PublicIdentity
+
+_PREFIX = b"splitmeans result 1\n"
+_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+# Costs are sums over thousands of terms; machines differ in the last digits.
+_DIGITS = 6
+
+
+def utc_now() -> str:
+    """Return date and time in UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def is_date(text: str) -> bool:
+    """Whether a text is a date and time as `utc_now` writes them."""
+    try:
+        return bool(_DATE.fullmatch(text)) and bool(datetime.datetime.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stamp:
+    """The server's clock and signature.
+
+    Attributes:
+        now: Tells date and time, as `utc_now` does.
+        sign: Signs bytes as the server's identity; None in a simulation.
+    """
+
+    now: Callable[[], str] = utc_now
+    sign: Callable[[bytes], bytes] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignedFacts:
+    """What is signed.
+
+    Attributes:
+        study_hash: Of the study.
+        run: Name of the run.
+        plan: Fingerprint of the plan.
+        noisy_count: The released number of users, where there is one.
+        published_at: When the server published, in UTC, by its clock.
+        statement: Hash of the privacy statement's text.
+        privacy: Hash of the same as values.
+        grid: Hash of the weighted grid.
+        segments: Hash of centres and sizes.
+    """
+
+    study_hash: str
+    run: str
+    plan: str
+    noisy_count: int | None
+    published_at: str
+    statement: str
+    privacy: str
+    grid: str
+    segments: str
+
+    @property
+    def data(self) -> bytes:
+        """The bytes that are signed."""
+        return _PREFIX + _canonical(dataclasses.asdict(self))
+
+    @property
+    def digest(self) -> str:
+        """A hash by which participants can tell that they got the same result."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    def signed_by(self, key: str, signature: bytes) -> bool:
+        """Whether the holder of this public identity, as text, signed them."""
+        return PublicIdentity.from_text(key).verify(self.data, signature)
+
+
+def facts_of(
+    report: PrivacyReport,
+    synopsis: Synopsis,
+    *,
+    centres: FloatArray,
+    sizes: FloatArray,
+    run: str,
+    published_at: str,
+) -> SignedFacts:
+    """Return the facts of a result; every participant computes the same."""
+    plan = report.plan
+    return SignedFacts(
+        study_hash=plan.study.hash,
+        run=run,
+        plan=plan.fingerprint,
+        noisy_count=plan.noisy_count,
+        published_at=published_at,
+        statement=statement_hash(report.statement()),
+        privacy=privacy_hash(report.to_mapping()),
+        grid=grid_hash(synopsis),
+        segments=segments_hash(centres, sizes),
+    )
+
+
+def statement_to_compare(report: PrivacyReport) -> str:
+    """Return what server and party compare before a release; nothing where nothing is signed."""
+    if report.plan.study.server_key is None:
+        return ""
+    both = statement_hash(report.statement()) + privacy_hash(report.to_mapping())
+    return hashlib.sha256(both.encode()).hexdigest()
+
+
+def statement_hash(text: str) -> str:
+    """Return the hash of a privacy statement in words."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def privacy_hash(mapping: Mapping[str, Any]) -> str:
+    """Return the hash of a privacy statement as values, numbers to six digits."""
+    return hashlib.sha256(_canonical(_rounded(mapping))).hexdigest()
+
+
+def grid_hash(synopsis: Synopsis) -> str:
+    """Return the hash of nodes, weights and local clusters."""
+    labels = np.zeros((0, 0)) if synopsis.labels is None else synopsis.labels
+    return _arrays_hash((synopsis.scaled_nodes, "<f8"), (synopsis.weights, "<f8"), (labels, "<i4"))
+
+
+def segments_hash(centres: FloatArray, sizes: FloatArray) -> str:
+    """Return the hash of the segments' centres in distance units, and of their sizes."""
+    return _arrays_hash((centres, "<f8"), (sizes, "<f8"))
+
+
+def dates_text(facts: SignedFacts, *, key: str | None, participant: str, written_at: str) -> str:
+    """Return the lines under the privacy statement: when, by whom, and whether it is signed."""
+    return (
+        f"  published  {facts.published_at} by the server, {signer_text(key)}\n"
+        f"  written    {written_at} by {participant}, run {facts.run!r}"
+    )
+
+
+def signer_text(key: str | None) -> str:
+    """Return who signed, with the digits that people compare."""
+    if key is None:
+        return "simulation, not signed"
+    return f"signed with the key {PublicIdentity.from_text(key).fingerprint}"
+
+
+def _arrays_hash(*arrays: tuple[npt.NDArray[Any], str]) -> str:
+    digest = hashlib.sha256()
+    for array, kind in arrays:
+        digest.update(f"{kind} {list(array.shape)}\n".encode())
+        digest.update(np.ascontiguousarray(array, dtype=kind).data)
+    return digest.hexdigest()
+
+
+def _canonical(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value:.{_DIGITS}g}"
+    if isinstance(value, Mapping):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(item) for item in value]
+    return value

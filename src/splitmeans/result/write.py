@@ -1,0 +1,178 @@
+"""The result of a run as a folder of files that people and programs can read.
+
+result.json       the run, the segments in the columns' own units, sizes, file hashes, signature
+centres.csv       the segments, one row each
+synopsis.parquet  the weighted grid: any number of segments can be found on it again
+certificate.json  whole numbers of every release and epsilon with two sides, to be checked
+statement.txt     what the run cost and who could see what, in plain words, with dates
+study.toml        what was agreed
+transcript.json   hashes of all messages that this participant sent and took
+
+Segments are in the order in which the server published them, A the largest, in both files and in
+everything that is made of them. `result_file` reads the folder and checks every part against what
+the server signed.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from splitmeans._version import __version__
+from splitmeans.errors import ParameterError
+from splitmeans.plan.certificate import certificate_of
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.statement import PrivacyReport
+from splitmeans.result.files import FORMAT, centres_csv, derived
+from splitmeans.result.publish import published_facts, read_published
+from splitmeans.result.signed import dates_text, utc_now
+from splitmeans.synopsis.synopsis import Synopsis
+from splitmeans.wire.messages import PublishedResult
+
+# One line of the transcript: "sent" or "taken", path of the slot, SHA-256 of the sealed bytes.
+TranscriptLine = tuple[str, str, str]
+
+
+def write_result(
+    folder: Path,
+    plan: Plan,
+    result: PublishedResult,
+    *,
+    run: str,
+    participant: str,
+    transcript: Sequence[TranscriptLine],
+    secure_noise: bool,
+    written_at: str | None = None,
+) -> None:
+    """Write the folder; it appears with all its files or not at all, and replaces an older one.
+
+    Args:
+        folder: Where it goes.
+        plan: The plan of the run.
+        result: What the server published.
+        run: Name of the run.
+        participant: Who writes.
+        transcript: The messages that this participant sent and took.
+        secure_noise: Whether the noise that the writer knows of came from a secure source.
+        written_at: Date and time in UTC, by default now.
+
+    Raises:
+        ParameterError: If the place holds something else than a result, or cannot be written.
+    """
+    check_place(folder)
+    synopsis = read_published(plan, result)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _remove_drafts(folder)
+        draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            _write_files(
+                draft,
+                PrivacyReport(plan=plan, secure_noise=secure_noise),
+                result,
+                synopsis,
+                run=run,
+                participant=participant,
+                lines=transcript,
+                written_at=written_at or utc_now(),
+            )
+            # All of it on disk: the caller erases what it could be made from again.
+            for path in (*draft.iterdir(), draft):
+                _sync(path)
+            if folder.exists():
+                shutil.rmtree(folder)
+            draft.rename(folder)
+            _sync(folder.parent)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    except OSError as problem:
+        raise ParameterError(
+            f"{folder}: the result cannot be written ({problem.strerror}); the run itself is safe: "
+            "give another folder and run the command again"
+        ) from problem
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a folder that holds something else: writing a result would remove it."""
+    is_result = (folder / "result.json").is_file()
+    if folder.exists() and not is_result and (folder.is_file() or any(folder.iterdir())):
+        raise ParameterError(
+            f"{folder} holds something else than a result, which would be lost; name a folder that "
+            "does not exist"
+        )
+
+
+def _write_files(
+    folder: Path,
+    report: PrivacyReport,
+    result: PublishedResult,
+    synopsis: Synopsis,
+    *,
+    run: str,
+    participant: str,
+    lines: Sequence[TranscriptLine],
+    written_at: str,
+) -> None:
+    study = report.plan.study
+    facts = published_facts(report, synopsis, result, run=run)
+    # A simulation of a study with keys is signed by nobody.
+    key = study.server_key if result.signature else None
+    dates = dates_text(facts, key=key, participant=participant, written_at=written_at)
+    synopsis.to_parquet(folder / "synopsis.parquet")
+    (folder / "study.toml").write_text(study.to_toml(), encoding="utf-8")
+    _write_json(folder / "certificate.json", certificate_of(report.plan))
+    (folder / "statement.txt").write_text(f"{report.statement()}\n{dates}\n", encoding="utf-8")
+    entries = [{"direction": d, "slot": path, "sha256": digest} for d, path, digest in lines]
+    _write_json(folder / "transcript.json", {"messages": entries})
+    csv_text = centres_csv(synopsis, result.centres, result.sizes)
+    (folder / "centres.csv").write_text(csv_text, encoding="utf-8", newline="")
+    _write_json(
+        folder / "result.json",
+        {
+            "format": FORMAT,
+            "splitmeans": __version__,
+            "study": study.name,
+            "participant": participant,
+            "written_at": written_at,
+            "result_hash": facts.digest,
+            "signed": dataclasses.asdict(facts),
+            "signature": result.signature.hex(),
+            **derived(synopsis, result.centres, result.sizes),
+            "scaled_centres": result.centres.tolist(),
+            "sizes": result.sizes.tolist(),
+            "privacy": report.to_mapping(),
+            "files": {
+                item.name: hashlib.sha256(item.read_bytes()).hexdigest()
+                for item in sorted(folder.iterdir())
+            },
+        },
+    )
+
+
+def _remove_drafts(folder: Path) -> None:
+    """Remove what a killed process left, which `finally` could not."""
+    draft = re.compile(rf"\.{re.escape(folder.name)}-[a-z0-9_]{{8}}")
+    for path in folder.parent.iterdir():
+        if draft.fullmatch(path.name):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    """Put a file, or the names in a folder, on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1, allow_nan=False)
+        file.write("\n")

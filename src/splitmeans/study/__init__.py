@@ -1,0 +1,18 @@
+"""The study: every public fact that the participants agree on, and what follows from it alone."""
+
+from splitmeans.study.id_rules import IdRules
+from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
+from splitmeans.study.parties import Column, PartySpec
+from splitmeans.study.study import DEFAULT_DELTA, GRID_METHODS, Study
+
+__all__ = [
+    "DEFAULT_DELTA",
+    "GRID_METHODS",
+    "Budget",
+    "Column",
+    "DecoyOptions",
+    "IdRules",
+    "PartySpec",
+    "SketchOptions",
+    "Study",
+]

@@ -1,0 +1,102 @@
+"""The tables of a study that have rules of their own: its budget, and options of the methods."""
+
+from dataclasses import dataclass
+
+from splitmeans import _validate
+from splitmeans.errors import StudyError
+from splitmeans.study.parties import to_builtin
+
+SKETCH_ESTIMATORS = ("calibrated", "printed")
+
+MIN_EPSILON = 1e-100
+
+# Beyond it one label in 10^21 would change.
+MAX_COLLUSION_EPSILON = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """The privacy loss that one user may suffer from the whole run, at all parties together.
+
+    Attributes:
+        epsilon: Bound on what the server, or who sees the result, learns about a user.
+        delta: How far probabilities may exceed that bound, added to e^epsilon times; far below one
+            over the number of users.
+        party_epsilon: If set, also a bound on what another party learns about a user's columns
+            elsewhere, at the same delta.
+        coalition_epsilon: If set, also a bound on what a party and the server together learn about
+            a user's values elsewhere; needs `decoy.collusion_epsilon`.
+    """
+
+    epsilon: float
+    delta: float
+    party_epsilon: float | None = None
+    coalition_epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        _validate.positive(error=StudyError, epsilon=self.epsilon)
+        _validate.open_unit(error=StudyError, delta=self.delta)
+        to_builtin(self, epsilon=float, delta=float)
+        # Shares of a smaller one could be rounded to zero.
+        if self.epsilon < MIN_EPSILON:
+            raise StudyError(f"epsilon must be >= {MIN_EPSILON:g}, got {self.epsilon!r}")
+        for name in ("party_epsilon", "coalition_epsilon"):
+            if getattr(self, name) is not None:
+                _validate.positive(error=StudyError, **{name: getattr(self, name)})
+                to_builtin(self, **{name: float})
+
+
+@dataclass(frozen=True, kw_only=True)
+class SketchOptions:
+    """Public parameters of the sketch methods.
+
+    Attributes:
+        repetitions: Rows of the sketch, the paper's M.
+        gamma: Base of the registers minus one; smaller is finer. None takes the paper's 1 for
+            "sketch-paper", and 0.1 for "sketch", where finer registers cost next to nothing.
+        estimator: For "sketch-paper": "calibrated" is the bias-corrected harmonic mean of
+            (1+gamma)^register that the authors' code uses, "printed" the formula in the text.
+    """
+
+    repetitions: int = 4096
+    gamma: float | None = None
+    estimator: str = "calibrated"
+
+    def __post_init__(self) -> None:
+        _validate.at_least(16, error=StudyError, repetitions=self.repetitions)
+        if self.repetitions > 65_536:
+            raise StudyError(f"repetitions must be <= 65536, got {self.repetitions}")
+        _validate.one_of(SKETCH_ESTIMATORS, error=StudyError, estimator=self.estimator)
+        to_builtin(self, repetitions=int)
+        if self.gamma is not None:
+            _validate.finite(error=StudyError, gamma=self.gamma)
+            if not 0.01 <= self.gamma <= 3:
+                raise StudyError(f"gamma must be between 0.01 and 3, got {self.gamma!r}")
+            to_builtin(self, gamma=float)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoyOptions:
+    """Public parameters of the decoy join.
+
+    Attributes:
+        max_users: Above this expected number of users a secret sample of about this size is sent.
+        collusion_epsilon: If set, every user's label passes a randomiser of this epsilon, which
+            protects it should a party and the server collude; costs accuracy.
+    """
+
+    max_users: int = 20_000_000
+    collusion_epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        _validate.at_least(1000, error=StudyError, max_users=self.max_users)
+        to_builtin(self, max_users=int)
+        if self.collusion_epsilon is not None:
+            _validate.positive(error=StudyError, collusion_epsilon=self.collusion_epsilon)
+            if self.collusion_epsilon > MAX_COLLUSION_EPSILON:
+                raise StudyError(
+                    f"collusion_epsilon must be <= {MAX_COLLUSION_EPSILON}, got "
+                    f"{self.collusion_epsilon!r}: with more, every label stays as it is; leave it "
+                    "out for labels without noise"
+                )
+            to_builtin(self, collusion_epsilon=float)

@@ -1,0 +1,196 @@
+"""One party of a study: its columns with their public bounds, and how its users are identified."""
+
+import math
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from splitmeans import _validate
+from splitmeans.errors import ParameterError, StudyError
+from splitmeans.wire.slot import SERVER
+
+# Within these limits a weight is far above a grid step, and distances of one column are exact.
+MIN_WEIGHT, MAX_WEIGHT = 0.001, 44
+# Distances of all columns are exact if there are so many features, times the largest weight
+# squared: squares of differences, on a grid of 2^20 steps, add up to less than 2^53.
+MAX_FEATURE_WEIGHTS = 2000
+
+# What results call the level of people whose category is missing.
+MISSING_LEVEL = "(missing)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of a party: a number between public bounds, or a choice from a public list.
+
+    Attributes:
+        name: The column's name in the party's table.
+        low: Smallest value of interest; smaller ones are clipped to it.
+        high: Largest value of interest; larger ones are clipped to it.
+        weight: How much the column counts in distances; its values fill [-weight, weight].
+        categories: For a categorical column the public list of its values; no bounds then.
+        missing: What a missing value becomes: "error" refuses the table, "midpoint" takes the
+            middle of the bounds, a number takes that number. For a categorical column: "error",
+            "level" (a level of its own, called "(missing)"), or "spread" (an equal share of each
+            category).
+    """
+
+    name: str
+    low: float | None = None
+    high: float | None = None
+    weight: float = 1.0
+    categories: Sequence[str] = ()
+    missing: str | float = "error"
+
+    def __post_init__(self) -> None:
+        check_name("column name", self.name)
+        where = f"column {self.name!r}"
+        _validate.positive(error=StudyError, **{f"weight of {where}": self.weight})
+        if not MIN_WEIGHT <= self.weight <= MAX_WEIGHT:
+            raise StudyError(
+                f"weight of {where} must be between {MIN_WEIGHT} and {MAX_WEIGHT}, "
+                f"got {self.weight!r}"
+            )
+        to_builtin(self, weight=float)
+        if self.categories:
+            self._check_categories(where)
+        else:
+            object.__setattr__(self, "categories", ())
+            self._check_bounds(where)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of a categorical column, one feature each; empty for a number column."""
+        own = (MISSING_LEVEL,) if self.categories and self.missing == "level" else ()
+        return (*self.categories, *own)
+
+    def _check_categories(self, where: str) -> None:
+        if self.low is not None or self.high is not None:
+            raise StudyError(f"{where} has categories, so it must not have low or high")
+        if not isinstance(self.categories, list | tuple):
+            raise StudyError(f"categories of {where} must be a list of names")
+        if not all(isinstance(category, str) for category in self.categories):
+            raise StudyError(f"categories of {where} must be text; write numbers in quotes")
+        object.__setattr__(self, "categories", tuple(self.categories))
+        # Values are compared in this form, so two names that share it could not be told apart.
+        different = {unicodedata.normalize("NFC", category) for category in self.categories}
+        if len(different) < 2 or len(different) != len(self.categories):
+            raise StudyError(f"categories of {where} must be two or more different names")
+        if self.missing not in ("error", "level", "spread"):
+            raise StudyError(
+                f"missing of {where} must be 'error', 'level' (missing is a level of its own) or "
+                "'spread' (an equal share of each category); categories have no middle"
+            )
+        if self.missing == "level" and MISSING_LEVEL in different:
+            raise StudyError(
+                f"categories of {where} must not list {MISSING_LEVEL!r}, which missing = 'level' "
+                "adds; rename the category, or leave it out"
+            )
+
+    def _check_bounds(self, where: str) -> None:
+        if self.low is None or self.high is None:
+            raise StudyError(f"{where} needs low and high (public bounds), or categories")
+        _validate.finite(
+            error=StudyError, **{f"low of {where}": self.low, f"high of {where}": self.high}
+        )
+        if not self.low < self.high:
+            raise StudyError(f"{where} must have low < high, got {self.low!r} and {self.high!r}")
+        if not math.isfinite(float(self.high) - float(self.low)):
+            raise StudyError(f"{where} must have bounds whose difference is a finite number")
+        to_builtin(self, low=float, high=float)
+        if isinstance(self.missing, str):
+            if self.missing not in ("error", "midpoint"):
+                raise StudyError(f"missing of {where} must be 'error', 'midpoint' or a number")
+        else:
+            _validate.finite(error=StudyError, **{f"missing of {where}": self.missing})
+            to_builtin(self, missing=float)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartySpec:
+    """One organisation: its name, its columns, and the column that identifies users.
+
+    Attributes:
+        name: What messages and results call the party.
+        columns: Its columns.
+        id_column: The column that identifies users.
+        public_key: Its public identity (`splitmeans keys show`); runs between organisations need
+            it, a simulation does not.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    id_column: str = "id"
+    public_key: str | None = None
+
+    def __post_init__(self) -> None:
+        check_name("party name", self.name)
+        check_name("id column", self.id_column)
+        object.__setattr__(self, "columns", tuple(self.columns))
+        names = [column.name for column in self.columns]
+        if not names:
+            raise StudyError(f"party {self.name!r} must have at least one column")
+        if self.name == SERVER:
+            raise StudyError(f"a party must not be named {SERVER!r}; choose another name")
+        if len(set(names)) != len(names):
+            raise StudyError(f"party {self.name!r} lists a column twice")
+        self._check_weights()
+        if self.id_column in names:
+            raise StudyError(f"party {self.name!r} must not list its id column among its columns")
+        check_key(f"public_key of party {self.name!r}", self.public_key)
+
+    def _check_weights(self) -> None:
+        """Refuse weights with which distances would no longer be exact (`kernels.assign`).
+
+        The largest stands for all, as it does where rows are checked: whether distances are exact
+        must never depend on the rows.
+        """
+        features = sum(max(1, len(column.levels)) for column in self.columns)
+        # A category is a feature of weight / sqrt 2 (`study/features.py`).
+        largest = max(
+            self.columns,
+            key=lambda column: column.weight**2 / (2 if column.categories else 1),
+        )
+        limit = math.sqrt(MAX_FEATURE_WEIGHTS / features * (2 if largest.categories else 1))
+        if largest.weight > limit:
+            raise StudyError(
+                f"party {self.name!r}: weight of column {largest.name!r} must be at most "
+                f"{math.floor(limit * 100) / 100:g} beside {features} features (a column of "
+                "numbers is one, a column of categories one for each level), got "
+                f"{largest.weight:g}; divide all weights of the study by the same number, which "
+                "changes nothing else"
+            )
+
+
+def to_builtin(value: Any, **kinds: Callable[[Any], Any]) -> None:
+    """Store checked numbers as Python's own, so that NumPy scalars hash and print alike."""
+    for name, kind in kinds.items():
+        object.__setattr__(value, name, kind(getattr(value, name)))
+
+
+def check_key(what: str, text: Any) -> None:
+    """Check the text of a public identity, if there is one."""
+    if text is None:
+        return
+    # Imported where it is used: simulations have no keys, and cryptography takes time to load.
+    from splitmeans.wire.identity import PublicIdentity
+
+    if not isinstance(text, str):
+        raise StudyError(f"{what} must be text as `splitmeans keys show` prints it")
+    try:
+        same = PublicIdentity.from_text(text).to_text()
+    except ParameterError as problem:
+        raise StudyError(f"{what}: {problem}") from problem
+    if same != text:
+        raise StudyError(f"{what} must be text without spaces around it")
+
+
+def check_name(what: str, name: Any) -> None:
+    """Check a name that people and files use."""
+    if not isinstance(name, str) or not name.strip() or name != name.strip():
+        raise StudyError(
+            f"{what} must be text without spaces around it, got {_validate.shown(name)}"
+        )
+    if len(name) > 200 or not name.isprintable():
+        raise StudyError(f"{what} must be at most 200 printable characters")

@@ -1,0 +1,311 @@
+"""The study: every public fact that the parties agree on before any data is touched.
+
+A study is a value. It says who takes part with which columns and bounds, how many segments are
+wanted, which methods run, and what they may cost. Its canonical hash is what people compare and
+what every message of a run is bound to, so two parties with equal hashes run the same protocol.
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from splitmeans import _validate
+from splitmeans.errors import StudyError
+from splitmeans.study import plain as _plain
+from splitmeans.study.id_rules import AS_IS, IDS_NEEDED, IdRules
+from splitmeans.study.methods import (
+    ACCOUNTING_METHODS,
+    LOCALS,
+    MEMBERSHIPS,
+    PAPER,
+    TIGHT,
+    LocalFacts,
+    MembershipFacts,
+    local_facts,
+)
+from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
+from splitmeans.study.parties import Column, PartySpec, check_key, check_name, to_builtin
+from splitmeans.wire.slot import SERVER
+
+__all__ = [
+    "Budget",
+    "Column",
+    "DecoyOptions",
+    "IdRules",
+    "PartySpec",
+    "SketchOptions",
+    "Study",
+]
+
+GRID_METHODS = ("auto", "joint", "pairs", "pairs-paper", "many")
+USER_SETS = ("equal", "partial")
+
+# Where nobody says otherwise; it suits fewer than 100,000 users.
+DEFAULT_DELTA = 1e-5
+
+# More than any grid of the plans gives; a larger number would only keep a reader busy.
+MAX_CLUSTERS = 1_000_000
+
+_HASH_PREFIX = b"splitmeans study 1\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Everything public about one joint clustering; see the module text.
+
+    Attributes:
+        name: What people call the study.
+        parties: Who takes part, in the order that centres and weights use.
+        n_clusters: Number of segments wanted, k.
+        budget: What the run may cost a user.
+        membership: How parties tell which user is in which of their clusters.
+        local: How a party clusters its own columns.
+        n_local_clusters: Clusters per party, k', or "auto".
+        grid: How cell weights of all parties are found.
+        accounting: "tight" composes exact privacy losses; "paper" adds costs up as published.
+        user_sets: "equal" if every party holds the same users (checked before anything is sent),
+            "partial" if some users are at some parties only.
+        expected_users: A public rough number of users. It sets defaults such as k' and the largest
+            delta, which must be below one over it; a wrong value costs accuracy.
+        sketch: Parameters of the sketch methods.
+        decoy: Parameters of the decoy join.
+        server_key: Public identity of the server, for runs between organisations.
+        ids: How ids are written; None takes them as they are. Where user sets are partial the
+            parties cannot compare their ids, so it must be said. See `id_rules`.
+    """
+
+    name: str
+    parties: tuple[PartySpec, ...]
+    n_clusters: int
+    budget: Budget
+    membership: str = "decoy"
+    local: str = "auto"
+    n_local_clusters: int | str = "auto"
+    grid: str = "auto"
+    accounting: str = "tight"
+    user_sets: str = "equal"
+    expected_users: int = 10_000
+    sketch: SketchOptions = field(default_factory=SketchOptions)
+    decoy: DecoyOptions = field(default_factory=DecoyOptions)
+    server_key: str | None = None
+    ids: IdRules | None = None
+
+    def __post_init__(self) -> None:
+        check_name("study name", self.name)
+        object.__setattr__(self, "parties", tuple(self.parties))
+        if len(self.parties) < 2:
+            raise StudyError(f"a study needs at least 2 parties, got {len(self.parties)}")
+        names = [party.name for party in self.parties]
+        if len(set(names)) != len(names):
+            raise StudyError("party names must be different")
+        _validate.at_least(2, error=StudyError, n_clusters=self.n_clusters)
+        if self.n_clusters > MAX_CLUSTERS:
+            raise StudyError(f"n_clusters must be <= {MAX_CLUSTERS}, got {self.n_clusters}")
+        _validate.one_of(tuple(MEMBERSHIPS), error=StudyError, membership=self.membership)
+        _validate.one_of(("auto", *LOCALS), error=StudyError, local=self.local)
+        _validate.one_of(GRID_METHODS, error=StudyError, grid=self.grid)
+        _validate.one_of(ACCOUNTING_METHODS, error=StudyError, accounting=self.accounting)
+        if self.n_local_clusters != "auto":
+            _validate.at_least(2, error=StudyError, n_local_clusters=self.n_local_clusters)
+            to_builtin(self, n_local_clusters=int)
+        _validate.one_of(USER_SETS, error=StudyError, user_sets=self.user_sets)
+        _validate.at_least(1, error=StudyError, expected_users=self.expected_users)
+        to_builtin(self, n_clusters=int, expected_users=int)
+        if not isinstance(self.ids, IdRules | None):
+            raise StudyError("ids must be a table of rules for ids ([ids], or IdRules)")
+        if self.ids == AS_IS and self.user_sets == "equal":
+            object.__setattr__(self, "ids", None)  # a default has the hash of what is left out
+        self._check_combination()
+        self._check_delta()
+        self._check_keys()
+
+    def _check_delta(self) -> None:
+        """Refuse a delta with which publishing a random user's row whole would count as private.
+
+        The published accounting may have exactly one over the number of users, as the paper does;
+        its statement says what that is worth.
+        """
+        limit = 1 / self.expected_users
+        if self.budget.delta < limit or (self.accounting == "paper" and self.budget.delta == limit):
+            return
+        raise StudyError(
+            f"delta must be below 1 / expected_users = 1 / {self.expected_users} = {limit:.3g}, "
+            f"got {self.budget.delta:.3g}: a larger one would allow to publish whole rows of some "
+            f"users; write delta = {_below(limit):g} or less, or correct expected_users"
+        )
+
+    def _check_combination(self) -> None:
+        """Refuse methods that have no proof, or no meaning, together."""
+        method = self.membership_facts
+        if self.accounting not in method.accountings and TIGHT in method.accountings:
+            raise StudyError(f"membership={self.membership!r} needs accounting={TIGHT!r}")
+        if self.accounting not in method.accountings:
+            raise StudyError(
+                f"membership={self.membership!r} has only the published accounting: set "
+                f"accounting={PAPER!r}, or take membership='sketch', whose bound is proved"
+            )
+        if self.accounting not in self.local_facts.accountings:
+            needed = " or ".join(repr(one) for one in self.local_facts.accountings)
+            raise StudyError(f"local={self.local!r} needs accounting={needed}")
+        if self.user_sets == "partial" and not method.partial_sets:
+            able = " or ".join(repr(one.name) for one in MEMBERSHIPS.values() if one.partial_sets)
+            raise StudyError(
+                f"membership={self.membership!r} needs the same users at every party; for "
+                f"user_sets='partial' take membership={able}"
+            )
+        if self.user_sets == "partial" and self.id_rules.explain_mismatch:
+            raise StudyError(
+                "ids.explain_mismatch needs user_sets='equal': where user sets differ, digests of "
+                "ids would tell the other parties whether a guess at this party's users is right"
+            )
+        if self.budget.party_epsilon is not None and not method.hides_from_parties:
+            raise StudyError("party_epsilon needs membership='decoy': no other method bounds it")
+        if self.budget.coalition_epsilon is not None and (
+            not method.hides_from_parties or self.decoy.collusion_epsilon is None
+        ):
+            raise StudyError(
+                "coalition_epsilon needs membership='decoy' and decoy.collusion_epsilon, which "
+                "randomises labels; take about half of coalition_epsilon, shared among the other "
+                "parties"
+            )
+        if len(self.parties) > 2:
+            self._check_many_parties()
+        if self.user_sets == "partial" and self.ids is None:
+            raise StudyError(IDS_NEEDED)
+
+    def _check_keys(self) -> None:
+        """Every participant has a key of its own, or none has one."""
+        check_key("server_key", self.server_key)
+        held = [self.server_key, *(party.public_key for party in self.parties)]
+        if any(held) and not all(held):
+            raise StudyError(
+                "either every party has a public_key and the study a server_key, or none of them "
+                "(then the study can only be simulated)"
+            )
+        if any(held) and len(set(held)) != len(held):
+            raise StudyError(
+                "the parties and the server must have different keys: who holds two of them would "
+                "be two participants"
+            )
+
+    def _check_many_parties(self) -> None:
+        pairs_only = self.membership_facts.pairs_only
+        if pairs_only and self.grid in ("joint", "pairs-paper"):
+            raise StudyError(
+                f"membership={self.membership!r} is decoded in pairs of parties; "
+                f"grid={self.grid!r} is for two parties or for other methods: take grid='auto', "
+                "'pairs' or 'many'"
+            )
+        # A pair's cells hold the users of that pair, not those of all parties.
+        in_pairs = pairs_only or self.grid not in ("auto", "joint")
+        if self.user_sets == "partial" and in_pairs:
+            raise StudyError(
+                "user_sets='partial' with more than two parties needs membership='decoy' and "
+                "grid='auto' or 'joint'"
+            )
+
+    @property
+    def party_names(self) -> tuple[str, ...]:
+        """Names of the parties, in the order that centres and weights use."""
+        return tuple(party.name for party in self.parties)
+
+    @property
+    def membership_facts(self) -> MembershipFacts:
+        """What is known of the study's membership method."""
+        return MEMBERSHIPS[self.membership]
+
+    @property
+    def local_facts(self) -> LocalFacts:
+        """The local algorithm that runs, also where the study says "auto"."""
+        return local_facts(self.local, membership=self.membership, accounting=self.accounting)
+
+    @property
+    def gamma(self) -> float:
+        """The register base minus one that this study's sketch method uses."""
+        if self.sketch.gamma is not None:
+            return self.sketch.gamma
+        return self.membership_facts.gamma
+
+    @property
+    def id_rules(self) -> IdRules:
+        """How ids are written."""
+        return self.ids or AS_IS
+
+    @property
+    def public_keys(self) -> dict[str, str]:
+        """The public identity of every participant, as text; empty for a simulation."""
+        if self.server_key is None:
+            return {}
+        keys = {party.name: party.public_key or "" for party in self.parties}
+        return {**keys, SERVER: self.server_key}
+
+    def party(self, name: str) -> PartySpec:
+        """Return the party of this name."""
+        for party in self.parties:
+            if party.name == name:
+                return party
+        listed = ", ".join(self.party_names)
+        raise StudyError(f"study {self.name!r} has no party {name!r}; its parties are {listed}")
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the study as plain values, in the shape of `study.toml`."""
+        mapping: dict[str, Any] = _plain.to_plain(self)
+        return mapping
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any]) -> "Study":
+        """Build and check a study from plain values; unknown keys are refused."""
+        ids = mapping.get("ids") if isinstance(mapping, Mapping) else None
+        if isinstance(ids, Mapping) and "type" not in ids and mapping.get("user_sets") == "partial":
+            raise StudyError(IDS_NEEDED)
+        return _plain.build(cls, mapping, where="study", tables=_TABLES, lists=_LISTS)
+
+    def to_toml(self) -> str:
+        """Return the study as the text of a `study.toml`."""
+        return tomli_w.dumps(self.to_mapping())
+
+    @classmethod
+    def from_toml(cls, text: str) -> "Study":
+        """Build and check a study from the text of a `study.toml`."""
+        try:
+            mapping = tomllib.loads(text)
+        except RecursionError as problem:
+            raise StudyError("study is not valid TOML: its lists are nested too deep") from problem
+        except ValueError as problem:  # also for numbers with thousands of digits
+            raise StudyError(f"study is not valid TOML: {problem}") from problem
+        return cls.from_mapping(mapping)
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Study":
+        """Read a study file; errors name the file."""
+        try:
+            return cls.from_toml(Path(path).read_text(encoding="utf-8"))
+        except OSError as problem:
+            raise StudyError(f"{path}: cannot be read ({problem.strerror})") from problem
+        except (StudyError, UnicodeDecodeError) as problem:
+            raise StudyError(f"{path}: {problem}") from problem
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical form (`_plain.canonical_hash`), in hex."""
+        return _plain.canonical_hash(self.to_mapping(), prefix=_HASH_PREFIX)
+
+
+def _below(limit: float) -> float:
+    """Return the largest power of ten that is a tenth of a limit or less."""
+    return float(10.0 ** (math.floor(math.log10(limit)) - 1))
+
+
+# The nested tables of study.toml.
+_TABLES: dict[str, type] = {
+    "budget": Budget,
+    "sketch": SketchOptions,
+    "decoy": DecoyOptions,
+    "ids": IdRules,
+}
+_LISTS: dict[str, type] = {"parties": PartySpec, "columns": Column}

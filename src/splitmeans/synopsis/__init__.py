@@ -1,0 +1,1 @@
+"""From released counts to a weighted grid of points, and from the grid to centres."""

@@ -1,0 +1,106 @@
+"""A synopsis as a Parquet file: readable by any tool, restored exactly by ours."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from splitmeans import _validate
+from splitmeans._types import FloatArray
+from splitmeans.errors import ParameterError
+from splitmeans.plan.grid_limits import MAX_CELLS
+from splitmeans.study import Column
+from splitmeans.study.features import Feature
+
+if TYPE_CHECKING:
+    from splitmeans.synopsis.synopsis import Synopsis
+
+_METADATA_KEY = b"splitmeans synopsis"
+_FORMAT = 1
+
+
+def write_synopsis(synopsis: "Synopsis", path: str | Path) -> None:
+    """Write weights, nodes in own units, nodes in distance units, and labels if there are any."""
+    names = synopsis.feature_names
+    columns: list[tuple[str, Any]] = [("weight", synopsis.weights)]
+    columns += zip(names, synopsis.nodes.T, strict=True)
+    columns += zip([f"{name} (scaled)" for name in names], synopsis.scaled_nodes.T, strict=True)
+    if synopsis.labels is not None:
+        labelled = [f"{party} (local cluster)" for party in synopsis.party_names]
+        columns += zip(labelled, synopsis.labels.T, strict=True)
+    arrays = [pa.array(np.ascontiguousarray(values)) for _, values in columns]
+    fields = [
+        pa.field(name, array.type, nullable=False)
+        for (name, _), array in zip(columns, arrays, strict=True)
+    ]
+    header = json.dumps(_header(synopsis), allow_nan=False).encode()
+    schema = pa.schema(fields, metadata={_METADATA_KEY: header})
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path)
+
+
+def _header(synopsis: "Synopsis") -> dict[str, Any]:
+    """Everything but the arrays over cells; what is not known is left out."""
+    header: dict[str, Any] = {
+        "format": _FORMAT,
+        "party_names": synopsis.party_names,
+        "features": [[dataclasses.asdict(item) for item in group] for group in synopsis.features],
+        "labels": synopsis.labels is not None,
+    }
+    if synopsis.columns is not None:
+        header["columns"] = [
+            [dataclasses.asdict(item) for item in group] for group in synopsis.columns
+        ]
+    if synopsis.spread is not None:
+        header["spread"] = [spread.tolist() for spread in synopsis.spread]
+    if synopsis.weight_deviation is not None:
+        header["weight_deviation"] = float(synopsis.weight_deviation)
+    return header
+
+
+def read_synopsis(path: str | Path) -> dict[str, Any]:
+    """Return the fields of a synopsis; a file of another kind raises one of many errors."""
+    # By position, not by name: two parties may have names that make columns clash.
+    file = pq.ParquetFile(path)
+    header = json.loads((file.schema_arrow.metadata or {})[_METADATA_KEY])
+    if header["format"] != _FORMAT:
+        raise ParameterError(f"format must be {_FORMAT}, got {_validate.shown(header['format'])}")
+    features = tuple(tuple(Feature(**item) for item in group) for group in header["features"])
+    n_columns = sum(len(group) for group in features)
+    n_labels = len(features) if header.get("labels") else 0
+    # Before anything is unpacked: a small file can stand for very many rows and columns.
+    expected = 1 + 2 * n_columns + n_labels
+    if file.metadata.num_columns != expected or file.metadata.num_rows > MAX_CELLS:
+        raise ParameterError(
+            f"the file must have {expected} columns and at most {MAX_CELLS} rows, "
+            f"got {file.metadata.num_columns} and {file.metadata.num_rows}"
+        )
+    table = file.read()
+    fields: dict[str, Any] = {
+        "scaled_nodes": _matrix(table, start=1 + n_columns, stop=1 + 2 * n_columns),
+        "weights": _matrix(table, start=0, stop=1)[:, 0],
+        "party_names": tuple(header["party_names"]),
+        "features": features,
+        "weight_deviation": header.get("weight_deviation"),
+    }
+    if n_labels:
+        start = 1 + 2 * n_columns
+        labels = _matrix(table, start=start, stop=start + n_labels)
+        if not np.all((labels >= 0) & (labels < 2**31)):
+            raise ParameterError("labels must be whole numbers from 0")
+        fields["labels"] = labels.astype(np.int32)
+    if "columns" in header:
+        groups = header["columns"]
+        fields["columns"] = tuple(tuple(Column(**item) for item in group) for group in groups)
+    if "spread" in header:
+        fields["spread"] = tuple(np.array(item, dtype=np.float64) for item in header["spread"])
+    return fields
+
+
+def _matrix(table: Any, *, start: int, stop: int) -> FloatArray:
+    """Return columns of an Arrow table as one array, shape (rows, stop - start)."""
+    columns = [table.column(position).to_numpy() for position in range(start, stop)]
+    return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.float64)

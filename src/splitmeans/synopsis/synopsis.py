@@ -1,0 +1,363 @@
+"""The synopsis: a weighted grid of pseudo-points that stands for all users (paper, section 3.4).
+
+Its nodes are combinations of the parties' local centres, its weights the estimated number of users
+near each. It is made from released messages only. Differential privacy survives post-processing:
+whatever is computed from released values, without going back to the rows, tells no more about a
+user than those values did. So clustering for any k, choosing k, estimating a loss, drawing
+synthetic rows, saving and publishing all cost nothing, however often they are done.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitmeans import _validate
+from splitmeans._types import FloatArray, IntArray, LabelArray
+from splitmeans.errors import ParameterError
+from splitmeans.kmeans.distances import nearest_distance
+from splitmeans.study import Column, PartySpec
+from splitmeans.study.features import GRID_UNITS, Feature, bounds_of, features_of, to_own_units
+from splitmeans.synopsis.checks import check_synopsis
+from splitmeans.synopsis.choose_k import ChooseK, choose_k, even_spread
+from splitmeans.synopsis.clustering import Clustering, cluster_nodes
+from splitmeans.synopsis.file import read_synopsis, write_synopsis
+from splitmeans.synopsis.synthetic import draw_rows
+
+
+class LossEstimate(NamedTuple):
+    """An estimated loss in distance units, and its standard error if that is known."""
+
+    value: float
+    standard_error: float | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Synopsis:
+    """Weighted pseudo-points over the columns of all parties.
+
+    Attributes:
+        scaled_nodes: Pseudo-points in distance units, shape (cells, D).
+        weights: Estimated users at each, zero or more, shape (cells,).
+        party_names: Names of the parties, in column order.
+        features: The features of each party; D in all.
+        columns: The columns of each party, from which the features were made; they tell which
+            features are the categories of one column.
+        labels: The local cluster of each node at each party, shape (cells, S).
+        spread: For each party the mean squared distance of its clusters' users to their centre,
+            in distance units, shape (k'_l,), where that was released; needs `labels`.
+        weight_deviation: Standard deviation of the noise in each weight, where known.
+    """
+
+    scaled_nodes: FloatArray
+    weights: FloatArray
+    party_names: tuple[str, ...]
+    features: tuple[tuple[Feature, ...], ...]
+    columns: tuple[tuple[Column, ...], ...] | None = None
+    labels: LabelArray | None = None
+    spread: tuple[FloatArray, ...] | None = None
+    weight_deviation: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "party_names", tuple(self.party_names))
+        object.__setattr__(self, "features", tuple(tuple(group) for group in self.features))
+        if self.columns is not None:
+            object.__setattr__(self, "columns", tuple(tuple(group) for group in self.columns))
+        if self.labels is not None:
+            labels = np.ascontiguousarray(self.labels, dtype=np.int32)
+            object.__setattr__(self, "labels", labels)
+        if self.spread is not None:
+            spread = tuple(np.asarray(item, dtype=np.float64) for item in self.spread)
+            object.__setattr__(self, "spread", spread)
+        check_synopsis(self)
+
+    def __repr__(self) -> str:
+        size = f"{len(self.weights):,} cells, about {self.total:,.0f} users"
+        return f"<Synopsis {size}, {self.n_columns} columns of {len(self.features)} parties>"
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns, as people count them: one with categories is one."""
+        return sum(len(group) for group in self.columns or self.features)
+
+    @property
+    def _all_features(self) -> tuple[Feature, ...]:
+        return tuple(feature for group in self.features for feature in group)
+
+    @property
+    def nodes(self) -> FloatArray:
+        """Pseudo-points in the columns' own units, shape (cells, D)."""
+        return to_own_units(self._all_features, self.scaled_nodes)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the D columns, as "party: column"."""
+        return tuple(
+            f"{party}: {feature.name}"
+            for party, group in zip(self.party_names, self.features, strict=True)
+            for feature in group
+        )
+
+    @property
+    def total(self) -> float:
+        """Estimated number of users."""
+        return float(self.weights.sum())
+
+    @property
+    def node_spread(self) -> FloatArray | None:
+        """Mean squared distance of a node's users to it, shape (cells,), where released."""
+        if self.spread is None or self.labels is None:
+            return None
+        by_party = [spread[self.labels[:, i]] for i, spread in enumerate(self.spread)]
+        return np.asarray(np.sum(by_party, axis=0))
+
+    def columns_of(self, party: str) -> slice:
+        """Return which of the D columns are this party's."""
+        position = self._position(party)
+        start = sum(len(group) for group in self.features[:position])
+        return slice(start, start + len(self.features[position]))
+
+    def labels_of(self, party: str) -> LabelArray:
+        """Return the local cluster of each node at this party, shape (cells,)."""
+        if self.labels is None:
+            raise ParameterError("this synopsis does not say which node has which local cluster")
+        return self.labels[:, self._position(party)]
+
+    def local_centres(self, party: str) -> FloatArray:
+        """Return the party's local centres in distance units, shape (k', d_l).
+
+        Rows of clusters that no node belongs to are not a number.
+        """
+        labels = self.labels_of(party)
+        present, first = np.unique(labels, return_index=True)
+        spread = None if self.spread is None else self.spread[self._position(party)]
+        n_local = int(present[-1]) + 1 if spread is None else len(spread)
+        nodes = self.scaled_nodes[:, self.columns_of(party)]
+        centres = np.full((n_local, nodes.shape[1]), np.nan)
+        centres[present] = nodes[first]
+        return centres
+
+    def _position(self, party: str) -> int:
+        if party not in self.party_names:
+            listed = ", ".join(self.party_names)
+            raise ParameterError(f"party must be one of {listed}, got {party!r}")
+        return self.party_names.index(party)
+
+    def cluster(
+        self, k: int, *, random_state: int | np.random.Generator | None = None
+    ) -> Clustering:
+        """Find k segments on the weighted nodes; any k and any number of calls cost no privacy.
+
+        Args:
+            k: How many, largest first; fewer are found if fewer places have users.
+            random_state: Seeds the starting centres.
+        """
+        _validate.at_least(1, k=k)
+        rng = np.random.default_rng(random_state)
+        return cluster_nodes(self.scaled_nodes, self.weights, self._all_features, k=k, rng=rng)
+
+    def choose_k(
+        self,
+        ks: Iterable[int] = range(2, 16),
+        *,
+        random_state: int | np.random.Generator | None = None,
+    ) -> ChooseK:
+        """Compare numbers of clusters; costs no privacy, whatever the range.
+
+        Args:
+            ks: Numbers of clusters to try, each at least 2.
+            random_state: Seeds the starting centres.
+        """
+        spread = self.node_spread
+        if spread is None and self.labels is not None:
+            # Roughly, from the gaps between local centres.
+            guesses = [
+                even_spread(self.local_centres(party))[self.labels_of(party)]
+                for party in self.party_names
+            ]
+            spread = np.asarray(np.sum(guesses, axis=0))
+        rng = np.random.default_rng(random_state)
+        return choose_k(self.scaled_nodes, self.weights, ks=ks, rng=rng, node_spread=spread)
+
+    def estimated_loss(
+        self, centres: Clustering | npt.ArrayLike, *, scaled: bool = False
+    ) -> LossEstimate:
+        """Estimate the mean squared distance of a user to the nearest centre; costs no privacy.
+
+        The value is the loss of the weighted nodes, plus how far users are from their nodes where
+        that spread was released; without it the value is below the true loss. The standard error
+        covers the noise of the weights alone: independent, of `weight_deviation` in every cell
+        with users, to first order. It is None if that deviation is not known.
+
+        Args:
+            centres: A clustering, or centres of shape (k, D) in the columns' own units.
+            scaled: Say that an array of centres is in distance units instead.
+        """
+        if self.total == 0:
+            raise ParameterError("the synopsis must count at least one user to estimate a loss")
+        points = self.scaled_centres(centres, scaled=scaled)
+        used = self.weights > 0
+        weights = self.weights[used]
+        distances = nearest_distance(self.scaled_nodes[used], points)
+        if self.node_spread is not None:
+            distances += self.node_spread[used]
+        value = float(weights @ distances) / self.total
+        if self.weight_deviation is None:
+            return LossEstimate(value, None)
+        slope = float(np.linalg.norm(distances - value)) / self.total
+        return LossEstimate(value, self.weight_deviation * slope)
+
+    def scaled_centres(
+        self, centres: Clustering | npt.ArrayLike, *, scaled: bool = False
+    ) -> FloatArray:
+        """Return centres, as `estimated_loss` takes them, in distance units, shape (k, D)."""
+        if isinstance(centres, Clustering):
+            centres, scaled = centres.scaled_centres, True
+        points = np.asarray(centres, dtype=np.float64)
+        n_columns = len(self._all_features)
+        if points.ndim != 2 or len(points) == 0 or points.shape[1] != n_columns:
+            raise ParameterError(
+                f"centres must have the shape (k, {n_columns}), got {points.shape}"
+            )
+        if scaled:
+            return points
+        low = np.array([feature.low for feature in self._all_features])
+        high = np.array([feature.high for feature in self._all_features])
+        bounds = bounds_of(self._all_features) / GRID_UNITS
+        return np.asarray((2 * (points - low) / (high - low) - 1) * bounds)
+
+    def sample(self, n: int, *, random_state: int | np.random.Generator | None = None) -> pa.Table:
+        """Draw synthetic rows in own units, with columns "party: column"; costs no privacy.
+
+        A row is a node drawn by weight. Where the spread within clusters was released, numbers
+        get Gaussian jitter of that size, cut off at the bounds; otherwise all rows of a node have
+        equal numbers. A category is drawn with the probabilities that the node's centre gives.
+        Columns within a cell are independent, as nothing is known about them.
+
+        Args:
+            n: Number of rows.
+            random_state: Seeds the draw.
+        """
+        _validate.at_least(1, n=n)
+        if self.total == 0:
+            raise ParameterError("the synopsis must count at least one user to draw rows")
+        return draw_rows(self, n, rng=np.random.default_rng(random_state))
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the synopsis: weight, then each column in own units, then each in distance units.
+
+        Readers of the file want the first set; `from_parquet` restores from the second, which is
+        exact. Local clusters of each node follow. The rest is in the schema's metadata, as JSON.
+        """
+        write_synopsis(self, path)
+
+    @classmethod
+    def from_parquet(cls, path: str | Path) -> "Synopsis":
+        """Read a file that `to_parquet` wrote; errors name the file."""
+        try:
+            return cls(**read_synopsis(path))
+        except OSError as problem:
+            raise ParameterError(f"{path}: cannot be read ({problem})") from problem
+        except (
+            pa.ArrowException,
+            AttributeError,
+            KeyError,
+            TypeError,
+            IndexError,
+            OverflowError,
+            RecursionError,
+            ValueError,
+        ) as problem:
+            raise ParameterError(f"{path}: not a splitmeans synopsis ({problem})") from problem
+
+
+def build_synopsis(
+    weights: FloatArray,
+    centres: Sequence[IntArray],
+    parties: Sequence[PartySpec],
+    *,
+    spread: Sequence[FloatArray] | None = None,
+    weight_deviation: float | None = None,
+) -> Synopsis:
+    """Combine local centres to the grid of all their combinations; no cell is dropped.
+
+    Args:
+        weights: Weight of each cell, shape (k'_1, ..., k'_S).
+        centres: Local centres of each party in grid integers, each of shape (k'_l, d_l).
+        parties: The public facts of each party.
+        spread: See `Synopsis.spread`.
+        weight_deviation: See `Synopsis.weight_deviation`.
+    """
+    if not weights.ndim == len(centres) == len(parties):
+        raise ParameterError(
+            "weights, centres and parties must agree on the number of parties, "
+            f"got {weights.ndim}, {len(centres)} and {len(parties)}"
+        )
+    for party, local, width in zip(parties, centres, weights.shape, strict=True):
+        shape = (width, len(features_of(party)))
+        if local.shape != shape:
+            raise ParameterError(
+                f"centres of party {party.name!r} must have the shape {shape}, got {local.shape}"
+            )
+    # One row per cell, in the order of ravel.
+    labels = np.indices(weights.shape, dtype=np.int32).reshape(weights.ndim, -1).T
+    return build_synopsis_from_points(
+        labels,
+        weights.ravel(),
+        centres,
+        parties,
+        spread=spread,
+        weight_deviation=weight_deviation,
+    )
+
+
+def build_synopsis_from_points(
+    labels: LabelArray | IntArray,
+    weights: FloatArray,
+    centres: Sequence[IntArray],
+    parties: Sequence[PartySpec],
+    *,
+    spread: Sequence[FloatArray] | None = None,
+    weight_deviation: float | None = None,
+) -> Synopsis:
+    """Make a synopsis of some cells only, for grids too large to list.
+
+    Args:
+        labels: The local cluster of each point at each party, shape (points, S).
+        weights: Users at each point, shape (points,).
+        centres: Local centres of each party in grid integers, each of shape (k'_l, d_l).
+        parties: The public facts of each party.
+        spread: See `Synopsis.spread`.
+        weight_deviation: See `Synopsis.weight_deviation`.
+    """
+    features = tuple(features_of(party) for party in parties)
+    if labels.ndim != 2 or not labels.shape[1] == len(centres) == len(features):
+        raise ParameterError(
+            "labels, centres and parties must agree on the number of parties, "
+            f"got {labels.shape[-1]}, {len(centres)} and {len(features)}"
+        )
+    for party, group, local, column in zip(parties, features, centres, labels.T, strict=True):
+        if local.ndim != 2 or local.shape[1] != len(group):
+            raise ParameterError(
+                f"centres of party {party.name!r} must have {len(group)} columns, "
+                f"got shape {local.shape}"
+            )
+        if column.size and not 0 <= column.min() <= column.max() < len(local):
+            raise ParameterError(
+                f"labels of party {party.name!r} must be between 0 and {len(local) - 1}"
+            )
+    scaled = [local[column] / GRID_UNITS for local, column in zip(centres, labels.T, strict=True)]
+    return Synopsis(
+        scaled_nodes=np.concatenate(scaled, axis=1),
+        weights=weights.astype(np.float64),
+        party_names=tuple(party.name for party in parties),
+        features=features,
+        columns=tuple(party.columns for party in parties),
+        labels=np.asarray(labels, dtype=np.int32),
+        spread=None if spread is None else tuple(spread),
+        weight_deviation=weight_deviation,
+    )

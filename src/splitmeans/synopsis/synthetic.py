@@ -1,0 +1,112 @@
+"""Synthetic rows drawn from a synopsis: what the published values say, in the shape of a table.
+
+The draw uses released values only, so the rows are as private as the synopsis: post-processing.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.study.features import GRID_UNITS, bounds_of, to_own_units
+from splitmeans.study.parties import MISSING_LEVEL
+
+if TYPE_CHECKING:
+    from splitmeans.synopsis.synopsis import Synopsis
+
+
+class _Place(NamedTuple):
+    """Where a column is among its party's features; no levels mean a number."""
+
+    name: str
+    start: int
+    levels: tuple[str, ...]
+
+    @property
+    def features(self) -> slice:
+        return slice(self.start, self.start + max(1, len(self.levels)))
+
+
+def draw_rows(synopsis: "Synopsis", n: int, *, rng: np.random.Generator) -> pa.Table:
+    """Draw rows in own units; see `Synopsis.sample`. The synopsis must count some users."""
+    cells = rng.choice(synopsis.weights.size, size=n, p=synopsis.weights / synopsis.total)
+    names: list[str] = []
+    arrays: list[Any] = []
+    for position, party in enumerate(synopsis.party_names):
+        places = _places(synopsis, position)
+        names += [f"{party}: {place.name}" for place in places]
+        arrays += _draw_party(synopsis, position, places=places, cells=cells, rng=rng)
+    return pa.Table.from_arrays(arrays, names=names)
+
+
+def _places(synopsis: "Synopsis", position: int) -> list[_Place]:
+    if synopsis.columns is None:  # which features belong together is not known: all are numbers
+        names = [feature.name for feature in synopsis.features[position]]
+        return [_Place(name, start, ()) for start, name in enumerate(names)]
+    places = []
+    start = 0
+    for column in synopsis.columns[position]:
+        place = _Place(column.name, start, column.levels)
+        places.append(place)
+        start = place.features.stop
+    return places
+
+
+def _draw_party(
+    synopsis: "Synopsis",
+    position: int,
+    *,
+    places: list[_Place],
+    cells: IntArray,
+    rng: np.random.Generator,
+) -> list[Any]:
+    """Return one Arrow array for each column of a party."""
+    features = synopsis.features[position]
+    limits = bounds_of(features) / GRID_UNITS
+    points = synopsis.scaled_nodes[cells, synopsis.columns_of(synopsis.party_names[position])]
+    own = to_own_units(features, points)
+    shares = {place: _shares(own[:, place.features]) for place in places if place.levels}
+
+    if synopsis.spread is not None and len(shares) < len(places):
+        assert synopsis.labels is not None
+        spread = synopsis.spread[position][synopsis.labels[cells, position]]
+        for place, share in shares.items():
+            # Drawing categories already puts the rows at this distance from the node.
+            at, limit = points[:, place.features], limits[place.features]
+            distance = share * (limit - at) ** 2 + (1 - share) * (limit + at) ** 2
+            spread = spread - distance.sum(axis=1)
+        deviation = np.sqrt(np.maximum(spread, 0.0) / (len(places) - len(shares)))
+        points = points + deviation[:, np.newaxis] * rng.standard_normal(points.shape)
+        own = to_own_units(features, np.clip(points, -limits, limits))
+
+    arrays = []
+    for place in places:
+        if place.levels:
+            drawn = _draw_categories(shares[place], rng=rng)
+            # Who has no category in the data has none here.
+            values = [None if level == MISSING_LEVEL else level for level in place.levels]
+            arrays.append(pa.array(values, pa.string()).take(pa.array(drawn)))
+        else:
+            arrays.append(pa.array(np.ascontiguousarray(own[:, place.start])))
+    return arrays
+
+
+def _shares(own: FloatArray) -> FloatArray:
+    """Read a centre's one-hot coordinates, shape (n, categories), as shares of the categories.
+
+    In own units a coordinate is the share of its category among the cluster's users, up to noise.
+    """
+    shares = np.maximum(own, 0.0)
+    sums = shares.sum(axis=1, keepdims=True)
+    even = np.full_like(shares, 1 / shares.shape[1])
+    return np.asarray(np.divide(shares, sums, out=even, where=sums > 0))
+
+
+def _draw_categories(shares: FloatArray, *, rng: np.random.Generator) -> IntArray:
+    """Draw one position from each row of probabilities."""
+    edges = np.cumsum(shares, axis=1)
+    marks = rng.random((len(shares), 1)) * edges[:, -1:]
+    # `<=` and not `<`: a mark on an edge, as 0 is, must not hit a category of share zero.
+    drawn = np.sum(edges <= marks, axis=1)
+    return np.asarray(np.minimum(drawn, shares.shape[1] - 1), dtype=np.int64)

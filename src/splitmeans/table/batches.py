@@ -1,0 +1,64 @@
+"""A source as a stream of record batches, opened and not yet read."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from splitmeans.errors import DataError
+from splitmeans.study import PartySpec
+from splitmeans.table.checks.names import name_problems, study_columns
+from splitmeans.table.checks.problems import Problem, refuse
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batches:
+    """Rows that come in batches.
+
+    Attributes:
+        where: How errors name the source.
+        names: The names of its columns, in order.
+        total: How many rows there are, None if that is not known before they are read.
+        stream: The batches; reading them raises `DataError` and nothing else.
+        problems: Which columns of the study are not there, or twice.
+    """
+
+    where: str
+    names: tuple[str, ...]
+    total: int | None
+    stream: Iterator[pa.RecordBatch]
+    problems: tuple[Problem, ...] = ()
+
+
+def check_names(party: PartySpec, names: Iterable[str], *, where: str, what: str) -> None:
+    """Refuse a source without the study's columns before a row is read; `what` it is, in words."""
+    problems = name_problems(party, names, what=what, with_ids=True)
+    refuse(problems, party=party.name, where=where)
+
+
+def guarded(
+    batches: Iterable[pa.RecordBatch],
+    party: PartySpec,
+    *,
+    explain: Callable[[Exception], DataError],
+) -> Iterator[pa.RecordBatch]:
+    """Yield the study's columns of every batch, checked to be what Arrow takes them for.
+
+    `explain` makes an error from what a library raised. The original is dropped: it may quote a
+    value, a query or a credential.
+    """
+    stream = iter(batches)
+    while True:
+        try:
+            batch = next(stream, None)
+            if batch is None:
+                return
+            chosen = batch.select(study_columns(party, batch.schema.names))
+            # A file may hold places beyond the end of its text, or text that is none; nothing
+            # later looks at that again.
+            chosen.validate(full=True)
+        except DataError:
+            raise
+        except Exception as problem:  # whatever a driver raises
+            raise explain(problem) from None
+        yield chosen

@@ -1,0 +1,101 @@
+"""Categories of a party's table as one-hot features."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from splitmeans._types import IntArray
+from splitmeans.errors import DataError
+from splitmeans.study import Column
+from splitmeans.study.features import Feature
+from splitmeans.study.shares import even_shares
+from splitmeans.table.checks.number_columns import as_floats, missing_problem
+from splitmeans.table.checks.problems import ROWS, BrokenRule, Problem, rows_problem
+from splitmeans.table.columns import is_text, normalised_text, read_array, refuse_rows
+
+_Flags = npt.NDArray[np.bool_]
+
+
+def grid_categories(
+    column: Column, values: Any, feature: Feature, *, first_row: int
+) -> tuple[IntArray | None, list[Problem]]:
+    """Return one feature for each level, shape (n, levels); all have the same bound."""
+    try:
+        text = _read_categories(values, first_row=first_row)
+    except BrokenRule as broken:
+        return None, [replace(broken.problem, column=column.name)]
+    missing = np.asarray(text.is_null())
+    problems = missing_problem(column, missing, first_row=first_row)
+    listed = normalised_text(pa.array(column.categories, pa.large_string()))
+    position = pc.index_in(text, value_set=listed)
+    unknown = np.asarray(position.is_null()) & ~missing
+    if unknown.any():
+        problems += _unknown_categories(column, text, unknown, first_row=first_row)
+    # A missing one is at the level behind the listed ones, if the study has that level.
+    chosen = position.fill_null(len(column.categories)).to_numpy(zero_copy_only=False)
+    is_chosen = chosen[:, np.newaxis] == np.arange(len(column.levels))
+    grid = np.where(is_chosen, feature.bound, -feature.bound).astype(np.int64)
+    if column.missing == "spread":
+        grid[missing] = even_shares(len(column.levels), bound=feature.bound)
+    return grid, problems
+
+
+def _unknown_categories(
+    column: Column, text: pa.LargeStringArray, unknown: _Flags, *, first_row: int
+) -> list[Problem]:
+    """Say of categories that the study does not list in which way they are unknown."""
+    rule = "must hold only categories that the study lists (case and spaces count)"
+    empty = unknown & np.asarray(
+        pc.match_substring_regex(text, pattern=r"\A\s*\z").fill_null(False)
+    )
+    alike = {_folded(category) for category in column.categories}
+    # Of few different texts, however many rows there are.
+    values = text.filter(pa.array(unknown)).unique()
+    near = [value for value in values.to_pylist() if value.strip() and _folded(value) in alike]
+    similar = unknown & np.asarray(pc.is_in(text, value_set=pa.array(near, pa.large_string())))
+    here: dict[str, Any] = {"first_row": first_row, "column": column.name}
+    return [
+        *rows_problem(
+            empty,
+            f"{rule}, found an empty text; see {ROWS}; fill it in, or leave it out (NULL) and set "
+            "missing = 'level' or 'spread' for this column in the study",
+            **here,
+        ),
+        *rows_problem(
+            similar,
+            f"{rule}, found one that differs in case or spaces alone; see {ROWS}; write it as the "
+            "study does",
+            **here,
+        ),
+        *rows_problem(
+            unknown & ~empty & ~similar,
+            f"{rule}, found another; see {ROWS}; correct the rows or agree on a longer list",
+            **here,
+        ),
+    ]
+
+
+def _folded(text: str) -> str:
+    return "".join(text.split()).casefold()
+
+
+def _read_categories(values: Any, *, first_row: int) -> pa.LargeStringArray:
+    rule = "must hold text or whole numbers"
+    try:
+        array = read_array(values, what="")
+    except DataError as problem:
+        raise BrokenRule(Problem(rule=str(problem).strip())) from None
+    if pa.types.is_floating(array.type):
+        # Whole numbers with gaps arrive as floats from pandas; 2.0 means the category "2".
+        numbers = as_floats(array)
+        missing = np.isnan(numbers)
+        whole = np.isfinite(numbers) & (np.rint(numbers) == numbers) & (np.abs(numbers) < 2**53)
+        refuse_rows(~whole & ~missing, rule, first_row=first_row)
+        array = pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
+    if not (is_text(array.type) or pa.types.is_integer(array.type) or pa.types.is_null(array.type)):
+        raise BrokenRule(Problem(rule=f"{rule}, got {array.type}"))
+    return normalised_text(array)

@@ -1,0 +1,196 @@
+"""What a party is told about its own table before anything is sent: ids, and values out of bounds.
+
+A value outside the study's bounds becomes the bound. A few are expected, because bounds come from
+general knowledge; if most are, the table has other units than the study, and a run would spend the
+budget on rows that are all alike. Counts are for the party's own eyes: true counts of its rows, on
+no account to be sent to anyone.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from splitmeans._types import FloatArray
+from splitmeans.study import Column
+from splitmeans.table.checks.problems import Problem, refuse
+from splitmeans.table.ids.facts import IdFacts
+
+# A party is told if its rows are so many times more, or fewer, than the study expects.
+_FAR = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundFacts:
+    """How a number column fits its bounds.
+
+    Attributes:
+        column: Its name.
+        low: The study's lower bound.
+        high: The study's upper bound.
+        values: How many values there are; missing ones do not count.
+        outside: How many of them lie outside the bounds.
+    """
+
+    column: str
+    low: float
+    high: float
+    values: int
+    outside: int
+
+    @property
+    def mostly_outside(self) -> bool:
+        """Whether more than half of the values lie outside."""
+        return 2 * self.outside > self.values
+
+    def __str__(self) -> str:
+        return (
+            f"{self.column}: {self.outside:,} of {self.values:,} values lie outside "
+            f"{self.low:.12g} to {self.high:.12g} and become the bound"
+        )
+
+
+def bound_facts(column: Column, numbers: FloatArray | None) -> BoundFacts:
+    """Count a number column's values outside its bounds; None are the numbers of none."""
+    assert column.low is not None
+    assert column.high is not None
+    low, high = float(column.low), float(column.high)
+    values = numbers if numbers is not None else np.empty(0)
+    return BoundFacts(
+        column=column.name,
+        low=low,
+        high=high,
+        values=len(values) - int(np.count_nonzero(np.isnan(values))),
+        # Both comparisons are false for a missing value.
+        outside=int(np.count_nonzero((values < low) | (values > high))),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFacts:
+    """How a party's table looks.
+
+    Attributes:
+        ids: How its ids look.
+        bounds: How its number columns fit their bounds, in the study's order.
+    """
+
+    ids: IdFacts
+    bounds: tuple[BoundFacts, ...]
+
+    @property
+    def clipped(self) -> tuple[BoundFacts, ...]:
+        """The columns that have values outside their bounds."""
+        return tuple(column for column in self.bounds if column.outside)
+
+    def and_more(self, other: "TableFacts") -> "TableFacts":
+        """Return the facts of both parts of a table together."""
+        return TableFacts(
+            ids=self.ids.and_more(other.ids),
+            bounds=tuple(
+                BoundFacts(
+                    column=own.column,
+                    low=own.low,
+                    high=own.high,
+                    values=own.values + more.values,
+                    outside=own.outside + more.outside,
+                )
+                for own, more in zip(self.bounds, other.bounds, strict=True)
+            ),
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(str(line) for line in (self.ids, *self.clipped))
+
+
+def facts_from(fields: Mapping[str, Any]) -> TableFacts:
+    """Return facts that `dataclasses.asdict` took apart."""
+    return TableFacts(
+        ids=IdFacts(**fields["ids"]),
+        bounds=tuple(BoundFacts(**column) for column in fields["bounds"]),
+    )
+
+
+def ignore_facts(facts: TableFacts) -> None:
+    """Tell nobody."""
+
+
+def finish_checks(
+    party: str,
+    problems: Iterable[Problem],
+    facts: TableFacts,
+    *,
+    where: str | None = None,
+    notice: Callable[[TableFacts], None] = ignore_facts,
+    allow_clipping: bool = False,
+) -> None:
+    """Refuse a table for all that is wrong with it, or tell how it looks.
+
+    Args:
+        party: Whose table it is.
+        problems: What its parts, in row order, broke.
+        facts: How it looks, columns with problems left out.
+        where: How errors name the source.
+        notice: Told how the table looks, if its values have passed all checks; also of a table
+            that is then refused for its units.
+        allow_clipping: Take it also if more than half of a column's values lie outside the bounds.
+
+    Raises:
+        DataError: Naming all problems.
+    """
+    clipping = [] if allow_clipping else clipping_problems(facts)
+    found = list(problems)
+    if not found:
+        notice(facts)
+    refuse([*found, *clipping], party=party, where=where)
+
+
+def clipping_problems(facts: TableFacts) -> list[Problem]:
+    """Return the problems of columns of which a run would see little but bounds."""
+    return [
+        Problem(
+            column=column.column,
+            rule="must have at least half of the values within the study's bounds, the others "
+            "become the bound; correct the units, or agree on other bounds with all parties; "
+            "--allow-clipping (in Python allow_clipping=True) takes the values as they are",
+        )
+        for column in facts.bounds
+        if column.mostly_outside
+    ]
+
+
+def rows_note(rows: int, expected: int) -> str | None:
+    """Return what a party should know if its rows are far from the study's number of users.
+
+    No reason to refuse: whether a party takes part must not depend on its rows.
+    """
+    if rows < _FAR * expected and expected < _FAR * rows:
+        return None
+    times = f"{rows / expected:,.0f} times" if rows > expected else f"1 / {expected / rows:,.0f} of"
+    return (
+        f"the table has {rows:,} rows, {times} the study's expected_users = {expected:,}: is it "
+        "the right table, and the whole of it? If it is, agree on another expected_users with all "
+        "parties: local clusters and delta follow from it, and the forecast is made for it"
+    )
+
+
+def clipping_warning(facts: TableFacts) -> str | None:
+    """Say that a run would see little but bounds, for the party alone; None if it would not."""
+    columns = ", ".join(repr(column.column) for column in facts.bounds if column.mostly_outside)
+    if not columns:
+        return None
+    return (
+        f"WARNING: most values of {columns} lie outside the study's bounds and become the bound, "
+        "so the run would spend the budget on rows that are all alike. If the units are wrong, "
+        "stop now (Ctrl-C), correct them and begin again"
+    )
+
+
+def refuse_clipped(facts: TableFacts, *, party: str, where: str) -> None:
+    """Refuse a table of which a run would see little but bounds.
+
+    Raises:
+        DataError: If more than half of a column's values lie outside its bounds.
+    """
+    refuse(clipping_problems(facts), party=party, where=where)

@@ -1,0 +1,76 @@
+"""A column of a party's table as one Arrow array, and how errors name its rows.
+
+Errors name row numbers, never values: a value is personal data and error texts end in log files.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from splitmeans.errors import DataError
+from splitmeans.table.checks.problems import ROWS, BrokenRule, name_row_numbers, rows_problem
+
+
+def read_array(values: Any, *, what: str) -> pa.Array:
+    """Return one-dimensional values as one Arrow array, missing ones as nulls.
+
+    Dictionary values are written out and text has 64-bit offsets. `what` names the values in
+    errors.
+    """
+    try:
+        column = _to_arrow(values)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if is_text(column.type):
+            # First of all, because chunks beyond 2 GiB of text only fit one array this way.
+            column = column.cast(pa.large_string())
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        # The cause is dropped on purpose: Arrow puts the offending value into its message.
+        raise DataError(
+            f"{what} must be one list of values of one kind (all text, or all numbers that fit "
+            "64 bits)"
+        ) from None
+
+
+def name_rows(flags: Any, *, first_row: int = 0) -> str:
+    """Return "row numbers 3, 8 (counting from 0)" for the rows whose flag is set.
+
+    Args:
+        flags: Booleans, one a row; a NumPy or an Arrow array.
+        first_row: Row number of the first flag.
+    """
+    return name_row_numbers(np.flatnonzero(np.asarray(flags)) + first_row)
+
+
+def refuse_rows(flags: Any, rule: str, *, first_row: int) -> None:
+    """Raise, naming rule and rows, if any flag is set."""
+    for problem in rows_problem(flags, f"{rule}; see {ROWS}", first_row=first_row):
+        raise BrokenRule(problem)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type holds text."""
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def normalised_text(column: pa.Array) -> pa.LargeStringArray:
+    """Return text, or whole numbers in decimal, in Unicode normal form C."""
+    text = column.cast(pa.large_string())
+    if pc.all(pc.string_is_ascii(text)).as_py() is not False:
+        return text  # ASCII is in normal form already, and most ids are ASCII
+    return pc.utf8_normalize(text, form="NFC")
+
+
+def _to_arrow(values: Any) -> Any:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, str | bytes | dict | set | frozenset) or getattr(values, "ndim", 1) != 1:
+        raise TypeError("not a list of values")
+    if hasattr(values, "to_arrow"):  # a polars Series
+        return values.to_arrow()
+    return pa.array(values, from_pandas=True)

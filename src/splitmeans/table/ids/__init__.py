@@ -1,0 +1,1 @@
+"""Ids of users: the forms they come in, and the one form that all parties compare."""

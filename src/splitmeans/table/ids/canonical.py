@@ -1,0 +1,138 @@
+"""Ids: one canonical form of a user's id, equal at every party.
+
+The canonical form is text in Unicode normal form C, and its bytes are the UTF-8 of that text. A
+whole number is written in decimal, so 42 at one party and "42" at another are the same user. What
+else counts as the same is said by the study (`study/id_rules.py`, `forms.py`) and by default
+nothing: silent folding could merge two users into one.
+
+Errors name row numbers, never values: an id is personal data and error texts end in log files.
+"""
+
+import os
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from splitmeans._types import IntArray
+from splitmeans.errors import DataError
+from splitmeans.kernels.siphash import hash_ids
+from splitmeans.study.id_rules import AS_IS, IdRules
+from splitmeans.table.checks.problems import (
+    ROWS,
+    BrokenRule,
+    Problem,
+    rows_problem,
+    rows_problem_of,
+)
+from splitmeans.table.columns import read_array
+from splitmeans.table.ids.forms import COMPARED, to_form
+from splitmeans.table.walk.interface import Records, UserBlock, Users
+from splitmeans.table.walk.memory import MemoryUsers
+
+
+def canonical_ids(values: Any, *, rules: IdRules = AS_IS) -> pa.LargeStringArray:
+    """Return ids in canonical form, in the order given.
+
+    Args:
+        values: Text or whole numbers: a list, a NumPy array, a pandas or polars Series, or an
+            Arrow array; what else is taken depends on the rules.
+        rules: The study's rules for ids.
+
+    Raises:
+        DataError: If there is no id, or an id is missing, empty, repeated (in canonical form)
+            or breaks the rules.
+    """
+    text = canonical_text(values, rules=rules)
+    if len(text) == 0:
+        raise DataError("ids must have at least one row, got none")
+    check_unique(MemoryUsers(ids=text, labels=np.zeros(len(text), dtype=np.int32)), rules=rules)
+    return text
+
+
+def canonical_text(
+    values: Any, *, first_row: int = 0, rules: IdRules = AS_IS
+) -> pa.LargeStringArray:
+    """Return ids in canonical form without comparing them; see `canonical_ids`.
+
+    `first_row` is the row number of the first one, for errors.
+    """
+    text, problems = check_ids(values, first_row=first_row, rules=rules)
+    if problems:
+        raise DataError("; ".join(str(problem) for problem in problems))
+    return text
+
+
+def check_ids(
+    values: Any, *, first_row: int = 0, rules: IdRules = AS_IS
+) -> tuple[pa.LargeStringArray, list[Problem]]:
+    """Return ids in canonical form and what is wrong with them; see `canonical_text`.
+
+    With problems there is less text than there are rows.
+    """
+    try:
+        column = read_array(values, what="ids")
+    except DataError as problem:
+        return _NO_IDS, [Problem(rule=str(problem))]
+    missing = np.asarray(column.is_null())
+    found = rows_problem(missing, f"ids must not be missing; see {ROWS}", first_row=first_row)
+    if pa.types.is_null(column.type):
+        return _NO_IDS, found
+    numbers = np.flatnonzero(~missing) + first_row
+    if found:
+        column = column.drop_null()
+    try:
+        text = to_form(column, rules=rules, first_row=0)
+    except BrokenRule as broken:
+        return _NO_IDS, [*found, _renumbered(broken.problem, numbers)]
+    except DataError as problem:
+        return _NO_IDS, [*found, Problem(rule=str(problem))]
+    empty = np.asarray(pc.equal(text, ""))
+    wrong = rows_problem(empty, f"ids must not be empty text; see {ROWS}")
+    if rules.whole_pattern is not None:
+        fits = np.asarray(pc.match_substring_regex(text, pattern=rules.whole_pattern))
+        rule = f"ids must fit the study's ids.pattern; see {ROWS}"
+        wrong += rows_problem(~fits & ~empty, rule)
+    return text, [*found, *(_renumbered(problem, numbers) for problem in wrong)]
+
+
+_NO_IDS: pa.LargeStringArray = pa.array([], pa.large_string())
+
+
+def _renumbered(problem: Problem, numbers: IntArray) -> Problem:
+    return replace(problem, rows=tuple(numbers[list(problem.rows)].tolist()))
+
+
+def check_unique(users: Users, *, rules: IdRules = AS_IS) -> None:
+    """Refuse users of whom two have the same id."""
+    for problem in repeated_ids(users, rules=rules):
+        raise BrokenRule(problem)
+
+
+def repeated_ids(users: Users, *, rules: IdRules = AS_IS) -> list[Problem]:
+    """Return the problem of users of whom two have the same id, if there are such.
+
+    Ids are compared by a 128-bit hash under a key drawn for this check alone, so the ids of a
+    table that memory cannot hold are compared as well.
+    """
+    records_of = partial(_numbered, key=os.urandom(16))
+    repeated = np.concatenate(list(users.in_tag_order(records_of, finish=_repeated_rows)))
+    return rows_problem_of(
+        np.sort(repeated),
+        f"ids must be different ({COMPARED[rules.type]}); an earlier row has the same id as "
+        f"{ROWS}; keep one row for each user",
+    )
+
+
+def _numbered(block: UserBlock, *, key: bytes) -> Records:
+    numbers = np.arange(block.start, block.start + len(block.ids), dtype=np.int64)
+    return hash_ids(key, block.ids), numbers
+
+
+def _repeated_rows(records: Records) -> IntArray:
+    """Return the row numbers of all records but the first of each tag."""
+    tags, numbers = records
+    return np.asarray(numbers[1:][(tags[1:] == tags[:-1]).all(axis=1)])

@@ -1,0 +1,102 @@
+"""The folder that a cluster shares: where Spark keeps the frozen table and parts of messages.
+
+It is made, and removed, through Hadoop's file systems, so it may be wherever Spark can write: a
+folder on a shared disk, HDFS, or an object store.
+"""
+
+import logging
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from splitmeans.errors import DataError, EngineError, ParameterError
+from splitmeans.table.spark.session import running
+
+_log = logging.getLogger(__name__)
+
+# Rows of these files are whole blocks of megabytes: few of them make a row group, which is what
+# memory holds at a time, and pages must be measured after every one.
+_PARQUET = {
+    "parquet.block.size": str(2**24),
+    "parquet.page.size.row.check.min": "1",
+    "parquet.page.size.row.check.max": "1",
+    "parquet.enable.dictionary": "false",
+    "compression": "snappy",
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Spool:
+    """A folder of its own that Spark writes to.
+
+    Attributes:
+        session: Reads and writes it.
+        path: The folder.
+    """
+
+    session: Any
+    path: str
+
+    def folder(self, name: str) -> str:
+        """Return the path of something in it."""
+        return f"{self.path}/{name}"
+
+    def write(self, frame: Any, name: str, *, by: str | None = None, append: bool = False) -> None:
+        """Write a frame as a set of parquet parts, in a folder for each value of column `by`."""
+        writer = frame.write.options(**_PARQUET).mode("append" if append else "error")
+        (writer.partitionBy(by) if by else writer).parquet(self.folder(name))
+
+    def read(self, name: str, *, schema: str) -> Any:
+        """Return what was written as a frame."""
+        return self.session.read.schema(schema).parquet(self.folder(name))
+
+    def remove(self, name: str = "") -> None:
+        """Remove something in it, or all of it."""
+        from py4j.protocol import Py4JError
+
+        target = self.folder(name) if name else self.path
+        try:
+            path, system = _file_system(self.session, target)
+            system.delete(path, True)
+        except (Py4JError, EngineError, ConnectionError):
+            # Often because Spark itself is gone, which has an error of its own already.
+            _log.warning("%s holds rows and could not be removed; remove it by hand", target)
+
+
+def make_spool(session: Any, parent: str) -> Spool:
+    """Make a new folder in `parent` that only its owner can look into.
+
+    Raises:
+        DataError: If the folder cannot be made.
+        ParameterError: If the session is a remote one (Spark Connect).
+    """
+    if not hasattr(session, "_jsparkSession"):
+        raise ParameterError(
+            "the DataFrame must be of a classic Spark session, not of Spark Connect, which cannot "
+            "set who may read the spool folder; use spark-submit, or a cluster of your own"
+        )
+    path = f"{str(parent).rstrip('/')}/splitmeans-{secrets.token_hex(8)}"
+    from py4j.protocol import Py4JError
+
+    try:
+        place, system = _file_system(session, path)
+        if not system.getFileStatus(place.getParent()).isDirectory():
+            raise DataError(f"spool folder {parent}: must be a folder")
+        owner_only = session._jvm.org.apache.hadoop.fs.permission.FsPermission("700")
+        made = system.mkdirs(place, owner_only)
+        # Spark's own process outlives a killed driver program, and removes the folder at its end.
+        system.deleteOnExit(place)
+    except Py4JError:
+        made = False
+    if not made:
+        raise DataError(
+            f"spool folder {parent}: must be a folder that exists and that Spark can write to"
+        )
+    return Spool(session=session, path=place.toString())
+
+
+def _file_system(session: Any, path: str) -> tuple[Any, Any]:
+    with running("opening the spool folder"):
+        place = session._jvm.org.apache.hadoop.fs.Path(path)
+    system = place.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+    return system.makeQualified(place), system

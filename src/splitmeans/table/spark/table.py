@@ -1,0 +1,192 @@
+"""A party's table in Spark, as a run walks it; see `engine.walk` for the contract."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from splitmeans._types import IntArray, LabelArray
+from splitmeans.errors import DataError
+from splitmeans.kernels.warm_up import warm_up
+from splitmeans.study import PartySpec
+from splitmeans.study.features import features_of
+from splitmeans.study.id_rules import AS_IS, IdRules
+from splitmeans.study.methods import LOCALS
+from splitmeans.table.checks.facts import TableFacts, finish_checks, ignore_facts
+from splitmeans.table.ids.canonical import repeated_ids
+from splitmeans.table.spark.blocks import PIECE_SCHEMA
+from splitmeans.table.spark.frozen import Frozen, freeze_frame
+from splitmeans.table.spark.packed import unpack
+from splitmeans.table.spark.pieces import check_complete, raise_problem
+from splitmeans.table.spark.session import check_pyspark, check_workers, running
+from splitmeans.table.spark.spool import make_spool
+from splitmeans.table.spark.tasks import add_up, map_rows
+from splitmeans.table.spark.users import SparkUsers
+from splitmeans.table.spark.walk import SETTINGS, Walk
+from splitmeans.table.walk.stored import Progress, silent
+
+# How many bytes of rows may be brought to one place, for local algorithms that need that.
+MAX_GATHERED_BYTES = 2**30
+
+_COUNTED = (
+    "(rows are counted through the DataFrame's partitions; to find them, group it by the id column "
+    "and keep groups of more than one row)"
+)
+
+
+def open_spark(
+    party: PartySpec,
+    frame: Any,
+    *,
+    spool: str,
+    rules: IdRules = AS_IS,
+    notice: Callable[[TableFacts], None] = ignore_facts,
+    allow_clipping: bool = False,
+    local: str = "auto",
+    progress: Progress = silent,
+) -> "SparkTable":
+    """Check a Spark DataFrame against the study and return it as a table that Spark walks.
+
+    Args:
+        party: The party's columns, bounds, and id column, which the DataFrame must have.
+        frame: The DataFrame, of the party's own session. It is evaluated once, here.
+        spool: Folder that exists and that the driver and all workers share (a path that Spark can
+            write to); it gets about 4 bytes a value and the ids' size, and as much again while
+            records are sorted.
+        rules: The study's rules for ids (`Study.id_rules`).
+        notice: Told how the table looks, once its values have passed all checks.
+        allow_clipping: Take the table also if more than half of a column's values lie outside the
+            study's bounds, where they become the bound.
+        local: The study's `local`. An algorithm that needs all rows in one place is refused here,
+            before the party joins a run, if the table is too large for it.
+        progress: Called after every job.
+
+    Raises:
+        DataError: If the table breaks a rule of the study, or the spool cannot be used.
+        EngineError: If pyspark is missing, the workers cannot do the work, or Spark stops.
+    """
+    check_pyspark()
+    session = frame.sparkSession.newSession()
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    place = make_spool(session, spool)
+    try:
+        check_workers(session)
+        warm_up()
+        frozen = freeze_frame(party, frame, rules=rules, spool=place)
+        progress("read", rows=frozen.n_rows, of=frozen.n_rows)
+        table = SparkTable(party.name, frozen, n_columns=len(features_of(party)), progress=progress)
+        if local != "auto" and LOCALS[local].gathers_rows:
+            table.rows.check_gather(local)
+        problems = list(frozen.problems)
+        if frozen.has_ids:
+            problems += [
+                replace(problem, rule=f"{problem.rule} {_COUNTED}")
+                for problem in repeated_ids(table.users, rules=rules)
+            ]
+        finish_checks(
+            party.name,
+            problems,
+            frozen.facts,
+            notice=notice,
+            allow_clipping=allow_clipping,
+        )
+    except BaseException:
+        place.remove()
+        raise
+    return table
+
+
+class SparkTable:
+    """A table of a party that Spark walks; close it, or use it in a `with` block."""
+
+    def __init__(self, party: str, frozen: Frozen, *, n_columns: int, progress: Progress) -> None:
+        """Take a table that is frozen already; see `open_spark`."""
+        self.party = party
+        self._walk = Walk(frozen=frozen, progress=progress, names=count(1))
+        self._n_columns = n_columns
+
+    def __len__(self) -> int:
+        return self._walk.frozen.n_rows
+
+    def __repr__(self) -> str:
+        blocks = len(self._walk.frozen.blocks)
+        return f"<SparkTable party={self.party!r} rows={len(self)} blocks={blocks}>"
+
+    def __enter__(self) -> "SparkTable":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the frozen rows; the session is the party's own and stays."""
+        self._walk.frozen.spool.remove()
+
+    @property
+    def rows(self) -> "SparkRows":
+        """The rows on the grid."""
+        return SparkRows(self._walk, n_columns=self._n_columns)
+
+    @property
+    def users(self) -> SparkUsers:
+        """The users, all with label 0."""
+        return SparkUsers(self._walk, reader=self._walk.frozen.reader)
+
+    def labelled(self, label: Callable[[IntArray], LabelArray]) -> SparkUsers:
+        """Return the users with the labels of their rows, which each later job works out anew."""
+        return SparkUsers(self._walk, reader=replace(self._walk.frozen.reader, label=label))
+
+
+class SparkRows:
+    """Rows at Spark's workers."""
+
+    def __init__(self, walk: Walk, *, n_columns: int) -> None:
+        """Take the walk over a table."""
+        self._walk, self._n_columns = walk, n_columns
+
+    def __len__(self) -> int:
+        return self._walk.frozen.n_rows
+
+    def total(self, part: Callable[[IntArray], IntArray]) -> IntArray:
+        """Return the sum of `part` over all blocks; every task hands over one sum."""
+        self._walk.set_batch()
+        with running("adding up over the rows"):
+            frame = self._walk.frozen.frame("grid")
+            found = frame.mapInArrow(partial(add_up, part=part), PIECE_SCHEMA).toArrow()
+        for problem in found["problem"].drop_null():
+            raise_problem(problem.as_py())
+        check_complete(sum(found["place"].to_pylist()), len(self._walk.frozen.blocks))
+        parts = [unpack(piece.as_py()) for piece in found["piece"]]
+        self._walk.done("cluster")
+        return np.asarray(sum(parts[1:], start=parts[0]))
+
+    def gather(self) -> IntArray:
+        """Read all rows into the driver's memory, if they are few enough."""
+        self.check_gather("this local clustering")
+        walk = self._walk
+        frame = walk.frozen.frame("block", "grid")
+        job = frame.mapInArrow(partial(map_rows, reader=walk.frozen.reader), PIECE_SCHEMA)
+        blocks = len(walk.frozen.blocks)
+        return np.concatenate(
+            list(walk.pieces(job, expected=blocks, stage="gather", doing="gathering rows"))
+        )
+
+    def check_gather(self, local: str) -> None:
+        """Refuse a table whose rows would not fit the driver."""
+        needed = len(self) * self._n_columns * 8
+        if needed > MAX_GATHERED_BYTES:
+            raise DataError(
+                f"{local} needs all rows in one place, {needed / 2**30:.1f} GiB, and a table in "
+                f"Spark gathers {MAX_GATHERED_BYTES / 2**30:.0f} GiB at most; agree on "
+                "local = 'auto' or 'tree-lloyd' in the study, which need sums only"
+            )
