@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from splitmeans.local.law import COUNT_UNITS
-from splitmeans.local.laws.dplsf import GaussianTreeLaw, LshTreeLaw
-from splitmeans.membership.sketch.law import CellSketch
-from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.local.laws.dplsf import DplsfLaw, DplsfPaperLaw
+from splitmeans.membership.sketch.law import SketchLaw
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.plan.plan import Plan, make_plan
 from splitmeans.study import Budget, Column, PartySpec, Study
 
@@ -41,8 +41,8 @@ def noise_levels(*, epsilon: float, delta: float, parties: Sequence[int]) -> Ite
         paper = _plan(n, "sketch-paper", "paper", epsilon, delta)
         tight = _plan(n, "sketch", "tight", epsilon, delta)
         published, exact = paper.local[0], tight.local[0]
-        assert isinstance(published, LshTreeLaw)
-        assert isinstance(exact, GaussianTreeLaw)
+        assert isinstance(published, DplsfPaperLaw)
+        assert isinstance(exact, DplsfLaw)
         # A Laplace variable of scale b has the standard deviation b sqrt 2.
         yield NoiseLevel(
             n_parties=n,
@@ -56,8 +56,8 @@ def noise_levels(*, epsilon: float, delta: float, parties: Sequence[int]) -> Ite
             paper=2**0.5 * published.sum_scale / published.bounds[0],
             tight=exact.sum_scale / exact.bounds[0],
         )
-        assert isinstance(paper.membership, PublishedSketch)
-        assert isinstance(tight.membership, CellSketch)
+        assert isinstance(paper.membership, SketchPaperLaw)
+        assert isinstance(tight.membership, SketchLaw)
         yield NoiseLevel(
             n_parties=n,
             what="phantoms: per cluster (paper), per cell (tight)",

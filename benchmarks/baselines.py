@@ -11,7 +11,7 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
-from splitmeans.local.dplsf_paper import LshTree
+from splitmeans.local.dplsf_paper import DplsfPaper
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.simulate.evaluation import assign_labels
 from splitmeans.study.features import GRID_UNITS
@@ -41,7 +41,7 @@ def central_dplsf(
         noise: Privacy noise.
         rng: Start of the final clustering.
     """
-    mechanism = LshTree(
+    mechanism = DplsfPaper(
         n_clusters=n_clusters,
         bounds=tuple(int(bound) for bound in bounds),
         epsilon=epsilon,

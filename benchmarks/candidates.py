@@ -1,6 +1,6 @@
 """Local clustering candidates of the shoot-out, all as functions of the same things.
 
-`tree-lloyd`, `dplsf` and `dplloyd` are the library's. The other three exist for comparison only:
+`histogram-lloyd`, `dplsf` and `dplloyd` are the library's. The other three are for comparison only:
 `radius-lloyd` (Lloyd's steps with a radius, started without looking at data), `grid` (the cell
 histogram alone, clustered) and `evolution` (candidate points that multiply where noisy votes say
 so, histograms only, after the idea of private evolution).
@@ -102,7 +102,7 @@ def _thresholded(noisy_votes: FloatArray, *, deviation: float) -> FloatArray:
 CANDIDATES: dict[str, Candidate] = {
     **{
         name: functools.partial(_library, method=name)
-        for name in ("tree-lloyd", "dplsf", "dplloyd")
+        for name in ("histogram-lloyd", "dplsf", "dplloyd")
     },
     "radius-lloyd": _radius_lloyd,
     "grid": _grid,

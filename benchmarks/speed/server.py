@@ -21,8 +21,8 @@ from splitmeans.kmeans.weighted_kmeans import RESTARTS, weighted_kmeans
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.server.combine import check_release, combine
-from splitmeans.synopsis.pairs import pairs_weights
-from splitmeans.synopsis.pairs_paper import pair_weights
+from splitmeans.synopsis.pairs import max_entropy_weights
+from splitmeans.synopsis.pairs_paper import two_party_weights
 from splitmeans.synopsis.synopsis import Synopsis, build_synopsis
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.messages import PartyRelease
@@ -89,12 +89,12 @@ def _counted(inputs: Inputs) -> _Counted:
 
 
 def _pairs(inputs: Inputs) -> Task:
-    return partial(pairs_weights, _counted(inputs), deviation=float(MANY_CLUSTERS))
+    return partial(max_entropy_weights, _counted(inputs), deviation=float(MANY_CLUSTERS))
 
 
 def _pairs_paper(inputs: Inputs) -> Task:
     estimator, total = _counted(inputs), float(inputs.n)
-    return lambda: pair_weights(estimator, total=total, rng=np.random.default_rng())
+    return lambda: two_party_weights(estimator, total=total, rng=np.random.default_rng())
 
 
 def _grid(inputs: Inputs) -> Synopsis:

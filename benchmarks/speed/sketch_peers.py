@@ -13,7 +13,7 @@ from benchmarks.speed.party import LOCAL_CLUSTERS, plan_of
 from benchmarks.speed.published import published_sketch
 from benchmarks.speed.stage import Prepared
 from splitmeans.kernels.siphash import hash_ids
-from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 
 _REPETITIONS = 4096
 _LOG2_REGISTERS = 12
@@ -27,8 +27,8 @@ _MINHASH_IDS = 10_000
 def published_peer(inputs: Inputs, *, gamma: float, tuned: bool = False) -> Prepared:
     """The plain way of the paper, of as many rows as a few seconds allow."""
     given = plan_of(inputs, "sketch-paper").membership
-    assert isinstance(given, PublishedSketch)
-    law = PublishedSketch(
+    assert isinstance(given, SketchPaperLaw)
+    law = SketchPaperLaw(
         epsilon=given.epsilon, delta=given.delta, gamma=gamma, repetitions=given.repetitions
     )
     labels, rng = inputs.labels(0, k=LOCAL_CLUSTERS), np.random.default_rng()

@@ -44,7 +44,7 @@ from benchmarks.speed.stage import GROUPS, Peer, Stage
 from benchmarks.speed.stages import STAGES
 from benchmarks.speed.stream import Streamed, measure_release, stream_study, write_rows
 from splitmeans.errors import ParameterError
-from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ class TestInputs:
 
 
 class TestPublishedSketch:
-    law = PublishedSketch(epsilon=1.0, delta=1e-5, gamma=1.0, repetitions=64)
+    law = SketchPaperLaw(epsilon=1.0, delta=1e-5, gamma=1.0, repetitions=64)
 
     def sketch(self, words: np.ndarray, labels: np.ndarray, **options: object) -> np.ndarray:
         keys = np.random.default_rng(1).integers(2**64, size=64, dtype=np.uint64)

@@ -8,7 +8,7 @@ import pytest
 
 from splitmeans.errors import ParameterError
 from splitmeans.local.algorithms import make_local
-from splitmeans.local.dplsf_paper import LshTree
+from splitmeans.local.dplsf_paper import DplsfPaper
 from splitmeans.local.methods import METHODS
 from splitmeans.privacy.events import (
     ComposedEvent,
@@ -25,7 +25,7 @@ DELTA = 1e-5
 
 def _gaussian_tree(*, n_clusters, bounds, epsilon):
     whole = tuple(int(bound) for bound in bounds)
-    return LshTree(
+    return DplsfPaper(
         n_clusters=n_clusters, bounds=whole, epsilon=epsilon, delta=DELTA, sums="gaussian"
     )
 
@@ -226,7 +226,7 @@ def test_wrong_columns_are_refused(make):
 
 
 def test_an_unknown_method_is_refused():
-    with pytest.raises(ParameterError, match="method must be one of 'tree-lloyd', 'dplsf'"):
+    with pytest.raises(ParameterError, match="method must be one of 'histogram-lloyd', 'dplsf'"):
         make_local("kmeans", n_clusters=2, bounds=(UNIT,), epsilon=1.0)
 
 
@@ -239,4 +239,4 @@ def test_exactly_one_of_epsilon_and_mu_is_given():
 
 def test_tree_lloyd_has_no_published_form():
     with pytest.raises(ParameterError, match="use tight accounting"):
-        make_local("tree-lloyd", n_clusters=2, bounds=(UNIT,), epsilon=1.0)
+        make_local("histogram-lloyd", n_clusters=2, bounds=(UNIT,), epsilon=1.0)

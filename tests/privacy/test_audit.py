@@ -36,7 +36,7 @@ from splitmeans.privacy.noise import InsecureSeededNoise
 CONFIDENCE = 1 - 1e-3 / (2 * len(PARTS) + len(TWINS))
 QUICK = [name for name, build in ALL_CASES.items() if build().trials > 0]
 LONG_ONLY = {
-    *("tree-lloyd-centre", "dplsf-centre", "dplloyd", "whole-run"),
+    *("histogram-lloyd-centre", "dplsf-centre", "dplloyd", "whole-run"),
     *("phantoms-per-cluster-encoder", "phantoms-per-cluster-gamma-1"),
 }
 
@@ -74,7 +74,7 @@ def test_every_mechanism_of_a_plan_has_a_part() -> None:
     """What a study may choose is audited: by its local clustering, its membership, its views."""
     assert set(LONG_ONLY) == set(ALL_CASES) - set(QUICK)
     for names in (
-        {"lloyd-step", "column-histogram", "cell-histogram", "tree-lloyd"},
+        {"lloyd-step", "column-histogram", "cell-histogram", "histogram-lloyd"},
         {"dplsf-counts", "dplsf-sums", "dplloyd-step", "tree-counts", "leaf-sum"},
         {"decoy", "sketch", "histogram", "ldp-direct", "ldp-hashed", "user-count"},
         {"fellow-party", "collusion"},
@@ -128,7 +128,7 @@ class NoNoise(HalfNoise):
         return NoNoise(self.source.spawn(label))
 
 
-@pytest.mark.parametrize("name", ["dplloyd", "tree-lloyd-centre", "dplsf-centre"])
+@pytest.mark.parametrize("name", ["dplloyd", "histogram-lloyd-centre", "dplsf-centre"])
 def test_missing_noise_is_noticed_in_the_long_forms(name: str) -> None:
     """The long lines run; a short form of them notices that noise is missing altogether."""
     part = ALL_CASES[name]()

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.membership.sketch.law import CellSketch
-from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.membership.sketch.law import SketchLaw
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.privacy.events import CellSketchEvent
 from splitmeans.privacy.register_law import log_cdf, register_pmfs
 
@@ -133,7 +133,7 @@ def test_phantoms_per_cluster_with_shared_keys_exceed_what_is_claimed() -> None:
 def test_the_published_parameters_fail_for_two_parties() -> None:
     # docs/concepts/published-argument.md: the event
     # "both registers of some row are equal and at least v0".
-    published = PublishedSketch(epsilon=0.245, delta=2.5e-5, gamma=1.0, repetitions=4096)
+    published = SketchPaperLaw(epsilon=0.245, delta=2.5e-5, gamma=1.0, repetitions=4096)
     without, shared, _ = shared_key_laws(published.phantoms, published.floor)
     size = math.isqrt(without.size)
     seen = slice(25 - published.floor, None)
@@ -149,7 +149,7 @@ def test_no_phantoms_and_no_floor_protect_nothing() -> None:
     with pytest.raises(ParameterError, match="phantoms must be a whole number >= 1, got 0"):
         CellSketchEvent(repetitions=4096, gamma=1.0, phantoms=0, floor=0)
     with pytest.raises(ParameterError, match="phantoms must be a whole number >= 1, got 0"):
-        CellSketch(repetitions=4096, gamma=1.0, phantoms=0, floor=11)
+        SketchLaw(repetitions=4096, gamma=1.0, phantoms=0, floor=11)
     # An empty register is 0; with the user it never is: delta is 1 at every epsilon.
     empty = np.array([1.0] + [0.0] * TOP)
     one = np.concatenate([[0.0], capped_pmf(1, 1)])

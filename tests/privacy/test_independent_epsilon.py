@@ -17,11 +17,11 @@ from dp_accounting.pld import privacy_loss_distribution as library
 from scipy import stats
 
 from splitmeans.local.laws.dplloyd import DpLloydLaw as DpLloyd
-from splitmeans.local.laws.dplsf import GaussianTreeLaw as GaussianTree
-from splitmeans.local.laws.histogram_lloyd import TreeLloydLaw as TreeLloyd
+from splitmeans.local.laws.dplsf import DplsfLaw as Dplsf
+from splitmeans.local.laws.histogram_lloyd import HistogramLloydLaw as HistogramLloyd
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.independent.law import NoisyHistogram
-from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.plan.plan import make_plan
 from splitmeans.plan.views import fellow_party_cost, fellow_party_events
 from splitmeans.privacy.accountant import total_cost
@@ -80,7 +80,7 @@ def local_laws(mechanism, *, factor=1):
     """What one user's row does to a local release; a replaced row moves it by twice as much."""
     d = len(mechanism.bounds)
     match mechanism:
-        case TreeLloyd(start=start, lloyd=lloyd):
+        case HistogramLloyd(start=start, lloyd=lloyd):
             mus = [ROW / start.size_scale, math.sqrt(d) * ROW / start.column_scale]
             if d > 1:
                 mus.append(ROW / start.cell_scale)
@@ -89,7 +89,7 @@ def local_laws(mechanism, *, factor=1):
             # A row adds an offset of length r, 3/8 r for the count and r/4 for the square.
             worst = max(FINE * math.hypot(r, 3 * r / 8, r / 4) / lloyd.scale(r) for r in radii)
             return [Normal(factor * math.hypot(*mus, *[worst] * lloyd.steps))]
-        case GaussianTree():
+        case Dplsf():
             counts = [ROW / mechanism.count_scale] * (mechanism.depth + 1)
             largest = math.sqrt(sum(bound**2 for bound in mechanism.bounds))
             return [Normal(factor * math.hypot(*counts, largest / mechanism.sum_scale))]
@@ -124,7 +124,7 @@ def laws_of(plan):
     match plan.membership:
         case DecoyLaw(weights=weights):
             laws += [shifted(weights)] * len(plan.groups)
-        case CellSketch() as law:
+        case SketchLaw() as law:
             laws += [register_table(law)] * len(plan.groups)
         case NoisyHistogram(scale=scale):
             laws += [Pure(1 / scale)] * len(plan.local)

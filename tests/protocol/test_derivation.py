@@ -11,7 +11,7 @@ import pytest
 from splitmeans.kernels import counts
 from splitmeans.membership.decoy import encode as decoy
 from splitmeans.membership.decoy.layout import cell_count, cell_shape
-from splitmeans.membership.sketch import encode as cell_sketch
+from splitmeans.membership.sketch import encode as sketch
 from splitmeans.party import derivation, shared_check
 from splitmeans.plan.plan import Plan, make_plan
 from splitmeans.wire import keys
@@ -140,7 +140,7 @@ def test_other_tags_show(plan_of, monkeypatch):
 def test_other_phantoms_show(plan_of, monkeypatch):
     plan = plan_of("sketch")
     honest = check(plan)
-    monkeypatch.setattr(cell_sketch, "raise_to_phantoms", lambda registers, **facts: None)
+    monkeypatch.setattr(sketch, "raise_to_phantoms", lambda registers, **facts: None)
     assert check(plan) != honest
 
 

@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from benchmarks.data import split_columns
 from splitmeans.membership.sketch.encode import encode
 from splitmeans.membership.sketch.estimate import CellSketchEstimator
-from splitmeans.membership.sketch.law import CellSketch, phantoms_for
+from splitmeans.membership.sketch.law import SketchLaw, phantoms_for
 from splitmeans.simulate.datasets import mixed_gaussian
 from splitmeans.synopsis.joint import joint_weights
 from splitmeans.table.walk.memory import MemoryUsers
@@ -24,9 +24,9 @@ TWO = np.array([[2500, 300, 0], [200, 1500, 1000]])
 THREE = np.array([[[1500, 0], [200, 800]], [[700, 100], [0, 1300]]])
 
 
-def law_of(gamma: float = 1.0, floor: int = 8, **changes) -> CellSketch:
+def law_of(gamma: float = 1.0, floor: int = 8, **changes) -> SketchLaw:
     public = {"repetitions": 512, "gamma": gamma, "phantoms": 20, "floor": floor}
-    return CellSketch(**{**public, **changes})
+    return SketchLaw(**{**public, **changes})
 
 
 def labels_of(table: np.ndarray) -> list[np.ndarray]:
@@ -119,7 +119,7 @@ def test_phantoms_alone_follow_the_law() -> None:
 def test_weight_error_on_mixed_gaussian(overlap: float, limit: float) -> None:
     # n = 20,000, M = 4096, k' = 5, and what (0.49, 5e-5) for the memberships allows. Measured on
     # 20 seeds: 0.018 for equal and 0.025 for half overlapping users, deviation 0.005 a seed.
-    law = CellSketch(
+    law = SketchLaw(
         repetitions=4096,
         gamma=0.1,
         floor=79,

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from splitmeans.local.dplloyd import DpLloyd
-from splitmeans.local.dplsf_paper import Leaf, LshTree, grow
+from splitmeans.local.dplsf_paper import DplsfPaper, Leaf, grow
 from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
 
 UNIT = 2**20
@@ -27,7 +27,7 @@ def leaf_sum_errors(tree, *, n_leaves, noise):
 
 
 def test_laplace_leaf_sums():
-    tree = LshTree(n_clusters=5, bounds=(UNIT, UNIT // 2), epsilon=0.5)
+    tree = DplsfPaper(n_clusters=5, bounds=(UNIT, UNIT // 2), epsilon=0.5)
     errors = leaf_sum_errors(tree, n_leaves=2000, noise=InsecureSeededNoise(1))
     # Laplace of scale 1: variance 2, kurtosis 6, so the sample variance of 4,000 values has
     # standard error 2 sqrt(5 / 4000) = 0.071.
@@ -36,7 +36,7 @@ def test_laplace_leaf_sums():
 
 
 def test_gaussian_leaf_sums():
-    tree = LshTree(n_clusters=5, bounds=(UNIT,) * 2, epsilon=0.5, delta=1e-5, sums="gaussian")
+    tree = DplsfPaper(n_clusters=5, bounds=(UNIT,) * 2, epsilon=0.5, delta=1e-5, sums="gaussian")
     errors = leaf_sum_errors(tree, n_leaves=2000, noise=InsecureSeededNoise(2))
     # Normal: the sample variance of 4,000 values has standard error sqrt(2 / 4000) = 0.0224.
     assert errors.var() == pytest.approx(1, abs=5 * 0.0224)
@@ -47,7 +47,7 @@ def test_gaussian_leaf_sums():
     ("sums", "delta", "variance"), [("laplace", None, 2), ("gaussian", 1e-5, 1)]
 )
 def test_secure_leaf_sums(sums, delta, variance):
-    tree = LshTree(n_clusters=5, bounds=(UNIT,) * 2, epsilon=0.5, delta=delta, sums=sums)
+    tree = DplsfPaper(n_clusters=5, bounds=(UNIT,) * 2, epsilon=0.5, delta=delta, sums=sums)
     errors = leaf_sum_errors(tree, n_leaves=2000, noise=SecureNoise())
     # Half or double the noise would be a factor of four. A factor of 1.3 is more than eight
     # standard errors of the variance of 4,000 values: fails with probability below 1e-9.

@@ -10,7 +10,7 @@ from scipy import stats
 
 from splitmeans.kernels.registers import user_registers
 from splitmeans.membership.sketch_paper.encode import encode
-from splitmeans.membership.sketch_paper.law import PublishedSketch, RegisterLaw
+from splitmeans.membership.sketch_paper.law import RegisterLaw, SketchPaperLaw
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.walk.memory import MemoryUsers
 
@@ -100,7 +100,7 @@ def test_values_of_two_rows_are_independent() -> None:
 @pytest.mark.parametrize("gamma", [1.0, 0.1, 0.01])
 def test_phantoms_follow_the_maximum_of_their_number(gamma: float) -> None:
     # Without users a register is the phantoms' maximum, raised to the floor.
-    law = PublishedSketch(epsilon=0.5, delta=1e-3, gamma=gamma, repetitions=8192)
+    law = SketchPaperLaw(epsilon=0.5, delta=1e-3, gamma=gamma, repetitions=8192)
     message = encode(
         law,
         users=MemoryUsers(ids=pa.array([], pa.string()), labels=np.zeros(0, dtype=np.int32)),
@@ -117,7 +117,7 @@ def test_phantoms_follow_the_maximum_of_their_number(gamma: float) -> None:
 
 
 def test_users_and_phantoms_add_up() -> None:
-    law = PublishedSketch(epsilon=2.0, delta=1e-3, gamma=1.0, repetitions=16_384)
+    law = SketchPaperLaw(epsilon=2.0, delta=1e-3, gamma=1.0, repetitions=16_384)
     n = 700
     message = encode(
         law,

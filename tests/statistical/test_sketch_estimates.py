@@ -11,11 +11,11 @@ import pytest
 
 from splitmeans.membership.sketch_paper.encode import encode
 from splitmeans.membership.sketch_paper.estimate import SketchEstimator, cardinality
-from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.walk.memory import MemoryUsers
 
-LAW = PublishedSketch(epsilon=1.0, delta=0.01, gamma=1.0, repetitions=512)
+LAW = SketchPaperLaw(epsilon=1.0, delta=0.01, gamma=1.0, repetitions=512)
 
 
 def labels_of(table: np.ndarray) -> list[np.ndarray]:
@@ -24,7 +24,7 @@ def labels_of(table: np.ndarray) -> list[np.ndarray]:
     return [axis.astype(np.int32) for axis in np.unravel_index(cells, table.shape)]
 
 
-def sketches(table: np.ndarray, seed: int, law: PublishedSketch = LAW) -> SketchEstimator:
+def sketches(table: np.ndarray, seed: int, law: SketchPaperLaw = LAW) -> SketchEstimator:
     noise = InsecureSeededNoise(seed)
     ids = pa.array(np.arange(table.sum()).astype(str))
     key = noise.words(2).tobytes()
@@ -65,7 +65,7 @@ def test_cells_of_three_parties_and_of_their_pairs_are_unbiased() -> None:
 
 @pytest.mark.parametrize("gamma", [0.1, 3.0])
 def test_other_gammas_are_unbiased(gamma: float) -> None:
-    law = PublishedSketch(epsilon=1.0, delta=0.01, gamma=gamma, repetitions=512)
+    law = SketchPaperLaw(epsilon=1.0, delta=0.01, gamma=gamma, repetitions=512)
     runs = [sketches(TWO, 2000 + seed, law) for seed in range(60)]
     assert_unbiased([run.joint([0, 1]) for run in runs], TWO)
 
@@ -86,7 +86,7 @@ def test_printed_estimator_overshoots_about_twofold() -> None:
     masses = np.diff((1 - 2.0**-values) ** n, prepend=0.0)
     predicted = 2 ** (1 / (masses / values).sum())
     assert 2.0 < predicted / n < 2.2
-    law = PublishedSketch(epsilon=8.0, delta=0.01, gamma=1.0, repetitions=rows)
+    law = SketchPaperLaw(epsilon=8.0, delta=0.01, gamma=1.0, repetitions=rows)
     run = sketches(np.array([[n, 0], [0, 0]]), 4000, law)
     registers = run.messages[0].registers[:, 0]
     printed = cardinality(registers, gamma=1.0, estimator="printed")

@@ -15,12 +15,12 @@ from benchmarks.metrics import true_cell_weights, weight_error
 from splitmeans._types import FloatArray
 from splitmeans.membership.sketch_paper.encode import encode
 from splitmeans.membership.sketch_paper.estimate import SketchEstimator
-from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.privacy.split import paper_split
 from splitmeans.study import Budget
 from splitmeans.synopsis.joint import joint_weights
-from splitmeans.synopsis.pairs_paper import AS_CODED, AS_PRINTED, PairFit, pair_weights
+from splitmeans.synopsis.pairs_paper import AS_CODED, AS_PRINTED, PairFit, two_party_weights
 from splitmeans.table.walk.memory import MemoryUsers
 
 N_USERS, N_PARTIES, WIDTH, SEEDS = 20_000, 4, 4, 16
@@ -30,7 +30,7 @@ N_USERS, N_PARTIES, WIDTH, SEEDS = 20_000, 4, 4, 16
 def errors() -> dict[str, FloatArray]:
     """Weight errors of each estimator, shape (SEEDS,)."""
     shares = paper_split(Budget(epsilon=4, delta=5e-5), n_parties=N_PARTIES, needs_count=True)
-    law = PublishedSketch(
+    law = SketchPaperLaw(
         epsilon=shares.membership_epsilon,
         delta=shares.membership_delta,
         gamma=1.0,
@@ -75,7 +75,7 @@ def correlated_labels(rng: np.random.Generator) -> list[np.ndarray]:
 
 def fit(estimator: SketchEstimator, total: float, rules: PairFit, seed: int) -> FloatArray:
     rng = np.random.default_rng([seed, 1])
-    return pair_weights(estimator, total=total, rng=rng, rules=rules)
+    return two_party_weights(estimator, total=total, rng=rng, rules=rules)
 
 
 def test_2pest_beats_basicest_in_every_run():

@@ -21,7 +21,7 @@ from splitmeans import protocol
 from splitmeans.errors import ParameterError, PrivacyError
 from splitmeans.forecasting.forecast import forecast
 from splitmeans.forecasting.rough import rough_plan
-from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.party.label_file import write_labels
 from splitmeans.party.labels import segment_probabilities
 from splitmeans.plan.message_sizes import message_sizes
@@ -139,7 +139,7 @@ def _too_large(plan: Plan, *, users: int) -> bool:
         # Passes over all cells: by the fit of pairs, by its paper's twin, or a few by anything.
         passes = {"pairs": 10 * n_pairs, "pairs-paper": 40 * n_pairs}.get(plan.grid_method, 10)
         work += cells * passes
-    if isinstance(plan.membership, CellSketch):
+    if isinstance(plan.membership, SketchLaw):
         law = plan.membership
         work += n_pairs * width**2 * (law.repetitions + 65 * 20 / plan.study.gamma)
     return records > _MOST_RECORDS or work > _MOST_WORK

@@ -15,7 +15,7 @@ from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.siphash import hash_ids, prf_word
 from splitmeans.membership.sketch.encode import encode, own_labels
 from splitmeans.membership.sketch.estimate import CellSketchEstimator, fit_margins
-from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.membership.sketch.likelihood import (
     PairTally,
     RegisterScale,
@@ -36,9 +36,9 @@ PAIRS = ((0, 1), (0, 2), (1, 2))
 WIDTHS = (2, 3, 4)
 
 
-def law_of(**changes) -> CellSketch:
+def law_of(**changes) -> SketchLaw:
     public = {"repetitions": 64, "gamma": 1.0, "phantoms": 3, "floor": 3, "partial": False}
-    return CellSketch(**{**public, **changes})
+    return SketchLaw(**{**public, **changes})
 
 
 def ids_of(n: int) -> pa.Array:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError, PrivacyError
-from splitmeans.membership.sketch.law import CellSketch, floor_for, phantoms_for
+from splitmeans.membership.sketch.law import SketchLaw, floor_for, phantoms_for
 from splitmeans.privacy.events import CellSketchEvent
 from splitmeans.privacy.register_law import (
     log_cdf,
@@ -108,7 +108,7 @@ def test_slack_of_the_tables_is_negligible_but_not_zero() -> None:
 
 
 def test_slack_covers_the_tables_as_they_are() -> None:
-    law = CellSketch(**LAW)
+    law = SketchLaw(**LAW)
     counts = law.registers.count_table(repetitions=4096, floor=11)
     draws = 4096 / 2048
     thresholds = 4096 * (law.phantom_table.size + 1) + counts.size + 1
@@ -117,14 +117,14 @@ def test_slack_covers_the_tables_as_they_are() -> None:
 
 
 def test_event_and_tables() -> None:
-    law = CellSketch(**LAW, partial=True)
+    law = SketchLaw(**LAW, partial=True)
     assert law.event == CellSketchEvent(**LAW)
     np.testing.assert_array_equal(law.phantom_table, law.registers.maximum_table(85))
     assert law.largest_register == 11 + 64 + 1
     assert law.labels_of([3, 4]) == (4, 5)
     assert law.shared_phantoms([3]) == 85 * 4
     assert law.shared_phantoms([]) == 85
-    assert CellSketch(**LAW).shared_phantoms([3, 2]) == 85 * 6
+    assert SketchLaw(**LAW).shared_phantoms([3, 2]) == 85 * 6
 
 
 # docs/concepts/guarantee.md: the phantoms for (0.49, 5e-5), whose mean loss is that of mu = 0.151.
@@ -224,4 +224,4 @@ def test_wrong_floor_requests_are_refused() -> None:
 )
 def test_wrong_parameters_are_refused(change: dict[str, float], rule: str) -> None:
     with pytest.raises(ParameterError, match=rule):
-        CellSketch(**{**LAW, **change})
+        SketchLaw(**{**LAW, **change})

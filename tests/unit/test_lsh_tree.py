@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.local.dplsf import GaussianTree
-from splitmeans.local.dplsf_paper import Leaf, LshTree, _count_errors, grow, min_points, sim_hash
+from splitmeans.local.dplsf import Dplsf
+from splitmeans.local.dplsf_paper import DplsfPaper, Leaf, _count_errors, grow, min_points, sim_hash
 from splitmeans.local.law import COUNT_UNITS
 from splitmeans.privacy.events import GaussianEvent, LaplaceEvent
 from splitmeans.privacy.gaussian import discrete_slack
@@ -141,7 +141,7 @@ def test_a_hash_does_not_depend_on_other_rows():
 
 
 def test_laplace_scales_by_hand():
-    tree = LshTree(n_clusters=3, bounds=(UNIT, UNIT, UNIT // 2), epsilon=1.3)
+    tree = DplsfPaper(n_clusters=3, bounds=(UNIT, UNIT, UNIT // 2), epsilon=1.3)
     # Counts: 0.2 * 1.3 / 21 per level gives 80.7692..., rounded up to 1/1024.
     assert tree.count_scale == 82_708 / 1024
     # Sums: L1 = 2.5 * 2^20, over 0.8 * 1.3 gives 2520615.38...
@@ -151,7 +151,7 @@ def test_laplace_scales_by_hand():
 
 
 def test_laplace_event_lists_every_level_and_the_sums():
-    tree = LshTree(n_clusters=3, bounds=(UNIT, UNIT, UNIT // 2), epsilon=1.3, depth=4)
+    tree = DplsfPaper(n_clusters=3, bounds=(UNIT, UNIT, UNIT // 2), epsilon=1.3, depth=4)
     *levels, sums = tree.event.parts
     # 0.26 / 5 per level: 19.23..., rounded up to 19692/1024.
     assert levels == [LaplaceEvent(noise_multiplier=19_693 / 1024, single_count=True)] * 5
@@ -168,7 +168,7 @@ def gaussian_delta(multiplier: float, epsilon: float) -> float:
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 5e-5), (0.25, 5e-5), (6.0, 1e-7)])
 def test_gaussian_scale_is_just_enough(epsilon, delta):
     bounds = (UNIT,) * 4  # L2 = 2^21
-    tree = LshTree(n_clusters=5, bounds=bounds, epsilon=epsilon, delta=delta, sums="gaussian")
+    tree = DplsfPaper(n_clusters=5, bounds=bounds, epsilon=epsilon, delta=delta, sums="gaussian")
     multiplier = tree.sum_scale / 2**21
     assert gaussian_delta(multiplier, 0.8 * epsilon) <= delta
     assert gaussian_delta(multiplier * 0.9999, 0.8 * epsilon) > delta
@@ -179,12 +179,12 @@ def test_gaussian_scale_is_just_enough(epsilon, delta):
 
 
 def test_gaussian_scale_by_known_value():
-    tree = LshTree(n_clusters=5, bounds=(UNIT,) * 4, epsilon=1, delta=5e-5, sums="gaussian")
+    tree = DplsfPaper(n_clusters=5, bounds=(UNIT,) * 4, epsilon=1, delta=5e-5, sums="gaussian")
     assert tree.sum_scale / 2**21 == pytest.approx(4.0977142, rel=1e-6)
 
 
 def test_gaussian_noise_is_never_finer_than_the_discrete_proof_allows():
-    tree = LshTree(n_clusters=5, bounds=(100,), epsilon=1, delta=1e-5, sums="gaussian")
+    tree = DplsfPaper(n_clusters=5, bounds=(100,), epsilon=1, delta=1e-5, sums="gaussian")
     assert tree.sum_scale == 2**16
 
 
@@ -195,13 +195,13 @@ def test_leaf_sums_are_exact_sums_plus_the_drawn_noise():
         Leaf(prefix="1", noisy_count=1, raw_members=np.array([], dtype=np.int64)),
     ]
     noise = ScriptedNoise(script=[5, -5, 1, 2])
-    tree = LshTree(n_clusters=2, bounds=(10, 100), epsilon=1)
+    tree = DplsfPaper(n_clusters=2, bounds=(10, 100), epsilon=1)
     assert tree.leaf_sums(rows, leaves, noise=noise).tolist() == [[9, 35], [1, 2]]
     assert noise.asked == [("laplace", tree.sum_scale, 4)]
 
 
 def test_release_draws_counts_first_and_sums_last():
-    tree = LshTree(n_clusters=2, bounds=(UNIT, UNIT), epsilon=1, delta=1e-3, sums="gaussian")
+    tree = DplsfPaper(n_clusters=2, bounds=(UNIT, UNIT), epsilon=1, delta=1e-3, sums="gaussian")
     rows = np.random.default_rng(0).integers(-UNIT, UNIT, (4000, 2))
     noise = ScriptedNoise()
     centres = tree.release(rows, noise=noise, rng=np.random.default_rng(1))
@@ -215,7 +215,7 @@ def test_release_draws_counts_first_and_sums_last():
 
 def test_rows_outside_the_bounds_are_clipped_before_they_are_summed():
     # Ten rows stay one leaf, so the centre is their mean: 10 after clipping, without noise.
-    tree = LshTree(n_clusters=1, bounds=(10, 10), epsilon=1)
+    tree = DplsfPaper(n_clusters=1, bounds=(10, 10), epsilon=1)
     rows = np.full((10, 2), 10**9)
     rng = np.random.default_rng(0)
     assert tree.release(rows, noise=ScriptedNoise(), rng=rng).tolist() == [[10, 10]]
@@ -240,7 +240,7 @@ def test_a_leaf_does_not_print_its_rows():
 )
 def test_wrong_parameters_are_refused(change, message):
     with pytest.raises(ParameterError, match=message):
-        LshTree(**{"n_clusters": 2, "bounds": (UNIT,), "epsilon": 1.0} | change)
+        DplsfPaper(**{"n_clusters": 2, "bounds": (UNIT,), "epsilon": 1.0} | change)
 
 
 def test_gaussian_counts_are_drawn_in_fine_units():
@@ -260,7 +260,7 @@ def test_gaussian_counts_are_drawn_in_fine_units():
 
 
 def test_gaussian_tree_scales_by_hand():
-    tree = GaussianTree(n_clusters=3, bounds=(UNIT,) * 4, mu=0.5, depth=8, sum_share=0.64)
+    tree = Dplsf(n_clusters=3, bounds=(UNIT,) * 4, mu=0.5, depth=8, sum_share=0.64)
     # Counts: 0.5 sqrt(0.36 / 9) = 0.1 per level; sums: 0.5 * 0.8 = 0.4 for an L2 norm of 2.
     assert tree.count_scale == pytest.approx(10 * UNIT, abs=1)
     assert tree.sum_scale == pytest.approx(5 * UNIT, abs=1)
@@ -275,7 +275,7 @@ def test_gaussian_tree_scales_by_hand():
 
 
 def test_gaussian_tree_draws_counts_first_and_sums_last():
-    tree = GaussianTree(n_clusters=2, bounds=(UNIT, UNIT), mu=1.0)
+    tree = Dplsf(n_clusters=2, bounds=(UNIT, UNIT), mu=1.0)
     rows = np.random.default_rng(0).integers(-UNIT, UNIT, (4000, 2))
     noise = ScriptedNoise()
     centres = tree.release(rows, noise=noise, rng=np.random.default_rng(1))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError
 from splitmeans.synopsis import pairs as pairs_module
-from splitmeans.synopsis.pairs import clean_pair_tables, pairs_weights
+from splitmeans.synopsis.pairs import clean_pair_tables, max_entropy_weights
 
 
 @dataclass
@@ -90,23 +90,23 @@ def error(weights, cells):
 
 def test_two_parties_give_their_table():
     cells = np.array([[5.0, 0.0, 1.0], [0.0, 7.0, 2.0]])
-    np.testing.assert_allclose(pairs_weights(Table(cells)), cells, atol=1e-9)
+    np.testing.assert_allclose(max_entropy_weights(Table(cells)), cells, atol=1e-9)
 
 
 def test_one_party_gives_its_sizes():
-    np.testing.assert_allclose(pairs_weights(Table(np.array([3.0, 4.0]))), [3, 4])
+    np.testing.assert_allclose(max_entropy_weights(Table(np.array([3.0, 4.0]))), [3, 4])
 
 
 def test_independent_parties_are_restored():
     cells = independent(np.array([10.0, 30.0]), np.array([8.0, 12.0, 20.0]), np.array([1.0, 39.0]))
-    np.testing.assert_allclose(pairs_weights(Table(cells)), cells, rtol=1e-4)
+    np.testing.assert_allclose(max_entropy_weights(Table(cells)), cells, rtol=1e-4)
 
 
 def test_equal_labels_are_restored():
     """Every party has the same label for a user: pairs rule out all cells off the diagonal."""
     cells = np.zeros((3, 3, 3))
     cells[0, 0, 0], cells[1, 1, 1], cells[2, 2, 2] = 5, 6, 7
-    np.testing.assert_allclose(pairs_weights(Table(cells)), cells, atol=1e-9)
+    np.testing.assert_allclose(max_entropy_weights(Table(cells)), cells, atol=1e-9)
 
 
 def test_maximum_entropy_by_hand():
@@ -114,7 +114,7 @@ def test_maximum_entropy_by_hand():
     cells = np.zeros((2, 2, 2))
     cells[0] = np.outer([0.9, 0.1], [0.8, 0.2]) * 60
     cells[1] = np.outer([0.3, 0.7], [0.5, 0.5]) * 40
-    np.testing.assert_allclose(pairs_weights(Table(cells)), cells, rtol=1e-2)
+    np.testing.assert_allclose(max_entropy_weights(Table(cells)), cells, rtol=1e-2)
 
 
 def test_fast_fit_equals_naive_fit(monkeypatch):
@@ -123,14 +123,14 @@ def test_fast_fit_equals_naive_fit(monkeypatch):
     estimator = Table(np.random.default_rng(3).gamma(0.5, 40.0, size=(2, 3, 4)), deviation=4.0)
     tables, total = clean_pair_tables(estimator, deviation=4.0)
     slow = naive_fit(tables, (2, 3, 4), total, rounds=pairs_module._ROUNDS)
-    fast = pairs_weights(estimator, deviation=4.0)
+    fast = max_entropy_weights(estimator, deviation=4.0)
     np.testing.assert_allclose(fast, slow * (total / slow.sum()), rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_pairs_of_the_fit_are_those_of_the_tables(seed):
     cells = clustered(n_parties=3, width=5, seed=seed)
-    fitted = pairs_weights(Table(cells))
+    fitted = max_entropy_weights(Table(cells))
     for pair in itertools.combinations(range(3), 2):
         assert error(margin_of(fitted, pair), margin_of(cells, pair)) < 0.01
 
@@ -143,7 +143,7 @@ def test_noisy_pairs_beat_independence_and_have_little_spurious_weight(deviation
     cells = clustered(n_parties=4, width=8)
     estimator = Table(cells, deviation=deviation)
     sizes = [margin_of(cells, (party,)) for party in range(4)]
-    cut, uncut = pairs_weights(estimator, deviation=deviation), pairs_weights(estimator)
+    cut, uncut = max_entropy_weights(estimator, deviation=deviation), max_entropy_weights(estimator)
     assert error(cut, cells) < 0.15 * error(independent(*sizes), cells)
     # Weight where no user is: what makes centres wrong.
     assert cut[cells == 0].sum() < 0.7 * uncut[cells == 0].sum()
@@ -211,7 +211,7 @@ def test_contradicting_cuts_do_not_lose_users():
     same, crossed = np.diag([50.0, 50.0]), np.array([[0.0, 50.0], [50.0, 0.0]])
     estimator = Table(np.zeros((2, 2, 2)))
     estimator.answers = {(0, 1): same, (1, 2): same, (0, 2): crossed}
-    weights = pairs_weights(estimator, deviation=1.0)
+    weights = max_entropy_weights(estimator, deviation=1.0)
     assert weights.sum() == pytest.approx(100)
     assert np.isfinite(weights).all()
     assert weights.min() >= 0
@@ -227,7 +227,7 @@ def test_contradicting_cuts_do_not_lose_users():
 def test_weights_are_always_valid(shape, scale, deviation, seed):
     cells = np.random.default_rng(seed).gamma(0.1, 1.0, size=shape) * scale
     estimator = Table(cells, deviation=deviation or 0.0, seed=seed)
-    weights = pairs_weights(estimator, deviation=deviation)
+    weights = max_entropy_weights(estimator, deviation=deviation)
     total = clean_pair_tables(estimator, deviation=deviation)[1]
     assert weights.shape == tuple(shape)
     assert np.isfinite(weights).all()
@@ -236,21 +236,21 @@ def test_weights_are_always_valid(shape, scale, deviation, seed):
 
 
 def test_no_users_give_no_weight():
-    weights = pairs_weights(Table(np.full((2, 2, 2), -1.0)), deviation=1.0)
+    weights = max_entropy_weights(Table(np.full((2, 2, 2), -1.0)), deviation=1.0)
     assert weights.tolist() == np.zeros((2, 2, 2)).tolist()
 
 
 def test_bad_arguments_are_refused():
     with pytest.raises(ParameterError, match=r"deviation must be >= 0, got -1\.0"):
-        pairs_weights(Table(np.ones((2, 2))), deviation=-1.0)
+        max_entropy_weights(Table(np.ones((2, 2))), deviation=-1.0)
     with pytest.raises(ParameterError, match="deviation must be a finite number"):
-        pairs_weights(Table(np.ones((2, 2))), deviation=np.nan)
+        max_entropy_weights(Table(np.ones((2, 2))), deviation=np.nan)
 
 
 def test_the_estimator_is_not_changed():
     estimator = Table(clustered(n_parties=3, width=3), deviation=5.0)
     before = {pair: table.copy() for pair, table in estimator.answers.items()}
-    pairs_weights(estimator, deviation=5.0)
+    max_entropy_weights(estimator, deviation=5.0)
     for pair, table in estimator.answers.items():
         np.testing.assert_array_equal(table, before[pair])
 
@@ -258,5 +258,5 @@ def test_the_estimator_is_not_changed():
 def test_twenty_thousand_cells_are_fast():
     estimator = Table(clustered(n_parties=4, width=12), deviation=20.0)
     start = time.process_time()
-    pairs_weights(estimator, deviation=20.0)
+    max_entropy_weights(estimator, deviation=20.0)
     assert time.process_time() - start < 0.5  # measured: 0.01 s

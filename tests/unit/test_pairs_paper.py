@@ -7,7 +7,7 @@ import pytest
 
 from splitmeans.errors import ParameterError
 from splitmeans.synopsis.joint import joint_weights
-from splitmeans.synopsis.pairs_paper import AS_CODED, AS_PRINTED, PairFit, pair_weights
+from splitmeans.synopsis.pairs_paper import AS_CODED, AS_PRINTED, PairFit, two_party_weights
 
 RULES = pytest.mark.parametrize("rules", [AS_CODED, AS_PRINTED], ids=["coded", "printed"])
 
@@ -94,7 +94,7 @@ def test_one_step_by_hand(rules):
     cells[0, 0, 0] = cells[1, 1, 1] = 8
     one_step = OneStep(floor=rules.floor)
     rng = np.random.default_rng(0)
-    weights = pair_weights(Table(cells), total=16, rng=rng, rules=one_step)
+    weights = two_party_weights(Table(cells), total=16, rng=rng, rules=one_step)
     first, second = [(0, 1), (0, 2), (1, 2)][int(np.random.default_rng(0).integers(3))]
     index = np.indices((2, 2, 2))
     np.testing.assert_allclose(weights, np.where(index[first] == index[second], 3, 1))
@@ -105,7 +105,7 @@ def test_one_step_by_hand(rules):
 def test_equals_its_naive_twin(rules, shape):
     table = random_table(*shape)
     total = float(table.cells.sum())
-    fast = pair_weights(table, total=total, rng=np.random.default_rng(5), rules=rules)
+    fast = two_party_weights(table, total=total, rng=np.random.default_rng(5), rules=rules)
     naive = naive_fit(table, total=total, rng=np.random.default_rng(5), rules=rules)
     np.testing.assert_allclose(fast, naive, atol=1e-8 * total)
 
@@ -125,7 +125,7 @@ def pair_errors(weights, table):
 def test_margins_of_exact_pairs_are_reproduced(rules, shape):
     table = Table(np.random.default_rng(0).gamma(5.0, 40.0, size=shape))
     total = float(table.cells.sum())
-    weights = pair_weights(table, total=total, rng=np.random.default_rng(1), rules=rules)
+    weights = two_party_weights(table, total=total, rng=np.random.default_rng(1), rules=rules)
     # Three parties have the fewest steps, and the decaying step leaves 0.15 %.
     assert pair_errors(weights, table).max() < 0.003
     assert weights.sum() == pytest.approx(total)
@@ -136,7 +136,7 @@ def test_margins_of_exact_pairs_are_reproduced(rules, shape):
 def test_sparse_grids_are_fitted_better_than_independence(rules, shape):
     table = random_table(*shape)
     total = float(table.cells.sum())
-    weights = pair_weights(table, total=total, rng=np.random.default_rng(1), rules=rules)
+    weights = two_party_weights(table, total=total, rng=np.random.default_rng(1), rules=rules)
     assert weights.min() >= 0
     # Many cells of the fit would be negative. The floor corrects that step by step; the printed
     # rules cut once, at the end, which adds weight to every pair's table.
@@ -155,10 +155,10 @@ def _independent(table, total):
 def test_the_floor_is_the_smallest_coded_weight():
     table = random_table(4, 3, 5)
     total = float(table.cells.sum())
-    coded = pair_weights(table, total=total, rng=np.random.default_rng(0))
+    coded = two_party_weights(table, total=total, rng=np.random.default_rng(0))
     assert coded.min() == 1e-5
     rng = np.random.default_rng(0)
-    assert pair_weights(table, total=total, rng=rng, rules=AS_PRINTED).min() == 0
+    assert two_party_weights(table, total=total, rng=rng, rules=AS_PRINTED).min() == 0
 
 
 @RULES
@@ -166,7 +166,7 @@ def test_noisy_pairs_and_negative_sizes_give_valid_weights(rules):
     table = random_table(3, 4, 3)
     table.cells[0] -= 30
     table.pair_error = 20.0
-    weights = pair_weights(table, total=700.0, rng=np.random.default_rng(2), rules=rules)
+    weights = two_party_weights(table, total=700.0, rng=np.random.default_rng(2), rules=rules)
     assert np.isfinite(weights).all()
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(700, rel=0.2)
@@ -176,8 +176,8 @@ def test_noisy_pairs_and_negative_sizes_give_valid_weights(rules):
 def test_without_a_total_the_pairs_decide(rules):
     table = random_table(3, 3, 3)
     total = float(table.cells.sum())
-    given_total = pair_weights(table, total=total, rng=np.random.default_rng(3), rules=rules)
-    no_total = pair_weights(table, total=None, rng=np.random.default_rng(3), rules=rules)
+    given_total = two_party_weights(table, total=total, rng=np.random.default_rng(3), rules=rules)
+    no_total = two_party_weights(table, total=None, rng=np.random.default_rng(3), rules=rules)
     np.testing.assert_allclose(no_total, given_total, rtol=1e-6, atol=1e-9 * total)
 
 
@@ -186,21 +186,21 @@ def test_without_a_total_the_pairs_decide(rules):
 def test_up_to_two_parties_are_fitted_directly(rules, n_parties):
     table = random_table(*(3, 4)[:n_parties])
     table.pair_error = 60.0
-    weights = pair_weights(table, total=99.0, rng=np.random.default_rng(0), rules=rules)
+    weights = two_party_weights(table, total=99.0, rng=np.random.default_rng(0), rules=rules)
     np.testing.assert_array_equal(weights, joint_weights(table, total=99.0))
 
 
 def test_no_users_give_only_the_floor():
     table = Table(np.zeros((2, 2, 2)))
     rng = np.random.default_rng(0)
-    assert pair_weights(table, total=0.0, rng=rng).max() <= 1e-5
-    assert pair_weights(table, total=0.0, rng=rng, rules=AS_PRINTED).max() == 0
+    assert two_party_weights(table, total=0.0, rng=rng).max() <= 1e-5
+    assert two_party_weights(table, total=0.0, rng=rng, rules=AS_PRINTED).max() == 0
 
 
 def test_same_generator_same_weights():
     table = random_table(3, 3, 3)
     first, second = (
-        pair_weights(table, total=500.0, rng=np.random.default_rng(8)) for _ in range(2)
+        two_party_weights(table, total=500.0, rng=np.random.default_rng(8)) for _ in range(2)
     )
     np.testing.assert_array_equal(first, second)
 
@@ -209,7 +209,7 @@ def test_four_parties_of_eight_clusters_take_a_moment():
     table = random_table(8, 8, 8, 8)
     total = float(table.cells.sum())
     start = time.perf_counter()
-    pair_weights(table, total=total, rng=np.random.default_rng(0))
+    two_party_weights(table, total=total, rng=np.random.default_rng(0))
     # 0.015 s on one core; the bound leaves room for a busy machine.
     assert time.perf_counter() - start < 2.0
 
@@ -232,7 +232,7 @@ class Noise:
 @pytest.mark.parametrize("n_parties", [3, 10])
 def test_sizes_far_above_the_users_do_not_multiply(rules, n_parties):
     noise = Noise((3,) * n_parties, size=1e6)
-    weights = pair_weights(noise, total=2.0, rng=np.random.default_rng(4), rules=rules)
+    weights = two_party_weights(noise, total=2.0, rng=np.random.default_rng(4), rules=rules)
     assert np.isfinite(weights).all()
     # The floor of 1e-5 in each of 59,049 cells is part of what is left.
     assert weights.sum() < 3.0 + 2 * 1e-5 * weights.size

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError, PrivacyError, StudyError
 from splitmeans.local.laws.dplloyd import DpLloydLaw as DpLloyd
-from splitmeans.local.laws.dplsf import GaussianTreeLaw as GaussianTree
-from splitmeans.local.laws.dplsf import LshTreeLaw as LshTree
-from splitmeans.local.laws.histogram_lloyd import TreeLloydLaw as TreeLloyd
+from splitmeans.local.laws.dplsf import DplsfLaw as Dplsf
+from splitmeans.local.laws.dplsf import DplsfPaperLaw as DplsfPaper
+from splitmeans.local.laws.histogram_lloyd import HistogramLloydLaw as HistogramLloyd
 from splitmeans.local.laws.plain import PlainKMeansLaw as PlainKMeans
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.exact.law import PlainLabels
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import enough_clusters
-from splitmeans.membership.sketch.law import CellSketch
-from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.membership.sketch.law import SketchLaw
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.plan import plan as plan_module
 from splitmeans.plan.grid_limits import MAX_CELLS
 from splitmeans.plan.local_clusters import default_local_clusters
@@ -67,13 +67,13 @@ def uncalibrated(monkeypatch) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("membership", "accounting", "law", "local"),
     [
-        ("decoy", "tight", DecoyLaw, TreeLloyd),
-        ("sketch", "tight", CellSketch, TreeLloyd),
-        ("sketch-paper", "paper", PublishedSketch, LshTree),
-        ("ldp", "tight", RandomisedLabels, TreeLloyd),
-        ("ldp", "paper", RandomisedLabels, LshTree),
-        ("independent", "tight", NoisyHistogram, TreeLloyd),
-        ("independent", "paper", NoisyHistogram, LshTree),
+        ("decoy", "tight", DecoyLaw, HistogramLloyd),
+        ("sketch", "tight", SketchLaw, HistogramLloyd),
+        ("sketch-paper", "paper", SketchPaperLaw, DplsfPaper),
+        ("ldp", "tight", RandomisedLabels, HistogramLloyd),
+        ("ldp", "paper", RandomisedLabels, DplsfPaper),
+        ("independent", "tight", NoisyHistogram, HistogramLloyd),
+        ("independent", "paper", NoisyHistogram, DplsfPaper),
         ("exact", "tight", PlainLabels, PlainKMeans),
         ("exact", "paper", PlainLabels, PlainKMeans),
     ],
@@ -89,12 +89,12 @@ def test_auto_stands_for(membership, accounting, law, local):
 @pytest.mark.parametrize(
     ("local", "accounting", "kind"),
     [
-        ("dplsf", "tight", GaussianTree),
-        ("dplsf", "paper", LshTree),
+        ("dplsf", "tight", Dplsf),
+        ("dplsf", "paper", DplsfPaper),
         ("dplloyd", "tight", DpLloyd),
         ("dplloyd", "paper", DpLloyd),
         ("plain", "tight", PlainKMeans),
-        ("tree-lloyd", "tight", TreeLloyd),
+        ("histogram-lloyd", "tight", HistogramLloyd),
     ],
 )
 def test_a_named_local_method_is_taken(local, accounting, kind):
@@ -516,7 +516,8 @@ def test_what_stays_private_beside_a_plain_part_follows_the_budget():
     low, high = (make_plan(study(epsilon, local="plain")) for epsilon in (0.5, 2.0))
     assert low.membership.sigma > high.membership.sigma
     low, high = (
-        make_plan(study(epsilon, membership="exact", local="tree-lloyd")) for epsilon in (0.5, 2.0)
+        make_plan(study(epsilon, membership="exact", local="histogram-lloyd"))
+        for epsilon in (0.5, 2.0)
     )
     assert low.local[0].mu < high.local[0].mu
 

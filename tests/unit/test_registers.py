@@ -12,12 +12,12 @@ from splitmeans.errors import ParameterError
 from splitmeans.kernels.registers import _below, user_registers
 from splitmeans.kernels.siphash import hash_ids, prf_word
 from splitmeans.membership.sketch_paper.encode import encode
-from splitmeans.membership.sketch_paper.law import PublishedSketch, RegisterLaw
+from splitmeans.membership.sketch_paper.law import RegisterLaw, SketchPaperLaw
 from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
 from splitmeans.table.walk.memory import MemoryUsers
 
 KEY = b"any key, 16 byte"
-SMALL = PublishedSketch(epsilon=1.0, delta=0.01, gamma=1.0, repetitions=64)
+SMALL = SketchPaperLaw(epsilon=1.0, delta=0.01, gamma=1.0, repetitions=64)
 
 
 def words_of(n: int, *, seed: int = 0) -> np.ndarray:

@@ -14,13 +14,13 @@ from splitmeans.forecasting.timing import run_time
 from splitmeans.membership.sketch import estimate
 from splitmeans.membership.sketch.cost import decoding_work, most_clusters, register_values
 from splitmeans.membership.sketch.estimate import CellSketchEstimator
-from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.plan.message_sizes import message_sizes
 from splitmeans.plan.plan import make_plan
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
 from splitmeans.wire.messages import CellSketchMessage
 
-LAW = CellSketch(repetitions=256, gamma=0.1, phantoms=20, floor=30)
+LAW = SketchLaw(repetitions=256, gamma=0.1, phantoms=20, floor=30)
 
 
 def study(n_parties=2, *, columns=1, **changes):

@@ -98,7 +98,7 @@ def tables(n=400):
 
 
 METHODS = (
-    ("tree-lloyd", {}),
+    ("histogram-lloyd", {}),
     ("dplsf", {}),
     ("dplloyd", {}),
     ("plain", {}),
@@ -123,7 +123,7 @@ def test_every_local_method_releases_valid_shares(local, rest):
 
 def test_noise_alone_breaks_the_shares():
     """The twin without the projection must be caught by the checks above."""
-    plan = make_plan(study("tree-lloyd"))
+    plan = make_plan(study("histogram-lloyd"))
     raw = mechanism_of(plan.local[0]).release(
         tables()[0].rows, noise=InsecureSeededNoise(1), rng=np.random.default_rng(1)
     )
@@ -159,7 +159,7 @@ def test_synthetic_rows_have_missing_values_again():
 
 
 def test_server_and_party_refuse_shares_that_do_not_add_up():
-    plan = make_plan(study("tree-lloyd"))
+    plan = make_plan(study("histogram-lloyd"))
     party_tables = tables()
     noise = InsecureSeededNoise(4)
     release = release_party(

@@ -9,13 +9,13 @@ import pytest
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.membership.sketch_paper import estimate
 from splitmeans.membership.sketch_paper.estimate import SketchEstimator, cardinality
-from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.wire.messages import SketchMessage
 
-LAW = PublishedSketch(epsilon=1.0, delta=0.01, gamma=1.0, repetitions=32)
+LAW = SketchPaperLaw(epsilon=1.0, delta=0.01, gamma=1.0, repetitions=32)
 
 
-def message(k: int, *, seed: int, law: PublishedSketch = LAW) -> SketchMessage:
+def message(k: int, *, seed: int, law: SketchPaperLaw = LAW) -> SketchMessage:
     # Few different values, so that ties for the largest are frequent.
     rng = np.random.default_rng(seed)
     values = law.floor + rng.integers(0, 5, size=(law.repetitions, k))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError, PrivacyError
-from splitmeans.membership.sketch_paper.law import PublishedSketch, RegisterLaw
+from splitmeans.membership.sketch_paper.law import RegisterLaw, SketchPaperLaw
 from splitmeans.privacy.events import PublishedSketchEvent
 
 PAPER = {"epsilon": 0.245, "delta": 2.5e-5, "gamma": 1.0, "repetitions": 4096}
@@ -68,7 +68,7 @@ def test_tables_cannot_be_changed() -> None:
 @pytest.mark.parametrize("gamma", [0.01, 0.1, 1.0, 3.0])
 @pytest.mark.parametrize("epsilon", [1e-9, 0.01, 1.0])
 def test_tables_are_small_sorted_and_registers_fit_16_bits(gamma: float, epsilon: float) -> None:
-    law = PublishedSketch(epsilon=epsilon, delta=1e-5, gamma=gamma, repetitions=4096)
+    law = SketchPaperLaw(epsilon=epsilon, delta=1e-5, gamma=gamma, repetitions=4096)
     counts = law.registers.count_table(repetitions=4096, floor=law.floor)
     for table in (law.phantom_table, law.registers.value_table, counts):
         assert table.dtype == np.uint64
@@ -78,7 +78,7 @@ def test_tables_are_small_sorted_and_registers_fit_16_bits(gamma: float, epsilon
 
 
 def test_parameters_of_the_paper_at_two_parties_and_epsilon_one() -> None:
-    law = PublishedSketch(**PAPER)
+    law = SketchPaperLaw(**PAPER)
     assert law.phantoms == 3401
     assert law.floor == 12
     assert law.event == PublishedSketchEvent(
@@ -101,7 +101,7 @@ def test_parameters_of_the_paper_at_two_parties_and_epsilon_one() -> None:
 def test_parameters_meet_their_definitions(
     epsilon: float, delta: float, gamma: float, rows: int
 ) -> None:
-    law = PublishedSketch(epsilon=epsilon, delta=delta, gamma=gamma, repetitions=rows)
+    law = SketchPaperLaw(epsilon=epsilon, delta=delta, gamma=gamma, repetitions=rows)
     cost = epsilon / (4 * math.sqrt(rows * math.log(1 / delta)))
     slack = 1 + 1e-9  # floats here, 60 digits there
     assert law.phantoms * math.expm1(cost) * slack >= 1 > (law.phantoms - 1) * math.expm1(cost)
@@ -112,14 +112,14 @@ def test_parameters_meet_their_definitions(
 
 
 def test_less_budget_never_means_fewer_phantoms_or_a_lower_floor() -> None:
-    laws = [PublishedSketch(**{**PAPER, "epsilon": e}) for e in np.geomspace(1e-4, 4, 40)]
+    laws = [SketchPaperLaw(**{**PAPER, "epsilon": e}) for e in np.geomspace(1e-4, 4, 40)]
     for tighter, looser in itertools.pairwise(laws):
         assert tighter.phantoms >= looser.phantoms
         assert tighter.floor >= looser.floor
 
 
 def test_numpy_numbers_are_as_good_as_python_ones() -> None:
-    law = PublishedSketch(
+    law = SketchPaperLaw(
         epsilon=np.float64(0.245), delta=np.float64(2.5e-5), gamma=1, repetitions=np.int64(4096)
     )
     assert (law.phantoms, law.floor) == (3401, 12)
@@ -127,9 +127,9 @@ def test_numpy_numbers_are_as_good_as_python_ones() -> None:
 
 def test_epsilon_beyond_the_lemma_is_refused() -> None:
     most = 2 * math.log(1 / 0.01)
-    PublishedSketch(**{**PAPER, "delta": 0.01, "epsilon": most - 1e-9})
+    SketchPaperLaw(**{**PAPER, "delta": 0.01, "epsilon": most - 1e-9})
     with pytest.raises(PrivacyError, match=r"must be <= 2 ln\(1/delta\) = 9.21 .* got 9.3"):
-        PublishedSketch(**{**PAPER, "delta": 0.01, "epsilon": 9.3})
+        SketchPaperLaw(**{**PAPER, "delta": 0.01, "epsilon": 9.3})
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_epsilon_beyond_the_lemma_is_refused() -> None:
 )
 def test_wrong_parameters_are_refused(change: dict[str, float], rule: str) -> None:
     with pytest.raises(ParameterError, match=rule):
-        PublishedSketch(**{**PAPER, **change})
+        SketchPaperLaw(**{**PAPER, **change})
 
 
 def test_wrong_table_requests_are_refused() -> None:

@@ -19,7 +19,7 @@ from splitmeans.local.cells import (
     without_noise,
 )
 from splitmeans.local.column_splits import best_cuts, split_columns
-from splitmeans.local.histogram_lloyd import TreeLloyd, starting_points
+from splitmeans.local.histogram_lloyd import HistogramLloyd, starting_points
 from splitmeans.local.laws.radius_lloyd import FINE_UNITS, sensitivity
 from splitmeans.local.radius_lloyd import RadiusLloyd
 from splitmeans.privacy.noise import InsecureSeededNoise
@@ -357,13 +357,13 @@ def test_starting_points_take_likely_cells_along_when_too_few_stand_out():
 
 
 def test_event_is_the_histogram_then_the_steps():
-    algorithm = TreeLloyd(n_clusters=4, bounds=(UNIT,) * 3, mu=0.3)
+    algorithm = HistogramLloyd(n_clusters=4, bounds=(UNIT,) * 3, mu=0.3)
     assert algorithm.event.parts == algorithm.start.event.parts + algorithm.lloyd.event.parts
     assert len(algorithm.event.parts) == 3 + 4
 
 
 def test_release_asks_for_as_many_kinds_of_noise_as_the_event_has_parts():
-    algorithm = TreeLloyd(n_clusters=2, bounds=(UNIT,) * 3, mu=0.3, steps=3)
+    algorithm = HistogramLloyd(n_clusters=2, bounds=(UNIT,) * 3, mu=0.3, steps=3)
     rows = np.random.default_rng(0).integers(-UNIT, UNIT, (2000, 3))
     noise = NoNoise()
     algorithm.release(rows, noise=noise, rng=np.random.default_rng(1))
@@ -377,7 +377,7 @@ def test_columns_of_different_weight():
     rng = np.random.default_rng(2)
     first = rng.choice([-UNIT // 2, UNIT // 2], 3000)
     rows = np.column_stack([first, rng.integers(-UNIT // 100, UNIT // 100, 3000)])
-    algorithm = TreeLloyd(n_clusters=2, bounds=(UNIT, UNIT // 100), mu=0.5)
+    algorithm = HistogramLloyd(n_clusters=2, bounds=(UNIT, UNIT // 100), mu=0.5)
     centres = algorithm.release(rows, noise=InsecureSeededNoise(0), rng=rng)
     assert sorted(centres[:, 0] / UNIT) == pytest.approx([-0.5, 0.5], abs=0.01)
 
@@ -394,13 +394,13 @@ def test_columns_of_different_weight():
 )
 def test_wrong_parameters_are_refused(change, message):
     with pytest.raises(ParameterError, match=message):
-        TreeLloyd(**{"n_clusters": 2, "bounds": (UNIT,), "mu": 1.0} | change)
+        HistogramLloyd(**{"n_clusters": 2, "bounds": (UNIT,), "mu": 1.0} | change)
 
 
 def test_more_columns_than_an_array_has_dimensions():
     """One-hot categories count as columns, so parties with dozens of them are ordinary."""
     d = 70
     rows = np.random.default_rng(3).integers(-UNIT, UNIT, size=(400, d))
-    mechanism = TreeLloyd(n_clusters=3, bounds=(UNIT,) * d, mu=2.0)
+    mechanism = HistogramLloyd(n_clusters=3, bounds=(UNIT,) * d, mu=2.0)
     centres = mechanism.release(rows, noise=InsecureSeededNoise(1), rng=np.random.default_rng(2))
     assert centres.shape == (3, d)

@@ -15,7 +15,7 @@ from splitmeans.audit.case import Scores
 from splitmeans.audit.noise_twins import Silence
 from splitmeans.local.cells import CellHistogram, Cells
 from splitmeans.local.dplloyd import DpLloyd
-from splitmeans.local.histogram_lloyd import TreeLloyd
+from splitmeans.local.histogram_lloyd import HistogramLloyd
 from splitmeans.local.law import COUNT_UNITS
 from splitmeans.local.laws.radius_lloyd import FINE_UNITS
 from splitmeans.local.radius_lloyd import RadiusLloyd
@@ -84,8 +84,8 @@ def cells(mechanism: CellHistogram, trials: int, noise: NoiseSource) -> Scores:
     return _in_calls(one_call, trials, 1)
 
 
-def tree_lloyd(mechanism: TreeLloyd, trials: int, noise: NoiseSource) -> Scores:
-    """All that tree-lloyd with one centre computes from rows, but for the number of rows."""
+def histogram_lloyd(mechanism: HistogramLloyd, trials: int, noise: NoiseSource) -> Scores:
+    """All that histogram-lloyd with one centre computes from rows, but for the number of rows."""
     user = np.array(mechanism.bounds, dtype=np.int64)
     others = np.tile(-user, (_OTHERS, 1))
     rng = np.random.default_rng(0)
@@ -227,7 +227,7 @@ class _WatchedCells(CellHistogram):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _WatchedTree(TreeLloyd):
+class _WatchedTree(HistogramLloyd):
     """Tree-lloyd itself, with both parts' releases kept."""
 
     cells: list[Cells] = field(default_factory=list)

@@ -17,9 +17,9 @@ from splitmeans.audit.claims import BudgetClaim, Claim, GaussianClaim
 from splitmeans.audit.noise_twins import with_half_noise
 from splitmeans.local.cells import CellHistogram
 from splitmeans.local.dplloyd import DpLloyd
-from splitmeans.local.dplsf import GaussianTree
-from splitmeans.local.dplsf_paper import LshTree
-from splitmeans.local.histogram_lloyd import TreeLloyd
+from splitmeans.local.dplsf import Dplsf
+from splitmeans.local.dplsf_paper import DplsfPaper
+from splitmeans.local.histogram_lloyd import HistogramLloyd
 from splitmeans.local.radius_lloyd import RadiusLloyd
 from splitmeans.local.rows import LocalClustering
 from splitmeans.privacy.gaussian import gaussian_multiplier
@@ -80,20 +80,20 @@ def _cells() -> Part:
     )
 
 
-def _tree_lloyd() -> Part:
-    mechanism = TreeLloyd(n_clusters=1, bounds=(_BOUND,), mu=_MU)
+def _histogram_lloyd() -> Part:
+    mechanism = HistogramLloyd(n_clusters=1, bounds=(_BOUND,), mu=_MU)
     return _part(
-        "tree-lloyd",
-        "histogram and all four steps of a whole tree-lloyd",
+        "histogram-lloyd",
+        "histogram and all four steps of a whole histogram-lloyd",
         GaussianClaim(mu=mechanism.mu),
-        functools.partial(lloyd_views.tree_lloyd, mechanism),
+        functools.partial(lloyd_views.histogram_lloyd, mechanism),
         trials=1_400,
         long_trials=10_000,
     )
 
 
 def _tree_counts_gaussian() -> Part:
-    mechanism = GaussianTree(n_clusters=1, bounds=(_BOUND,), mu=math.sqrt(2) * _MU, depth=3)
+    mechanism = Dplsf(n_clusters=1, bounds=(_BOUND,), mu=math.sqrt(2) * _MU, depth=3)
     return _part(
         "dplsf-counts",
         "noisy counts on four levels of a hash tree (Gaussian)",
@@ -110,7 +110,7 @@ def _tree_counts_gaussian() -> Part:
 
 
 def _leaf_sum_gaussian() -> Part:
-    mechanism = GaussianTree(n_clusters=1, bounds=(_BOUND, _BOUND // 2), mu=math.sqrt(2) * _MU)
+    mechanism = Dplsf(n_clusters=1, bounds=(_BOUND, _BOUND // 2), mu=math.sqrt(2) * _MU)
     return _part(
         "dplsf-sums",
         "noisy sum of a leaf's rows (Gaussian)",
@@ -136,15 +136,17 @@ def _centre(
     )
 
 
-def _tree_lloyd_centre() -> Part:
+def _histogram_lloyd_centre() -> Part:
     # Four columns and a hundred rows at a third of the bounds show most of what was tried.
-    mechanism = TreeLloyd(n_clusters=1, bounds=(_BOUND,) * 4, mu=_MU)
+    mechanism = HistogramLloyd(n_clusters=1, bounds=(_BOUND,) * 4, mu=_MU)
     others = np.full((100, 4), _BOUND // 3)
-    return _centre("tree-lloyd-centre", mechanism, columns=4, others=others, long_trials=12_000)
+    return _centre(
+        "histogram-lloyd-centre", mechanism, columns=4, others=others, long_trials=12_000
+    )
 
 
 def _dplsf_centre() -> Part:
-    mechanism = GaussianTree(n_clusters=1, bounds=(_BOUND,), mu=_MU)
+    mechanism = Dplsf(n_clusters=1, bounds=(_BOUND,), mu=_MU)
     others = np.full((40, 1), _BOUND // 100)
     return _centre("dplsf-centre", mechanism, columns=1, others=others, long_trials=20_000)
 
@@ -188,7 +190,7 @@ def _tree_counts_laplace() -> Part:
 
 
 def _leaf_sum() -> Part:
-    tree = LshTree(n_clusters=1, bounds=(1000, 500), epsilon=1.25)
+    tree = DplsfPaper(n_clusters=1, bounds=(1000, 500), epsilon=1.25)
     return _part(
         "leaf-sum",
         "noisy sum of a leaf's rows, as published (Laplace)",
@@ -200,7 +202,7 @@ def _leaf_sum() -> Part:
 
 
 def _leaf_sum_pooled() -> Part:
-    tree = LshTree(
+    tree = DplsfPaper(
         n_clusters=1, bounds=(_BOUND, _BOUND // 2), epsilon=3.75, delta=_DELTA, sums="gaussian"
     )
     # Gaussian noise that is just enough for an epsilon at a delta has one mu.
@@ -219,8 +221,8 @@ LOCAL_PARTS: Mapping[str, Callable[[], Part]] = {
     "lloyd-step": _lloyd_step,
     "column-histogram": _one_column,
     "cell-histogram": _cells,
-    "tree-lloyd": _tree_lloyd,
-    "tree-lloyd-centre": _tree_lloyd_centre,
+    "histogram-lloyd": _histogram_lloyd,
+    "histogram-lloyd-centre": _histogram_lloyd_centre,
     "dplsf-counts": _tree_counts_gaussian,
     "dplsf-sums": _leaf_sum_gaussian,
     "dplsf-centre": _dplsf_centre,

@@ -11,8 +11,8 @@ from splitmeans.audit.noise_twins import with_half_noise
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law, decoy_law
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.ldp.law import RandomisedLabels
-from splitmeans.membership.sketch.law import CellSketch, phantoms_for
-from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.membership.sketch.law import SketchLaw, phantoms_for
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.plan.plan import make_plan
 from splitmeans.privacy.events import CountGaussianEvent
 
@@ -118,7 +118,7 @@ def _fellow_party() -> Part:
 
 def _published_one_party() -> Part:
     law, halved = (
-        PublishedSketch(epsilon=epsilon, delta=_DELTA, gamma=1.0, repetitions=1024)
+        SketchPaperLaw(epsilon=epsilon, delta=_DELTA, gamma=1.0, repetitions=1024)
         for epsilon in (6.0, 12.0)
     )
     return Part(
@@ -132,17 +132,17 @@ def _published_one_party() -> Part:
     )
 
 
-def _cell_sketch() -> Part:
+def _sketch() -> Part:
     rows, floor = 512, 4
     phantoms = phantoms_for(1.0, repetitions=rows, gamma=1.0, floor=floor)
-    law = CellSketch(repetitions=rows, gamma=1.0, phantoms=phantoms, floor=floor)
+    law = SketchLaw(repetitions=rows, gamma=1.0, phantoms=phantoms, floor=floor)
     halved = dataclasses.replace(law, phantoms=phantoms // 2)
     return Part(
         name="sketch",
         what="cell sketches of two parties together",
         claim=CurveClaim(events=(law.event,)),
-        sample=functools.partial(sketch_views.cell_sketch, law),
-        halved=functools.partial(sketch_views.cell_sketch, halved),
+        sample=functools.partial(sketch_views.sketch, law),
+        halved=functools.partial(sketch_views.sketch, halved),
         trials=6_000,
         long_trials=100_000,
     )
@@ -178,7 +178,7 @@ MEMBERSHIP_PARTS: Mapping[str, Callable[[], Part]] = {
     ),
     "fellow-party": _fellow_party,
     "collusion": _coalition,
-    "sketch": _cell_sketch,
+    "sketch": _sketch,
     "sketch-paper": _published_one_party,
     "whole-run": _whole_run,
 }

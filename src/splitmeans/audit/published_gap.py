@@ -28,7 +28,7 @@ from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.audit.loss import GRID_POINTS, compose_rows
 from splitmeans.errors import ParameterError
-from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.privacy.register_law import log_cdf, log_cdf_step
 
 # What the paper grants the memberships of all parties together at a total of (1, 5e-5).
@@ -67,9 +67,9 @@ class SharedKeys:
         _validate.at_least(0, others=self.others, in_cell=self.in_cell)
 
     @property
-    def sketch(self) -> PublishedSketch:
+    def sketch(self) -> SketchPaperLaw:
         """One party's sketch, with the paper's number of phantoms and floor."""
-        return PublishedSketch(
+        return SketchPaperLaw(
             epsilon=self.epsilon / self.n_parties,
             delta=self.delta / self.n_parties,
             gamma=self.gamma,

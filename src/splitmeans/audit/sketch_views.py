@@ -13,9 +13,9 @@ from splitmeans.audit.published_gap import SharedKeys
 from splitmeans.audit.rare_rows import coincidence_trials
 from splitmeans.kernels.registers import user_registers
 from splitmeans.membership.sketch.encode import encode as encode_cells
-from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.membership.sketch_paper.encode import encode as encode_published
-from splitmeans.membership.sketch_paper.law import PublishedSketch, RegisterLaw
+from splitmeans.membership.sketch_paper.law import RegisterLaw, SketchPaperLaw
 from splitmeans.privacy.events import CellSketchEvent
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.privacy.register_law import register_pmfs
@@ -31,7 +31,7 @@ def fresh_key(noise: NoiseSource) -> bytes:
     return noise.words(RUN_KEY_WORDS).tobytes()
 
 
-def one_party_event(law: PublishedSketch) -> CellSketchEvent:
+def one_party_event(law: SketchPaperLaw) -> CellSketchEvent:
     """The exact event of one party's published sketch alone.
 
     A user changes one register of each row from the law of n_p values to that of n_p + 1.
@@ -41,7 +41,7 @@ def one_party_event(law: PublishedSketch) -> CellSketchEvent:
     )
 
 
-def published_one_party(law: PublishedSketch, trials: int, noise: NoiseSource) -> Scores:
+def published_one_party(law: SketchPaperLaw, trials: int, noise: NoiseSource) -> Scores:
     """One party's published sketch; each cluster of a call is a trial with a user of its own."""
     values, without, with_user = register_pmfs(one_party_event(law))
     ratio = np.log(with_user) - np.log(without)
@@ -91,7 +91,7 @@ def published_rare_rows(case: SharedKeys, trials: int, noise: NoiseSource, *, le
     return Scores(with_user=with_user, without=without)
 
 
-def cell_sketch(law: CellSketch, trials: int, noise: NoiseSource) -> Scores:
+def sketch(law: SketchLaw, trials: int, noise: NoiseSource) -> Scores:
     """The registers of two parties; each cluster of party 0 is a trial with a user of its own.
 
     Party 1 has one cluster, so a register of party 0 is the maximum of one cell, as in the proof's
@@ -140,7 +140,7 @@ def no_phantoms(law: RegisterLaw, trials: int, noise: NoiseSource, *, repetition
 
 
 def _published(
-    law: PublishedSketch,
+    law: SketchPaperLaw,
     clusters: int,
     present: bool,
     *,

@@ -8,8 +8,8 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.audit.case import Scores
 from splitmeans.audit.noise_twins import Tape
-from splitmeans.local.dplsf import GaussianTree
-from splitmeans.local.dplsf_paper import Leaf, LshTree, grow
+from splitmeans.local.dplsf import Dplsf
+from splitmeans.local.dplsf_paper import DplsfPaper, Leaf, grow
 from splitmeans.local.rows import LocalClustering
 from splitmeans.privacy.noise import NoiseSource
 
@@ -17,7 +17,7 @@ from splitmeans.privacy.noise import NoiseSource
 _OTHERS = 5
 
 
-def leaf_sum(tree: LshTree | GaussianTree, trials: int, noise: NoiseSource) -> Scores:
+def leaf_sum(tree: DplsfPaper | Dplsf, trials: int, noise: NoiseSource) -> Scores:
     """The noisy sum of a leaf; every leaf of one call is a trial, all with the same rows.
 
     The score is the log likelihood ratio of the sum.
@@ -28,7 +28,7 @@ def leaf_sum(tree: LshTree | GaussianTree, trials: int, noise: NoiseSource) -> S
     def released(rows: IntArray) -> FloatArray:
         leaf = Leaf(prefix="", noisy_count=len(rows), raw_members=np.arange(len(rows)))
         sums = tree.leaf_sums(rows, [leaf] * trials, noise=noise).astype(np.float64)
-        if not isinstance(tree, LshTree) or tree.sums == "gaussian":
+        if not isinstance(tree, DplsfPaper) or tree.sums == "gaussian":
             return sums @ user
         return np.asarray((np.abs(sums) - np.abs(sums - user)).sum(axis=1))
 

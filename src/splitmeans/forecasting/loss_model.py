@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from splitmeans.forecasting.cells import cell_error
 from splitmeans.local.law import COUNT_UNITS
-from splitmeans.local.laws.histogram_lloyd import TreeLloydLaw
+from splitmeans.local.laws.histogram_lloyd import HistogramLloydLaw
 from splitmeans.plan.plan import Plan
 from splitmeans.study.features import features_of
 
@@ -107,7 +107,7 @@ def strain_of(plan: Plan, *, users: int) -> Strain:
     k, width = plan.study.n_clusters, max(plan.n_local_clusters)
     centre_noise, start_noise = 0.0, 0.0
     for law, d in zip(plan.local, features, strict=True):
-        assert isinstance(law, TreeLloydLaw)
+        assert isinstance(law, HistogramLloydLaw)
         # A party's share of the loss is about its share of the columns.
         share = d / sum(features)
         centre_noise += share * d * law.centre_deviation(users) ** 2
@@ -199,8 +199,8 @@ def refusal(plan: Plan) -> str | None:
             f"membership={study.membership!r} has an error that depends on the data more than on "
             "the noise; `python -m benchmarks accuracy` in the source repository measures it"
         )
-    if not all(isinstance(law, TreeLloydLaw) for law in plan.local):
-        return f"the model is for local='tree-lloyd' (what 'auto' takes), not {study.local!r}"
+    if not all(isinstance(law, HistogramLloydLaw) for law in plan.local):
+        return f"the model is for local='histogram-lloyd' (what 'auto' takes), not {study.local!r}"
     grids = ("pairs", "joint") if len(study.parties) == 2 else ("pairs",)
     if plan.grid_method not in grids:
         return f"the model is for grids of pairs of parties, not for grid={plan.grid_method!r}"

@@ -32,7 +32,7 @@ from splitmeans.membership.method import Group
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
 from splitmeans.synopsis.joint import NOISE_DEVIATIONS, joint_weights
-from splitmeans.synopsis.pairs import CUT, pairs_weights
+from splitmeans.synopsis.pairs import CUT, max_entropy_weights
 from splitmeans.synopsis.synopsis import Synopsis
 
 # Half the width of a 95 % interval, in standard deviations.
@@ -248,7 +248,7 @@ def _drawn_grid(
         (only,) = drawn.values()
         return only, only
     tables = _Tables(n_local_clusters=plan.n_local_clusters, tables=drawn)
-    likely = pairs_weights(tables)
+    likely = max_entropy_weights(tables)
     return likely, rng.poisson(likely).astype(np.float64)
 
 
@@ -256,7 +256,7 @@ def _estimate(plan: Plan, tables: Mapping[Group, FloatArray], *, deviation: floa
     """Estimate the grid as `server.combine` does."""
     redrawn = _Tables(n_local_clusters=plan.n_local_clusters, tables=tables)
     if plan.grid_method == "pairs":
-        return pairs_weights(redrawn, deviation=deviation)
+        return max_entropy_weights(redrawn, deviation=deviation)
     return joint_weights(redrawn, total=None, deviation=deviation)
 
 

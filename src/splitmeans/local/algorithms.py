@@ -5,22 +5,22 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from splitmeans.local.dplloyd import DpLloyd
-from splitmeans.local.dplsf import GaussianTree
-from splitmeans.local.dplsf_paper import LshTree
-from splitmeans.local.histogram_lloyd import TreeLloyd
+from splitmeans.local.dplsf import Dplsf
+from splitmeans.local.dplsf_paper import DplsfPaper
+from splitmeans.local.histogram_lloyd import HistogramLloyd
 from splitmeans.local.law import LocalLaw
 from splitmeans.local.laws.dplloyd import DpLloydLaw
-from splitmeans.local.laws.dplsf import GaussianTreeLaw, LshTreeLaw
-from splitmeans.local.laws.histogram_lloyd import TreeLloydLaw
+from splitmeans.local.laws.dplsf import DplsfLaw, DplsfPaperLaw
+from splitmeans.local.laws.histogram_lloyd import HistogramLloydLaw
 from splitmeans.local.laws.plain import PlainKMeansLaw
 from splitmeans.local.methods import local_law
 from splitmeans.local.plain import PlainKMeans
 from splitmeans.local.rows import LocalClustering
 
 MECHANISMS: Mapping[type, Callable[..., LocalClustering]] = {
-    TreeLloydLaw: TreeLloyd,
-    GaussianTreeLaw: GaussianTree,
-    LshTreeLaw: LshTree,
+    HistogramLloydLaw: HistogramLloyd,
+    DplsfLaw: Dplsf,
+    DplsfPaperLaw: DplsfPaper,
     DpLloydLaw: DpLloyd,
     PlainKMeansLaw: PlainKMeans,
 }

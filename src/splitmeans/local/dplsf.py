@@ -1,4 +1,4 @@
-"""DPLSF under tight accounting: the hash tree of `lsh_tree.py` with Gaussian noise throughout."""
+"""DPLSF under tight accounting: the hash tree of `dplsf_paper.py` with Gaussian noise alone."""
 
 import numpy as np
 
@@ -13,13 +13,13 @@ from splitmeans.local.dplsf_paper import (
     sim_hash,
 )
 from splitmeans.local.law import to_grid
-from splitmeans.local.laws.dplsf import GaussianTreeLaw
+from splitmeans.local.laws.dplsf import DplsfLaw
 from splitmeans.local.rows import clip_rows
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.interface import RawRows
 
 
-class GaussianTree(GaussianTreeLaw):
+class Dplsf(DplsfLaw):
     """Noisy means of the leaves of a hash tree, clustered; for what they cost see the law."""
 
     def release(
@@ -41,6 +41,6 @@ class GaussianTree(GaussianTreeLaw):
         return to_grid(centres, self.bounds)
 
     def leaf_sums(self, raw_rows: IntArray, leaves: list[Leaf], *, noise: NoiseSource) -> IntArray:
-        """Return the noisy sum of each leaf's rows, shape (leaves, d); see `LshTree.leaf_sums`."""
+        """Return the noisy sums of leaves' rows, shape (leaves, d); see `DplsfPaper.leaf_sums`."""
         raw_sums = exact_sums(raw_rows, leaves)
         return raw_sums + noise.gaussian(self.sum_scale, raw_sums.size).reshape(raw_sums.shape)

@@ -4,7 +4,7 @@ The paper, section 3.5 and appendix "DPLSF Details", after Google's open-source 
 Random hyperplanes through the origin give every row a bit string. A prefix tree grows from the
 root as long as noisy counts are large; leaves release a noisy sum, and weighted k-means on the
 leaf means gives the centres. The published form for one party alone uses Laplace sums; the form
-for pooled data, which the paper compares with, uses Gaussian sums. `gaussian_tree.py` is the form
+for pooled data, which the paper compares with, uses Gaussian sums. `dplsf.py` is the form
 for tight accounting.
 
 What the tree looks like is decided by noisy counts alone. A user is in one node per level, so
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 from splitmeans.local.law import COUNT_UNITS, to_grid
-from splitmeans.local.laws.dplsf import LshTreeLaw
+from splitmeans.local.laws.dplsf import DplsfPaperLaw
 from splitmeans.local.rows import clip_rows
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.interface import RawRows
@@ -41,7 +41,7 @@ class Leaf:
     raw_members: IntArray = field(repr=False, compare=False)
 
 
-class LshTree(LshTreeLaw):
+class DplsfPaper(DplsfPaperLaw):
     """Noisy means of the leaves of a hash tree, clustered; for what they cost see the law."""
 
     def release(

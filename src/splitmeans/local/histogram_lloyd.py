@@ -1,9 +1,9 @@
-"""Tree-Lloyd: starting points from a noisy histogram, then Lloyd's steps with a radius.
+"""Histogram-Lloyd: starting points from a noisy histogram, then Lloyd's steps with a radius.
 
-The default under tight accounting. The first form of this algorithm started from a hash tree and
-gave it its name. A histogram over cells that fit the columns (`cells.py`) starts better on average
-and by far on real tables; the hash tree is a little better only for a few far-apart round clusters
-in 4 to 8 columns (docs/local-clustering.md).
+The default under tight accounting. The first form of this algorithm started from a hash tree
+and was called "tree-lloyd", which studies may still say. A histogram over cells that fit the
+columns (`cells.py`) starts better on average and by far on real tables; the hash tree is a little
+better only for a few far-apart round clusters in 4 to 8 columns (docs/local-clustering.md).
 """
 
 import numpy as np
@@ -11,13 +11,13 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 from splitmeans.local.cells import CellHistogram, Cells
-from splitmeans.local.laws.histogram_lloyd import TreeLloydLaw
+from splitmeans.local.laws.histogram_lloyd import HistogramLloydLaw
 from splitmeans.local.radius_lloyd import RadiusLloyd
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.interface import RawRows
 
 
-class TreeLloyd(TreeLloydLaw):
+class HistogramLloyd(HistogramLloydLaw):
     """A cell histogram for the start, Lloyd's steps with a radius for the rest."""
 
     @property

@@ -18,8 +18,8 @@ from splitmeans.study.features import bounds_of, features_of
 from splitmeans.study.shares import shares_are_valid
 from splitmeans.synopsis.joint import joint_weights, mend_sums
 from splitmeans.synopsis.many import latent_points
-from splitmeans.synopsis.pairs import pairs_weights
-from splitmeans.synopsis.pairs_paper import pair_weights
+from splitmeans.synopsis.pairs import max_entropy_weights
+from splitmeans.synopsis.pairs_paper import two_party_weights
 from splitmeans.synopsis.segments import assign_nodes
 from splitmeans.synopsis.synopsis import Synopsis, build_synopsis, build_synopsis_from_points
 from splitmeans.wire.messages import PartyRelease
@@ -78,9 +78,9 @@ def combine(
     total = None if plan.noisy_count is None else positive_count(plan)
     match plan.grid_method:
         case "pairs-paper":
-            weights = pair_weights(estimator, total=total, rng=rng)
+            weights = two_party_weights(estimator, total=total, rng=rng)
         case "pairs":
-            weights = pairs_weights(estimator, deviation=_deviation(plan, estimator))
+            weights = max_entropy_weights(estimator, deviation=_deviation(plan, estimator))
         case _:
             deviation = _deviation(plan, estimator)
             weights = joint_weights(estimator, total=total, deviation=deviation)

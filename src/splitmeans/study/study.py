@@ -22,6 +22,7 @@ from splitmeans.study.methods import (
     ACCOUNTING_METHODS,
     LOCALS,
     MEMBERSHIPS,
+    OLD_LOCAL_NAMES,
     PAPER,
     TIGHT,
     LocalFacts,
@@ -107,6 +108,8 @@ class Study:
         if self.n_clusters > MAX_CLUSTERS:
             raise StudyError(f"n_clusters must be <= {MAX_CLUSTERS}, got {self.n_clusters}")
         _validate.one_of(tuple(MEMBERSHIPS), error=StudyError, membership=self.membership)
+        if isinstance(self.local, str):
+            object.__setattr__(self, "local", OLD_LOCAL_NAMES.get(self.local, self.local))
         _validate.one_of(("auto", *LOCALS), error=StudyError, local=self.local)
         _validate.one_of(GRID_METHODS, error=StudyError, grid=self.grid)
         _validate.one_of(ACCOUNTING_METHODS, error=StudyError, accounting=self.accounting)

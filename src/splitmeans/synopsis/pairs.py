@@ -52,7 +52,9 @@ _NEGLIGIBLE = 1e-3
 _GONE = 1e-200
 
 
-def pairs_weights(estimator: WeightEstimator, *, deviation: float | None = None) -> FloatArray:
+def max_entropy_weights(
+    estimator: WeightEstimator, *, deviation: float | None = None
+) -> FloatArray:
     """Return the weights of all cells of maximum entropy, shape (k'_1, ..., k'_S), none negative.
 
     They add up to the number of users that the pair tables agree on. With one party the weights
@@ -87,7 +89,7 @@ def clean_pair_tables(
 
     Args:
         estimator: What the messages say about pairs of clusters, of two parties or more.
-        deviation: See `pairs_weights`.
+        deviation: See `max_entropy_weights`.
     """
     if deviation is not None:
         _validate.finite(deviation=deviation)

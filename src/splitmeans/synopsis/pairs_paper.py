@@ -61,7 +61,7 @@ AS_CODED = PairFit(floor=1e-5)
 AS_PRINTED = PairFit(floor=None)
 
 
-def pair_weights(
+def two_party_weights(
     estimator: WeightEstimator,
     *,
     total: float | None,

@@ -1,6 +1,6 @@
 """Public laws of DPLSF, the hash trees: as published, and for tight accounting.
 
-See `local.lsh_tree` and `local.gaussian_tree`.
+See `local.dplsf_paper` and `local.dplsf`.
 """
 
 import math
@@ -36,7 +36,7 @@ _MAX_L1 = 2**38
 
 
 @dataclass(frozen=True, kw_only=True)
-class LshTreeLaw:
+class DplsfPaperLaw:
     """Noisy means of the leaves of a hash tree, clustered.
 
     Guarantee: for adding or removing one row, counts cost (1 - sum_share) * epsilon over all
@@ -124,7 +124,7 @@ class LshTreeLaw:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianTreeLaw:
+class DplsfLaw:
     """Noisy means of the leaves of a hash tree, clustered; Gaussian counts and sums.
 
     Guarantee: for adding or removing one row, mu-Gaussian privacy. A row is in one node per level,
@@ -196,4 +196,4 @@ def check_hash_range(bounds: tuple[int, ...]) -> None:
         raise ParameterError(f"bounds must add up to less than 2^38, got {sum(bounds)}")
 
 
-METHOD = LocalMethod(facts=DPLSF, tight=GaussianTreeLaw, published=LshTreeLaw)
+METHOD = LocalMethod(facts=DPLSF, tight=DplsfLaw, published=DplsfPaperLaw)

@@ -1,4 +1,4 @@
-"""Public law of tree-lloyd; see `local.tree_lloyd`."""
+"""Public law of histogram-lloyd; see `local.histogram_lloyd`."""
 
 import math
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from splitmeans.local.law import COUNT_UNITS, LocalMethod, check_public
 from splitmeans.local.laws.cells import CellHistogramLaw
 from splitmeans.local.laws.radius_lloyd import FINE_UNITS, RADIUS_FACTOR, RadiusLloydLaw
 from splitmeans.privacy.events import ComposedEvent
-from splitmeans.study.methods import TREE_LLOYD
+from splitmeans.study.methods import HISTOGRAM_LLOYD
 
 # Share of mu^2 for the histogram, by measurement (docs/local-clustering.md).
 START_SHARE = 0.4
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeLloydLaw:
+class HistogramLloydLaw:
     """A cell histogram for the start, Lloyd's steps with a radius for the rest.
 
     Guarantee: for adding or removing one row, mu-Gaussian privacy: `start_share` of mu^2 for the
@@ -88,4 +88,4 @@ class TreeLloydLaw:
         return RADIUS_FACTOR * per_radius / math.sqrt(self.steps) / members
 
 
-METHOD = LocalMethod(facts=TREE_LLOYD, tight=TreeLloydLaw)
+METHOD = LocalMethod(facts=HISTOGRAM_LLOYD, tight=HistogramLloydLaw)

@@ -7,7 +7,7 @@ The likelihood of a pair of clusters looks at every value that a register takes,
 import math
 from collections.abc import Sequence
 
-from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.membership.sketch.law import SketchLaw
 
 # About two minutes on one core (`forecasting.timing` has the seconds). With the defaults that is
 # 250 clusters at each of two parties, or 25 at each of sixteen; six are the default.
@@ -17,7 +17,7 @@ MAX_WORK = 1.5e7
 _ABOVE_TYPICAL = 10
 
 
-def register_values(law: CellSketch, *, widths: Sequence[int], users: float) -> float:
+def register_values(law: SketchLaw, *, widths: Sequence[int], users: float) -> float:
     """Return about how many values the registers of a pair of parties take.
 
     They begin at the floor and end about where one element of all, in all rows, is expected.
@@ -28,7 +28,7 @@ def register_values(law: CellSketch, *, widths: Sequence[int], users: float) -> 
 
 
 def decoding_work(
-    law: CellSketch,
+    law: SketchLaw,
     *,
     groups: Sequence[Sequence[int]],
     n_local_clusters: Sequence[int],
@@ -42,7 +42,7 @@ def decoding_work(
     return work
 
 
-def most_clusters(law: CellSketch, *, n_groups: int, users: float) -> int:
+def most_clusters(law: SketchLaw, *, n_groups: int, users: float) -> int:
     """Return the largest k' of all parties, in groups of two, that stays within `MAX_WORK`."""
     k = 2
     while (k + 1) ** 2 * n_groups * register_values(

@@ -13,7 +13,7 @@ from splitmeans.kernels.phantoms import raise_to_phantoms
 from splitmeans.membership.estimator import check_parties
 from splitmeans.membership.method import RunFacts
 from splitmeans.membership.registers.encode import sketch_users
-from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.interface import Users
 from splitmeans.table.walk.memory import MemoryUsers
@@ -29,7 +29,7 @@ _PROBE = pa.array(["splitmeans probe"], pa.large_string())
 
 
 def encode(
-    law: CellSketch,
+    law: SketchLaw,
     *,
     users: Users,
     position: int,
@@ -42,7 +42,7 @@ def encode(
     Guarantee: unit of privacy is one user, neighbours differ by adding or removing one user at all
     parties. All parties of a group draw the same value for the same user and the same value for
     the phantoms of the same cell, so the group's registers depend on users and phantoms only
-    through one maximum per cell and row, of which a user changes one (see `CellSketch`). What all
+    through one maximum per cell and row, of which a user changes one (see `SketchLaw`). What all
     parties send for a group costs `law.event`, once; groups compose. It holds towards a server
     that does not know `run_key`, for labels that are a function of a user's own columns and of
     what was released before, and for registers that are sent once under a run key.
@@ -74,7 +74,7 @@ def encode(
     return CellSketchMessage(registers=np.vstack(blocks))
 
 
-def own_labels(law: CellSketch, widths: Sequence[int], *, own: int) -> LabelArray:
+def own_labels(law: SketchLaw, widths: Sequence[int], *, own: int) -> LabelArray:
     """Return one party's label in every cell of its group, shape (cells,), -1 for absent.
 
     Cells are in row-major order of the parties' labels, absent last, without the all-absent cell.
@@ -94,7 +94,7 @@ def own_labels(law: CellSketch, widths: Sequence[int], *, own: int) -> LabelArra
 
 
 def _block(
-    law: CellSketch,
+    law: SketchLaw,
     *,
     users: Users,
     own: int,
@@ -137,7 +137,7 @@ def _check_groups(
 
 
 def release(
-    law: CellSketch,
+    law: SketchLaw,
     plan: RunFacts,
     position: int,
     users: Users,
@@ -156,7 +156,7 @@ def release(
     )
 
 
-def shared_pieces(law: CellSketch, plan: RunFacts, run_key: bytes) -> Iterator[bytes]:
+def shared_pieces(law: SketchLaw, plan: RunFacts, run_key: bytes) -> Iterator[bytes]:
     """Yield what all parties derive from the run key: the first rows, with one made-up user."""
     for position in range(len(plan.n_local_clusters)):
         message = encode(

@@ -13,7 +13,7 @@ import numpy as np
 from splitmeans._types import FloatArray, RegisterArray
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.membership.estimator import check_parties
-from splitmeans.membership.sketch.law import CellSketch
+from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.membership.sketch.likelihood import (
     RegisterScale,
     set_sizes,
@@ -44,7 +44,7 @@ class CellSketchEstimator:
             to the two parties' sizes.
     """
 
-    law: CellSketch
+    law: SketchLaw
     groups: tuple[tuple[int, ...], ...]
     n_local_clusters: tuple[int, ...]
     messages: tuple[CellSketchMessage, ...]
@@ -159,7 +159,7 @@ def fit_margins(cells: FloatArray, *, rows: FloatArray, columns: FloatArray) -> 
 
 
 def _check_registers(
-    registers: RegisterArray, *, law: CellSketch, shape: tuple[int, int], party: int
+    registers: RegisterArray, *, law: SketchLaw, shape: tuple[int, int], party: int
 ) -> None:
     where = f"sketch of party number {party}"
     if registers.dtype != np.uint16 or registers.shape != shape:

@@ -33,7 +33,7 @@ _EXACT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CellSketch:
+class SketchLaw:
     """The membership sketch of one group of parties, with `phantoms` in each of its cells.
 
     Guarantee: for adding or removing one user with all columns, the registers of ALL parties of a

@@ -10,7 +10,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.membership.method import MembershipMethod, RunFacts, enough_clusters
 from splitmeans.membership.sketch.cost import MAX_WORK, decoding_work, most_clusters
 from splitmeans.membership.sketch.estimate import CellSketchEstimator
-from splitmeans.membership.sketch.law import CellSketch, floor_for, phantoms_for
+from splitmeans.membership.sketch.law import SketchLaw, floor_for, phantoms_for
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.privacy.register_law import log_cdf
 from splitmeans.privacy.split import Precisions
@@ -27,11 +27,11 @@ _USER_REGISTER, _PHANTOM_REGISTER, _PAIR_VALUE = 20e-9, 45e-9, 6e-6
 _CHUNKS = 200 * 10**6
 
 
-def _tight_law(study: Study, precisions: Precisions, clusters: int, groups: int) -> CellSketch:
+def _tight_law(study: Study, precisions: Precisions, clusters: int, groups: int) -> SketchLaw:
     gamma, repetitions = study.gamma, study.sketch.repetitions
     floor = floor_for(study.expected_users, gamma=gamma)
     mu = precisions.membership
-    return CellSketch(
+    return SketchLaw(
         repetitions=repetitions,
         gamma=gamma,
         phantoms=phantoms_for(mu, repetitions=repetitions, gamma=gamma, floor=floor),
@@ -41,7 +41,7 @@ def _tight_law(study: Study, precisions: Precisions, clusters: int, groups: int)
 
 
 def _estimator(
-    law: CellSketch, plan: RunFacts, messages: Sequence[CellSketchMessage], noise: NoiseSource
+    law: SketchLaw, plan: RunFacts, messages: Sequence[CellSketchMessage], noise: NoiseSource
 ) -> CellSketchEstimator:
     return CellSketchEstimator(
         law=law,
@@ -51,24 +51,24 @@ def _estimator(
     )
 
 
-def _noise_lines(law: CellSketch, plan: RunFacts) -> Iterator[NoiseLine]:
+def _noise_lines(law: SketchLaw, plan: RunFacts) -> Iterator[NoiseLine]:
     yield "phantoms in each cell", float(law.phantoms), "phantom users"
 
 
 def _message_size(
-    law: CellSketch, plan: RunFacts, position: int, users: int, deviations: int
+    law: SketchLaw, plan: RunFacts, position: int, users: int, deviations: int
 ) -> tuple[int, int]:
     own_groups = [group for group in plan.groups if position in group]
     return 2 * law.repetitions * plan.n_local_clusters[position] * len(own_groups), 0
 
 
-def _work(law: CellSketch, plan: RunFacts, users: int) -> float:
+def _work(law: SketchLaw, plan: RunFacts, users: int) -> float:
     return decoding_work(
         law, groups=plan.groups, n_local_clusters=plan.n_local_clusters, users=users
     )
 
 
-def _check_plan(law: CellSketch, plan: RunFacts) -> None:
+def _check_plan(law: SketchLaw, plan: RunFacts) -> None:
     """Refuse sketches that the server would read for longer than anyone waits."""
     users = plan.study.expected_users
     if _work(law, plan, users) > MAX_WORK:
@@ -80,7 +80,7 @@ def _check_plan(law: CellSketch, plan: RunFacts) -> None:
         )
 
 
-def _party_seconds(law: CellSketch, plan: RunFacts, position: int, users: int) -> float:
+def _party_seconds(law: SketchLaw, plan: RunFacts, position: int, users: int) -> float:
     """Return the seconds that a party draws registers for."""
     per_user = law.repetitions * (1 + law.gamma) ** -law.floor
     seconds = 0.0
@@ -92,10 +92,10 @@ def _party_seconds(law: CellSketch, plan: RunFacts, position: int, users: int) -
     return seconds
 
 
-def _cell_error(law: CellSketch, plan: RunFacts, users: int) -> float:
+def _cell_error(law: SketchLaw, plan: RunFacts, users: int) -> float:
     """Return 1 / sqrt(Fisher information) of the shared users of two average clusters.
 
-    A row says which register is larger and its value v (`cell_sketch.likelihood`). With a and b
+    A row says which register is larger and its value v (`sketch.likelihood`). With a and b
     elements, w of them shared, and F the law of one value, phantoms included:
 
         P(first larger, v) = F(v-1)^b (F(v)^(a-w) - F(v-1)^(a-w)),   likewise for the second,
@@ -127,9 +127,9 @@ def _cell_error(law: CellSketch, plan: RunFacts, users: int) -> float:
     return 1 / math.sqrt(information)
 
 
-METHOD: MembershipMethod[CellSketch, CellSketchMessage] = MembershipMethod(
+METHOD: MembershipMethod[SketchLaw, CellSketchMessage] = MembershipMethod(
     facts=SKETCH,
-    law=CellSketch,
+    law=SketchLaw,
     message=CellSketchMessage,
     default_clusters=lambda study, users: max(_LOCAL_CLUSTERS, enough_clusters(study)),
     tight_law=_tight_law,

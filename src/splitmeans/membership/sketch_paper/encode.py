@@ -6,7 +6,7 @@ from splitmeans import _validate
 from splitmeans._types import RegisterArray
 from splitmeans.membership.method import RunFacts
 from splitmeans.membership.registers.encode import sketch_users
-from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.interface import Users
 from splitmeans.wire.keys import USER_REGISTERS, subkey
@@ -14,7 +14,7 @@ from splitmeans.wire.messages import SketchMessage
 
 
 def encode(
-    law: PublishedSketch,
+    law: SketchPaperLaw,
     *,
     users: Users,
     key: bytes,
@@ -53,7 +53,7 @@ def encode(
 
 
 def _phantom_registers(
-    law: PublishedSketch, *, n_local_clusters: int, noise: NoiseSource
+    law: SketchPaperLaw, *, n_local_clusters: int, noise: NoiseSource
 ) -> RegisterArray:
     """Draw the maximum of the phantoms for every row and cluster, shape (M, k')."""
     shape = (law.repetitions, n_local_clusters)
@@ -63,7 +63,7 @@ def _phantom_registers(
 
 
 def release(
-    law: PublishedSketch,
+    law: SketchPaperLaw,
     plan: RunFacts,
     position: int,
     users: Users,

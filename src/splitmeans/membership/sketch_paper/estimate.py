@@ -14,7 +14,7 @@ from splitmeans import _validate
 from splitmeans._types import FloatArray, RegisterArray
 from splitmeans.errors import ProtocolError
 from splitmeans.membership.estimator import check_parties
-from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.study.options import SKETCH_ESTIMATORS
 from splitmeans.wire.messages import SketchMessage
 
@@ -74,7 +74,7 @@ class SketchEstimator:
         estimator: See `cardinality`.
     """
 
-    law: PublishedSketch
+    law: SketchPaperLaw
     messages: tuple[SketchMessage, ...]
     noisy_count: float
     estimator: str = "calibrated"
@@ -162,7 +162,7 @@ def _union_totals(evidence: Sequence[FloatArray]) -> FloatArray:
     return totals.reshape(shape)
 
 
-def _check_registers(registers: RegisterArray, *, law: PublishedSketch, party: int) -> None:
+def _check_registers(registers: RegisterArray, *, law: SketchPaperLaw, party: int) -> None:
     where = f"sketch of party number {party}"
     if registers.dtype != np.uint16 or registers.ndim != 2:
         raise ProtocolError(f"{where} must be a table of 16-bit registers")

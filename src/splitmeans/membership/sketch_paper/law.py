@@ -72,7 +72,7 @@ class RegisterLaw:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedSketch:
+class SketchPaperLaw:
     """The membership sketch as published (paper, Algorithms 2 and 3), one party's share.
 
     Guarantee: the paper's theorem on Algorithm 3 states (epsilon, delta) for adding or removing one

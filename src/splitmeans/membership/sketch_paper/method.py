@@ -11,7 +11,7 @@ from splitmeans.membership.method import (
 )
 from splitmeans.membership.sketch_paper.auto_clusters import cell_deviation, paper_local_clusters
 from splitmeans.membership.sketch_paper.estimate import SketchEstimator
-from splitmeans.membership.sketch_paper.law import PublishedSketch
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.privacy.split import Shares, paper_split
 from splitmeans.study import Study
@@ -32,8 +32,8 @@ def _default_clusters(study: Study, users: int) -> int:
     )
 
 
-def _published_law(study: Study, shares: Shares, clusters: int) -> PublishedSketch:
-    return PublishedSketch(
+def _published_law(study: Study, shares: Shares, clusters: int) -> SketchPaperLaw:
+    return SketchPaperLaw(
         epsilon=shares.membership_epsilon,
         delta=shares.membership_delta,
         gamma=study.gamma,
@@ -42,7 +42,7 @@ def _published_law(study: Study, shares: Shares, clusters: int) -> PublishedSket
 
 
 def _estimator(
-    law: PublishedSketch, plan: RunFacts, messages: Sequence[SketchMessage], noise: NoiseSource
+    law: SketchPaperLaw, plan: RunFacts, messages: Sequence[SketchMessage], noise: NoiseSource
 ) -> SketchEstimator:
     return SketchEstimator(
         law=law,
@@ -52,17 +52,17 @@ def _estimator(
     )
 
 
-def _noise_lines(law: PublishedSketch, plan: RunFacts) -> Iterator[NoiseLine]:
+def _noise_lines(law: SketchPaperLaw, plan: RunFacts) -> Iterator[NoiseLine]:
     yield "phantoms in each cluster", float(law.phantoms), "phantom users"
 
 
 def _message_size(
-    law: PublishedSketch, plan: RunFacts, position: int, users: int, deviations: int
+    law: SketchPaperLaw, plan: RunFacts, position: int, users: int, deviations: int
 ) -> tuple[int, int]:
     return 2 * law.repetitions * plan.n_local_clusters[position], 0
 
 
-def _cell_error(law: PublishedSketch, plan: RunFacts, users: int) -> float:
+def _cell_error(law: SketchPaperLaw, plan: RunFacts, users: int) -> float:
     """Return the error of the paper's Theorem 6."""
     width = max(plan.n_local_clusters)
     return cell_deviation(
@@ -80,9 +80,9 @@ def _check_message(plan: RunFacts, position: int, message: SketchMessage) -> str
     return shape_problem(message, message.registers.shape, expected)
 
 
-METHOD: MembershipMethod[PublishedSketch, SketchMessage] = MembershipMethod(
+METHOD: MembershipMethod[SketchPaperLaw, SketchMessage] = MembershipMethod(
     facts=SKETCH_PAPER,
-    law=PublishedSketch,
+    law=SketchPaperLaw,
     message=SketchMessage,
     default_clusters=_default_clusters,
     published_law=_published_law,
