@@ -1,7 +1,7 @@
 """Two copies of one participant: a home copied while it waits, a home put back, and failing reads.
 
 The carrier is a folder, as most studies have it; every mailbox has the same contract
-(`tests/run/test_mailbox_contract.py`).
+(`tests/contracts/test_mailboxes.py`).
 """
 
 import errno

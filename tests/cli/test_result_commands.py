@@ -17,8 +17,7 @@ import pytest
 from splitmeans.cli import main
 from splitmeans.cli.result_options import parse_ks
 from splitmeans.errors import ParameterError
-
-from ..report.small_result import write_small_result
+from tests.result.small_result import write_small_result
 
 
 class Finished(NamedTuple):

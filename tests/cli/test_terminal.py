@@ -18,7 +18,7 @@ import splitmeans
 from splitmeans.cli import main
 from splitmeans.privacy.ledger import Ledger
 from splitmeans.run.journal import Journal
-from tests.report.small_result import small_study, write_small_result
+from tests.result.small_result import small_study, write_small_result
 
 SOURCES = Path(splitmeans.__file__).parents[1]
 

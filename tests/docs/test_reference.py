@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from splitmeans.study import Budget, Column, DecoyOptions, IdRules, PartySpec, SketchOptions, Study
-from tests.report.small_result import write_small_result
+from tests.result.small_result import write_small_result
 
 from .blocks import ROOT, blocks_of
 

@@ -1,22 +1,13 @@
-from pathlib import Path
+"""The report of a small result; the result itself is a fixture of `tests/result`."""
 
 import pytest
 
 from splitmeans.report.build import build_report
 from splitmeans.report.data import ReportData
 from splitmeans.result.result import Result
+from tests.result.conftest import folder, result
 
-from .small_result import write_small_result
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return write_small_result(tmp_path / "result")
-
-
-@pytest.fixture(scope="session")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    return Result.read(write_small_result(tmp_path_factory.mktemp("small") / "result"))
+__all__ = ["folder", "result"]
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from splitmeans.report.html import render
 from splitmeans.result.result import Result
 from splitmeans.study import Column
 from splitmeans.study.features import Feature, bounds_of, to_own_units
-from tests.report.small_result import GRID, small_message, small_study, write_message
+from tests.result.small_result import GRID, small_message, small_study, write_message
 
 # "-0", "-0.00", "-0%", "-1.1e-16": nothing that a person should see.
 ODD = re.compile(

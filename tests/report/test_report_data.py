@@ -10,8 +10,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.report.build import build_report
 from splitmeans.report.projection import fit_plane
 from splitmeans.result.result import Result
-
-from .small_result import small_study, write_small_result
+from tests.result.small_result import small_study, write_small_result
 
 
 def test_columns_in_own_units(data):

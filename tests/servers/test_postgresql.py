@@ -24,7 +24,7 @@ from splitmeans.table.sources.open import open_source, read_batches
 from splitmeans.table.walk import stream
 from splitmeans.table.walk.stored import StoredTable
 from splitmeans.wire.codec import encode
-from tests.report.small_result import write_small_result
+from tests.result.small_result import write_small_result
 
 from .conftest import PASSWORD
 

@@ -44,8 +44,8 @@ from tests.studies.whole import arrow_table, reason_class, run_whole
 # Loaded once, before forking.
 for _module in ("keys", "ledger", "party", "relay", "report", "result", "server", "study"):
     importlib.import_module(f"splitmeans.cli.{_module}")
-for _module in ("relay", "relay_serve"):
-    importlib.import_module(f"splitmeans.run.{_module}")
+for _module in ("app", "serve"):
+    importlib.import_module(f"splitmeans.relay.{_module}")
 
 SERVER = "server"
 OBSTACLES = ("none", "none", "occupied result", "short files", "short messages")

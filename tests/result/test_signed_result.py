@@ -24,7 +24,7 @@ from splitmeans.result.result import Result
 from splitmeans.result.signed import Stamp, is_date, privacy_hash, utc_now
 from splitmeans.synopsis.clustering import NOBODY
 from splitmeans.wire.identity import Identity
-from tests.report.small_result import small_message, small_study, write_message, write_small_result
+from tests.result.small_result import small_message, small_study, write_message, write_small_result
 
 SERVER, OTHER = Identity.new(), Identity.new()
 

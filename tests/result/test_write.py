@@ -11,7 +11,7 @@ from splitmeans.plan.plan import make_plan
 from splitmeans.report.facts import run_facts
 from splitmeans.result.result import Result
 from splitmeans.result.write import check_place
-from tests.report.small_result import small_study, write_small_result
+from tests.result.small_result import small_study, write_small_result
 
 
 def test_a_folder_with_something_else_is_kept(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from splitmeans import InsecureSeededNoise, PrivacyReport, Result, VerticalKMeans
 from splitmeans.result.notebook import segments_html
 from splitmeans.study import Budget, Column, PartySpec, Study
-from tests.report.small_result import small_study, write_small_result
+from tests.result.small_result import small_study, write_small_result
 
 NASTY = "<script>alert(1)</script>\"'&[red]"
 

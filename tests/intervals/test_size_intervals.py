@@ -13,8 +13,7 @@ from splitmeans.plan.plan import make_plan
 from splitmeans.result.intervals import intervals_of
 from splitmeans.result.result import Result
 from splitmeans.synopsis.synopsis import build_synopsis
-
-from .small_result import GRID, small_study, write_small_result
+from tests.result.small_result import GRID, small_study, write_small_result
 
 NEAR, FAR = -0.5, 0.5
 
