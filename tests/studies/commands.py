@@ -131,6 +131,8 @@ class Process:
             os.chdir(folder)
             for number, path in ((1, self._out), (2, self._err)):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+            # A test runner may have put something else in their place.
+            sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
             if file_bytes is not None:
                 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
                 resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
@@ -145,6 +147,7 @@ class Process:
             traceback.print_exc()
         finally:
             sys.stdout.flush()
+            sys.stderr.flush()
             os._exit(code)
 
     def ended(self) -> int | None:
@@ -248,7 +251,7 @@ def _play(world: World, chance: random.Random, obstacle: str) -> str:
         code, _, err = world.run(
             who, "study", "approve", "study.toml", "--digits", digits, "--home", "home"
         )
-        _check_ending(f"study approve of {who}", code, err)
+        check_ending(f"study approve of {who}", code, err)
         if code:
             return _refused(world, f"not approved: {reason_class(err.strip().splitlines()[-1])}")
         _share_rehearsal(world, who)
@@ -283,7 +286,7 @@ def _errors(world: World) -> str:
     return reason_class(" / ".join(sorted(set(world.last_errors))))
 
 
-def _check_ending(what: str, code: int, err: str) -> None:
+def check_ending(what: str, code: int, err: str) -> None:
     """Raise if a command fell over, or if it was none: a driver must know the options."""
     if code == 70 or "Traceback" in err:
         raise Failed(f"{what} fell over: {err}")
@@ -368,7 +371,7 @@ def _attempt(
         world.log.append(f"$ run ({who}): {codes[who]}\n{err}")
         if codes[who]:
             world.last_errors += err.splitlines()[-1:]
-        _check_ending(f"the run of {who}", codes[who], err)
+        check_ending(f"the run of {who}", codes[who], err)
     return codes
 
 
