@@ -23,7 +23,7 @@ from splitmeans.cli.run_options import (
     result_folder,
     say,
 )
-from splitmeans.cli.stopping import goes_on
+from splitmeans.cli.stopping import check_stopped, goes_on
 from splitmeans.party.place import find_place
 from splitmeans.party.source import open_source
 from splitmeans.party.table_facts import (
@@ -227,6 +227,7 @@ def run_as_party(
                     result_folder=result_folder(result, own, agreed, run),
                     say=say,
                     rehearse=partial(rehearse_once, agreed, own, say=say),
+                    going_on=check_stopped,
                     before_joining=partial(
                         _look, found, party=party, data=data, refuse=refuse_clipping
                     ),

@@ -18,7 +18,7 @@ from splitmeans.cli.run_options import (
     result_folder,
     say,
 )
-from splitmeans.cli.stopping import goes_on
+from splitmeans.cli.stopping import check_stopped, goes_on
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.mailbox import open_mailbox
 from splitmeans.run.server import ServerRun, run_server
@@ -64,6 +64,7 @@ def run_as_server(
                 result_folder=result_folder(result, own, agreed, run),
                 say=say,
                 rehearse=partial(rehearse_once, agreed, own, say=say),
+                going_on=check_stopped,
             ),
             own,
             timeout=timeout,
