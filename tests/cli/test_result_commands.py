@@ -1,6 +1,7 @@
 """`splitmeans report` and `splitmeans result`: what they print, write and refuse."""
 
 import csv
+import dataclasses
 import json
 import stat
 import sys
@@ -17,7 +18,8 @@ import pytest
 from splitmeans.cli import main
 from splitmeans.cli.result_options import parse_ks
 from splitmeans.errors import ParameterError
-from tests.result.small_result import write_small_result
+from splitmeans.study import Column
+from tests.result.small_result import small_study, write_small_result
 
 
 class Finished(NamedTuple):
@@ -110,6 +112,34 @@ def test_show_as_json(run):
     assert [item["segment"] for item in read["segments"]] == ["A", "B"]
     assert [item["size"] for item in read["segments"]] == [600, 300]
     assert read["segments"][0]["centre"] == pytest.approx([2000, 1, 0, 48], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.0, 1.7e308), (-8e307, 9e307), (1e-300, 2e-300), (1e16, 1e16 + 1024)]
+)
+@pytest.mark.filterwarnings("error")
+def test_means_of_columns_at_the_ends_of_floats(run, tmp_path, low, high):
+    """Sums of users times values overflow long before the values do."""
+    study = small_study()
+    bank = dataclasses.replace(
+        study.parties[0],
+        columns=(Column(name="income", low=low, high=high), *study.parties[0].columns[1:]),
+    )
+    changed = dataclasses.replace(study, parties=(bank, *study.parties[1:]))
+    write_small_result(tmp_path / "wide", study=changed)
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    done = run("result", "show", "wide", "--json")
+    read = json.loads(done.out, parse_constant=refuse)
+    # 600 users at a quarter of the range, 300 at three quarters.
+    share = (600 / 4 + 300 * 3 / 4) / 900
+    assert read["means"] == pytest.approx(
+        [low * (1 - share) + high * share, 2 / 3, 1 / 3, 56], rel=1e-12
+    )
+    for command in (("result", "show"), ("result", "explore"), ("report",)):
+        assert run(*command, "wide").code == 0
 
 
 def test_show_another_number(run):

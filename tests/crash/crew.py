@@ -9,7 +9,7 @@ import contextlib
 import functools
 import hashlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ class Crew:
             with Journal.open(self.folder / name) as journal:
                 journal.approve(self.study.hash, self.study.to_toml())
 
-    def turn(self, who: str) -> bool:
+    def turn(self, who: str, *, going_on: Callable[[], object] = lambda: None) -> bool:
         """Start a participant; True if it finished, False if it waits for another."""
         mailbox = _Recorder(str(self.folder / MAILBOX), sent=self.sent)
         folder, home = self.result_of(who), self.folder / who
@@ -101,6 +101,7 @@ class Crew:
                     mailbox=mailbox,
                     result_folder=folder,
                     say=_quiet,
+                    going_on=going_on,
                 )
                 run_server(server, home, timeout=1e-9)
             else:
@@ -115,6 +116,7 @@ class Crew:
                     mailbox=mailbox,
                     result_folder=folder,
                     say=_quiet,
+                    going_on=going_on,
                 )
                 run_party(party, home, timeout=1e-9)
         except WaitingError:

@@ -29,19 +29,20 @@ def send_first(patch: Patch) -> None:
 def seal_again(patch: Patch) -> None:
     """Make a message anew when it may have to be sent a second time."""
     seal = Desk.seal
-    envelopes: dict[str, Envelope] = {}
+    known: dict[str, tuple[Envelope, int]] = {}
     tried: set[str] = set()
 
-    def remember(desk: Desk, made: Sequence[Envelope]) -> list[Sealed]:
-        messages = seal(desk, made)
-        envelopes.update({message.path: message.envelope for message in messages})
+    def remember(desk: Desk, made: Sequence[Envelope], *, release_length: int = 0) -> list[Sealed]:
+        messages = seal(desk, made, release_length=release_length)
+        known.update({message.path: (message.envelope, release_length) for message in messages})
         return messages
 
     def send(desk: Desk, *, again: bool = False) -> None:
         for item in desk.journal.pending(desk.key):
             data = desk.journal.read(item)
             if item.slot_path in tried:
-                _, data = desk.post.sealed(envelopes[item.slot_path])
+                envelope, length = known[item.slot_path]
+                _, data = desk.post.sealed(envelope, release_length=length)
             tried.add(item.slot_path)
             desk.post.send(item.slot_path, data)
             desk.journal.mark_sent(desk.key, item.slot_path)

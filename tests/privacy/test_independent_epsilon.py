@@ -1,7 +1,7 @@
 """Epsilon of whole studies, claimed against two accountants of other constructions.
 
 Laws are read from the whole numbers of the plan, with sensitivities written down here once more;
-then a contour integral (`contour_line.py`) and Google's dp-accounting calculate epsilon. Only the
+then a contour integral (`contour.py`) and Google's dp-accounting calculate epsilon. Only the
 charge for discrete noise (`Gap`) is taken over. Run as a module it prints the table of
 docs/concepts/audits.md: `python -m tests.privacy.test_independent_epsilon`.
 """
@@ -29,7 +29,7 @@ from splitmeans.privacy.events import Relation
 from splitmeans.privacy.pld import flatten, gap_of
 from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.study.id_rules import AS_IS
-from tests.privacy.contour_line import Normal, Pure, Table, delta_at, epsilon_at, shifted
+from tests.privacy.contour import Normal, Pure, Table, delta_at, epsilon_at, shifted
 
 ROW = 2**20  # a row of a Gaussian count, in units of its noise
 FINE = 2**8  # a grid unit of a Lloyd step, likewise

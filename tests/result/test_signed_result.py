@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from splitmeans.report.build import build_report
 from splitmeans.report.html import render
 from splitmeans.result.publish import published_facts, read_published
 from splitmeans.result.result import Result
-from splitmeans.result.signed import Stamp, is_date, privacy_hash, utc_now
+from splitmeans.result.signed import Stamp, certificate_hash, is_date, privacy_hash, utc_now
 from splitmeans.synopsis.clustering import NOBODY
 from splitmeans.wire.identity import Identity
 from tests.result.small_result import small_message, small_study, write_message, write_small_result
@@ -229,6 +229,75 @@ def test_a_changed_statement_with_all_its_hashes(folder):
     in_signed("statement", hashlib.sha256(statement.encode()).hexdigest())(folder)
     rehash(folder)
     with pytest.raises(ParameterError, match="the server's signature does not fit"):
+        Result.read(folder)
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where the texts and numbers of a JSON value are."""
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(item, (*path, key))
+    else:
+        yield path
+
+
+def changed_leaf(value: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any]:
+    """Return a copy in which one text is longer, or one number is a little larger."""
+    copy = json.loads(json.dumps(value))
+    place = copy
+    for key in path[:-1]:
+        place = place[key]
+    old = place[path[-1]]
+    place[path[-1]] = (
+        f"{old}0" if isinstance(old, str) else old + 1 if isinstance(old, int) else old * 1.001
+    )
+    return copy
+
+
+def test_every_value_of_the_certificate_is_under_the_signature(folder):
+    path = folder / "certificate.json"
+    true = json.loads(path.read_text())
+    places = list(leaves(true))
+    assert {place[0] for place in places} == set(true)
+    for place in places:
+        if place == ("epsilon", "lower"):
+            continue
+        false = changed_leaf(true, place)
+        path.write_text(json.dumps(false))
+        rehash(folder)
+        with pytest.raises(
+            ParameterError, match=r"certificate\.json: not the certificate that the server signed"
+        ):
+            Result.read(folder)
+        # With its signed hash changed as well, the seal breaks.
+        before = (folder / "result.json").read_text()
+        in_signed("certificate", certificate_hash(false))(folder)
+        with pytest.raises(ParameterError, match="the server's signature does not fit"):
+            Result.read(folder)
+        (folder / "result.json").write_text(before)
+    path.write_text(json.dumps(true))
+    rehash(folder)
+    assert Result.read(folder).signed
+
+
+@pytest.mark.parametrize("lower", [1.5, -0.1, None, "0.5", float("nan")])
+def test_a_lower_bound_that_is_none_is_refused(folder, lower):
+    path = folder / "certificate.json"
+    certificate = json.loads(path.read_text())
+    certificate["epsilon"]["lower"] = lower
+    path.write_text(json.dumps(certificate))
+    rehash(folder)
+    with pytest.raises(ParameterError, match=r"certificate\.json: its lower bound"):
+        Result.read(folder)
+
+
+@pytest.mark.parametrize(
+    "certificate", ["[]", "{}", '{"epsilon": 1}', '{"epsilon": {}}', '{"a":' * 5000, "null"]
+)
+def test_a_file_that_is_no_certificate_is_refused(folder, certificate):
+    (folder / "certificate.json").write_text(certificate)
+    rehash(folder)
+    with pytest.raises(ParameterError, match=r"certificate\.json: "):
         Result.read(folder)
 
 

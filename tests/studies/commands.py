@@ -5,8 +5,9 @@
 
 Every participant is a process that runs its command line, forked from this one, which has loaded
 everything. Something may stand in the way the first time: a relay that takes short messages only,
-a result folder that holds something else, files that may not grow. What must hold: whoever was
-charged ends up with a result, at once or by the same command after the obstacle is gone; who
+a result folder that holds something else, files that may not grow beyond some length, a signal at
+some instant. The others wait until they give up, or are stopped by Ctrl-C. What must hold: whoever
+was charged ends up with a result, at once or by the same command after the obstacle is gone; who
 cannot run is told so before anything is charged.
 """
 
@@ -32,14 +33,14 @@ import pyarrow.parquet as pq
 
 from benchmarks.local_relay import write_certificate
 from splitmeans import cli
-from splitmeans.errors import ParameterError, PrivacyError
-from splitmeans.plan.plan import make_plan
+from splitmeans.errors import LATER, STOPPED, WAITED, ParameterError, PrivacyError
+from splitmeans.forecasting.rough import rough_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.study import Study
 from splitmeans.wire.identity import spoken
 from tests.studies.generate import Case, random_case
 from tests.studies.planning import remembered_calibrations
-from tests.studies.whole import arrow_table, reason_class, run_whole
+from tests.studies.whole import arrow_table, reason_class, too_large
 
 # Loaded once, before forking.
 for _module in ("keys", "ledger", "party", "relay", "report", "result", "server", "study"):
@@ -48,7 +49,7 @@ for _module in ("app", "serve"):
     importlib.import_module(f"splitmeans.relay.{_module}")
 
 SERVER = "server"
-OBSTACLES = ("none", "none", "occupied result", "short files", "short messages")
+OBSTACLES = ("none", "none", "occupied result", "short files", "short messages", "signal")
 _FILES = (
     "table.parquet",
     "no\u00a0break.parquet",
@@ -56,10 +57,15 @@ _FILES = (
     "it's [bold] {x} %s.parquet",
     "a=b;c&d.arrow",
 )
-# A relay that takes no more than this refuses most releases, and a process no longer files.
-_SHORT = 2000
+# A relay that takes no more than the first refuses most releases, and one with the last hardly any;
+# files that end here stop a run at its start, or in the middle: its home alone grows past some.
+_SHORT_MESSAGES = (2000, 5000, 20_000)
+_SHORT_FILES = (2000, 50_000, 80_000, 120_000, 200_000)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 _SECONDS = 60.0
-_ATTEMPTS = 3
+_ATTEMPTS = 4
+# Exit codes after which the same command goes on by itself: waited, later, and the signals.
+_GOES_ON = (WAITED, LATER, STOPPED, 128 + signal.SIGTERM, -signal.SIGKILL)
 
 
 class Failed(Exception):
@@ -74,7 +80,7 @@ class World:
     study: Study
     over_relay: bool
     files: dict[str, str]
-    short_messages: bool = False
+    short_messages: int | None = None
     log: list[str] = field(default_factory=list)
     last_errors: list[str] = field(default_factory=list)
 
@@ -113,6 +119,7 @@ class Process:
         number = len(list(folder.glob("*.out")))
         self._out, self._err = folder / f"{number}.out", folder / f"{number}.err"
         self._out.touch()
+        self._code: int | None = None
         self.pid = os.fork()
         if self.pid == 0:
             self._be(folder, arguments, file_bytes)
@@ -120,9 +127,12 @@ class Process:
     def _be(self, folder: Path, arguments: tuple[str, ...], file_bytes: int | None) -> None:
         code = 70
         try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # also in the background
             os.chdir(folder)
             for number, path in ((1, self._out), (2, self._err)):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+            # A test runner may have put something else in their place.
+            sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
             if file_bytes is not None:
                 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
                 resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
@@ -137,24 +147,34 @@ class Process:
             traceback.print_exc()
         finally:
             sys.stdout.flush()
+            sys.stderr.flush()
             os._exit(code)
+
+    def ended(self) -> int | None:
+        """Return the exit code, minus the signal's number if one killed it; None while it runs."""
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless it has ended."""
+        if self.ended() is None:
+            os.kill(self.pid, number)
 
     def done(self) -> tuple[int, str, str]:
         """Wait for the end, within bounds."""
         end = time.monotonic() + 3 * _SECONDS
-        while True:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                break
+        while (code := self.ended()) is None:
             if time.monotonic() > end:
-                os.kill(self.pid, signal.SIGKILL)
-                os.waitpid(self.pid, 0)
+                self.signal(signal.SIGKILL)
                 raise Failed(f"a command hangs: {self._err.read_text()}")
             time.sleep(0.01)
-        return os.waitstatus_to_exitcode(status), self._out.read_text(), self._err.read_text()
+        return code, self._out.read_text(), self._err.read_text()
 
     def stop(self) -> None:
-        os.kill(self.pid, signal.SIGTERM)
+        self.signal(signal.SIGTERM)
         self.done()
 
 
@@ -169,12 +189,12 @@ def command_case(seed: int) -> Case | None:
     )
     try:
         study = case.study()
+        if too_large(rough_plan(study), users=case.users):
+            return None
         proved = PrivacyReport.for_study(study).proved
     except (ParameterError, PrivacyError):
         return None
-    if not proved or run_whole(case).kind != "ran":
-        return None
-    return case
+    return case if proved else None
 
 
 def drive(seed: int, case: Case, folder: Path) -> str:
@@ -188,7 +208,8 @@ def drive(seed: int, case: Case, folder: Path) -> str:
         files={name: chance.choice(_FILES) for name in names},
     )
     obstacle = chance.choice(OBSTACLES)
-    world.short_messages = obstacle == "short messages" and world.over_relay
+    if obstacle == "short messages":
+        world.over_relay, world.short_messages = True, chance.choice(_SHORT_MESSAGES)
     try:
         _agree(world, case)
         return _play(world, chance, obstacle)
@@ -211,7 +232,7 @@ def _agree(world: World, case: Case) -> None:
     parties = [{**party, "public_key": public[party["name"]]} for party in case.settings["parties"]]
     settings = {**case.settings, "parties": parties, "server_key": public[SERVER]}
     world.study = Study.from_mapping(settings)
-    make_plan(world.study)  # once, for all processes
+    PrivacyReport.for_study(world.study).statement()  # calculated once, for all processes
     for who in (*world.study.party_names, SERVER):
         (world.place(who) / "study.toml").write_text(world.study.to_toml(), encoding="utf-8")
     for who, file in world.files.items():
@@ -230,36 +251,56 @@ def _play(world: World, chance: random.Random, obstacle: str) -> str:
         code, _, err = world.run(
             who, "study", "approve", "study.toml", "--digits", digits, "--home", "home"
         )
-        if code == 70 or "Traceback" in err:
-            raise Failed(f"study approve fell over: {err}")
+        check_ending(f"study approve of {who}", code, err)
         if code:
             return _refused(world, f"not approved: {reason_class(err.strip().splitlines()[-1])}")
+        _share_rehearsal(world, who)
     victim = chance.choice((*parties, SERVER))
     with tempfile.TemporaryDirectory() as place:
         relay = _start_relay(world, Path(place)) if world.over_relay else None
+        (Path(place) / "mailbox").mkdir()
         try:
             for attempt in range(_ATTEMPTS):
                 hindered = victim if attempt == 0 else None
-                codes = _attempt(world, obstacle, hindered, Path(place), relay)
+                codes = _attempt(world, chance, obstacle, hindered, Path(place), relay)
                 if not any(codes.values()):
                     _use(world)
                     return f"ended, {obstacle}" + (" after another try" if attempt else "")
-                if obstacle == "none" and not any(world.charged().values()):
-                    errors = " / ".join(sorted(set(world.last_errors)))
-                    return f"refused before a charge: {reason_class(errors)}"
+                in_the_way = attempt == 0 and obstacle != "none"
+                final = [code for code in codes.values() if code and code not in _GOES_ON]
+                if final and not in_the_way:
+                    return _refused(world, f"refused: {_errors(world)}")
                 if world.short_messages:
-                    # The way out that the error names: the same run over a folder, or a relay
-                    # that takes more.
+                    # The way out that the error names: a relay that takes more.
                     assert relay is not None
                     relay[0].stop()
-                    world.short_messages = False
+                    world.short_messages = None
                     relay = _start_relay(world, Path(place), port=relay[1])
         finally:
             if relay is not None:
                 relay[0].stop()
-    if any(world.charged().values()):
-        raise Failed(f"charged and no result after {_ATTEMPTS} attempts: {codes}")
-    return "refused before a charge"
+    raise Failed(f"no result after {_ATTEMPTS} attempts, and nobody says why: {_errors(world)}")
+
+
+def _errors(world: World) -> str:
+    return reason_class(" / ".join(sorted(set(world.last_errors))))
+
+
+def check_ending(what: str, code: int, err: str) -> None:
+    """Raise if a command fell over, or if it was none: a driver must know the options."""
+    if code == 70 or "Traceback" in err:
+        raise Failed(f"{what} fell over: {err}")
+    if "Warning: " in err:
+        raise Failed(f"{what} shows a warning of Python: {err}")
+    if "Usage: " in err:
+        raise Failed(f"{what} is no command: {err}")
+
+
+def _share_rehearsal(world: World, who: str) -> None:
+    """Let one rehearsal do for all: they are the same, and take most of the time."""
+    passed = world.place(who) / "home" / "rehearsed"
+    for other in {*world.study.party_names, SERVER} - {who}:
+        shutil.copytree(passed, world.place(other) / "home" / "rehearsed", dirs_exist_ok=True)
 
 
 def _refused(world: World, why: str) -> str:
@@ -279,7 +320,7 @@ def _start_relay(world: World, place: Path, *, port: int | None = None) -> tuple
     options = ["--study", "study.toml", "--folder", str(place / "relay"), "--port", str(port)]
     options += ["--tls-cert", str(cert), "--tls-key", str(key)]
     if world.short_messages:
-        options += ["--max-message", str(_SHORT)]
+        options += ["--max-message", str(world.short_messages)]
     process = world.start(SERVER, "relay", "serve", *options)
     end = time.monotonic() + _SECONDS
     while time.monotonic() < end:
@@ -292,6 +333,7 @@ def _start_relay(world: World, place: Path, *, port: int | None = None) -> tuple
 
 def _attempt(
     world: World,
+    chance: random.Random,
     obstacle: str,
     hindered: str | None,
     place: Path,
@@ -301,7 +343,7 @@ def _attempt(
     mailbox = ["--mailbox", str(place / "mailbox")]
     if relay is not None:
         mailbox = ["--mailbox", f"https://127.0.0.1:{relay[1]}", "--ca", str(place / "ca.pem")]
-    common = ["--home", "home", "--result", "result", "--timeout", "20", *mailbox]
+    common = ["--home", "home", "--result", "result", "--timeout", "30", *mailbox]
     if obstacle == "occupied result":
         for who in (*world.study.party_names, SERVER):
             other = world.place(who) / "result"
@@ -312,13 +354,18 @@ def _attempt(
                 shutil.rmtree(other)
     running = {}
     for who in (*world.study.party_names, SERVER):
-        limit = _SHORT if who == hindered and obstacle == "short files" else None
+        short = who == hindered and obstacle == "short files"
+        limit = chance.choice(_SHORT_FILES) if short else None
         if who == SERVER:
             command = ["server", "run", "study.toml", *common]
         else:
-            command = ["party", "run", "study.toml", "--party", who, "--allow-clipping"]
+            command = ["party", "run", "study.toml", "--party", who]
             command += ["--data", world.files[who], *common]
         running[who] = world.start(who, *command, file_bytes=limit)
+    if hindered is not None and obstacle == "signal":
+        time.sleep(10 ** chance.uniform(-0.5, 1))
+        running[hindered].signal(chance.choice(_SIGNALS))
+    _wait(running, stop=chance.random() < 0.7)
     codes = {}
     world.last_errors = []
     for who, process in running.items():
@@ -326,9 +373,23 @@ def _attempt(
         world.log.append(f"$ run ({who}): {codes[who]}\n{err}")
         if codes[who]:
             world.last_errors += err.splitlines()[-1:]
-        if codes[who] == 70 or "Traceback" in err:
-            raise Failed(f"{who} fell over: {err}")
+        check_ending(f"the run of {who}", codes[who], err)
     return codes
+
+
+def _wait(running: dict[str, Process], *, stop: bool) -> None:
+    """Wait until all have ended; people who hear that one cannot go on may stop the others."""
+    end = time.monotonic() + 3 * _SECONDS
+    while time.monotonic() < end:
+        codes = [process.ended() for process in running.values()]
+        if None not in codes:
+            return
+        if stop and any(codes):
+            time.sleep(1)
+            for process in running.values():
+                process.signal(signal.SIGINT)
+            return
+        time.sleep(0.05)
 
 
 def _use(world: World) -> None:
@@ -337,14 +398,21 @@ def _use(world: World) -> None:
         raise Failed("a result without a charge")
     for who in (*world.study.party_names, SERVER):
         commands = [["result", "show", "result"], ["report", "result", "-o", "report.html"]]
-        shown = json.loads(world.run(who, "result", "show", "result", "--json")[1])
+        shown = json.loads(
+            world.run(who, "result", "show", "result", "--json")[1], parse_constant=_no_number
+        )
         if who != SERVER and shown["segments"]:
             data = ["--party", who, "--data", world.files[who], "-o", "labels.parquet"]
             commands.append(["result", "label", "result", *data])
         for command in commands:
             code, _, err = world.run(who, *command)
+            check_ending(f"{' '.join(command[:2])} at {who}", code, err)
             if code:
                 raise Failed(f"{' '.join(command[:2])} at {who}: {err}")
+
+
+def _no_number(constant: str) -> None:
+    raise Failed(f"result show --json prints {constant}, which is no JSON")
 
 
 def main() -> int:
@@ -366,7 +434,9 @@ def main() -> int:
                 played += 1
                 with tempfile.TemporaryDirectory() as folder:
                     try:
-                        outcomes[drive(seed, case, Path(folder))] += 1
+                        outcome = drive(seed, case, Path(folder))
+                        outcomes[outcome] += 1
+                        sys.stderr.write(f"seed {seed}: {outcome}\n")
                     except Failed as failure:
                         failures += 1
                         sys.stdout.write(f"FAILED {failure}\n{case.study().to_toml()}\n")
@@ -378,7 +448,10 @@ def main() -> int:
     for outcome, count in outcomes.most_common():
         write(f"{count:8} {outcome}\n")
     write(f"{failures:8} failed\n")
-    return 1 if failures else 0
+    ended = sum(count for outcome, count in outcomes.items() if outcome.startswith("ended"))
+    if 2 * ended < played:
+        write(f"only {ended} of {played} ended with a result: the others show nothing\n")
+    return 1 if failures or 2 * ended < played else 0
 
 
 if __name__ == "__main__":

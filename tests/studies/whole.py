@@ -73,7 +73,7 @@ def run_whole(case: Case, *, with_report: bool = False) -> Outcome:
         with _stage("study and plan"):
             try:
                 study = case.study()
-                if _too_large(rough_plan(study), users=case.users):
+                if too_large(rough_plan(study), users=case.users):
                     return Outcome(kind="too large")
                 make_plan(study)
             except (ParameterError, PrivacyError) as problem:
@@ -125,7 +125,8 @@ def _stage(name: str) -> Iterator[None]:
         raise AfterRelease(name, problem) from problem
 
 
-def _too_large(plan: Plan, *, users: int) -> bool:
+def too_large(plan: Plan, *, users: int) -> bool:
+    """Whether a study takes more than thousands of studies in minutes can have."""
     records = sum(message_sizes(plan, users=users).records.values())
     n_parties, k, width = len(plan.study.parties), plan.study.n_clusters, max(plan.n_local_clusters)
     n_features = sum(len(features_of(party)) for party in plan.study.parties)

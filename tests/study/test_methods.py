@@ -117,7 +117,7 @@ def test_a_server_loads_nothing_that_sees_rows() -> None:
     seen = [
         name
         for name in loaded
-        if name.startswith(("splitmeans.party.", "splitmeans.engine"))
+        if name.startswith(("splitmeans.party.", "splitmeans.table"))
         or (name.startswith("splitmeans.membership") and name.endswith(".encode"))
         or (
             name.startswith("splitmeans.local.")

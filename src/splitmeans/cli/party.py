@@ -27,7 +27,7 @@ from splitmeans.cli.run_options import (
     result_folder,
     say,
 )
-from splitmeans.cli.stopping import goes_on
+from splitmeans.cli.stopping import check_stopped, goes_on
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.home import SPOOL, make_folders
 from splitmeans.run.party import PartyRun, run_party
@@ -247,6 +247,7 @@ def run_as_party(
                     result_folder=result_folder(result, own, agreed, run),
                     say=say,
                     rehearse=partial(rehearse_once, agreed, own, say=say),
+                    going_on=check_stopped,
                     before_joining=partial(
                         _look, found, party=party, data=data, refuse=refuse_clipping
                     ),

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import typer
 from rich.table import Table
 
+from splitmeans._types import FloatArray
 from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
 from splitmeans.cli.data_options import DATA, QUERY, QUERY_FILE, chosen_query
 from splitmeans.cli.result_options import RESULT, K, called, parse_ks
@@ -19,6 +20,7 @@ from splitmeans.figures import digits, fixed, number, percent, users
 from splitmeans.intervals.sizes import SizeIntervals
 from splitmeans.result.intervals import intervals_of
 from splitmeans.result.result import Result, Segmentation
+from splitmeans.study.features import to_own_units
 from splitmeans.synopsis.choose_k import ChooseK
 from splitmeans.wire.identity import spoken
 
@@ -226,11 +228,12 @@ def _curve_table(result: Result, curve: ChooseK) -> Table:
     return table
 
 
-def _means(result: Result) -> Any:
+def _means(result: Result) -> FloatArray:
+    """Return the mean of all users in own units, found in distance units: own ones may be huge."""
     synopsis = result.synopsis
-    if synopsis.total <= 0:
-        return synopsis.nodes.mean(axis=0)
-    return synopsis.weights @ synopsis.nodes / synopsis.total
+    weights = synopsis.weights if synopsis.total > 0 else np.ones(len(synopsis.weights))
+    features = tuple(feature for group in synopsis.features for feature in group)
+    return to_own_units(features, weights @ synopsis.scaled_nodes / weights.sum())
 
 
 def _mapping(

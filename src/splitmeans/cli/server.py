@@ -22,7 +22,7 @@ from splitmeans.cli.run_options import (
     result_folder,
     say,
 )
-from splitmeans.cli.stopping import goes_on
+from splitmeans.cli.stopping import check_stopped, goes_on
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import Study
@@ -79,6 +79,7 @@ def run_as_server(
                 result_folder=result_folder(result, own, agreed, run),
                 say=say,
                 rehearse=partial(rehearse_once, agreed, own, say=say),
+                going_on=check_stopped,
             ),
             own,
             timeout=timeout,

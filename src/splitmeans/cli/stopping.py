@@ -7,6 +7,7 @@ disk at every instant anyway.
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -58,12 +59,20 @@ def stop_signals() -> Iterator[Stop]:
         raise KeyboardInterrupt
 
     before = {number: signal.getsignal(number) for number in _CODES}
+    report = sys.unraisablehook
+
+    def report_others(dropped: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):  # found by `check_stopped`
+            report(dropped)
+
+    sys.unraisablehook = report_others
     try:
         for number, handler in before.items():
             if handler != signal.SIG_IGN:  # as under nohup
                 signal.signal(number, stop)
         yield _current
     finally:
+        sys.unraisablehook = report
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -71,6 +80,16 @@ def stop_signals() -> Iterator[Stop]:
 def goes_on() -> None:
     """Say of the command that runs: if it is stopped, the same one goes on."""
     _current.goes_on = True
+
+
+def check_stopped() -> None:
+    """End a command whose stop got lost: what is raised where C code calls Python is dropped.
+
+    A compiler of ours calls Python in that way, so that a Ctrl-C at its time would be one that a
+    party does not hear before it joins, or releases.
+    """
+    if _current.code is not None:
+        raise KeyboardInterrupt
 
 
 def asked(question: Callable[[], T], *, instead: str) -> T:

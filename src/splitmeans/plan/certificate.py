@@ -2,10 +2,14 @@
 
 Small enough to read, and complete enough to check with a few lines that use nothing of this package
 (docs/concepts/certificate.md). It has public values only.
+
+The server signs all of it but the lower bound, which claims nothing that anyone relies on and whose
+last digits may differ between machines; nothing that differs may be met after a charge.
 """
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, assert_never
 
@@ -40,6 +44,25 @@ def certificate_of(plan: Plan) -> dict[str, Any]:
 
     Fractions are [numerator, denominator]. `epsilon` is null where no bound is proved.
     """
+    claims = claims_of(plan)
+    if claims["epsilon"] is None:
+        return claims
+    report = PrivacyReport(plan=plan, secure_noise=True)
+    delta = plan.study.budget.delta
+    lower = epsilon_at_least(plan.events, delta, interval=report.interval)
+    return {**claims, "epsilon": {**claims["epsilon"], "lower": lower}}
+
+
+def signed_part(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `claims_of` the plan returned when a certificate was made."""
+    claims, bracket = dict(certificate), certificate.get("epsilon")
+    if isinstance(bracket, Mapping):
+        claims["epsilon"] = {name: value for name, value in bracket.items() if name != "lower"}
+    return claims
+
+
+def claims_of(plan: Plan) -> dict[str, Any]:
+    """Return a certificate without the lower bound: what is signed."""
     study = plan.study
     certificate = {
         "format": FORMAT,
@@ -58,7 +81,7 @@ def certificate_of(plan: Plan) -> dict[str, Any]:
             }
             for release in releases_of(plan)
         ],
-        "epsilon": _bracket(plan),
+        "epsilon": _upper(plan),
     }
     towards_party = PrivacyReport(plan=plan, secure_noise=True).towards_party
     server_noise = method_of(study).server_noise
@@ -77,15 +100,13 @@ def certificate_of(plan: Plan) -> dict[str, Any]:
     return certificate
 
 
-def _bracket(plan: Plan) -> dict[str, float] | None:
+def _upper(plan: Plan) -> dict[str, float] | None:
     report = PrivacyReport(plan=plan, secure_noise=True)
     if plan.study.accounting != "tight" or not report.proved:
         return None
-    delta = plan.study.budget.delta
     gap = gap_of(flatten(plan.events))
     return {
-        "delta": delta,
-        "lower": epsilon_at_least(plan.events, delta, interval=report.interval),
+        "delta": plan.study.budget.delta,
         "upper": report.epsilon,
         # How far what is drawn may be from the laws above, as it was charged.
         "extra_loss": gap.loss,

@@ -15,7 +15,7 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.figures import digits
 from splitmeans.result.signed import (
     SignedFacts,
+    certificate_hash,
     dates_text,
     grid_hash,
     is_date,
@@ -103,9 +104,11 @@ def read_fields(place: Path) -> dict[str, Any]:
     signed = _check_signature(head, study, facts, main)
     says = "the server signed" if signed else "the run recorded"
 
-    grid_file, text_file, csv_file = (
-        place / name for name in ("synopsis.parquet", "statement.txt", "centres.csv")
+    grid_file, text_file, csv_file, certificate_file = (
+        place / name
+        for name in ("synopsis.parquet", "statement.txt", "centres.csv", "certificate.json")
     )
+    certificate = _read_json(certificate_file)
     synopsis = Synopsis.from_parquet(grid_file)
     centres, sizes = _segments(head, study, synopsis, main)
     privacy = _entry(head, "privacy", dict, main)
@@ -131,11 +134,25 @@ def read_fields(place: Path) -> dict[str, Any]:
             main,
             f"'scaled_centres' and 'sizes' are not those that {says}",
         ),
-        (_privacy_hash(privacy, main) == facts.privacy, main, f"'privacy' is not what {says}"),
+        (
+            _nested(privacy_hash, privacy, main) == facts.privacy,
+            main,
+            f"'privacy' is not what {says}",
+        ),
         (
             statement_hash(statement) == facts.statement,
             text_file,
             f"not the privacy statement that {says}",
+        ),
+        (
+            _nested(certificate_hash, certificate, certificate_file) == facts.certificate,
+            certificate_file,
+            f"not the certificate that {says}",
+        ),
+        (
+            _is_bracket(certificate.get("epsilon")),
+            certificate_file,
+            "its lower bound is above its upper one",
         ),
         (dated, text_file, "its last lines are not the dates in result.json"),
         *_derived_checks(head, synopsis, centres, sizes, main),
@@ -211,11 +228,23 @@ def _check_signature(head: Mapping[str, Any], study: Study, facts: SignedFacts, 
     return True
 
 
-def _privacy_hash(privacy: Mapping[str, Any], path: Path) -> str:
+def _nested(
+    hash_of: Callable[[Mapping[str, Any]], str], value: Mapping[str, Any], path: Path
+) -> str:
     try:
-        return privacy_hash(privacy)
+        return hash_of(value)
     except RecursionError as problem:
-        raise ParameterError(f"{path}: 'privacy' is nested too deep") from problem
+        raise ParameterError(f"{path}: its values are nested too deep") from problem
+
+
+def _is_bracket(epsilon: Any) -> bool:
+    """Whether the only figure that is not signed, a lower bound, is below the signed one."""
+    if not isinstance(epsilon, dict):
+        return epsilon is None
+    lower, upper = epsilon.get("lower"), epsilon.get("upper")
+    if not (isinstance(lower, int | float) and isinstance(upper, int | float)):
+        return False
+    return 0 <= lower <= upper
 
 
 def _split_statement(path: Path, dates: str) -> tuple[str, bool]:

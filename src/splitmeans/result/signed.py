@@ -1,9 +1,10 @@
 """What the server signs when it publishes: the facts of a run, by their hashes.
 
 The facts name study, run, plan, user count and date, and have a hash each of the grid, the
-segments, the privacy statement in words and the same as values. The signature covers them all, so
-whoever holds a result folder and the server's public key, which the study pins, can check every
-part and say which one does not fit. A study without keys is a simulation: nothing is signed.
+segments, the privacy statement in words, the same as values and the certificate. The signature
+covers them all, so whoever holds a result folder and the server's public key, which the study pins,
+can check every part and say which one does not fit. A study without keys is a simulation: nothing
+is signed.
 
 Parties compare the statement's hash with the server's before they release anything, so that after a
 release there is nothing left on which the two could differ.
@@ -22,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splitmeans._types import FloatArray
+from splitmeans.plan.certificate import claims_of, signed_part
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.identity import PublicIdentity
@@ -70,6 +72,7 @@ class SignedFacts:
         published_at: When the server published, in UTC, by its clock.
         statement: Hash of the privacy statement's text.
         privacy: Hash of the same as values.
+        certificate: Hash of the certificate without its lower bound.
         grid: Hash of the weighted grid.
         segments: Hash of centres and sizes.
     """
@@ -81,6 +84,7 @@ class SignedFacts:
     published_at: str
     statement: str
     privacy: str
+    certificate: str
     grid: str
     segments: str
 
@@ -118,6 +122,7 @@ def facts_of(
         published_at=published_at,
         statement=statement_hash(report.statement()),
         privacy=privacy_hash(report.to_mapping()),
+        certificate=certificate_hash(claims_of(plan)),
         grid=grid_hash(synopsis),
         segments=segments_hash(centres, sizes),
     )
@@ -127,8 +132,12 @@ def statement_to_compare(report: PrivacyReport) -> str:
     """Return what server and party compare before a release; nothing where nothing is signed."""
     if report.plan.study.server_key is None:
         return ""
-    both = statement_hash(report.statement()) + privacy_hash(report.to_mapping())
-    return hashlib.sha256(both.encode()).hexdigest()
+    hashes = (
+        statement_hash(report.statement()),
+        privacy_hash(report.to_mapping()),
+        certificate_hash(claims_of(report.plan)),
+    )
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 def statement_hash(text: str) -> str:
@@ -139,6 +148,11 @@ def statement_hash(text: str) -> str:
 def privacy_hash(mapping: Mapping[str, Any]) -> str:
     """Return the hash of a privacy statement as values, numbers to six digits."""
     return hashlib.sha256(_canonical(_rounded(mapping))).hexdigest()
+
+
+def certificate_hash(certificate: Mapping[str, Any]) -> str:
+    """Return the hash of a certificate without its lower bound, numbers to six digits."""
+    return privacy_hash(signed_part(certificate))
 
 
 def grid_hash(synopsis: Synopsis) -> str:

@@ -67,6 +67,7 @@ class PartyRun:
         rehearse: Plays the whole study through before it is joined; raises if that fails.
         before_joining: Called when the data has passed its checks and nothing has been sent yet;
             raises to stay away. Not called when a run is taken up again.
+        going_on: Called before joining, before every step and while waiting; raises to stop there.
         max_bytes: Largest message that is looked at.
         is_made_up: Whether this is a rehearsal: nobody sees its messages, so their lengths may
             tell how many users were made up.
@@ -83,6 +84,7 @@ class PartyRun:
     say: Callable[[str], None]
     rehearse: Callable[[], object] = lambda: None
     before_joining: Callable[[], object] = lambda: None
+    going_on: Callable[[], object] = lambda: None
     max_bytes: int = MAX_LARGE_BYTES
     is_made_up: bool = False
 
@@ -115,7 +117,7 @@ def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Pa
             mailbox=what.mailbox,
             max_bytes=what.max_bytes,
         )
-        patience = Patience(timeout=timeout, say=what.say)
+        patience = Patience(timeout=timeout, say=what.say, going_on=what.going_on)
         desk = Desk(key=key, journal=journal, post=post, patience=patience)
         return _Driver(what=what, desk=desk, opened=opened).drive()
 
@@ -258,6 +260,7 @@ class _Driver:
         table = self._open()
         preflight.check(rows=len(table))
         self.what.before_joining()
+        self.what.going_on()
         preflight.reserve(self.what.run, rows=len(table))
         state, envelopes = node.join(self.what.study, table, run=self.what.run, noise=SecureNoise())
         messages = self.desk.seal(envelopes)
@@ -283,6 +286,7 @@ class _Driver:
         self._refuse_older_home(
             [kind for kind in _RELEASES if tag_of(kind) in releases], begun=True
         )
+        self.what.going_on()
         with self.desk.journal.transaction():
             self.desk.journal.accept(self.desk.key, received.slot.path, sha256=received.sha256)
             self._charge(releases)

@@ -57,6 +57,7 @@ class ServerRun:
     result_folder: Path
     say: Callable[[str], None]
     rehearse: Callable[[], object] = lambda: None
+    going_on: Callable[[], object] = lambda: None
     max_bytes: int = MAX_LARGE_BYTES
 
 
@@ -81,7 +82,7 @@ def run_server(what: ServerRun, home: Path, *, timeout: float | None = None) -> 
             mailbox=what.mailbox,
             max_bytes=what.max_bytes,
         )
-        patience = Patience(timeout=timeout, say=what.say)
+        patience = Patience(timeout=timeout, say=what.say, going_on=what.going_on)
         desk = Desk(key=key, journal=journal, post=post, patience=patience, has_equals=True)
         return _drive(what, desk)
 
@@ -105,6 +106,7 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
         )
         preflight.check()
         what.rehearse()
+        what.going_on()
         preflight.reserve(what.run)
         desk.journal.begin(
             desk.key, details={"study": what.study.name}, stage=_RUNNING, state=b"{}"
@@ -153,6 +155,7 @@ def _step(
     # After a restart the plan was sent already, and it is the same.
     stored = {item.slot_path for item in desk.journal.outgoing(desk.key)}
     messages = [message for message in desk.seal(envelopes) if message.path not in stored]
+    what.going_on()
     with desk.journal.transaction():
         desk.journal.accept(desk.key, received.slot.path, sha256=received.sha256)
         desk.queue(messages)

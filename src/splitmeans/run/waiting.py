@@ -17,12 +17,14 @@ class Patience:
     Attributes:
         timeout: Seconds without any news after which waiting ends; None waits for ever.
         say: Told who is missing, when that changes.
+        going_on: Called before every pause; raises to stop there.
         clock: Seconds that only go forward; a changed system time has no influence.
         sleep: Waits for some seconds.
     """
 
     timeout: float | None
     say: Callable[[str], None]
+    going_on: Callable[[], object] = lambda: None
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     _since: float | None = field(default=None, init=False)
@@ -39,6 +41,7 @@ class Patience:
         Raises:
             WaitingError: Nothing arrived for `timeout` seconds.
         """
+        self.going_on()
         names = ", ".join(sorted(missing))
         now = self.clock()
         self._since = now if self._since is None else self._since
