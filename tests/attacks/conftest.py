@@ -14,9 +14,9 @@ from splitmeans.privacy.pld import epsilon_for
 from splitmeans.run import home, post
 from splitmeans.study import Study
 from splitmeans.wire.slot import SERVER
+from tests.scene import keyed_study
 
 from .harness import World
-from .scene import make_study
 
 Stage = Callable[..., World]
 
@@ -54,19 +54,19 @@ def fast() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def study() -> Study:
-    return make_study()
+    return keyed_study()
 
 
 @pytest.fixture(scope="session")
 def trio() -> Study:
     """A study of three parties, with a method whose plan is quickly made."""
-    return make_study("bank", "shop", "clinic", membership="independent")
+    return keyed_study("bank", "shop", "clinic", membership="independent")
 
 
 @pytest.fixture(scope="session")
 def counted() -> Study:
     """A study whose method needs the noisy number of users first."""
-    return make_study(membership="independent", n_local_clusters="auto")
+    return keyed_study(membership="independent", n_local_clusters="auto")
 
 
 @pytest.fixture(scope="session")

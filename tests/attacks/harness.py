@@ -42,8 +42,8 @@ from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import RunPlan
 from splitmeans.wire.sealed import OVERHEAD_BYTES, open_sealed, seal
 from splitmeans.wire.slot import SERVER, Slot, short_name
+from tests.scene import KEYS, make_table
 
-from .scene import KEYS, make_table
 from .view import KINDS, RELEASES, check_view
 
 Stored = bytes | None

@@ -21,15 +21,15 @@ from splitmeans.wire import keys
 from splitmeans.wire.messages import Confirmation, KeyContribution
 from splitmeans.wire.sealed import open_sealed
 from splitmeans.wire.slot import SERVER
+from tests.scene import KEYS, N_USERS, keyed_study
 
 from .harness import World
-from .scene import KEYS, N_USERS, make_study
 
 
 @pytest.fixture(scope="module")
 def explained() -> Study:
     """A study whose parties compare coarser forms of their ids too."""
-    return make_study(ids=IdRules(explain_mismatch=True))
+    return keyed_study(ids=IdRules(explain_mismatch=True))
 
 
 def give_ids(world: World, party: str, write: Callable[[int], str]) -> None:

@@ -16,9 +16,9 @@ from splitmeans.wire.codec import encode
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import PartyRelease, PublishedResult
 from splitmeans.wire.slot import SERVER, short_name
+from tests.scene import KEYS
 
 from .harness import World
-from .scene import KEYS
 
 PARTIES = ("bank", "shop")
 

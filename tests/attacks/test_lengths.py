@@ -2,21 +2,18 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from splitmeans.plan.message_sizes import message_sizes, padded_length, release_length
 from splitmeans.plan.plan import make_plan
 from splitmeans.run import post
 from splitmeans.study import DecoyOptions, Study
-from splitmeans.table.prepare import prepare_table
-from splitmeans.table.walk.interface import Table
 from splitmeans.wire.messages import PartyRelease
 from splitmeans.wire.sealed import OVERHEAD_BYTES
 from splitmeans.wire.slot import SERVER
+from tests.scene import N_USERS, keyed_study, make_table
 
 from .harness import World
-from .scene import N_USERS, make_study
 
 STUDIES: dict[str, dict[str, object]] = {
     "equal sets": {},
@@ -26,16 +23,10 @@ STUDIES: dict[str, dict[str, object]] = {
 }
 
 
-def table_of(study: Study, party: str, n_users: int) -> Table:
-    rng = np.random.default_rng([n_users, *party.encode()])
-    ids = [f"user-{number}" for number in range(n_users)]
-    return prepare_table(study.party(party), rng.uniform(0, 100, (n_users, 2)), ids=ids)
-
-
 def length_of(study: Study, root: Path, n_users: int) -> int:
     """Bytes of the bank's release in a run on tables of so many users."""
     world = World(study, root).approve()
-    world.tables = {name: table_of(study, name, n_users) for name in study.party_names}
+    world.tables = {name: make_table(study, name, n_users=n_users) for name in study.party_names}
     path = world.path("bank", SERVER, PartyRelease)
     for _ in range(12):
         for name in ("bank", "shop", SERVER):
@@ -54,7 +45,7 @@ def test_length_of_a_release(tmp_path, kind):
     Fails: a release is padded to a length that follows from the plan for up to 1.5 times the
     expected users; neighbouring tables, and tables of 10 to 1.4 times the users, look the same.
     """
-    study = make_study(**STUDIES[kind])
+    study = keyed_study(**STUDIES[kind])
     expected = study.expected_users
     sizes = (10, expected - 1, expected, expected + 1, 7 * expected // 5)
     found = {n_users: length_of(study, tmp_path / str(n_users), n_users) for n_users in sizes}
@@ -68,7 +59,7 @@ def test_length_of_a_release(tmp_path, kind):
 def test_twin_without_padding_shows_the_users(tmp_path, monkeypatch, kind):
     """The test above can fail: without padding the length grows with the users."""
     monkeypatch.setattr(post, "padded_length", lambda size, length: size)
-    study = make_study(**STUDIES[kind])
+    study = keyed_study(**STUDIES[kind])
     found = [length_of(study, tmp_path / str(n), n) for n in (N_USERS, 7 * N_USERS // 5)]
     assert found[0] != found[1]
 
@@ -79,7 +70,7 @@ def test_length_of_a_release_beyond_the_headroom(tmp_path):
     Gain: as above.
     Fails: the length is doubled, so it tells the number of users to a factor of two and no more.
     """
-    study = make_study(user_sets="partial", expected_users=N_USERS)
+    study = keyed_study(user_sets="partial", expected_users=N_USERS)
     base = release_length(make_plan(study), "bank")
     found = {length_of(study, tmp_path / str(n), n) for n in (2000, 2001, 2200)}
     (length,) = found

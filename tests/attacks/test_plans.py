@@ -21,9 +21,9 @@ from splitmeans.run.post import Post
 from splitmeans.study import Budget
 from splitmeans.wire.messages import Confirmation, CountRelease, PartyRelease, PlanConfirmation
 from splitmeans.wire.slot import SERVER
+from tests.scene import KEYS, keyed_study
 
 from .harness import World
-from .scene import KEYS, make_study
 from .view import ViewError
 
 
@@ -72,7 +72,7 @@ def test_plan_with_other_noise(stage):
     own and takes nothing from the message.
     """
     world = stage("prepared")
-    looser = make_plan(make_study(budget=Budget(epsilon=8, delta=1e-4)))
+    looser = make_plan(keyed_study(budget=Budget(epsilon=8, delta=1e-4)))
     refuses(world, world.plan_message(fingerprint=looser.fingerprint), match="noise parameters")
     assert world.charged("bank") == 0
 

@@ -22,8 +22,7 @@ from splitmeans.relay.limits import RelayLimits
 from splitmeans.wire.messages import MAX_SMALL_BYTES
 from splitmeans.wire.sealed import OVERHEAD_BYTES
 from splitmeans.wire.slot import SERVER, Slot
-
-from .scene import KEYS
+from tests.scene import KEYS
 
 STUDY = "5a" * 32
 LIMITS = RelayLimits(

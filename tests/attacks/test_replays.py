@@ -15,8 +15,7 @@ from splitmeans.wire.messages import (
     RunPlan,
 )
 from splitmeans.wire.slot import SERVER
-
-from .scene import KEYS, make_study
+from tests.scene import KEYS, keyed_study
 
 PARTY_WORDS = (KeyContribution, Confirmation)
 
@@ -131,7 +130,7 @@ def test_another_studys_bytes(stage):
     Gain: agreement on a study that only one of them runs.
     Fails: the study's hash is in the slot, and the slot in seal and signature.
     """
-    other = make_study(name="other segments", n_clusters=2)
+    other = keyed_study(name="other segments", n_clusters=2)
     elsewhere = stage("approved", other)
     assert elsewhere.play("bank", "shop") == {}
     world = stage("joined")

@@ -17,9 +17,9 @@ from splitmeans.plan.statement import PrivacyReport
 from splitmeans.result.publish import published_facts, read_published
 from splitmeans.wire.messages import PartyRelease, PublishedResult
 from splitmeans.wire.slot import SERVER
+from tests.scene import KEYS
 
 from .harness import World
-from .scene import KEYS
 
 Change = Callable[[PublishedResult], Any]
 

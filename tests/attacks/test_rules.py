@@ -32,9 +32,9 @@ from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import keys
 from splitmeans.wire.messages import PartyRelease, PublishedResult
 from splitmeans.wire.slot import SERVER
+from tests.scene import KEYS, N_USERS, keyed_study, with_key
 
 from .harness import World
-from .scene import KEYS, N_USERS, make_study, with_key
 from .view import ViewError
 
 HERE = Path(__file__).parent
@@ -62,7 +62,7 @@ def test_r1_every_use_of_the_run_key_has_a_subkey_of_its_own():
 
 
 def test_r2_tags_have_128_bits_and_records_one_width(stage):
-    world = stage("approved", make_study(user_sets="partial"))
+    world = stage("approved", keyed_study(user_sets="partial"))
     assert world.play("bank", "shop") == {}
     world.ask_for_releases()
     assert world.play("bank", "shop") == {}

@@ -36,9 +36,9 @@ from splitmeans.table.prepare import prepare_table
 from splitmeans.wire.codec import encode
 from splitmeans.wire.messages import PartyRelease, PublishedResult
 from splitmeans.wire.slot import SERVER
+from tests.scene import N_USERS
 
 from .harness import World, copy_home, restore_home
-from .scene import N_USERS
 from .view import ViewError
 
 

@@ -14,8 +14,7 @@ from splitmeans.study.id_rules import AS_IS
 from splitmeans.wire.identity import spoken
 from splitmeans.wire.messages import Confirmation, KeyContribution, Ready
 from splitmeans.wire.slot import SERVER
-
-from .scene import KEYS, make_study, with_key
+from tests.scene import KEYS, keyed_study, with_key
 
 RICHER = Budget(epsilon=8, delta=1e-4)
 
@@ -61,7 +60,7 @@ def test_server_key_as_a_party():
     Fails: a study in which two participants have one key cannot even be loaded.
     """
     with pytest.raises(StudyError, match="must have different keys"):
-        with_key(make_study(), "shop", KEYS[SERVER])
+        with_key(keyed_study(), "shop", KEYS[SERVER])
 
 
 def test_server_adds_itself_as_a_third_party(stage, trio):
@@ -84,7 +83,7 @@ def test_party_named_like_the_server():
     Fails: the name is reserved.
     """
     with pytest.raises(StudyError, match="must not be named 'server'"):
-        dataclasses.replace(make_study().parties[0], name=SERVER)
+        dataclasses.replace(keyed_study().parties[0], name=SERVER)
 
 
 def test_man_in_the_middle_for_everyone(study, tmp_path):
@@ -189,7 +188,7 @@ def test_unproved_method(stage):
         {"membership": "ldp"},
         {"local": "plain"},
     ):
-        unproved = make_study(**changes)
+        unproved = keyed_study(**changes)
         assert not PrivacyReport.for_study(unproved).proved
         world = stage("approved").approve(unproved, by=["bank"])
         with pytest.raises(PrivacyError, match="no proved bound"):
@@ -236,7 +235,7 @@ def test_study_without_keys(stage):
     Fails: such a study can be simulated only; a party refuses to run it with others.
     """
     world = stage("approved")
-    keyless = make_study()
+    keyless = keyed_study()
     parties = tuple(dataclasses.replace(spec, public_key=None) for spec in keyless.parties)
     keyless = dataclasses.replace(keyless, parties=parties, server_key=None)
     world.approve(keyless, by=["bank"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.crew import Crew, drop_pauses, make_study
+from tests.crash.crew import Crew, crew_study, drop_pauses
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def place() -> Iterator[Path]:
 def crew(place: Path, monkeypatch: pytest.MonkeyPatch) -> Crew:
     """Three parties who have approved a study, and a server; nobody has started."""
     drop_pauses(monkeypatch)
-    crew = Crew(folder=place / "crew", study=make_study())
+    crew = Crew(folder=place / "crew", study=crew_study())
     crew.put_back({}, {})
     crew.approve()
     return crew

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from splitmeans.errors import WaitingError
 from splitmeans.mailbox.files import FileMailbox
 from splitmeans.run import party as party_module
@@ -24,45 +22,17 @@ from splitmeans.run.journal import Journal, RunKey
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.run.waiting import Patience
-from splitmeans.study import Budget, Column, PartySpec, Study
-from splitmeans.table.prepare import PartyTable, prepare_table
-from splitmeans.wire.identity import Identity
+from splitmeans.study import Study
 from tests.crash.rules import EVERYONE, MAILBOX, PARTIES, RESULTS, SERVER, Record
+from tests.scene import KEYS, keyed_study, make_table
 
 # Path below the folder, and the bytes; None stands for a folder.
 Disk = dict[str, bytes | None]
 
 
-@functools.cache
-def identities() -> dict[str, Identity]:
-    return {name: Identity.new() for name in EVERYONE}
-
-
-@functools.cache
-def make_study(membership: str = "decoy") -> Study:
-    """A study of three parties with two columns each."""
-    columns = (Column(name="x", low=0, high=100), Column(name="y", low=0, high=100))
-    keys = {name: identity.public.to_text() for name, identity in identities().items()}
-    return Study(
-        name="small",
-        parties=tuple(
-            PartySpec(name=name, columns=columns, public_key=keys[name]) for name in PARTIES
-        ),
-        n_clusters=3,
-        budget=Budget(epsilon=4, delta=1e-4),
-        membership=membership,
-        n_local_clusters=3,
-        expected_users=200,
-        server_key=keys[SERVER],
-    )
-
-
-@functools.cache
-def make_table(study: Study, party: str, n_users: int = 200) -> PartyTable:
-    rng = np.random.default_rng([n_users, PARTIES.index(party)])
-    values = rng.uniform(0, 100, (n_users, 2))
-    ids = [f"user-{number}" for number in range(n_users)]
-    return prepare_table(study.party(party), values, ids=ids)
+# Participants start some hundred times, from the same study and the same rows.
+crew_study = functools.partial(keyed_study, *PARTIES, n_local_clusters=3)
+_table_of = functools.cache(make_table)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +61,7 @@ class Crew:
         """Start a participant; True if it finished, False if it waits for another."""
         mailbox = _Recorder(str(self.folder / MAILBOX), sent=self.sent)
         folder, home = self.result_of(who), self.folder / who
-        identity = identities()[who]
+        identity = KEYS[who]
         try:
             if who == SERVER:
                 server = ServerRun(
@@ -105,7 +75,7 @@ class Crew:
                 )
                 run_server(server, home, timeout=1e-9)
             else:
-                table = functools.partial(make_table, self.study, who)
+                table = functools.partial(_table_of, self.study, who)
                 party = PartyRun(
                     study=self.study,
                     party=who,

@@ -27,7 +27,7 @@ import pytest
 from splitmeans.run.journal import Journal
 from splitmeans.study import Study
 from tests.crash import twins
-from tests.crash.crew import Crew, drop_pauses, make_study
+from tests.crash.crew import Crew, crew_study, drop_pauses
 from tests.crash.processes import RELAY, RUN_SECONDS, Stage, prepare
 from tests.crash.rules import EVERYONE, SERVER, Record, broken_at_end, broken_now, messages_in
 
@@ -151,7 +151,7 @@ def main() -> int:
     parser.add_argument("--broken", choices=("send_first", "charge_late", "mark_first"))
     chosen = parser.parse_args()
     rng = np.random.default_rng(chosen.seed)
-    study, figures = make_study(), Figures()
+    study, figures = crew_study(), Figures()
     broken = getattr(twins, chosen.broken) if chosen.broken else None
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as name:

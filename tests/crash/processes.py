@@ -21,8 +21,9 @@ from splitmeans.relay import app as relay_app  # noqa: F401
 from splitmeans.relay import serve as relay_serve  # noqa: F401
 from splitmeans.run.journal import RunKey
 from splitmeans.study import Study
-from tests.crash.crew import Crew, identities
+from tests.crash.crew import Crew
 from tests.crash.rules import EVERYONE, MAILBOX, PARTIES, RESULTS, SERVER, Record
+from tests.scene import KEYS, N_USERS
 
 RELAY = "relay"
 RUN_SECONDS = 180.0  # a run that takes longer hangs
@@ -165,11 +166,11 @@ def prepare(folder: Path, study: Study) -> None:
     crew.approve()
     (folder / SERVER).mkdir(mode=0o700)
     for who in EVERYONE:
-        identities()[who].save(folder / who / "key.json", passphrase=None)
+        KEYS[who].save(folder / who / "key.json", passphrase=None)
         # As after `study approve`: what is killed here is the run, not its rehearsal.
         passed._write(folder / who / "rehearsed" / study.hash)
     for who in PARTIES:
-        rows = np.random.default_rng(PARTIES.index(who)).uniform(0, 100, (200, 2))
+        rows = np.random.default_rng(PARTIES.index(who)).uniform(0, 100, (N_USERS, 2))
         lines = ["id,x,y", *(f"user-{n},{x:.3f},{y:.3f}" for n, (x, y) in enumerate(rows))]
         (folder / f"{who}.csv").write_text("\n".join(lines) + "\n")
     (folder / "study.toml").write_text(study.to_toml())

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import SplitmeansError
-from tests.crash.crew import Crew, make_study
+from tests.crash.crew import Crew, crew_study
 from tests.crash.instants import Picture, all_pictures, stop_at
 from tests.crash.rules import EVERYONE, PARTIES, SERVER, broken_at_end, broken_now
 from tests.crash.twins import charge_late, mark_first, seal_again, send_first
@@ -87,7 +87,7 @@ def test_a_kill_at_every_instant(crew: Crew, order: Sequence[str]) -> None:
 @slow
 def test_a_kill_at_every_instant_of_a_run_with_a_count(crew: Crew) -> None:
     """With a count, a party releases twice under one charge."""
-    counted = Crew(folder=crew.folder, study=make_study("independent"))
+    counted = Crew(folder=crew.folder, study=crew_study(membership="independent"))
     counted.put_back({}, {})
     counted.approve()
     check(counted, all_pictures(counted))

@@ -1,6 +1,7 @@
 """The plan: what it settles for each method, what it refuses, and that it fits the budget."""
 
 import dataclasses
+import functools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -31,24 +32,18 @@ from splitmeans.privacy.events import LaplaceEvent
 from splitmeans.privacy.pld import delta_for, epsilon_for
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
 from splitmeans.study.features import bounds_of, features_of
-from splitmeans.study.id_rules import AS_IS
+from tests.scene import make_study, numbers
 
-
-def make_study(*, n_parties: int = 2, n_columns: int = 2, **changes: Any) -> Study:
-    columns = tuple(Column(name=f"c{number}", low=-1, high=1) for number in range(n_columns))
-    parties = tuple(PartySpec(name=f"org{n}", columns=columns) for n in range(n_parties))
-    facts: dict[str, Any] = {
-        "name": "plan",
-        "parties": parties,
-        "n_clusters": 5,
-        "budget": Budget(epsilon=1, delta=1e-5),
-        "sketch": SketchOptions(repetitions=256),
-        "ids": AS_IS,
-    }
-    facts |= changes
-    if facts.get("membership") == "sketch-paper":
-        facts["accounting"] = "paper"
-    return Study(**facts)
+# What a study leaves open is what a plan settles.
+open_study = functools.partial(
+    make_study,
+    columns=numbers("c0", "c1", low=-1, high=1),
+    n_clusters=5,
+    budget=Budget(epsilon=1, delta=1e-5),
+    n_local_clusters="auto",
+    expected_users=10_000,
+    sketch=SketchOptions(repetitions=256),
+)
 
 
 @pytest.fixture
@@ -79,7 +74,7 @@ def uncalibrated(monkeypatch) -> Iterator[None]:
     ],
 )
 def test_auto_stands_for(membership, accounting, law, local):
-    plan = make_plan(make_study(membership=membership, accounting=accounting))
+    plan = make_plan(open_study(membership=membership, accounting=accounting))
     assert isinstance(plan.membership, law)
     assert [type(mechanism) for mechanism in plan.local] == [local, local]
     assert plan.noisy_count is None
@@ -98,7 +93,7 @@ def test_auto_stands_for(membership, accounting, law, local):
     ],
 )
 def test_a_named_local_method_is_taken(local, accounting, kind):
-    plan = make_plan(make_study(membership="independent", local=local, accounting=accounting))
+    plan = make_plan(open_study(membership="independent", local=local, accounting=accounting))
     assert all(isinstance(mechanism, kind) for mechanism in plan.local)
 
 
@@ -111,7 +106,7 @@ def test_local_clusterings_have_their_party_s_bounds():
             columns=(Column(name="y", low=0, high=9), Column(name="z", categories=("u", "v", "w"))),
         ),
     )
-    plan = make_plan(make_study(parties=parties, n_local_clusters=3))
+    plan = make_plan(open_study(parties=parties, n_local_clusters=3))
     assert plan.local[0].bounds == (2**19,)
     # One-hot columns have weight 1 / sqrt(2): 2^20 / sqrt(2) = 741455.2.
     assert plan.local[1].bounds == (2**20, 741455, 741455, 741455)
@@ -142,11 +137,10 @@ def test_local_clusterings_have_their_party_s_bounds():
     ],
 )
 def test_grid_and_groups(membership, n_parties, changes, grid, groups):
-    study = make_study(
+    study = open_study(
         membership=membership,
         n_parties=n_parties,
         n_local_clusters=3,
-        accounting="tight",
         **changes,
     )
     plan = make_plan(study)
@@ -157,17 +151,21 @@ def test_grid_and_groups(membership, n_parties, changes, grid, groups):
 @pytest.mark.usefixtures("uncalibrated")
 def test_a_grid_that_is_too_large_becomes_many():
     # 8^8 = 16.8 million cells.
-    plan = make_plan(make_study(n_parties=8, n_columns=1, n_local_clusters=8))
+    plan = make_plan(
+        open_study(n_parties=8, columns=numbers("c0", low=-1, high=1), n_local_clusters=8)
+    )
     assert plan.grid_method == "many"
     assert len(plan.groups) == 28
-    fewer = make_plan(make_study(n_parties=8, n_columns=1, n_local_clusters=7))
+    fewer = make_plan(
+        open_study(n_parties=8, columns=numbers("c0", low=-1, high=1), n_local_clusters=7)
+    )
     assert fewer.grid_method == "pairs"
 
 
 @pytest.mark.usefixtures("uncalibrated")
 def test_a_cell_sketch_knows_about_partial_user_sets():
-    equal = make_plan(make_study(membership="sketch"))
-    partial = make_plan(make_study(membership="sketch", user_sets="partial"))
+    equal = make_plan(open_study(membership="sketch"))
+    partial = make_plan(open_study(membership="sketch", user_sets="partial"))
     assert not equal.membership.partial
     assert partial.membership.partial
 
@@ -180,17 +178,17 @@ def test_a_cell_sketch_knows_about_partial_user_sets():
 def test_decoy_takes_more_clusters_the_more_users_stand_above_the_noise(users, expected):
     # (1, 1e-5) is a Gaussian of 3.73; a quarter of its squared precision and two noises make a
     # deviation of sqrt(2 / 0.25) x 3.73 = 10.6: 47, 94, 945 and 9,450 users for each.
-    assert make_plan(make_study(expected_users=users)).n_local_clusters == (expected, expected)
+    assert make_plan(open_study(expected_users=users)).n_local_clusters == (expected, expected)
 
 
 @pytest.mark.usefixtures("uncalibrated")
 def test_sketch_takes_six_clusters():
-    assert make_plan(make_study(membership="sketch")).n_local_clusters == (6, 6)
+    assert make_plan(open_study(membership="sketch")).n_local_clusters == (6, 6)
 
 
 @pytest.mark.parametrize("membership", ["ldp", "independent", "exact"])
 def test_the_paper_s_baselines_take_k(membership):
-    study = make_study(membership=membership, n_clusters=7, accounting="paper")
+    study = open_study(membership=membership, n_clusters=7, accounting="paper")
     assert make_plan(study).n_local_clusters == (7, 7)
 
 
@@ -199,7 +197,7 @@ def test_the_paper_s_baselines_take_k(membership):
     [(4, 2, 2), (5, 2, 3), (9, 2, 3), (100, 2, 10), (101, 2, 11), (8, 3, 2), (9, 3, 3)],
 )
 def test_enough_clusters_is_the_root_rounded_up(n_clusters, n_parties, expected):
-    study = make_study(n_clusters=n_clusters, n_parties=n_parties)
+    study = open_study(n_clusters=n_clusters, n_parties=n_parties)
     assert enough_clusters(study) == expected
 
 
@@ -207,12 +205,12 @@ def test_enough_clusters_is_the_root_rounded_up(n_clusters, n_parties, expected)
 @pytest.mark.parametrize("membership", ["decoy", "sketch"])
 def test_many_segments_need_more_local_clusters(membership):
     # 21^2 = 441 is the first square of at least 401.
-    study = make_study(membership=membership, n_clusters=401)
+    study = open_study(membership=membership, n_clusters=401)
     assert make_plan(study).n_local_clusters == (21, 21)
 
 
 def test_the_paper_s_rule_reads_the_noisy_count():
-    study = make_study(membership="sketch-paper", sketch=SketchOptions(repetitions=4096))
+    study = open_study(membership="sketch-paper", sketch=SketchOptions(repetitions=4096))
     few, many = make_plan(study, noisy_count=2_000), make_plan(study, noisy_count=10**7)
     assert few.n_local_clusters < many.n_local_clusters
     # Its noise does not follow the count.
@@ -231,7 +229,7 @@ def test_the_rows_of_a_paper_sketch_give_k_by_hand():
     #   k0 = 2: 2 x (0.649 x 15,000 / 64 + 0.649 x 8 x 1 x 3.494 / 0.245) = 452 < 5,000
     #   k0 = 5: 2 x (0.649 x 19,200 / 64 + 0.649 x 8 x 4 x 3.494 / 0.245) = 982 >= 800
     #   k0 = 4: 2 x (0.649 x 18,750 / 64 + 0.649 x 8 x 3 x 3.494 / 0.245) = 824 < 1,250
-    study = make_study(membership="sketch-paper", sketch=SketchOptions(repetitions=4096))
+    study = open_study(membership="sketch-paper", sketch=SketchOptions(repetitions=4096))
     assert make_plan(study, noisy_count=20_000).n_local_clusters == (5, 5)
 
 
@@ -243,7 +241,7 @@ def test_the_rows_of_a_paper_sketch_give_k_by_hand():
     "membership", ["decoy", "sketch", "sketch-paper", "ldp", "independent", "exact"]
 )
 def test_only_methods_that_need_the_count_release_it(membership):
-    study = make_study(membership=membership)
+    study = open_study(membership=membership)
     plan = make_plan(study)
     needed = membership in ("sketch-paper", "independent")
     assert needs_count(study) == needed
@@ -255,7 +253,7 @@ def test_only_methods_that_need_the_count_release_it(membership):
 
 
 def test_the_first_party_counts():
-    assert counting_party(make_study(n_parties=3)) == "org0"
+    assert counting_party(open_study(n_parties=3)) == "org0"
 
 
 # ---- sampling and collusion ----
@@ -264,31 +262,31 @@ def test_the_first_party_counts():
 @pytest.mark.usefixtures("uncalibrated")
 def test_sample_rate_comes_from_public_numbers():
     options = DecoyOptions(max_users=1000)
-    assert make_plan(make_study(decoy=options, expected_users=4000)).sample_rate == 0.25
-    assert make_plan(make_study(decoy=options, expected_users=900)).sample_rate == 1.0
+    assert make_plan(open_study(decoy=options, expected_users=4000)).sample_rate == 0.25
+    assert make_plan(open_study(decoy=options, expected_users=900)).sample_rate == 1.0
 
 
 @pytest.mark.usefixtures("uncalibrated")
 def test_collusion_laws_are_for_the_decoy_join_only():
     options = DecoyOptions(collusion_epsilon=2.0)
-    laws = make_plan(make_study(decoy=options, n_local_clusters=6)).collusion_laws
+    laws = make_plan(open_study(decoy=options, n_local_clusters=6)).collusion_laws
     assert [(law.epsilon, law.n_local_clusters) for law in laws] == [(2.0, 6), (2.0, 6)]
     assert not laws[0].uses_hashing
-    assert make_plan(make_study()).collusion_laws == (None, None)
-    assert make_plan(make_study(decoy=options, membership="exact")).collusion_laws == (None, None)
+    assert make_plan(open_study()).collusion_laws == (None, None)
+    assert make_plan(open_study(decoy=options, membership="exact")).collusion_laws == (None, None)
 
 
 # ---- refusals ----
 
 
 def test_too_few_cells_are_refused():
-    study = make_study(n_local_clusters=2, n_clusters=5)
+    study = open_study(n_local_clusters=2, n_clusters=5)
     with pytest.raises(ParameterError, match=r"gives 4 grid cells, fewer than n_clusters=5; raise"):
         make_plan(study)
 
 
 def test_too_many_cells_are_refused():
-    study = make_study(
+    study = open_study(
         n_parties=3, membership="independent", n_local_clusters=216, accounting="paper"
     )
     with pytest.raises(
@@ -300,7 +298,7 @@ def test_too_many_cells_are_refused():
 
 
 def test_more_than_250_local_clusters_are_refused():
-    study = make_study(n_local_clusters=251, membership="independent", accounting="paper")
+    study = open_study(n_local_clusters=251, membership="independent", accounting="paper")
     with pytest.raises(ParameterError, match="n_local_clusters must be <= 250, got 251"):
         make_plan(study)
     make_plan(dataclasses.replace(study, n_local_clusters=250))
@@ -312,7 +310,7 @@ def test_weights_that_would_spoil_exact_distances_are_refused():
     def study(weight: float) -> Study:
         columns = tuple(Column(name=f"c{n}", low=0, high=1, weight=weight) for n in range(4))
         parties = tuple(PartySpec(name=name, columns=columns) for name in ("a", "b"))
-        return make_study(parties=parties, membership="independent", accounting="paper")
+        return open_study(parties=parties, membership="independent", accounting="paper")
 
     make_plan(study(22.3))
     with pytest.raises(
@@ -322,7 +320,7 @@ def test_weights_that_would_spoil_exact_distances_are_refused():
 
 
 def test_a_decoy_join_with_hardly_any_delta_is_refused():
-    study = make_study(budget=Budget(epsilon=1, delta=1e-17))
+    study = open_study(budget=Budget(epsilon=1, delta=1e-17))
     with pytest.raises(
         (PrivacyError, ParameterError), match="delta must be >= 1e-10 for exact accounting"
     ):
@@ -330,7 +328,7 @@ def test_a_decoy_join_with_hardly_any_delta_is_refused():
 
 
 def test_the_published_sketch_refuses_an_epsilon_beyond_its_lemma():
-    study = make_study(
+    study = open_study(
         membership="sketch-paper", expected_users=2, budget=Budget(epsilon=1000, delta=0.5)
     )
     with pytest.raises(PrivacyError, match="lemma"):
@@ -342,9 +340,9 @@ def test_the_published_sketch_refuses_an_epsilon_beyond_its_lemma():
 
 def test_the_same_study_gives_the_same_plan():
     make_plan.cache_clear()
-    first = make_plan(make_study())
+    first = make_plan(open_study())
     make_plan.cache_clear()
-    second = make_plan(make_study())
+    second = make_plan(open_study())
     assert first is not second
     assert first == second
     assert first.fingerprint == second.fingerprint
@@ -353,7 +351,7 @@ def test_the_same_study_gives_the_same_plan():
 CHANGES: dict[str, dict[str, Any]] = {
     "name": {"name": "other"},
     "parties": {"n_parties": 3},
-    "columns": {"n_columns": 3},
+    "columns": {"columns": numbers("c0", "c1", "c2", low=-1, high=1)},
     "k": {"n_clusters": 6},
     "epsilon": {"budget": Budget(epsilon=1.01, delta=1e-5)},
     "delta": {"budget": Budget(epsilon=1, delta=1.1e-5)},
@@ -373,13 +371,13 @@ CHANGES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_every_parameter_of_the_study_is_in_the_fingerprint(change):
     facts = {"membership": "independent", "accounting": "paper"}
-    changed = make_plan(make_study(**(facts | change)))
-    assert changed.fingerprint != make_plan(make_study(**facts)).fingerprint
+    changed = make_plan(open_study(**(facts | change)))
+    assert changed.fingerprint != make_plan(open_study(**facts)).fingerprint
 
 
 def test_the_kind_of_user_sets_is_in_the_fingerprint():
-    partial = make_plan(make_study(user_sets="partial"))
-    assert partial.fingerprint != make_plan(make_study()).fingerprint
+    partial = make_plan(open_study(user_sets="partial"))
+    assert partial.fingerprint != make_plan(open_study()).fingerprint
 
 
 def changed_plans(plan: Plan) -> dict[str, Plan]:
@@ -407,7 +405,7 @@ def changed_plans(plan: Plan) -> dict[str, Plan]:
 
 
 def test_every_noise_parameter_is_in_the_fingerprint():
-    plan = make_plan(make_study())
+    plan = make_plan(open_study())
     for name, changed in changed_plans(plan).items():
         assert changed.fingerprint != plan.fingerprint, name
 
@@ -432,7 +430,7 @@ def test_tight_plans_use_their_budget_and_no_more(membership, n_parties, epsilon
     # Few rows or a large epsilon: few phantoms, and whole numbers of them leave wide steps.
     sketch = SketchOptions(repetitions=4096)
     plan = make_plan(
-        make_study(membership=membership, n_parties=n_parties, budget=budget, sketch=sketch)
+        open_study(membership=membership, n_parties=n_parties, budget=budget, sketch=sketch)
     )
     assert delta_for(plan.events, epsilon) <= delta
     total = epsilon_for(plan.events, delta)
@@ -442,7 +440,7 @@ def test_tight_plans_use_their_budget_and_no_more(membership, n_parties, epsilon
 @pytest.mark.parametrize("membership", ["ldp", "independent"])
 @pytest.mark.parametrize("local", ["auto", "dplloyd"])
 def test_tight_baselines_fit_their_budget(membership, local):
-    plan = make_plan(make_study(membership=membership, local=local, n_local_clusters=4))
+    plan = make_plan(open_study(membership=membership, local=local, n_local_clusters=4))
     assert epsilon_for(plan.events, 1e-5) <= 1
 
 
@@ -451,7 +449,7 @@ def test_a_sketch_for_very_many_users_can_be_planned(expected_users):
     # The floor follows the expected users, so hardly any row of a single user rises above it.
     sketch = SketchOptions(repetitions=4096)
     budget = Budget(epsilon=1, delta=1e-9)
-    study = make_study(
+    study = open_study(
         membership="sketch", expected_users=expected_users, sketch=sketch, budget=budget
     )
     assert epsilon_for(make_plan(study).events, 1e-9) <= 1
@@ -460,7 +458,7 @@ def test_a_sketch_for_very_many_users_can_be_planned(expected_users):
 def test_a_coarse_sketch_fits_too():
     # Few phantoms: whole numbers leave steps that no noise can fill.
     budget = Budget(epsilon=8, delta=1e-5)
-    plan = make_plan(make_study(membership="sketch", budget=budget))
+    plan = make_plan(open_study(membership="sketch", budget=budget))
     assert plan.membership.phantoms < 100
     assert epsilon_for(plan.events, 1e-5) <= 8
 
@@ -469,10 +467,10 @@ def test_more_budget_never_means_more_noise():
     sigmas, mus, phantoms = [], [], []
     for epsilon in (0.5, 1.0, 2.0):
         budget = Budget(epsilon=epsilon, delta=1e-5)
-        plan = make_plan(make_study(budget=budget))
+        plan = make_plan(open_study(budget=budget))
         sigmas.append(plan.membership.sigma)
         mus.append(plan.local[0].mu)
-        sketch = make_plan(make_study(budget=budget, membership="sketch"))
+        sketch = make_plan(open_study(budget=budget, membership="sketch"))
         phantoms.append(sketch.membership.phantoms)
     assert sigmas == sorted(sigmas, reverse=True)
     assert phantoms == sorted(phantoms, reverse=True)
@@ -482,8 +480,8 @@ def test_more_budget_never_means_more_noise():
 @pytest.mark.parametrize("membership", ["independent", "ldp"])
 def test_tight_accounting_of_many_releases_needs_less_noise_than_the_paper_s_sum(membership):
     facts = {"membership": membership, "n_parties": 8, "n_local_clusters": 2, "local": "dplloyd"}
-    tight = make_plan(make_study(**facts))
-    added = make_plan(make_study(**facts, accounting="paper"))
+    tight = make_plan(open_study(**facts))
+    added = make_plan(open_study(**facts, accounting="paper"))
     assert tight.local[0].epsilon > 1.1 * added.local[0].epsilon
 
 
@@ -493,7 +491,7 @@ def test_tight_accounting_of_many_releases_needs_less_noise_than_the_paper_s_sum
     ("membership", "delta"), [("sketch-paper", 1e-5), ("ldp", 0.0), ("independent", 0.0)]
 )
 def test_the_paper_s_costs_add_up_to_the_budget(n_parties, local, membership, delta):
-    study = make_study(
+    study = open_study(
         n_parties=n_parties,
         membership=membership,
         local=local,
@@ -511,7 +509,7 @@ def test_the_paper_s_costs_add_up_to_the_budget(n_parties, local, membership, de
 
 def test_what_stays_private_beside_a_plain_part_follows_the_budget():
     def study(epsilon: float, **changes: Any) -> Study:
-        return make_study(budget=Budget(epsilon=epsilon, delta=1e-5), **changes)
+        return open_study(budget=Budget(epsilon=epsilon, delta=1e-5), **changes)
 
     low, high = (make_plan(study(epsilon, local="plain")) for epsilon in (0.5, 2.0))
     assert low.membership.sigma > high.membership.sigma
@@ -524,20 +522,20 @@ def test_what_stays_private_beside_a_plain_part_follows_the_budget():
 
 def test_what_is_not_private_has_no_finite_cost():
     for changes in ({"membership": "exact"}, {"local": "plain"}):
-        events = make_plan(make_study(**changes)).events
+        events = make_plan(open_study(**changes)).events
         assert epsilon_for(events, 1e-5) == float("inf")
 
 
 def test_the_study_itself_refuses_what_a_plan_could_not_keep():
     with pytest.raises(StudyError, match="needs accounting='tight'"):
-        make_study(accounting="paper")
+        open_study(accounting="paper")
 
 
 def test_weights_that_could_make_exactness_depend_on_a_row_are_refused():
     """The check takes the widest column for all, as the kernels do with the rows themselves."""
     wide = [Column(name="wide", low=0, high=1, weight=20)]
     narrow = [Column(name=f"c{number}", low=0, high=1) for number in range(6)]
-    study = make_study()
+    study = open_study()
     with pytest.raises(StudyError, match="party 'first': weight of column 'wide' must be at most"):
         PartySpec(name="first", columns=(*wide, *narrow))
     first = PartySpec(name="first", columns=(*wide, *narrow[:4]))
@@ -579,12 +577,12 @@ def test_a_study_that_is_taken_has_exact_distances(numbers, categories, weight, 
 
 @pytest.mark.parametrize("epsilon", [0.009, 12.1, 100])
 def test_an_epsilon_that_exact_accounting_cannot_serve_is_refused_by_name(epsilon):
-    study = make_study(budget=Budget(epsilon=epsilon, delta=1e-5))
+    study = open_study(budget=Budget(epsilon=epsilon, delta=1e-5))
     with pytest.raises(PrivacyError, match=r"epsilon must be between 0\.01 and 12"):
         make_plan(study)
 
 
 @pytest.mark.parametrize(("n_parties", "expected"), [(5, 16), (6, 12), (7, 8), (9, 5), (10, 16)])
 def test_many_parties_get_a_grid_that_can_be_fitted_whole(n_parties, expected):
-    study = make_study(n_parties=n_parties, budget=Budget(epsilon=2, delta=1e-5))
+    study = open_study(n_parties=n_parties, budget=Budget(epsilon=2, delta=1e-5))
     assert default_local_clusters(study, 100_000) == expected

@@ -5,20 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.privacy.split import paper_split, tight_split
-from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.study import Budget
 from splitmeans.study.methods import MEMBERSHIPS, TIGHT
-
-
-def make_study(n_parties: int, membership: str) -> Study:
-    columns = (Column(name="c", low=0, high=1),)
-    return Study(
-        name="split",
-        parties=tuple(PartySpec(name=f"org{n}", columns=columns) for n in range(n_parties)),
-        n_clusters=3,
-        budget=Budget(epsilon=1, delta=1e-5),
-        membership=membership,
-        accounting="paper" if membership == "sketch-paper" else "tight",
-    )
+from tests.scene import make_study
 
 
 def test_the_paper_s_shares_with_a_count():
@@ -57,7 +46,7 @@ def test_the_paper_s_shares_add_up(epsilon, delta, n_parties, needs_count):
 
 def test_squared_precisions_by_hand():
     # Decoys take a quarter; each of two parties half of the rest.
-    precisions = tight_split(make_study(2, "decoy"), n_groups=1, needs_count=False, scale=2.0)
+    precisions = tight_split(make_study("decoy", 2), n_groups=1, needs_count=False, scale=2.0)
     assert precisions.count == 0
     assert precisions.membership == pytest.approx(2 * 0.25**0.5)
     assert precisions.local == pytest.approx(2 * 0.375**0.5)
@@ -65,7 +54,7 @@ def test_squared_precisions_by_hand():
 
 def test_squared_precisions_with_a_count_by_hand():
     # 2 % to the count, 20 % of what is left to three histograms.
-    study = make_study(3, "independent")
+    study = make_study("independent", 3)
     precisions = tight_split(study, n_groups=3, needs_count=True, scale=1.0)
     assert precisions.count == pytest.approx(0.02**0.5)
     assert precisions.membership == pytest.approx((0.196 / 3) ** 0.5)
@@ -78,7 +67,7 @@ def test_squared_precisions_with_a_count_by_hand():
 @pytest.mark.parametrize(("n_parties", "n_groups"), [(2, 1), (4, 6), (8, 28)])
 @pytest.mark.parametrize("needs_count", [False, True])
 def test_squared_precisions_add_up(membership, n_parties, n_groups, needs_count):
-    study = make_study(n_parties, membership)
+    study = make_study(membership, n_parties)
     precisions = tight_split(study, n_groups=n_groups, needs_count=needs_count, scale=3.0)
     total = (
         precisions.count**2 + n_parties * precisions.local**2 + n_groups * precisions.membership**2

@@ -25,7 +25,7 @@ from splitmeans.table.sources import open as source
 from splitmeans.table.walk import rowgroups, stream
 from tests.attacks import conftest as attack_conftest
 from tests.attacks.harness import Box
-from tests.attacks.scene import make_study
+from tests.scene import keyed_study
 
 from .trace import Facts, Rows, TracedWorld, differing, facts_of
 
@@ -94,7 +94,7 @@ ON_DISK = {
 
 def largest_of_plan() -> int:
     """Return how many users a table may have whose release is as long as the plan says."""
-    plan = make_plan(make_study())
+    plan = make_plan(keyed_study())
     length = message_sizes(plan, users=N).releases["bank"]
     return next(
         n - 1 for n in itertools.count(N) if message_sizes(plan, users=n).releases["bank"] > length
@@ -165,7 +165,7 @@ def look(tmp_path: Path) -> Look:
         room_for: int | None = None,
         change: Callable[[str, Any], Any] = lambda name, table: table,
     ) -> Facts:
-        agreed = study or make_study()
+        agreed = study or keyed_study()
         box = NarrowBox()
         if room_for is not None:
             sizes = message_sizes(make_plan(agreed), users=room_for)
@@ -187,7 +187,7 @@ def test_neighbouring_tables(name: str, look: Look, monkeypatch: pytest.MonkeyPa
     case = CASES[name]
     for (module, limit), value in case.patch.items():
         monkeypatch.setattr(module, limit, value)
-    study = make_study(**case.study)
+    study = keyed_study(**case.study)
     seen = [look(rows, study=study, room_for=case.room_for) for rows in case.worlds]
     assert seen[0]["stages"] == {"bank": "done", "shop": "done"}
     found: set[str] = set()
@@ -223,7 +223,7 @@ def if_large(act: Callable[[Any], object]) -> Callable[[str, Any], Any]:
     """What a careless party might do: act on a value of its table."""
 
     def change(name: str, table: Any) -> Any:
-        bounds = bounds_of(features_of(make_study().party(name)))
+        bounds = bounds_of(features_of(keyed_study().party(name)))
         if (table.rows._inner.gather() >= bounds).any():
             act(table)
         return table

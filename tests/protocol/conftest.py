@@ -1,4 +1,4 @@
-"""Small studies, and a stage on which their participants are stepped one message at a time."""
+"""A stage on which the participants are stepped one message at a time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,37 +11,12 @@ from splitmeans.party import node as party_node
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.result.signed import Stamp
 from splitmeans.server import node as server_node
-from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
-from splitmeans.study.id_rules import AS_IS
-from splitmeans.table.prepare import PartyTable, prepare_table
+from splitmeans.study import Study
+from splitmeans.table.prepare import PartyTable
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.slot import SERVER
-
-
-def make_study(membership: str = "decoy", n_parties: int = 2, **changes: Any) -> Study:
-    columns = (Column(name="x", low=0, high=100), Column(name="y", low=0, high=100))
-    facts: dict[str, Any] = {
-        "name": "small",
-        "parties": tuple(PartySpec(name=f"org{i}", columns=columns) for i in range(n_parties)),
-        "n_clusters": 3,
-        "budget": Budget(epsilon=4, delta=1e-4),
-        "membership": membership,
-        "n_local_clusters": 4,
-        "accounting": "paper" if membership == "sketch-paper" else "tight",
-        "expected_users": 200,
-        "sketch": SketchOptions(repetitions=64),
-        "ids": AS_IS,
-    }
-    return Study(**facts | changes)
-
-
-def make_tables(study: Study, *, n_users: int = 200) -> list[PartyTable]:
-    rng = np.random.default_rng(7)
-    ids = [f"user-{number}" for number in range(n_users)]
-    return [
-        prepare_table(party, rng.uniform(0, 100, (n_users, 2)), ids=ids) for party in study.parties
-    ]
+from tests.scene import make_study, make_tables
 
 
 class Stage:

@@ -18,19 +18,12 @@ from splitmeans.plan.plan import Plan, make_plan
 from splitmeans.plan.releases import releases_of
 from splitmeans.privacy.events import Event
 from splitmeans.privacy.noise import InsecureSeededNoise
-from splitmeans.study import (
-    Budget,
-    Column,
-    PartySpec,
-    SketchOptions,
-    Study,
-)
 from splitmeans.study.methods import MEMBERSHIPS
-from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import messages
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.slot import SERVER
+from tests.scene import make_study, make_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 
@@ -77,32 +70,12 @@ MEMBERSHIP_OF_METHOD = {
 CASES = [(method, n_parties) for method in MEMBERSHIPS for n_parties in (2, 3)]
 
 
-def make_study(membership: str, n_parties: int) -> Study:
-    return Study(
-        name="events",
-        parties=tuple(
-            PartySpec(name=f"org{number}", columns=(Column(name="c", low=0, high=1),))
-            for number in range(n_parties)
-        ),
-        n_clusters=3,
-        budget=Budget(epsilon=3, delta=1e-4),
-        membership=membership,
-        n_local_clusters=3,
-        accounting="paper" if membership == "sketch-paper" else "tight",
-        expected_users=100,
-        sketch=SketchOptions(repetitions=64),
-    )
-
-
 @functools.cache
 def sent_in_run(membership: str, n_parties: int, data_seed: int) -> tuple[Plan, list[Envelope]]:
     """Run with one fixed noise on data of this seed."""
     study = make_study(membership, n_parties)
-    rng = np.random.default_rng(data_seed)
     ids = [f"user {data_seed} {number}" for number in range(90 + data_seed)]
-    tables = [
-        prepare_table(party, rng.uniform(0, 1, (len(ids), 1)), ids=ids) for party in study.parties
-    ]
+    tables = make_tables(study, n_users=len(ids), ids=ids)
     sent: list[Envelope] = []
     result = protocol.run(
         study,

@@ -17,14 +17,14 @@ from splitmeans.party import node as party_node
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.result.publish import read_published
 from splitmeans.server import node as server_node
-from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
+from splitmeans.study import PartySpec, SketchOptions, Study
 from splitmeans.study.features import GRID_UNITS
-from splitmeans.study.id_rules import AS_IS
 from splitmeans.table.prepare import PartyTable, prepare_table
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import Confirmation, KeyContribution
 from splitmeans.wire.slot import SERVER
+from tests.scene import make_study, numbers
 
 N_USERS = 600
 IDS = np.array([f"customer-{number:05d}@mail.example" for number in range(N_USERS)])
@@ -60,31 +60,24 @@ def pooled() -> np.ndarray:
     return centres[rng.integers(3, size=N_USERS)] + rng.normal(0, 4, size=(N_USERS, 6))
 
 
-def make_study(membership: str, user_sets: str, accounting: str, n_parties: int) -> Study:
-    parts = np.array_split(np.arange(6), n_parties)
+def study_of(membership: str, user_sets: str, accounting: str, n_parties: int) -> Study:
+    """The six columns of `pooled`, dealt out to the parties."""
+    parts = np.array_split([f"c{number}" for number in range(6)], n_parties)
     parties = tuple(
-        PartySpec(
-            name=f"org{position}",
-            columns=tuple(Column(name=f"c{number}", low=0, high=100) for number in part),
-        )
+        PartySpec(name=f"org{position}", columns=numbers(*part.tolist()))
         for position, part in enumerate(parts)
     )
-    return Study(
-        name="run",
+    return make_study(
+        membership,
         parties=parties,
-        n_clusters=3,
-        budget=Budget(epsilon=4, delta=1e-4),
-        membership=membership,
-        n_local_clusters=4,
         accounting=accounting,
         user_sets=user_sets,
         expected_users=500,
         sketch=SketchOptions(repetitions=128),
-        ids=AS_IS,
     )
 
 
-def make_tables(study: Study, *, shuffled: bool = False) -> list[PartyTable]:
+def tables_of(study: Study, *, shuffled: bool = False) -> list[PartyTable]:
     """Tables of one study; a partial one lacks every seventh user at the first party."""
     rng = np.random.default_rng(5)
     tables, start = [], 0
@@ -112,8 +105,8 @@ def run(study: Study, tables: list[PartyTable], *, seed: int = 3, **options: Any
 
 @functools.cache
 def finished(case: tuple[str, str, str, int]) -> Any:
-    study = make_study(*case)
-    return run(study, make_tables(study))
+    study = study_of(*case)
+    return run(study, tables_of(study))
 
 
 def assert_same(one: Any, other: Any) -> None:
@@ -146,14 +139,14 @@ def test_a_run_gives_centres_and_weights_of_the_users(case):
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_a_run_repeats_with_the_same_seeds(case):
-    study = make_study(*case)
-    assert_same(run(study, make_tables(study)), finished(case))
+    study = study_of(*case)
+    assert_same(run(study, tables_of(study)), finished(case))
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_other_noise_gives_other_releases(case):
-    study = make_study(*case)
-    other = run(study, make_tables(study), seed=4)
+    study = study_of(*case)
+    other = run(study, tables_of(study), seed=4)
     releases = finished(case).server.releases
     if case[0] == "exact":
         # The order of users is by a secret key, so even plain labels come in another order.
@@ -166,8 +159,8 @@ def test_other_noise_gives_other_releases(case):
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_the_order_of_rows_and_tables_has_no_influence(case):
-    study = make_study(*case)
-    shuffled = run(study, make_tables(study, shuffled=True)[::-1])
+    study = study_of(*case)
+    shuffled = run(study, tables_of(study, shuffled=True)[::-1])
     if case[0] == "exact":
         # Plain k-means draws its starting rows by number, so only the sums are comparable.
         assert shuffled.server.synopsis.total == finished(case).server.synopsis.total
@@ -176,18 +169,18 @@ def test_the_order_of_rows_and_tables_has_no_influence(case):
 
 
 def test_a_run_without_seeds_uses_secure_noise():
-    study = make_study("independent", "equal", "paper", 2)
-    tables = make_tables(study)
+    study = study_of("independent", "equal", "paper", 2)
+    tables = tables_of(study)
     first, second = protocol.run(study, tables), protocol.run(study, tables)
     assert first.privacy.secure_noise
     assert encode(first.server.releases["org0"]) != encode(second.server.releases["org0"])
 
 
 def test_traffic_adds_up_what_was_sent():
-    study = make_study("sketch-paper", "equal", "paper", 3)
+    study = study_of("sketch-paper", "equal", "paper", 3)
     seen: list[tuple[Envelope, int]] = []
     result = run(
-        study, make_tables(study), on_message=lambda envelope, size: seen.append((envelope, size))
+        study, tables_of(study), on_message=lambda envelope, size: seen.append((envelope, size))
     )
     expected: dict[tuple[str, str], int] = {}
     for envelope, size in seen:
@@ -225,8 +218,8 @@ def test_every_party_gets_the_published_result(monkeypatch):
         return next_state, sent
 
     monkeypatch.setattr(party_node, "step", recording)
-    study = make_study("decoy", "equal", "tight", 2)
-    result = run(study, make_tables(study))
+    study = study_of("decoy", "equal", "tight", 2)
+    result = run(study, tables_of(study))
     for party in study.party_names:
         assert isinstance(states[party], party_node.Finished)
         published = states[party].result
@@ -240,8 +233,8 @@ def test_every_party_gets_the_published_result(monkeypatch):
 
 @pytest.mark.parametrize("wrong", ["missing", "twice", "stranger"])
 def test_tables_must_be_those_of_the_study(wrong):
-    study = make_study("independent", "equal", "paper", 2)
-    tables = make_tables(study)
+    study = study_of("independent", "equal", "paper", 2)
+    tables = tables_of(study)
     chosen = {
         "missing": tables[:1],
         "twice": [tables[0], tables[0]],
@@ -254,9 +247,9 @@ def test_tables_must_be_those_of_the_study(wrong):
 def test_a_run_that_stops_early_says_where(monkeypatch):
     join = party_node.join
     monkeypatch.setattr(party_node, "join", lambda *a, **k: (join(*a, **k)[0], []))
-    study = make_study("independent", "equal", "paper", 2)
+    study = study_of("independent", "equal", "paper", 2)
     with pytest.raises(ProtocolError, match="stopped with the server in state Gathering"):
-        run(study, make_tables(study))
+        run(study, tables_of(study))
 
 
 # ---- what the server holds ----
@@ -278,7 +271,7 @@ def reachable(start: Any) -> Iterator[Any]:
 
 
 def test_the_walk_finds_what_is_hidden_in_a_state():
-    table = make_tables(make_study("exact", "equal", "paper", 2))[0]
+    table = tables_of(study_of("exact", "equal", "paper", 2))[0]
     found = list(reachable({"a": [functools.partial(print, (table,))]}))
     assert any(item is table for item in found)
     assert any(item is table.raw_rows for item in found)
@@ -300,7 +293,7 @@ def holds_raw_row(array: np.ndarray, tables: list[PartyTable]) -> bool:
 
 
 def test_the_search_finds_a_raw_row_in_its_disguises():
-    tables = make_tables(make_study("exact", "equal", "paper", 2))
+    tables = tables_of(study_of("exact", "equal", "paper", 2))
     row = tables[1].raw_rows[9]
     hidden = np.zeros((4, 6), dtype=np.int64)
     assert not holds_raw_row(hidden, tables)
@@ -329,8 +322,8 @@ def test_no_row_id_or_key_reaches_the_server(case, monkeypatch):
 
     monkeypatch.setattr(server_node, "step", recording_step)
     monkeypatch.setattr(party_node, "join", recording_join)
-    study = make_study(*case)
-    tables = make_tables(study)
+    study = study_of(*case)
+    tables = tables_of(study)
     run(study, tables)
 
     forbidden = (PartyTable, pa.Array, pa.ChunkedArray, pa.Table, *get_args(party_node.PartyState))
@@ -346,12 +339,12 @@ def test_no_row_id_or_key_reaches_the_server(case, monkeypatch):
 
 @pytest.mark.parametrize("membership", ["decoy", "independent"])
 def test_a_party_drops_rows_and_key_with_its_release(membership, stage):
-    study = make_study(membership, "equal", "tight", 2)
-    ready = stage(study, tables=make_tables(study)).play(until=party_node.Prepared)
+    study = study_of(membership, "equal", "tight", 2)
+    ready = stage(study, tables=tables_of(study)).play(until=party_node.Prepared)
     keys = {state.run_key for state in ready.states.values()}
     (run_key,) = keys
     assert any(isinstance(item, PartyTable) for item in reachable(ready.states["org0"]))
-    played = stage(study, tables=make_tables(study))
+    played = stage(study, tables=tables_of(study))
     for kind in (party_node.Released, party_node.Finished):
         played.play(until=kind)
         for state in played.states.values():
@@ -367,8 +360,8 @@ def test_a_party_drops_rows_and_key_with_its_release(membership, stage):
 @pytest.mark.parametrize("n_parties", [2, 3])
 def test_different_users_end_the_run_before_anything_is_released(membership, n_parties):
     accounting = "paper" if membership == "sketch-paper" else "tight"
-    study = make_study(membership, "equal", accounting, n_parties)
-    tables = make_tables(study)
+    study = study_of(membership, "equal", accounting, n_parties)
+    tables = tables_of(study)
     other = IDS.copy()
     other[17] = "customer-99999@mail.example"
     tables[-1] = dataclasses.replace(tables[-1], ids=pa.array(other, pa.large_string()))
@@ -384,5 +377,5 @@ def test_different_users_end_the_run_before_anything_is_released(membership, n_p
 
 def test_partial_user_sets_may_differ():
     result = finished(("decoy", "partial", "tight", 2))
-    sizes = [len(table) for table in make_tables(result.plan.study)]
+    sizes = [len(table) for table in tables_of(result.plan.study)]
     assert sizes[0] < sizes[1]

@@ -1,6 +1,7 @@
 """A rehearsal finds, before anything is charged, what a run would fail of after a charge."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,25 +12,20 @@ from splitmeans.errors import ParameterError, RehearsalError
 from splitmeans.plan.plan import make_plan
 from splitmeans.rehearsal import passed, rehearse
 from splitmeans.rehearsal.tables import made_up_tables
-from splitmeans.study import Budget, Column, DecoyOptions, IdRules, PartySpec, Study
-from splitmeans.study.id_rules import AS_IS
+from splitmeans.study import Budget, Column, DecoyOptions, IdRules, Study
+from tests.scene import make_study
 
-
-def make_study(*, n_parties: int = 2, columns: tuple[Column, ...] | None = None, **changes: Any):
-    own = columns or (
+# Numbers and categories, with characters that mean something elsewhere, also in party names.
+rehearsed_study = functools.partial(
+    make_study,
+    names=("org 0", "org 1"),
+    columns=(
         Column(name="income", low=0, high=9000),
         Column(name="region", categories=("north", "south", "a|b")),
-    )
-    facts: dict[str, Any] = {
-        "name": "rehearsed",
-        "parties": tuple(PartySpec(name=f"org {n}", columns=own) for n in range(n_parties)),
-        "n_clusters": 3,
-        "budget": Budget(epsilon=2, delta=1e-7),
-        "n_local_clusters": 3,
-        "expected_users": 300,
-        "ids": AS_IS,
-    }
-    return Study(**facts | changes)
+    ),
+    budget=Budget(epsilon=2, delta=1e-7),
+    n_local_clusters=3,
+)
 
 
 # ---- made-up tables ----
@@ -41,7 +37,12 @@ def test_made_up_tables_keep_every_rule_of_the_study():
         Column(name="huge", low=-1e300, high=1e300, missing="midpoint"),
         Column(name="kind", categories=tuple(f"level {n}" for n in range(40))),
     )
-    study = make_study(columns=columns, n_parties=3, user_sets="partial", expected_users=10**6)
+    study = rehearsed_study(
+        columns=columns,
+        names=("org 0", "org 1", "org 2"),
+        user_sets="partial",
+        expected_users=10**6,
+    )
     tables = made_up_tables(study, rng=np.random.default_rng(1))
     assert list(tables) == list(study.party_names)
     for table in tables.values():
@@ -60,7 +61,7 @@ def test_made_up_tables_keep_every_rule_of_the_study():
 
 
 def test_made_up_tables_of_equal_sets_hold_the_same_users():
-    study = make_study(ids=IdRules(type="uuid"), expected_users=50)
+    study = rehearsed_study(ids=IdRules(type="uuid"), expected_users=50)
     first, second = made_up_tables(study, rng=np.random.default_rng(1)).values()
     assert sorted(first["id"].to_pylist()) == sorted(second["id"].to_pylist())
     assert first["id"].to_pylist() != second["id"].to_pylist(), "in another order"
@@ -72,14 +73,14 @@ def test_made_up_tables_of_equal_sets_hold_the_same_users():
 @pytest.mark.parametrize(
     "study",
     [
-        make_study(),
-        make_study(n_parties=3, user_sets="partial"),
-        make_study(membership="sketch"),
-        make_study(membership="independent"),
-        make_study(decoy=DecoyOptions(collusion_epsilon=3.0)),
-        make_study(ids=IdRules(type="integer", pattern="[0-9]+")),
-        make_study(expected_users=1),
-        make_study(
+        rehearsed_study(),
+        rehearsed_study(names=("org 0", "org 1", "org 2"), user_sets="partial"),
+        rehearsed_study(membership="sketch"),
+        rehearsed_study(membership="independent"),
+        rehearsed_study(decoy=DecoyOptions(collusion_epsilon=3.0)),
+        rehearsed_study(ids=IdRules(type="integer", pattern="[0-9]+")),
+        rehearsed_study(expected_users=1),
+        rehearsed_study(
             columns=tuple(Column(name=f"{n} " + "x" * 190, low=0, high=1) for n in range(40))
         ),
     ],
@@ -95,12 +96,12 @@ def test_a_study_passes(study):
 def test_noise_that_leaves_no_segment_is_no_failure():
     """Released counts of one or two users often hold nobody; the result then says so."""
     for _ in range(6):
-        rehearse.rehearse(make_study(expected_users=1))
+        rehearse.rehearse(rehearsed_study(expected_users=1))
 
 
 def test_heavy_decoys_are_rehearsed_with_fewer_of_them():
-    study = make_study(
-        n_parties=4,
+    study = rehearsed_study(
+        names=[f"org {n}" for n in range(4)],
         user_sets="partial",
         n_local_clusters=10,
         budget=Budget(epsilon=0.3, delta=1e-7),
@@ -109,7 +110,7 @@ def test_heavy_decoys_are_rehearsed_with_fewer_of_them():
     lighter = rehearse._lighter(study, plan)
     assert lighter.budget.epsilon > study.budget.epsilon
     assert make_plan(lighter).n_local_clusters == plan.n_local_clusters
-    assert rehearse._lighter(make_study(), make_plan(make_study())) == make_study()
+    assert rehearse._lighter(rehearsed_study(), make_plan(rehearsed_study())) == rehearsed_study()
 
 
 # ---- what does not ----
@@ -117,7 +118,7 @@ def test_heavy_decoys_are_rehearsed_with_fewer_of_them():
 
 def test_methods_for_simulations_are_not_rehearsed():
     with pytest.raises(ParameterError, match="nothing to rehearse"):
-        rehearse.rehearse(make_study(membership="exact"))
+        rehearse.rehearse(rehearsed_study(membership="exact"))
 
 
 @pytest.mark.parametrize(
@@ -137,14 +138,14 @@ def test_what_fails_late_in_a_run_fails_in_the_rehearsal(monkeypatch, place):
 
     monkeypatch.setattr(place, broken)
     with pytest.raises(RehearsalError, match=r"a name is too long.*nothing was charged") as caught:
-        rehearse.rehearse(make_study())
+        rehearse.rehearse(rehearsed_study())
     assert "defect" in str(caught.value)
 
 
 def test_a_participant_that_never_goes_on_ends_the_rehearsal(monkeypatch):
     monkeypatch.setattr("splitmeans.run.server._collect", _wait)
     with pytest.raises(RehearsalError, match="went on waiting"):
-        rehearse.rehearse(make_study())
+        rehearse.rehearse(rehearsed_study())
 
 
 def _wait(*args: Any, **keywords: Any) -> None:
@@ -160,7 +161,7 @@ def test_a_study_is_rehearsed_once_from_a_home(tmp_path, monkeypatch):
     held: list[Study] = []
     counted = rehearse.Rehearsed(users=1, seconds=0.0)
     monkeypatch.setattr(rehearse, "rehearse", lambda study, *, say: held.append(study) or counted)
-    study, home = make_study(), tmp_path / "new" / "home"
+    study, home = rehearsed_study(), tmp_path / "new" / "home"
     first = passed.rehearse_once(study, home, say=lambda text: None)
     assert passed.rehearse_once(study, home, say=lambda text: None) == first
     assert first.endswith("UTC")

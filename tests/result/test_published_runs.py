@@ -17,14 +17,14 @@ from splitmeans.server import node
 from splitmeans.synopsis.clustering import NOBODY
 from splitmeans.wire.slot import SERVER
 from tests.attacks.harness import World
-from tests.attacks.scene import KEYS, make_study
+from tests.scene import KEYS, keyed_study
 
 EVERYONE = ("bank", "shop", SERVER)
 
 
 @pytest.fixture(scope="module")
 def study() -> Any:
-    return make_study(membership="independent")
+    return keyed_study(membership="independent")
 
 
 def played(study: Any, root: Path) -> World:

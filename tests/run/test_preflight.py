@@ -1,6 +1,7 @@
 """What would fail after a charge is told before joining, all of it at once."""
 
 import dataclasses
+import functools
 import os
 from pathlib import Path
 from typing import Any
@@ -13,24 +14,20 @@ from splitmeans.plan.message_sizes import message_sizes
 from splitmeans.plan.plan import make_plan
 from splitmeans.run import machine, preflight
 from splitmeans.run.preflight import Preflight
-from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study
-from splitmeans.study.id_rules import AS_IS
+from splitmeans.study import Budget, DecoyOptions
 from splitmeans.wire.slot import SERVER
+from tests.scene import make_study, numbers
 
-
-def make_study(**changes: Any) -> Study:
-    columns = (Column(name="x", low=0, high=1),)
-    facts: dict[str, Any] = {
-        "name": "small",
-        "parties": tuple(PartySpec(name=name, columns=columns) for name in ("bank", "shop")),
-        "n_clusters": 3,
-        "budget": Budget(epsilon=1, delta=1e-9),
-        "user_sets": "partial",
-        "ids": AS_IS,
-        "n_local_clusters": 3,
-        "expected_users": 10_000,
-    }
-    return Study(**facts | changes)
+# One column, ten thousand users: whose number decides about sizes.
+agreed_study = functools.partial(
+    make_study,
+    names=("bank", "shop"),
+    columns=numbers("x", high=1),
+    budget=Budget(epsilon=1, delta=1e-9),
+    user_sets="partial",
+    n_local_clusters=3,
+    expected_users=10_000,
+)
 
 
 class Box:
@@ -47,7 +44,7 @@ class Box:
 
 def problems(tmp_path: Path, *, who: str = "bank", rows: int | None = None, **changes: Any):
     facts: dict[str, Any] = {
-        "study": make_study(),
+        "study": agreed_study(),
         "participant": who,
         "home": tmp_path / "home",
         "result_folder": tmp_path / "result",
@@ -66,7 +63,7 @@ def test_nothing_is_wrong(tmp_path, who):
 
 
 def test_a_message_is_larger_than_the_mailbox_takes(tmp_path):
-    release = message_sizes(make_plan(make_study()), users=15_000).releases["bank"]
+    release = message_sizes(make_plan(agreed_study()), users=15_000).releases["bank"]
     fits = Box(max_message_bytes=release)
     assert problems(tmp_path, mailbox=fits) == []
     (problem,) = problems(tmp_path, mailbox=Box(max_message_bytes=release - 1))
@@ -76,7 +73,7 @@ def test_a_message_is_larger_than_the_mailbox_takes(tmp_path):
 
 def test_the_number_of_rows_decides_only_beyond_what_the_study_makes_room_for(tmp_path):
     """On tables near the expected size the answer follows from public facts alone (rule R12)."""
-    release = message_sizes(make_plan(make_study()), users=15_000).releases["bank"]
+    release = message_sizes(make_plan(agreed_study()), users=15_000).releases["bank"]
     box = Box(max_message_bytes=release)
     for rows in (1, 9_999, 10_000, 10_001, 15_000):
         assert problems(tmp_path, mailbox=box, rows=rows) == []
@@ -84,7 +81,7 @@ def test_the_number_of_rows_decides_only_beyond_what_the_study_makes_room_for(tm
 
 
 def test_the_mailbox_has_no_room_for_the_whole_run(tmp_path):
-    sizes = message_sizes(make_plan(make_study()), users=15_000)
+    sizes = message_sizes(make_plan(agreed_study()), users=15_000)
     everything = sum(sizes.releases.values()) + sum(sizes.small.values()) + 3 * sizes.result
     assert problems(tmp_path, mailbox=Box(free_bytes=everything)) == []
     for who in ("bank", SERVER):
@@ -134,7 +131,7 @@ def test_all_problems_are_told_at_once(tmp_path):
     box = Box(max_message_bytes=1, free_bytes=1, clock_offset=9999.0)
     with pytest.raises(ParameterError, match="must not join yet") as caught:
         Preflight(
-            study=make_study(),
+            study=agreed_study(),
             participant="bank",
             home=tmp_path,
             result_folder=tmp_path / "result",
@@ -156,12 +153,11 @@ def test_a_mailbox_that_is_not_there_is_an_error_of_its_own(tmp_path):
 
 
 def test_a_plan_whose_messages_nobody_reads_is_refused():
-    columns = (Column(name="x", low=0, high=1),)
-    four = tuple(PartySpec(name=f"org{n}", columns=columns) for n in range(4))
-    heavy = make_study(parties=four, n_local_clusters=20, budget=Budget(epsilon=0.1, delta=1e-9))
+    four = [f"org{n}" for n in range(4)]
+    heavy = agreed_study(names=four, n_local_clusters=20, budget=Budget(epsilon=0.1, delta=1e-9))
     with pytest.raises(ParameterError, match=r"no participant reads more than 1\.07 GB"):
         make_plan(heavy)
-    sampled = make_study(expected_users=10**9, budget=Budget(epsilon=1, delta=5e-10))
+    sampled = agreed_study(expected_users=10**9, budget=Budget(epsilon=1, delta=5e-10))
     sampled = dataclasses.replace(sampled, decoy=DecoyOptions(max_users=10**6))
     make_plan(sampled)
 

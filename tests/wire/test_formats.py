@@ -25,13 +25,13 @@ from splitmeans.plan.plan import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy import events as e
 from splitmeans.privacy.book import Towards
-from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
-from splitmeans.study.id_rules import AS_IS
+from splitmeans.study import Study
 from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import messages as m
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.slot import Slot
 from splitmeans.wire.tags import tag_of, tagged_text
+from tests.scene import make_study, numbers
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "formats.json"
 
@@ -95,24 +95,21 @@ PLANNED = (
 )
 
 
-def make_study(membership: str = "decoy", accounting: str = "tight", local: str = "auto") -> Study:
-    columns = (Column(name="x", low=0, high=100), Column(name="y", low=0, high=10))
-    return Study(
+def vector_study(
+    membership: str = "decoy", accounting: str = "tight", local: str = "auto"
+) -> Study:
+    return make_study(
+        membership,
         name="formats",
-        parties=tuple(PartySpec(name=name, columns=columns) for name in ("bank", "shop")),
-        n_clusters=3,
-        budget=Budget(epsilon=4, delta=1e-4),
-        membership=membership,
+        names=("bank", "shop"),
+        columns=(*numbers("x"), *numbers("y", high=10)),
         local=local,
-        n_local_clusters=4,
         accounting=accounting,
         expected_users=200,
-        sketch=SketchOptions(repetitions=64),
-        ids=AS_IS,
     )
 
 
-STUDY = make_study()
+STUDY = vector_study()
 SESSION = Session(study=STUDY, run="1", party="bank")
 TABLE = prepare_table(STUDY.parties[0], np.array([[1.0, 2.0], [3.0, 4.0]]), ids=["a", "b"])
 
@@ -149,7 +146,7 @@ def vectors() -> dict[str, Any]:
             for one in PrivacyReport.for_study(STUDY).to_mapping()["releases"]
         ],
         "fingerprints": {
-            " ".join(chosen): make_plan(make_study(*chosen), noisy_count=200).fingerprint
+            " ".join(chosen): make_plan(vector_study(*chosen), noisy_count=200).fingerprint
             for chosen in PLANNED
         },
         "journal towards": [item.name for item in dataclasses.fields(Towards)],
@@ -162,7 +159,7 @@ def slot_of(kind: type) -> Slot:
 
 def plan_parts() -> Iterator[Any]:
     for chosen in PLANNED:
-        plan = make_plan(make_study(*chosen))
+        plan = make_plan(vector_study(*chosen))
         yield plan.membership
         yield from plan.local
 
