@@ -1,5 +1,6 @@
 """What every mailbox must do, whatever carries it."""
 
+import functools
 import itertools
 import secrets
 import threading
@@ -15,13 +16,22 @@ from hypothesis import strategies as st
 
 from benchmarks.local_relay import LocalRelay
 from splitmeans.errors import MailboxError, MessageExists, MessageRefused, ParameterError
-from splitmeans.mailbox.open import Mailbox, MailboxLimits, MessagePath, open_mailbox
+from splitmeans.mailbox.open import SCHEMES, Mailbox, MailboxLimits, MessagePath, open_mailbox
 from splitmeans.relay.limits import RelayLimits
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import Slot, short_name
 
 STUDY = "c0ffee" + "0" * 58
-KINDS = ("folder", "file-url", "memory", "sftp", "relay")
+# Every kind of mailbox, and the schemes that it is opened by. The object stores differ in their
+# driver alone, and their own tests (`tests/mailbox/test_files.py`) look at how drivers are asked.
+KINDS: dict[str, tuple[str, ...]] = {
+    "folder": ("file",),
+    "file-url": ("file",),
+    "memory": ("memory", "s3", "gs", "gcs", "az", "abfs", "abfss"),
+    "sftp": ("sftp", "ssh"),
+    "sshd": ("sftp", "ssh"),  # the same against OpenSSH, where it is installed
+    "relay": ("https", "http"),
+}
 RUNS = (f"run-{number}" for number in itertools.count())
 
 
@@ -41,7 +51,7 @@ def slot_path(run: str, kind: str = "PublishedResult") -> str:
     return Slot(study_hash=STUDY, run=run, sender="server", receiver="bob", kind=kind).path
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=list(KINDS))
 def pair(
     request: pytest.FixtureRequest, tmp_path: Path, keys: dict[str, Identity]
 ) -> Iterator[Pair]:
@@ -54,6 +64,9 @@ def pair(
         case "memory":
             url = f"memory://{secrets.token_hex(8)}/box"
         case "sftp":
+            server = request.getfixturevalue("sftp_of_python")
+            url, options, place = server.url, server.options, server.folder
+        case "sshd":
             server = request.getfixturevalue("sftp_server")
             url, options, place = server.url, server.options, server.folder
         case "relay":
@@ -76,6 +89,27 @@ def pair(
     )
     for box in boxes:
         box.close()
+
+
+def test_every_scheme_has_its_suite() -> None:
+    """A mailbox that can be opened and is not here is held to nothing."""
+    assert {scheme for schemes in KINDS.values() for scheme in schemes} == set(SCHEMES)
+
+
+# A name with "_" is no scheme of a URL, so it is a folder's.
+OTHERS = {name for name in fsspec.available_protocols() if "_" not in name} | {"gopher"}
+
+
+@pytest.mark.parametrize("scheme", sorted(OTHERS))
+def test_what_is_in_no_suite_cannot_be_opened(scheme: str, keys: dict[str, Identity]) -> None:
+    """fsspec reads dozens of places; those that are not looked at here are refused by name."""
+    url = f"{scheme}:///folder" if scheme == "file" else f"{scheme}://host/folder"
+    opening = functools.partial(open_mailbox, url, participant="bob", signer=keys["bob"])
+    if scheme not in SCHEMES:
+        with pytest.raises(ParameterError, match="a mailbox is a folder, an https:// relay, or"):
+            opening()
+    elif scheme not in ("file", "http"):  # there is no such folder; a relay elsewhere needs TLS
+        opening().close()
 
 
 names = st.text(min_size=1, max_size=20)
@@ -194,7 +228,8 @@ TOLD = {
     "folder": (False, True, False),
     "file-url": (False, True, False),
     "memory": (False, False, False),
-    "sftp": (False, True, False),
+    "sftp": (False, False, False),  # room is an extension of OpenSSH
+    "sshd": (False, True, False),
     "relay": (True, True, True),
 }
 

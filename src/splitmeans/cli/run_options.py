@@ -7,7 +7,7 @@ import typer
 
 from splitmeans.cli.console import err, print_text
 from splitmeans.errors import ParameterError
-from splitmeans.mailbox.open import Mailbox, open_mailbox, public_url, scheme_of
+from splitmeans.mailbox.open import SFTP, Mailbox, open_mailbox, public_url, scheme_of
 from splitmeans.study import Study
 from splitmeans.wire.identity import Identity
 
@@ -53,7 +53,7 @@ def open_chosen(
     }
     if use_proxy and scheme != "https":
         raise ParameterError(f"--use-proxy is for relays (https://), not for {public_url(url)}")
-    is_sftp = scheme in ("sftp", "ssh")
+    is_sftp = scheme in SFTP
     if options and not is_sftp:
         raise ParameterError(
             f"--ssh-key and --known-hosts are for mailboxes of sftp://, not for {public_url(url)}"

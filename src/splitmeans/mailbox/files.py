@@ -29,6 +29,8 @@ from splitmeans.mailbox.folder_rights import explain_denied
 from splitmeans.mailbox.local_folder import LocalFolder
 from splitmeans.mailbox.open import (
     MAX_STORED_BYTES,
+    OBJECT_STORES,
+    SFTP,
     IsJunk,
     MailboxLimits,
     MessagePath,
@@ -38,10 +40,6 @@ from splitmeans.mailbox.open import (
     scheme_of,
     study_folder,
 )
-
-# Stores where an upload appears whole or not at all. Drivers of other kinds (FTP, SMB, WebDAV)
-# show a file while it grows; mount those as a folder instead.
-_OBJECT_STORES = ("memory", "s3", "gs", "gcs", "az", "abfs", "abfss")
 
 # Emptying and filling a slot, while somebody else fills it.
 _ATTEMPTS = 5
@@ -85,10 +83,10 @@ class FileMailbox:
         self._files: _Files | None = None
         self._lock = threading.Lock()
         scheme = scheme_of(url)
-        if "::" in url or scheme not in ("file", "sftp", "ssh", *_OBJECT_STORES):
+        if "::" in url or scheme not in ("file", *SFTP, *OBJECT_STORES):
             raise ParameterError(
                 "a mailbox is a folder, an https:// relay, or one of sftp, "
-                f"{', '.join(_OBJECT_STORES)}, got {public_url(url)!r}"
+                f"{', '.join(OBJECT_STORES)}, got {public_url(url)!r}"
             )
         if scheme == "file":
             try:
@@ -182,7 +180,7 @@ class FileMailbox:
         scheme = scheme_of(self._url)
         if scheme == "file":
             return LocalFolder(_local_path(self._url))
-        if scheme in ("sftp", "ssh"):
+        if scheme in SFTP:
             try:
                 from splitmeans.mailbox.sftp_folder import SftpFolder
             except ImportError:

@@ -22,6 +22,14 @@ _PATH = re.compile(
 _STUDY = re.compile(r"[0-9a-f]{64}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
+RELAYS = ("https", "http")
+SFTP = ("sftp", "ssh")
+# Stores where an upload appears whole or not at all. Drivers of other kinds (FTP, SMB, WebDAV)
+# show a file while it grows; mount those as a folder instead.
+OBJECT_STORES = ("memory", "s3", "gs", "gcs", "az", "abfs", "abfss")
+SCHEMES = ("file", *SFTP, *OBJECT_STORES, *RELAYS)
+"""Of all URLs that can be opened; a plain folder name counts as "file"."""
+
 MAX_STORED_BYTES = 2**30 + 2**16
 """More than any sealed message has (`wire.messages.MAX_LARGE_BYTES` and its seal)."""
 
@@ -183,7 +191,7 @@ def open_mailbox(
             settings of its driver.
     """
     scheme = scheme_of(url)
-    if scheme in ("http", "https"):
+    if scheme in RELAYS:
         from splitmeans.mailbox.http import HttpMailbox
 
         if participant is None or signer is None:
