@@ -149,8 +149,13 @@ class World:
         return World(folder=folder)
 
 
-def agree(world: World) -> None:
-    """Make data and keys, agree on a study, and approve it: everything up to a run."""
+def agree(world: World, *more: str) -> None:
+    """Make data and keys, agree on a study, and approve it: everything up to a run.
+
+    Args:
+        world: Folders that are empty.
+        more: Further options of `study new`.
+    """
     folder = world.folder
     for who in EVERYONE:
         (folder / who).mkdir(mode=0o700)
@@ -164,7 +169,7 @@ def agree(world: World) -> None:
     options = [f"--party={who}={who}.pub" for who in PARTIES]
     options += [f"--column={who}:{name}:0:100" for who in PARTIES for name in columns_of(who)]
     options += ["--clusters=3", "--epsilon=2", "--delta=1e-5", f"--users={N_USERS}"]
-    written = world.run("bank", "study", "new", *options, "--server-key=server.pub")
+    written = world.run("bank", "study", "new", *options, *more, "--server-key=server.pub")
     assert written.code == 0, written.err
     for who in (*PARTIES[1:], SERVER):
         shutil.copy(folder / "bank" / "study.toml", folder / who)
