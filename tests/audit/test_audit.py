@@ -49,7 +49,18 @@ def outcome(name: str) -> Outcome:
     return run_case(ALL_CASES[name](), noise=InsecureSeededNoise(7), confidence=CONFIDENCE)
 
 
-@pytest.mark.parametrize("name", [name for name in PARTS if name in QUICK])
+# Its parts are audited one by one: the two histograms and a Lloyd step.
+WHOLE = "histogram-lloyd"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name == WHOLE else name
+        for name in PARTS
+        if name in QUICK
+    ],
+)
 def test_part_stays_under_its_claim_and_half_its_noise_is_caught(name: str) -> None:
     found = outcome(name)
     assert found.case.name == name

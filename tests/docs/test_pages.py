@@ -54,6 +54,7 @@ def tutorial(tmp_path_factory) -> tuple[Path, str]:
     return folder / "tutorial", shown
 
 
+@pytest.mark.slow
 def test_the_tutorial(tutorial):
     folder, shown = tutorial
     results = [
@@ -78,6 +79,7 @@ def test_the_tutorial(tutorial):
     assert set(rows[0]) == {"id", "segment", "probability", "segment A", "segment B", "segment C"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", AFTER_TUTORIAL)
 def test_pages_that_go_on_after_the_tutorial(page, tutorial, tmp_path):
     assert remark(ROOT / page, "after") == "tutorial.md"
@@ -86,6 +88,7 @@ def test_pages_that_go_on_after_the_tutorial(page, tutorial, tmp_path):
     paste(ROOT / page, place)
 
 
+@pytest.mark.slow
 def test_partial_overlap(tmp_path):
     folder = make_folder(tmp_path)
     (folder / "study.toml").write_text("the study of another page")

@@ -21,9 +21,17 @@ def interrupt(command: Command, number: int = signal.SIGINT) -> Done:
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("who", "number", "code"),
+    [
+        ("bank", signal.SIGINT, 130),
+        ("bank", signal.SIGTERM, 143),
+        ("bank", signal.SIGHUP, 129),
+        ("server", signal.SIGINT, 130),
+        # What the server does with a signal is what a party does.
+        pytest.param("server", signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param("server", signal.SIGHUP, 129, marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("who", ["bank", "server"])
 def test_a_run_that_waits(
     world: World, folder_mailbox: tuple[str, str], who: str, number: int, code: int
 ) -> None:

@@ -1,4 +1,4 @@
-"""A few hundred random studies, and that the search for failures would find one."""
+"""A hundred random studies, hundreds with `-m slow`, and that the search would find a failure."""
 
 import itertools
 
@@ -13,7 +13,9 @@ from tests.studies.generate import random_case
 from tests.studies.planning import remembered_calibrations
 from tests.studies.shrink import shrink
 
-STUDIES = 200
+PART = 50
+# Seeds of the first two parts are run by `make test`.
+PARTS = [*range(2), *(pytest.param(part, marks=pytest.mark.slow) for part in range(2, 10))]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -22,16 +24,16 @@ def _one_calibration_for_alike_studies():
         yield
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", PARTS)
 def test_nothing_raises_after_a_release(part):
     """Refused before, or run to the end with a result that can be read, shown and labelled with.
 
     `python -m tests.studies.run --seed N` repeats what a failure prints.
     """
-    tally = run.run_many(range(part, STUDIES, 4), seconds=600)
+    tally = run.run_many(range(part * PART, (part + 1) * PART), seconds=600)
     assert not tally.failures, tally.failures[0]
     # A generator that came to make only refused studies would test nothing; about half of them run.
-    assert tally.outcomes["ran"] >= STUDIES / 4 / 3
+    assert tally.outcomes["ran"] >= PART / 3
 
 
 def test_the_same_seed_gives_the_same_study_and_tables():
