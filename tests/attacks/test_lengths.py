@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from splitmeans.plan.message_sizes import message_sizes, padded_length, release_length
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.run import post
 from splitmeans.study import DecoyOptions, Study
 from splitmeans.table.prepare import prepare_table

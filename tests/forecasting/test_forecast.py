@@ -17,7 +17,7 @@ from splitmeans.forecasting.rough import rough_plan, study_at
 from splitmeans.membership.decoy.auto_clusters import MAX_TABLE_CELLS
 from splitmeans.membership.decoy.estimate import DecoyEstimator
 from splitmeans.membership.method import enough_clusters
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.study import DecoyOptions
 from splitmeans.study.id_rules import AS_IS

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from splitmeans.plan.certificate import certificate_of
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.bracket import delta_at_least
 from splitmeans.privacy.pld import delta_for, flatten

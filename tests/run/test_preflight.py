@@ -10,7 +10,7 @@ import pytest
 from splitmeans.errors import MailboxError, ParameterError
 from splitmeans.mailbox.open import MailboxLimits, open_mailbox
 from splitmeans.plan.message_sizes import message_sizes
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.run import machine, preflight
 from splitmeans.run.preflight import Preflight
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study

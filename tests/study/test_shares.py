@@ -12,7 +12,7 @@ from splitmeans import protocol
 from splitmeans.errors import ProtocolError
 from splitmeans.local.algorithms import mechanism_of
 from splitmeans.party.release import release_party
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.result.publish import read_published
 from splitmeans.server.combine import check_release

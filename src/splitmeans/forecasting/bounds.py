@@ -8,7 +8,8 @@ from splitmeans.forecasting.cells import cell_error
 from splitmeans.forecasting.loss_model import LossForecast, loss_forecast, refusal, strain_of
 from splitmeans.forecasting.rough import rough_plan
 from splitmeans.local.law import LocalLaw
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 
 _BOUNDS = ("party_epsilon", "coalition_epsilon")

@@ -24,7 +24,8 @@ from splitmeans.forecasting.rough import allowed, rough_plan, study_at
 from splitmeans.forecasting.timing import RunTime, run_time
 from splitmeans.forecasting.warnings import plan_warnings
 from splitmeans.plan.message_sizes import MessageSizes, message_sizes
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.calibrate import MAX_EPSILON, MIN_EPSILON
 from splitmeans.study import Study

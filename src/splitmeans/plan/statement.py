@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import Release, releases_of
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.views import coalition_cost, fellow_party_cost, replaced, spelled_apart_events
 from splitmeans.privacy.accountant import Cost, cost_text, total_cost
 from splitmeans.privacy.book import VALUES, VALUES_AND_PRESENCE, Towards
