@@ -229,8 +229,8 @@ def test_the_server_takes_what_its_state_expects_and_nothing_else(name, at, whol
 
 
 def test_the_walks_pass_through_every_state_and_take_every_kind():
-    party_states = {kind for _, _, lines in PARTY_WALKS.values() for kind, _, _ in lines}
-    assert party_states == {
+    walked = {kind for _, _, lines in PARTY_WALKS.values() for kind, _, _ in lines}
+    assert walked == {
         state.__name__ for state in get_args(party_states.WithTable | party_states.PartyState)
     }
     server_states = {kind for _, lines in SERVER_WALKS.values() for kind, _, _ in lines}
