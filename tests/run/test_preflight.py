@@ -11,7 +11,8 @@ from splitmeans.errors import MailboxError, ParameterError
 from splitmeans.mailbox.open import MailboxLimits, open_mailbox
 from splitmeans.plan.message_sizes import message_sizes
 from splitmeans.plan.settle import make_plan
-from splitmeans.run import machine, preflight
+from splitmeans.run import free_memory as machine
+from splitmeans.run import preflight
 from splitmeans.run.preflight import Preflight
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study
 from splitmeans.study.id_rules import AS_IS

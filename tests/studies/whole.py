@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from splitmeans import protocol
 from splitmeans.errors import ParameterError, PrivacyError
 from splitmeans.forecasting.forecast import forecast
-from splitmeans.forecasting.rough import rough_plan
+from splitmeans.forecasting.rough_plan import rough_plan
 from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.party.label_file import write_labels
 from splitmeans.party.labels import segment_probabilities

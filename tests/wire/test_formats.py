@@ -24,7 +24,7 @@ from splitmeans.party.session import Session
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy import events as e
-from splitmeans.privacy.book import Towards
+from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
 from splitmeans.study.id_rules import AS_IS
 from splitmeans.table.prepare import prepare_table

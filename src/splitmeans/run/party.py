@@ -20,9 +20,9 @@ from splitmeans.party.states import Finished, PartyState, Released
 from splitmeans.plan.message_sizes import release_length
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.privacy.book import Towards
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Cost, Ledger
+from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.result.write import check_place, write_result
 from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed

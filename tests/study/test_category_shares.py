@@ -17,8 +17,8 @@ from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.result.publish import read_published
 from splitmeans.server.combine import check_release
 from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.study.category_shares import even_shares, shares_are_valid, to_valid_shares
 from splitmeans.study.features import features_of
-from splitmeans.study.shares import even_shares, shares_are_valid, to_valid_shares
 from splitmeans.table.prepare import prepare_table
 
 JOBS = tuple(f"job {number}" for number in range(14))
