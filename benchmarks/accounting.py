@@ -7,7 +7,8 @@ from splitmeans.local.law import COUNT_UNITS
 from splitmeans.local.laws.dplsf import DplsfLaw, DplsfPaperLaw
 from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.membership.sketch_paper.law import SketchPaperLaw
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.study import Budget, Column, PartySpec, Study
 
 COLUMNS = 4

@@ -16,7 +16,8 @@ from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.local.algorithms import make_local
 from splitmeans.party.release import encode_membership
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.study.features import GRID_UNITS, bounds_of, features_of
 from splitmeans.study.id_rules import AS_IS

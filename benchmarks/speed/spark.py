@@ -18,7 +18,7 @@ from benchmarks.speed.measure import in_child
 from benchmarks.speed.stream import MemoryWatch, process_tree, stream_study, write_rows
 from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.release import release_party
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.table.spark import open_spark, start_session
 from splitmeans.wire.codec import encode

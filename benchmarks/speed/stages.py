@@ -9,7 +9,7 @@ from benchmarks.speed.party import PARTY_STAGES
 from benchmarks.speed.server import SERVER_STAGES
 from benchmarks.speed.stage import Stage
 from splitmeans import protocol
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.study import Study
 from splitmeans.table.prepare import prepare_table
 

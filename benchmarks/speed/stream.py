@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from benchmarks.speed.inputs import hexadecimal_ids
 from benchmarks.speed.measure import in_child, peak_bytes
 from splitmeans.party.release import release_party
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.table.walk.rowgroups import open_parquet

@@ -19,6 +19,7 @@ import numpy as np
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.figures import users
 from splitmeans.party import node as party_node
+from splitmeans.party import states as party_states
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource, SecureNoise
@@ -88,7 +89,7 @@ def run(
     server_noise = noise.spawn("server")
 
     server = server_node.start(study)
-    parties: dict[str, party_node.PartyState] = {}
+    parties: dict[str, party_states.PartyState] = {}
     mail: list[Envelope] = []
     traffic: dict[tuple[str, str], int] = {}
     for name in study.party_names:
@@ -123,7 +124,7 @@ def run(
 def _next_expected(
     mail: Sequence[Envelope],
     server: server_node.ServerState,
-    parties: Mapping[str, party_node.PartyState],
+    parties: Mapping[str, party_states.PartyState],
 ) -> Envelope | None:
     """Return the first message that its receiver can take now; others wait, as in a mailbox."""
     expected = {name: party_node.expects(state) for name, state in parties.items()}

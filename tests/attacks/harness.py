@@ -28,7 +28,7 @@ from splitmeans.mailbox.open import (
     MessagePath,
     never,
 )
-from splitmeans.plan.plan import make_plan, needs_count
+from splitmeans.plan.settle import make_plan, needs_count
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.ledger import Entry, Ledger
 from splitmeans.result.signed import statement_to_compare

@@ -14,7 +14,7 @@ from splitmeans.party import confirm, node
 from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.session import Session
 from splitmeans.party.shared_check import shared_check
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.study import IdRules, Study
 from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import keys

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from splitmeans.plan.message_sizes import message_sizes, padded_length, release_length
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.run import post
 from splitmeans.study import DecoyOptions, Study
 from splitmeans.wire.messages import PartyRelease

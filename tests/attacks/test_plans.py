@@ -14,7 +14,7 @@ from splitmeans.errors import (
     WaitingError,
 )
 from splitmeans.party import node
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.run import party as driver
 from splitmeans.run.post import Post

@@ -19,7 +19,7 @@ import pytest
 from splitmeans.errors import DataError, MailboxError, MessageExists, ProtocolError
 from splitmeans.party.confirm import transcript
 from splitmeans.party.session import Session
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.keyed_noise import KeyedNoise
 from splitmeans.privacy.noise import SecureNoise

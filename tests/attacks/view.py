@@ -4,7 +4,8 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from splitmeans.mailbox.open import MessagePath
-from splitmeans.plan.plan import counting_party, make_plan, needs_count
+from splitmeans.plan.plan import counting_party
+from splitmeans.plan.settle import make_plan, needs_count
 from splitmeans.server.combine import check_release
 from splitmeans.wire.codec import encode
 from splitmeans.wire.messages import (

@@ -29,7 +29,7 @@ from splitmeans.cli.audit import audit
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.assign import clipped_sums
 from splitmeans.local.radius_lloyd import RadiusLloyd
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 
 # What the command uses for all its bounds together.

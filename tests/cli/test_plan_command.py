@@ -16,7 +16,7 @@ from splitmeans.cli.plan_chart import bar, between, number, per_cent, ratio
 from splitmeans.forecasting.forecast import forecast
 from splitmeans.forecasting.loss_model import LossForecast
 from splitmeans.plan.certificate import certificate_of
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 
 STUDY = """
 name = "two"

@@ -20,7 +20,7 @@ from splitmeans.membership.ldp.estimate import LdpEstimator
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.methods import METHODS
 from splitmeans.party.memberships import PARTY_SIDES
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.walk.memory import MemoryUsers
 from tests.scene import make_study

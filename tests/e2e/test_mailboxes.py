@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from splitmeans.plan.message_sizes import HEADROOM, message_sizes
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.study import Study
 from tests.e2e.checks import check_charges, check_ends, check_no_rows
 from tests.e2e.conftest import serve_relay

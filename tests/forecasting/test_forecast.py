@@ -10,14 +10,14 @@ import pytest
 
 from splitmeans import Budget, Column, InsecureSeededNoise, PartySpec, Study, VerticalKMeans
 from splitmeans.errors import ParameterError
-from splitmeans.forecasting.cells import cell_error
+from splitmeans.forecasting.cell_error import cell_error
 from splitmeans.forecasting.forecast import Forecast, forecast
 from splitmeans.forecasting.noise import noise_levels
-from splitmeans.forecasting.rough import rough_plan, study_at
+from splitmeans.forecasting.rough_plan import rough_plan, study_at
 from splitmeans.membership.decoy.auto_clusters import MAX_TABLE_CELLS
 from splitmeans.membership.decoy.estimate import DecoyEstimator
 from splitmeans.membership.method import enough_clusters
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.study import DecoyOptions
 from splitmeans.study.id_rules import AS_IS

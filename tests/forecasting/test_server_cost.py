@@ -16,7 +16,7 @@ from splitmeans.membership.sketch.cost import decoding_work, most_clusters, regi
 from splitmeans.membership.sketch.estimate import CellSketchEstimator
 from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.plan.message_sizes import message_sizes
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
 from splitmeans.wire.messages import CellSketchMessage
 

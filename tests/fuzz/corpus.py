@@ -19,7 +19,9 @@ import pyarrow.parquet as pq
 from splitmeans.mailbox.request_signature import EMPTY_HASH, sign_request
 from splitmeans.party import node as party_node
 from splitmeans.party.saved_state import dump_state
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.party.states import PartyState
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.server import node as server_node
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
@@ -113,7 +115,7 @@ class Played:
 
     study: Study
     plan: Plan
-    party_states: list[party_node.PartyState] = field(default_factory=list)
+    party_states: list[PartyState] = field(default_factory=list)
     server_states: list[server_node.ServerState] = field(default_factory=list)
     sent: list[Envelope] = field(default_factory=list)
 

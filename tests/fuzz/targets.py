@@ -35,7 +35,7 @@ from splitmeans.party import node as party_node
 from splitmeans.party.check_result import check_result
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.relay.access import Access, Refused

@@ -23,10 +23,11 @@ from splitmeans.errors import (
 )
 from splitmeans.membership.decoy import estimate as decoy_estimate
 from splitmeans.party import node as party_node
+from splitmeans.party import states as party_states
 from splitmeans.party.check_result import check_result
 from splitmeans.party.saved_state import load_state
 from splitmeans.party.session import Session
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.server.combine import check_release
@@ -232,7 +233,7 @@ def test_a_result_with_numbers_that_overflow_is_refused(
 
 def test_a_plan_of_thousands_of_numbers_is_not_repeated_in_the_error() -> None:
     run = corpus.played("independent")
-    state = next(s for s in run.party_states if isinstance(s, party_node.Prepared))
+    state = next(s for s in run.party_states if isinstance(s, party_states.Prepared))
     plan = RunPlan(
         n_local_clusters=np.ones(5000, dtype=np.int64),
         noisy_count=state.noisy_count,

@@ -9,7 +9,7 @@ import pytest
 from splitmeans.intervals.cell_tables import possible_cells
 from splitmeans.intervals.sizes import WIDTH_95, refusal, size_intervals
 from splitmeans.intervals.within_cells import draw_users, moved_users
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.result.intervals import intervals_of
 from splitmeans.result.result import Result
 from splitmeans.synopsis.synopsis import build_synopsis

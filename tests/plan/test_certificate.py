@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from splitmeans.plan.certificate import certificate_of
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.privacy.bracket import delta_at_least
+from splitmeans.privacy.lower_bound import delta_at_least
 from splitmeans.privacy.pld import delta_for, flatten
 from splitmeans.study import Study
 from tests.privacy import contour

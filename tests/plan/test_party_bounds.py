@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import PrivacyError, StudyError
-from splitmeans.plan.plan import make_plan, plan_at
+from splitmeans.plan.settle import make_plan, plan_at
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.plan.views import coalition_cost, fellow_party_cost, replaced
 from splitmeans.privacy.events import CountGaussianEvent, GaussianEvent, Relation

@@ -21,12 +21,13 @@ from splitmeans.membership.exact.law import PlainLabels
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import enough_clusters
+from splitmeans.membership.methods import method_of
 from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.membership.sketch_paper.law import SketchPaperLaw
-from splitmeans.plan import plan as plan_module
+from splitmeans.plan import settle
 from splitmeans.plan.grid_limits import MAX_CELLS
-from splitmeans.plan.local_clusters import default_local_clusters
-from splitmeans.plan.plan import Plan, counting_party, make_plan, needs_count
+from splitmeans.plan.plan import Plan, counting_party
+from splitmeans.plan.settle import make_plan, needs_count
 from splitmeans.privacy.accountant import basic_composition
 from splitmeans.privacy.events import LaplaceEvent
 from splitmeans.privacy.pld import delta_for, epsilon_for
@@ -50,7 +51,7 @@ open_study = functools.partial(
 def uncalibrated(monkeypatch) -> Iterator[None]:
     """Leave the search for the noise out, for tests of everything else that a plan settles."""
     make_plan.cache_clear()
-    monkeypatch.setattr(plan_module, "calibrate", lambda events_at, budget: 1.0)
+    monkeypatch.setattr(settle, "calibrate", lambda events_at, budget: 1.0)
     yield
     make_plan.cache_clear()
 
@@ -585,4 +586,4 @@ def test_an_epsilon_that_exact_accounting_cannot_serve_is_refused_by_name(epsilo
 @pytest.mark.parametrize(("n_parties", "expected"), [(5, 16), (6, 12), (7, 8), (9, 5), (10, 16)])
 def test_many_parties_get_a_grid_that_can_be_fitted_whole(n_parties, expected):
     study = open_study(n_parties=n_parties, budget=Budget(epsilon=2, delta=1e-5))
-    assert default_local_clusters(study, 100_000) == expected
+    assert method_of(study).default_clusters(study, 100_000) == expected

@@ -2,8 +2,8 @@
 
 import pytest
 
-from splitmeans.plan.plan import make_plan
 from splitmeans.plan.releases import EVERYONE, releases_of
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.events import (
     CellSketchEvent,
     ComposedEvent,

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.plan.views import _events, fellow_party_cost, replaced
 from splitmeans.privacy.accountant import Cost

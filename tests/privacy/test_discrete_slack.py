@@ -15,7 +15,7 @@ from scipy import stats
 
 from splitmeans.local.laws.radius_lloyd import sensitivity
 from splitmeans.local.radius_lloyd import RadiusLloyd
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import GaussianEvent, ShiftEvent
 from splitmeans.privacy.gaussian import discrete_slack, gaussian_delta

@@ -22,7 +22,7 @@ from splitmeans.local.laws.histogram_lloyd import HistogramLloydLaw as Histogram
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.sketch.law import SketchLaw
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.views import fellow_party_cost, fellow_party_events
 from splitmeans.privacy.accountant import total_cost
 from splitmeans.privacy.events import Relation

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import BudgetError, ParameterError
-from splitmeans.privacy.book import (
+from splitmeans.privacy.events import Relation
+from splitmeans.privacy.ledger import Cost, Ledger
+from splitmeans.privacy.ledger_rules import (
     VALUES,
     VALUES_AND_PRESENCE,
     Entry,
@@ -22,8 +24,6 @@ from splitmeans.privacy.book import (
     check_source,
     printable,
 )
-from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger import Cost, Ledger
 from splitmeans.privacy.ledger_tables import GENESIS, create_tables, update_tables
 
 STUDY = "ab" * 32

@@ -18,7 +18,7 @@ import pytest
 from splitmeans.errors import DataError
 from splitmeans.mailbox.open import MailboxLimits
 from splitmeans.plan.message_sizes import message_sizes
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.study import Study
 from splitmeans.study.features import bounds_of, features_of
 from splitmeans.table.sources import open as source

@@ -9,6 +9,7 @@ import pytest
 from splitmeans import protocol
 from splitmeans.errors import ProtocolError
 from splitmeans.party import node as party_node
+from splitmeans.party import states as party_states
 from splitmeans.party.check_result import check_result
 from splitmeans.party.session import Session
 from splitmeans.plan.statement import PrivacyReport
@@ -45,7 +46,7 @@ def test_an_honest_result_is_accepted(membership, grid, n_parties, small_study, 
     assert done.plan.grid_method == grid
     for party in study.party_names:
         state = played.states[party]
-        assert isinstance(state, party_node.Finished)
+        assert isinstance(state, party_states.Finished)
         assert state.noisy_count == done.plan.noisy_count
         # What the party rebuilds is bit by bit what the server has.
         synopsis = read_published(done.plan, state.result)
@@ -86,7 +87,7 @@ def honest(small_study: Any, stage: Any) -> Honest:
     played = stage(study).play()
     return Honest(
         plan=played.server.plan,
-        released=stage(study).play(until=party_node.Released).states["org1"],
+        released=stage(study).play(until=party_states.Released).states["org1"],
         result=played.message(SERVER, "org1", PublishedResult),
         own=played.message("org1", SERVER, PartyRelease).centres,
     )
@@ -248,14 +249,14 @@ def test_a_party_can_speak_for_its_own_centres_only(honest):
 
 def test_a_party_that_refused_a_result_still_takes_the_honest_one(honest):
     state = honest.released
-    assert isinstance(state, party_node.Released)
+    assert isinstance(state, party_states.Released)
     options: dict[str, Any] = {"noise": InsecureSeededNoise(1), "rng": np.random.default_rng(1)}
     wrong = dataclasses.replace(honest.result, weights=honest.result.weights - 1e6)
     with pytest.raises(ProtocolError, match="has weights that are no counts of users"):
         party_node.step(state, Envelope(sender=SERVER, receiver="org1", message=wrong), **options)
     right = Envelope(sender=SERVER, receiver="org1", message=honest.result)
     finished, sent = party_node.step(state, right, **options)
-    assert isinstance(finished, party_node.Finished)
+    assert isinstance(finished, party_states.Finished)
     assert finished.result is honest.result
     assert sent == []
 

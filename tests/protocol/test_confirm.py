@@ -10,10 +10,11 @@ import pytest
 
 from splitmeans.errors import ParameterError
 from splitmeans.party import node as party_node
+from splitmeans.party import states as party_states
 from splitmeans.party.confirm import confirmation, plan_confirmation, transcript
 from splitmeans.party.derivation import derivation_digest
 from splitmeans.party.session import Session
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.study import Budget, IdRules, Study
 from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import keys
@@ -125,7 +126,7 @@ def test_parties_in_different_runs_refuse_each_other(membership, small_study, st
 def test_parties_in_the_same_run_of_any_name_agree(decoy, stage):
     played = stage(decoy, runs={"org0": "2026-a", "org1": "2026-a"}).play()
     assert played.errors == {}
-    assert {type(state) for state in played.states.values()} == {party_node.Finished}
+    assert {type(state) for state in played.states.values()} == {party_states.Finished}
 
 
 @pytest.mark.parametrize("membership", ["decoy", "independent"])
@@ -204,13 +205,13 @@ def test_with_the_setting_equal_users_agree(small_study, stage):
     study = small_study("decoy", 2, ids=IdRules(explain_mismatch=True))
     played = stage(study).play()
     assert played.errors == {}
-    assert {type(state) for state in played.states.values()} == {party_node.Finished}
+    assert {type(state) for state in played.states.values()} == {party_states.Finished}
 
 
 def test_partial_user_sets_send_nothing_about_users_in_any_form(small_study, stage):
     """One guess at one user would be one answer about that user."""
     study = small_study("decoy", 2, user_sets="partial", ids=IdRules(type="text"))
-    played = stage(study).play(until=party_node.Prepared)
+    played = stage(study).play(until=party_states.Prepared)
     words = [envelope.message for envelope in played.sent if envelope.receiver != SERVER]
     assert {type(word) for word in words} == {KeyContribution, Confirmation}
     for word in words:

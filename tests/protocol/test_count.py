@@ -10,8 +10,9 @@ import pytest
 from splitmeans.errors import ProtocolError
 from splitmeans.party import node as party_node
 from splitmeans.party import release as party_release
+from splitmeans.party import states as party_states
 from splitmeans.party.confirm import plan_confirmation
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.server import node as server_node
 from splitmeans.study import Study
@@ -105,7 +106,7 @@ def test_the_count_has_the_plans_noise(counted, small_tables):
 
 def test_nothing_is_counted_before_all_have_confirmed(counted, stage):
     """The counting party needs every confirmation, and then counts at once and never again."""
-    waiting = stage(counted).play(until=party_node.Keyed)
+    waiting = stage(counted).play(until=party_states.Keyed)
     assert not any(isinstance(envelope.message, CountRelease) for envelope in waiting.sent)
     state = waiting.states["org0"]
     words = [
@@ -116,7 +117,7 @@ def test_nothing_is_counted_before_all_have_confirmed(counted, stage):
     state, sent = step_party(state, words[0].sender, words[0].message)
     assert sent == []
     state, sent = step_party(state, words[1].sender, words[1].message)
-    assert isinstance(state, party_node.Planned)
+    assert isinstance(state, party_states.Planned)
     assert [(envelope.receiver, type(envelope.message)) for envelope in sent] == [
         (SERVER, CountRelease),
         ("org1", CountRelease),
@@ -137,7 +138,7 @@ def test_a_study_without_a_count_has_no_count_and_no_second_confirmation(small_s
 
 
 def test_the_server_may_not_tell_a_party_the_count(counted, stage):
-    waiting = stage(counted).play(until=party_node.Keyed)
+    waiting = stage(counted).play(until=party_states.Keyed)
     others = [
         envelope
         for envelope in waiting.mail
@@ -146,7 +147,7 @@ def test_the_server_may_not_tell_a_party_the_count(counted, stage):
     state = waiting.states["org1"]
     for envelope in others:
         state, _ = step_party(state, envelope.sender, envelope.message)
-    assert isinstance(state, party_node.Counting)
+    assert isinstance(state, party_states.Counting)
     for sender in (SERVER, "org2"):
         with pytest.raises(
             ProtocolError, match=f"in state Counting cannot take CountRelease from '{sender}'"
@@ -202,14 +203,14 @@ def test_a_plan_confirmation_of_another_is_not_taken_for_the_senders(
 
     played = stage(by_count, alter=swap)
     # All of them speak before anyone listens.
-    played.play(until=party_node.Planned)
+    played.play(until=party_states.Planned)
     played.play()
     assert played.errors["org0"] == f"parties 'org0' and 'org1' {OTHER_PLANS}"
     assert played.kinds_from("org0", to=SERVER) == ["CountRelease"]
 
 
 def test_a_plan_confirmation_names_its_party_run_and_plan(by_count, stage):
-    state = stage(by_count).play(until=party_node.Prepared).states["org0"]
+    state = stage(by_count).play(until=party_states.Prepared).states["org0"]
     session, plan = state.session, make_plan(by_count, noisy_count=state.noisy_count)
     word = plan_confirmation(session, "org1", run_key=state.run_key, plan=plan)
     other_plan = make_plan(by_count, noisy_count=2_000_000)
@@ -239,7 +240,7 @@ def test_a_plan_with_another_count_than_was_released_is_refused_by_all(counted, 
 @pytest.mark.parametrize("membership", ["decoy", "independent"], ids=["needless", "lacking"])
 def test_a_plan_with_a_needless_or_lacking_count_is_refused(membership, small_study, stage):
     study = small_study(membership, 2)
-    ready = stage(study).play(until=party_node.Prepared).states["org0"]
+    ready = stage(study).play(until=party_states.Prepared).states["org0"]
     count = 600 if membership == "decoy" else None
     plan = make_plan(study, noisy_count=count)
     proposal = RunPlan(

@@ -13,7 +13,8 @@ from splitmeans.membership.decoy import encode as decoy
 from splitmeans.membership.decoy.layout import cell_count, cell_shape
 from splitmeans.membership.sketch import encode as sketch
 from splitmeans.party import derivation, shared_check
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.wire import keys
 from splitmeans.wire.envelope import PROTOCOL
 

@@ -16,7 +16,7 @@ from splitmeans.kernels.siphash import hash_ids
 from splitmeans.party.equal_users import agree, make_shares, user_forms, user_set_digest
 from splitmeans.party.session import Session
 from splitmeans.study import IdRules, Study
-from splitmeans.table.ids.folds import FOLDS
+from splitmeans.table.ids.coarse_forms import FOLDS
 from splitmeans.table.prepare import prepare_table
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "equal_users.json"

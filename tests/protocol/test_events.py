@@ -14,8 +14,9 @@ import pytest
 
 from splitmeans import protocol
 from splitmeans.membership.methods import METHODS
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import releases_of
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.events import Event
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.study.methods import MEMBERSHIPS

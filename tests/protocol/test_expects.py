@@ -8,6 +8,7 @@ import pytest
 
 from splitmeans.errors import ProtocolError
 from splitmeans.party import node as party_node
+from splitmeans.party import states as party_states
 from splitmeans.server import node as server_node
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
@@ -131,7 +132,7 @@ def whole_run(small_study: Any, stage: Any) -> Any:
         played = stage(small_study(membership, 3)).play()
         assert played.errors == {}
         assert isinstance(played.server, server_node.Done)
-        assert all(type(state) is party_node.Finished for state in played.states.values())
+        assert all(type(state) is party_states.Finished for state in played.states.values())
         return played
 
     return of
@@ -228,9 +229,9 @@ def test_the_server_takes_what_its_state_expects_and_nothing_else(name, at, whol
 
 
 def test_the_walks_pass_through_every_state_and_take_every_kind():
-    party_states = {kind for _, _, lines in PARTY_WALKS.values() for kind, _, _ in lines}
-    assert party_states == {
-        state.__name__ for state in get_args(party_node.WithTable | party_node.PartyState)
+    walked = {kind for _, _, lines in PARTY_WALKS.values() for kind, _, _ in lines}
+    assert walked == {
+        state.__name__ for state in get_args(party_states.WithTable | party_states.PartyState)
     }
     server_states = {kind for _, lines in SERVER_WALKS.values() for kind, _, _ in lines}
     assert server_states == {state.__name__ for state in get_args(server_node.ServerState)}

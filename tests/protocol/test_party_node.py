@@ -11,8 +11,9 @@ import pytest
 
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.party import node as party_node
+from splitmeans.party import states as party_states
 from splitmeans.party.equal_users import make_shares
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.study import Budget, Study
 from splitmeans.table.prepare import prepare_table
@@ -67,7 +68,7 @@ def keyed(state: Any) -> tuple[Any, list[Envelope]]:
     sent: list[Envelope] = []
     for other in state.session.others:
         state, sent = step_party(state, other, part_of(state, other))
-    assert isinstance(state, party_node.Keyed)
+    assert isinstance(state, party_states.Keyed)
     return state, sent
 
 
@@ -91,7 +92,7 @@ def test_joining_sends_one_fresh_contribution_to_each_other_party(small_study, s
     secrets = set()
     for seed in (1, 2):
         state, sent = party_node.join(study, table, noise=InsecureSeededNoise(seed))
-        assert isinstance(state, party_node.Joined)
+        assert isinstance(state, party_states.Joined)
         assert [(envelope.sender, envelope.receiver) for envelope in sent] == [
             ("org1", "org0"),
             ("org1", "org2"),
@@ -139,7 +140,7 @@ def test_a_confirmation_before_the_key_and_a_second_one_are_refused(small_study,
     with pytest.raises(ProtocolError, match="in state Joined cannot take Confirmation from 'org1'"):
         step_party(early, "org1", word)
     state, _ = step_party(state, "org1", word)
-    assert isinstance(state, party_node.Keyed)
+    assert isinstance(state, party_states.Keyed)
     with pytest.raises(ProtocolError, match="in state Keyed cannot take Confirmation from 'org1'"):
         step_party(state, "org1", word)
 
@@ -218,7 +219,7 @@ def test_a_changed_confirmation_is_noticed_in_each_of_its_fields(decoy, stage):
 @pytest.fixture
 def prepared(stage: Any) -> Any:
     def of(study: Study) -> Any:
-        return stage(study).play(until=party_node.Prepared)
+        return stage(study).play(until=party_states.Prepared)
 
     return of
 
@@ -240,7 +241,7 @@ def test_a_message_in_the_wrong_state_names_both(decoy, joined, stage):
         ProtocolError, match="party 'org0' in state Joined cannot take RunPlan from 'server'"
     ):
         step_party(joined(decoy), SERVER, plan)
-    ready = stage(decoy).play(until=party_node.Prepared).states["org0"]
+    ready = stage(decoy).play(until=party_states.Prepared).states["org0"]
     with pytest.raises(
         ProtocolError, match="in state Prepared cannot take KeyContribution from 'org1'"
     ):

@@ -14,6 +14,7 @@ import pytest
 from splitmeans import protocol
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.party import node as party_node
+from splitmeans.party import states as party_states
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.result.publish import read_published
 from splitmeans.server import node as server_node
@@ -221,7 +222,7 @@ def test_every_party_gets_the_published_result(monkeypatch):
     study = study_of("decoy", "equal", "tight", 2)
     result = run(study, tables_of(study))
     for party in study.party_names:
-        assert isinstance(states[party], party_node.Finished)
+        assert isinstance(states[party], party_states.Finished)
         published = states[party].result
         np.testing.assert_array_equal(published.weights, result.server.synopsis.weights)
         np.testing.assert_array_equal(published.centres, result.server.clustering.scaled_centres)
@@ -326,7 +327,13 @@ def test_no_row_id_or_key_reaches_the_server(case, monkeypatch):
     tables = tables_of(study)
     run(study, tables)
 
-    forbidden = (PartyTable, pa.Array, pa.ChunkedArray, pa.Table, *get_args(party_node.PartyState))
+    forbidden = (
+        PartyTable,
+        pa.Array,
+        pa.ChunkedArray,
+        pa.Table,
+        *get_args(party_states.PartyState),
+    )
     for item in reachable([states, arrived]):
         assert not isinstance(item, forbidden)
         if isinstance(item, np.ndarray) and item.ndim == 2:
@@ -340,12 +347,12 @@ def test_no_row_id_or_key_reaches_the_server(case, monkeypatch):
 @pytest.mark.parametrize("membership", ["decoy", "independent"])
 def test_a_party_drops_rows_and_key_with_its_release(membership, stage):
     study = study_of(membership, "equal", "tight", 2)
-    ready = stage(study, tables=tables_of(study)).play(until=party_node.Prepared)
+    ready = stage(study, tables=tables_of(study)).play(until=party_states.Prepared)
     keys = {state.run_key for state in ready.states.values()}
     (run_key,) = keys
     assert any(isinstance(item, PartyTable) for item in reachable(ready.states["org0"]))
     played = stage(study, tables=tables_of(study))
-    for kind in (party_node.Released, party_node.Finished):
+    for kind in (party_states.Released, party_states.Finished):
         played.play(until=kind)
         for state in played.states.values():
             found = list(reachable(state))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ProtocolError
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.server import node as server_node
 from splitmeans.study import Study

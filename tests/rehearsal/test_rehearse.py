@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from splitmeans.errors import ParameterError, RehearsalError
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.rehearsal import passed, rehearse
 from splitmeans.rehearsal.tables import made_up_tables
 from splitmeans.study import Budget, Column, DecoyOptions, IdRules, Study

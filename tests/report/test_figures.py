@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from splitmeans import figures
 from splitmeans.cli import app
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render
 from splitmeans.result.result import Result

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.result.write import write_result
 from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.study.features import bounds_of, features_of

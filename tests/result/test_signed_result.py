@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render

@@ -7,7 +7,7 @@ import pytest
 
 from splitmeans.errors import ParameterError
 from splitmeans.plan.certificate import certificate_of
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.report.facts import run_facts
 from splitmeans.result.result import Result
 from splitmeans.result.write import check_place

@@ -11,8 +11,9 @@ import pytest
 from splitmeans.errors import MailboxError, ParameterError
 from splitmeans.mailbox.open import MailboxLimits, open_mailbox
 from splitmeans.plan.message_sizes import message_sizes
-from splitmeans.plan.plan import make_plan
-from splitmeans.run import machine, preflight
+from splitmeans.plan.settle import make_plan
+from splitmeans.run import free_memory as machine
+from splitmeans.run import preflight
 from splitmeans.run.preflight import Preflight
 from splitmeans.study import Budget, DecoyOptions
 from splitmeans.wire.slot import SERVER

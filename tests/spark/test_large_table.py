@@ -8,7 +8,7 @@ import pytest
 from benchmarks.speed.stream import MemoryWatch, process_tree, stream_study, write_rows
 from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.release import release_party
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.spark import open_spark
 from splitmeans.table.walk.rowgroups import open_parquet

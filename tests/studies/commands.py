@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 from benchmarks.local_relay import write_certificate
 from splitmeans import cli
 from splitmeans.errors import LATER, STOPPED, WAITED, ParameterError, PrivacyError
-from splitmeans.forecasting.rough import rough_plan
+from splitmeans.forecasting.rough_plan import rough_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.study import Study
 from splitmeans.wire.identity import spoken

@@ -8,7 +8,7 @@ The events of two precisions stand for the whole family: they hold all parameter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from splitmeans.plan import plan
+from splitmeans.plan import settle
 from splitmeans.privacy.calibrate import calibrate
 from splitmeans.privacy.events import Event
 from splitmeans.study import Budget
@@ -28,8 +28,8 @@ def remembered_calibrations() -> Iterator[None]:
             known[key] = calibrate(events_at, budget)
         return known[key] if key in known else calibrate(events_at, budget)
 
-    plan.calibrate = remembered
+    settle.calibrate = remembered
     try:
         yield
     finally:
-        plan.calibrate = calibrate
+        settle.calibrate = calibrate

@@ -20,12 +20,13 @@ import pyarrow.parquet as pq
 from splitmeans import protocol
 from splitmeans.errors import ParameterError, PrivacyError
 from splitmeans.forecasting.forecast import forecast
-from splitmeans.forecasting.rough import rough_plan
+from splitmeans.forecasting.rough_plan import rough_plan
 from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.party.label_file import write_labels
 from splitmeans.party.labels import segment_probabilities
 from splitmeans.plan.message_sizes import message_sizes
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render

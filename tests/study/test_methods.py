@@ -30,7 +30,7 @@ from splitmeans.membership.method import MembershipMethod, paper_clusters
 from splitmeans.party import memberships
 from splitmeans.party.memberships import PartySide
 from splitmeans.plan.certificate import certificate_of
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import Event, PureEvent
 from splitmeans.privacy.noise import InsecureSeededNoise

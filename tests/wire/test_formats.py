@@ -17,14 +17,14 @@ import pytest
 from splitmeans.errors import ProtocolError
 from splitmeans.local.algorithms import MECHANISMS
 from splitmeans.membership.methods import METHODS
-from splitmeans.party import node
+from splitmeans.party import states as party_states
 from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy import events as e
-from splitmeans.privacy.book import Towards
+from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.study import Study
 from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import messages as m
@@ -114,7 +114,7 @@ SESSION = Session(study=STUDY, run="1", party="bank")
 TABLE = prepare_table(STUDY.parties[0], np.array([[1.0, 2.0], [3.0, 4.0]]), ids=["a", "b"])
 
 
-def states() -> tuple[node.PartyState, ...]:
+def states() -> tuple[party_states.PartyState, ...]:
     held: dict[str, Any] = {
         "session": SESSION,
         "table": TABLE,
@@ -122,13 +122,13 @@ def states() -> tuple[node.PartyState, ...]:
     }
     keyed = {**held, "run_key": b"\x09" * 32}
     return (
-        node.Joined(**held, secret=b"\x07", contributions={"bank": b"\x01"}, shares={}),
-        node.Keyed(**keyed, awaited={"shop": CONFIRMATION}),
-        node.Counting(**keyed),
-        node.Planned(**keyed, noisy_count=201, confirmed=frozenset({"shop"})),
-        node.Prepared(**keyed, noisy_count=None),
-        node.Released(session=SESSION, noisy_count=None, centres=np.array([[1, -2]])),
-        node.Finished(session=SESSION, noisy_count=201, result=RESULT),
+        party_states.Joined(**held, secret=b"\x07", contributions={"bank": b"\x01"}, shares={}),
+        party_states.Keyed(**keyed, awaited={"shop": CONFIRMATION}),
+        party_states.Counting(**keyed),
+        party_states.Planned(**keyed, noisy_count=201, confirmed=frozenset({"shop"})),
+        party_states.Prepared(**keyed, noisy_count=None),
+        party_states.Released(session=SESSION, noisy_count=None, centres=np.array([[1, -2]])),
+        party_states.Finished(session=SESSION, noisy_count=201, result=RESULT),
     )
 
 
@@ -166,7 +166,7 @@ def plan_parts() -> Iterator[Any]:
 
 TAGGED = {
     "messages": typing.get_args(m.Message) + typing.get_args(m.MembershipMessage),
-    "states": typing.get_args(node.PartyState),
+    "states": typing.get_args(party_states.PartyState),
     "events": typing.get_args(e.Event),
     "plans": tuple(dict.fromkeys(type(part) for part in plan_parts())),
 }

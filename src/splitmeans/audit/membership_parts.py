@@ -13,7 +13,7 @@ from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.sketch.law import SketchLaw, phantoms_for
 from splitmeans.membership.sketch_paper.law import SketchPaperLaw
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.events import CountGaussianEvent
 
 _DELTA = 1e-3

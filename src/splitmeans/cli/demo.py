@@ -56,7 +56,7 @@ def demo(
     Example: splitmeans demo --epsilon 2 --output my-demo
     """
     from splitmeans import protocol
-    from splitmeans.plan.plan import make_plan
+    from splitmeans.plan.settle import make_plan
     from splitmeans.simulate.baselines import central_kmeans
     from splitmeans.simulate.datasets import demo_customers
     from splitmeans.simulate.evaluation import assign_labels, normalised_loss

@@ -71,7 +71,7 @@ def new(
     --column bank:income:0:9000 --column shop:visits:0:30 --server-key server.pub
     """
     # Imported where it is used: accounting takes long to load, and the other commands need none.
-    from splitmeans.plan.plan import make_plan
+    from splitmeans.plan.settle import make_plan
 
     if output.exists():
         raise ParameterError(f"{output} exists; give another name with -o, or remove it")
@@ -218,7 +218,7 @@ def approve(
 def _warn(study: Study) -> None:
     """Say what noise will hide; `splitmeans plan` says more."""
     from splitmeans.forecasting.warnings import plan_warnings
-    from splitmeans.plan.plan import make_plan
+    from splitmeans.plan.settle import make_plan
 
     for warning in plan_warnings(make_plan(study), users=study.expected_users):
         print_text(err, f"WARNING: {warning}")

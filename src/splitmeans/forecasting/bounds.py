@@ -4,11 +4,12 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from splitmeans.forecasting.cells import cell_error
+from splitmeans.forecasting.cell_error import cell_error
 from splitmeans.forecasting.loss_model import LossForecast, loss_forecast, refusal, strain_of
-from splitmeans.forecasting.rough import rough_plan
+from splitmeans.forecasting.rough_plan import rough_plan
 from splitmeans.local.law import LocalLaw
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 
 _BOUNDS = ("party_epsilon", "coalition_epsilon")

@@ -8,7 +8,7 @@ from typing import Any
 from splitmeans import _validate
 from splitmeans.errors import ParameterError
 from splitmeans.forecasting.bounds import Price, prices
-from splitmeans.forecasting.cells import cell_error, segment_error
+from splitmeans.forecasting.cell_error import cell_error, segment_error
 from splitmeans.forecasting.loss_model import (
     STRUCTURES,
     LossForecast,
@@ -20,15 +20,16 @@ from splitmeans.forecasting.loss_model import (
 )
 from splitmeans.forecasting.memory import RunMemory, run_memory
 from splitmeans.forecasting.noise import NoiseLevel, noise_levels
-from splitmeans.forecasting.rough import allowed, rough_plan, study_at
+from splitmeans.forecasting.rough_plan import allowed, rough_plan, study_at
 from splitmeans.forecasting.timing import RunTime, run_time
 from splitmeans.forecasting.warnings import plan_warnings
 from splitmeans.plan.message_sizes import MessageSizes, message_sizes
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.calibrate import MAX_EPSILON, MIN_EPSILON
 from splitmeans.study import Study
-from splitmeans.study.plain import to_plain
+from splitmeans.study.plain_values import to_plain
 
 SWEEP = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from splitmeans.forecasting.cells import cell_error
+from splitmeans.forecasting.cell_error import cell_error
 from splitmeans.local.law import COUNT_UNITS
 from splitmeans.local.laws.histogram_lloyd import HistogramLloydLaw
 from splitmeans.plan.plan import Plan

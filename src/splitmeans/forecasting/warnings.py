@@ -2,7 +2,7 @@
 
 import math
 
-from splitmeans.forecasting.cells import cell_error, cells_of_group
+from splitmeans.forecasting.cell_error import cell_error, cells_of_group
 from splitmeans.intervals.sizes import WIDTH_95, one_table
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan

@@ -1,6 +1,6 @@
 """What every membership method offers on the server: estimated cluster and cell sizes.
 
-Grid code (`grid/`) knows nothing else of a method. An estimator is built from the parties' public
+Grids (`synopsis/`) know nothing else of a method. An estimator is built from the parties' public
 messages; everything it returns is post-processing of them.
 """
 

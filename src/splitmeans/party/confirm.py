@@ -4,7 +4,7 @@ from splitmeans.party.derivation import derivation_digest
 from splitmeans.party.equal_users import DIGEST_BYTES
 from splitmeans.party.session import Session
 from splitmeans.plan.plan import Plan
-from splitmeans.table.ids.folds import advice
+from splitmeans.table.ids.coarse_forms import advice
 from splitmeans.wire import keys
 from splitmeans.wire.messages import Confirmation, PlanConfirmation
 

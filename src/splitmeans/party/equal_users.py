@@ -21,7 +21,7 @@ from splitmeans.errors import ProtocolError
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.party.session import Session
 from splitmeans.study import Study
-from splitmeans.table.ids.folds import FOLDS, folded
+from splitmeans.table.ids.coarse_forms import FOLDS, folded
 from splitmeans.table.walk.interface import Records, Table, UserBlock
 from splitmeans.wire.keys import HASH_KEY_BYTES, share_seed
 

@@ -9,13 +9,10 @@ to send, and refuses every other. Everything that could fail because of the part
 checked before `join` (R12), so nothing the server sees depends on the data except the releases.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar, TypeAlias
+from dataclasses import replace
 
 import numpy as np
 
-from splitmeans._types import IntArray
 from splitmeans.errors import ProtocolError
 from splitmeans.party.check_result import check_result
 from splitmeans.party.confirm import (
@@ -28,7 +25,18 @@ from splitmeans.party.equal_users import SECRET_BYTES, agree, make_shares, user_
 from splitmeans.party.release import release_count, release_party
 from splitmeans.party.session import Session
 from splitmeans.party.shared_check import shared_check
-from splitmeans.plan.plan import Plan, counting_party, make_plan, needs_count
+from splitmeans.party.states import (
+    Counting,
+    Finished,
+    Joined,
+    Keyed,
+    PartyState,
+    Planned,
+    Prepared,
+    Released,
+)
+from splitmeans.plan.plan import Plan, counting_party
+from splitmeans.plan.settle import make_plan, needs_count
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.result.signed import statement_to_compare
@@ -47,111 +55,6 @@ from splitmeans.wire.messages import (
     RunPlan,
 )
 from splitmeans.wire.slot import SERVER
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Joined:
-    """Waits for the other parties' key contributions.
-
-    Attributes:
-        session: The run.
-        table: The party's rows.
-        users: The party's `user_set_digest`.
-        secret: What its shares for comparing users are made of; never leaves the party.
-        contributions: Everyone's part of the run key, as far as it is here.
-        shares: The other parties' shares for comparing users.
-    """
-
-    TAG: ClassVar[str] = "Joined"
-
-    session: Session
-    table: Table
-    users: bytes
-    secret: bytes
-    contributions: Mapping[str, bytes]
-    shares: Mapping[str, bytes]
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Keyed:
-    """Holds the run key; waits for the other parties' confirmations.
-
-    `awaited` has for each of them the words that show that it has the same key and users; the keys
-    that they were made with are gone.
-    """
-
-    TAG: ClassVar[str] = "Keyed"
-
-    session: Session
-    table: Table
-    run_key: bytes
-    users: bytes
-    awaited: Mapping[str, Confirmation]
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Counting:
-    """All parties hold the same key and users; waits for the counting party's number of users."""
-
-    TAG: ClassVar[str] = "Counting"
-
-    session: Session
-    table: Table
-    run_key: bytes
-    users: bytes
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Planned:
-    """Knows the number of users; waits until all parties have confirmed the plan that follows."""
-
-    TAG: ClassVar[str] = "Planned"
-
-    session: Session
-    table: Table
-    run_key: bytes
-    users: bytes
-    noisy_count: int
-    confirmed: frozenset[str]
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Prepared:
-    """All parties agree on everything; waits for the server's plan, which must be the same."""
-
-    TAG: ClassVar[str] = "Prepared"
-
-    session: Session
-    table: Table
-    run_key: bytes
-    users: bytes
-    noisy_count: int | None
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Released:
-    """Has sent its one message; rows and key are gone from the state."""
-
-    TAG: ClassVar[str] = "Released"
-
-    session: Session
-    noisy_count: int | None
-    centres: IntArray
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Finished:
-    """Holds the published result."""
-
-    TAG: ClassVar[str] = "Finished"
-
-    session: Session
-    noisy_count: int | None
-    result: PublishedResult
-
-
-WithTable: TypeAlias = Joined | Keyed | Counting | Planned | Prepared
-PartyState: TypeAlias = WithTable | Released | Finished
 
 
 def join(

@@ -13,7 +13,7 @@ from splitmeans.local.algorithms import mechanism_of
 from splitmeans.party.memberships import PARTY_SIDES
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.study.shares import to_valid_shares
+from splitmeans.study.category_shares import to_valid_shares
 from splitmeans.table.walk.interface import Table, Users
 from splitmeans.wire.messages import CountRelease, MembershipMessage, PartyRelease
 

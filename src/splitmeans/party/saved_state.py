@@ -14,7 +14,8 @@ import numpy as np
 
 from splitmeans.errors import DataError, JournalError, ProtocolError
 from splitmeans.party.equal_users import user_set_digest
-from splitmeans.party.node import (
+from splitmeans.party.session import Session
+from splitmeans.party.states import (
     Counting,
     Finished,
     Joined,
@@ -24,7 +25,6 @@ from splitmeans.party.node import (
     Prepared,
     Released,
 )
-from splitmeans.party.session import Session
 from splitmeans.table.walk.interface import Table
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.messages import Confirmation

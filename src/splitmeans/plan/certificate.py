@@ -18,7 +18,6 @@ from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import releases_of
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.privacy.bracket import epsilon_at_least
 from splitmeans.privacy.events import (
     CellSketchEvent,
     ComposedEvent,
@@ -33,8 +32,9 @@ from splitmeans.privacy.events import (
     Relation,
     ShiftEvent,
 )
+from splitmeans.privacy.lower_bound import epsilon_at_least
 from splitmeans.privacy.pld import flatten, gap_of
-from splitmeans.study.plain import to_plain
+from splitmeans.study.plain_values import to_plain
 
 FORMAT = 1
 

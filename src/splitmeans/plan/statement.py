@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import Release, releases_of
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.views import coalition_cost, fellow_party_cost, replaced, spelled_apart_events
 from splitmeans.privacy.accountant import Cost, cost_text, total_cost
-from splitmeans.privacy.book import VALUES, VALUES_AND_PRESENCE, Towards
 from splitmeans.privacy.events import Relation
+from splitmeans.privacy.ledger_rules import VALUES, VALUES_AND_PRESENCE, Towards
 from splitmeans.privacy.pld import FINE, flatten, gap_of
 from splitmeans.study import Budget, Study
-from splitmeans.study.plain import to_plain
+from splitmeans.study.plain_values import to_plain
 from splitmeans.wire.tags import tagged_text
 
 # What can change of a user at the parties that an onlooking party is not.

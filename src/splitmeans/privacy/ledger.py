@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from splitmeans.errors import BudgetError, ParameterError
-from splitmeans.privacy.book import (
+from splitmeans.privacy.events import Relation
+from splitmeans.privacy.ledger_rules import (
     AMOUNTS,
     Book,
     Entry,
@@ -26,7 +27,6 @@ from splitmeans.privacy.book import (
     check_cost,
     check_source,
 )
-from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger_tables import GENESIS, fail_closed, head_path, is_hash, read_head
 
 _COLUMNS = tuple(item.name for item in dataclasses.fields(Entry))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from splitmeans.errors import BudgetError, HomeUnavailable
-from splitmeans.privacy.database import passing
+from splitmeans.privacy.database_errors import passing
 
 # What the first entry follows.
 GENESIS = hashlib.sha256(b"splitmeans ledger 1\n").hexdigest()

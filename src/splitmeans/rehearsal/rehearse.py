@@ -23,7 +23,8 @@ from splitmeans.errors import ParameterError, RehearsalError, SplitmeansError, W
 from splitmeans.mailbox.open import open_mailbox
 from splitmeans.party.label_file import write_labels
 from splitmeans.plan.message_sizes import message_sizes
-from splitmeans.plan.plan import Plan, make_plan
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.calibrate import MAX_EPSILON
 from splitmeans.rehearsal.tables import made_up_tables

@@ -8,7 +8,7 @@ import numpy as np
 
 from splitmeans.intervals.sizes import SizeIntervals, one_table, refusal, size_intervals
 from splitmeans.membership.methods import method_of
-from splitmeans.plan.plan import make_plan, needs_count
+from splitmeans.plan.settle import make_plan, needs_count
 
 if TYPE_CHECKING:
     from splitmeans.result.result import Result, Segmentation

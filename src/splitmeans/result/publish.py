@@ -16,8 +16,8 @@ from splitmeans.plan.grid_limits import MAX_CELLS
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.result.signed import SignedFacts, Stamp, facts_of, is_date
+from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.features import GRID_UNITS, bounds_of, features_of
-from splitmeans.study.shares import shares_are_valid
 from splitmeans.synopsis.checks import MOST_USERS
 from splitmeans.synopsis.clustering import Clustering
 from splitmeans.synopsis.synopsis import Synopsis, build_synopsis_from_points

@@ -30,7 +30,7 @@ from splitmeans.errors import (
     ProtocolError,
 )
 from splitmeans.privacy import ledger_tables
-from splitmeans.privacy.database import passing
+from splitmeans.privacy.database_errors import passing
 from splitmeans.run import home
 from splitmeans.run.records import Approval, Outgoing, RunKey, SavedRun
 

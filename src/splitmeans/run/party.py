@@ -16,12 +16,13 @@ from splitmeans.mailbox.open import Mailbox
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
+from splitmeans.party.states import Finished, PartyState, Released
 from splitmeans.plan.message_sizes import release_length
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.privacy.book import Towards
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Cost, Ledger
+from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.result.write import check_place, write_result
 from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
@@ -149,7 +150,7 @@ class _Driver:
             )
             self._settle_source(saved)
         self.desk.send_pending(again=saved is not None)
-        while not isinstance(state, node.Finished):
+        while not isinstance(state, Finished):
             with self.desk.ending_on_protocol_errors():
                 state = self._step(state, self.desk.next_message(node.expects(state)))
             self.desk.send_pending()
@@ -244,7 +245,7 @@ class _Driver:
         self.what.say("reading and checking the data")
         return self.opened.enter_context(self.what.open_table())
 
-    def _join(self) -> node.PartyState:
+    def _join(self) -> PartyState:
         self._refuse_older_home((KeyContribution, *_RELEASES), begun=False)
         # Before joining: a party that drops out later makes the others spend for nothing.
         self._check_room()
@@ -276,7 +277,7 @@ class _Driver:
         self.what.say(f"joined run {self.what.run!r} of study {self.what.study.name!r}")
         return state
 
-    def _step(self, state: node.PartyState, received: Received) -> node.PartyState:
+    def _step(self, state: PartyState, received: Received) -> PartyState:
         envelope = received.envelope
         next_state, envelopes = node.step(
             state, envelope, noise=SecureNoise(), rng=np.random.default_rng()
@@ -297,9 +298,9 @@ class _Driver:
         self.what.say(f"took {tag_of(type(envelope.message))} from {envelope.sender}")
         return next_state
 
-    def _release_length(self, state: node.PartyState) -> int:
+    def _release_length(self, state: PartyState) -> int:
         """Return the bytes of the release that leads to a state, by the plan that is run."""
-        if self.what.is_made_up or not isinstance(state, node.Released):
+        if self.what.is_made_up or not isinstance(state, Released):
             return 0
         plan = make_plan(self.what.study, noisy_count=state.noisy_count)
         return release_length(plan, self.what.party)
@@ -359,7 +360,7 @@ class _Driver:
                 f"charged epsilon {budget.epsilon:g}, delta {budget.delta:g} to source {source!r}"
             )
 
-    def _finish(self, state: node.Finished) -> Path:
+    def _finish(self, state: Finished) -> Path:
         write_result(
             self.what.result_folder,
             make_plan(self.what.study, noisy_count=state.noisy_count),

@@ -18,9 +18,9 @@ from splitmeans.errors import ParameterError
 from splitmeans.forecasting.memory import run_memory
 from splitmeans.mailbox.open import Mailbox, MailboxLimits
 from splitmeans.plan.message_sizes import HEADROOM, MessageSizes, message_sizes, shown_bytes
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.result.write import check_place
-from splitmeans.run.machine import available_memory
+from splitmeans.run.free_memory import available_memory
 from splitmeans.study import Study
 from splitmeans.wire.messages import MAX_LARGE_BYTES
 from splitmeans.wire.slot import SERVER

@@ -20,7 +20,7 @@ import numpy as np
 from splitmeans.errors import MailboxUnavailable, ProtocolError
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.mailbox.open import Mailbox
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.keyed_noise import KeyedNoise
 from splitmeans.privacy.noise import NoiseSource, SecureNoise
 from splitmeans.result.signed import Stamp

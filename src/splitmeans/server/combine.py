@@ -14,8 +14,8 @@ from splitmeans.membership.method import positive_count
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.features import bounds_of, features_of
-from splitmeans.study.shares import shares_are_valid
 from splitmeans.synopsis.joint import joint_weights, mend_sums
 from splitmeans.synopsis.many import latent_points
 from splitmeans.synopsis.pairs import max_entropy_weights

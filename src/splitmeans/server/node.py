@@ -11,7 +11,8 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import ProtocolError
-from splitmeans.plan.plan import Plan, counting_party, make_plan, needs_count
+from splitmeans.plan.plan import Plan, counting_party
+from splitmeans.plan.settle import make_plan, needs_count
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.result.publish import publish

@@ -16,7 +16,7 @@ import tomli_w
 
 from splitmeans import _validate
 from splitmeans.errors import StudyError
-from splitmeans.study import plain as _plain
+from splitmeans.study import plain_values as _plain
 from splitmeans.study.id_rules import AS_IS, IDS_NEEDED, IdRules
 from splitmeans.study.methods import (
     ACCOUNTING_METHODS,

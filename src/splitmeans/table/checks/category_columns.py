@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from splitmeans._types import IntArray
 from splitmeans.errors import DataError
 from splitmeans.study import Column
+from splitmeans.study.category_shares import even_shares
 from splitmeans.study.features import Feature
-from splitmeans.study.shares import even_shares
 from splitmeans.table.checks.number_columns import as_floats, missing_problem
 from splitmeans.table.checks.problems import ROWS, BrokenRule, Problem, rows_problem
 from splitmeans.table.columns import is_text, normalised_text, read_array, refuse_rows

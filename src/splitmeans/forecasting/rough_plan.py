@@ -7,7 +7,8 @@ the same within 0.5 %, for "sketch" within 2 %, for "ldp", whose releases are pu
 
 import dataclasses
 
-from splitmeans.plan.plan import Plan, plan_at
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import plan_at
 from splitmeans.privacy.calibrate import MAX_EPSILON, MIN_EPSILON
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.study import Study

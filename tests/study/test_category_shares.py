@@ -12,13 +12,13 @@ from splitmeans import protocol
 from splitmeans.errors import ProtocolError
 from splitmeans.local.algorithms import mechanism_of
 from splitmeans.party.release import release_party
-from splitmeans.plan.plan import make_plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.result.publish import read_published
 from splitmeans.server.combine import check_release
 from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.study.category_shares import even_shares, shares_are_valid, to_valid_shares
 from splitmeans.study.features import features_of
-from splitmeans.study.shares import even_shares, shares_are_valid, to_valid_shares
 from splitmeans.table.prepare import prepare_table
 
 JOBS = tuple(f"job {number}" for number in range(14))
