@@ -25,7 +25,6 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.server import node as server_node
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
-from splitmeans.study.id_rules import AS_IS
 from splitmeans.table.prepare import prepare_table
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope
@@ -34,6 +33,7 @@ from splitmeans.wire.messages import PartyRelease, PublishedResult
 from splitmeans.wire.saved_result import dump_result
 from splitmeans.wire.sealed import seal
 from splitmeans.wire.slot import SERVER, Slot
+from tests.scene import make_study
 
 # Every way for a server to read memberships, as small as it goes.
 CASES: dict[str, dict[str, Any]] = {
@@ -83,21 +83,14 @@ COLUMNS = (
 
 @functools.cache
 def study_of(case: str) -> Study:
-    facts: dict[str, Any] = dict(CASES[case])
-    membership = facts["membership"]
-    n_parties = facts.pop("n_parties", 2)
     defaults: dict[str, Any] = {
-        "name": "small",
-        "parties": tuple(PartySpec(name=f"org{i}", columns=COLUMNS) for i in range(n_parties)),
-        "n_clusters": 3,
+        "columns": COLUMNS,
         "budget": Budget(epsilon=8, delta=1e-3),
         "n_local_clusters": 2,
-        "accounting": "paper" if membership == "sketch-paper" else "tight",
         "expected_users": 40,
         "sketch": SketchOptions(repetitions=16),
-        "ids": AS_IS,
     }
-    return Study(**defaults | facts)
+    return make_study(**defaults | CASES[case])
 
 
 def table_of(party: PartySpec, *, seed: int = 1) -> dict[str, Any]:
