@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from tests.e2e.world import World
+from tests.e2e.world import World, keep_rehearsal
 
 _PARTIES = ("bank", "shop")
 _N_USERS = 2500
@@ -91,3 +91,4 @@ def _agree(world: World, rng: np.random.Generator) -> None:
         )
         assert done.code == 0, done.err
         assert "its rehearsal passed on" in done.err
+        keep_rehearsal(world.folder / "bank" / "home", world.folder / "shop" / "home")
