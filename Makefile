@@ -10,8 +10,10 @@ INSTALLED = $(VENV)/.installed
 demo: $(INSTALLED)
 	@$(BIN)/splitmeans demo --output splitmeans-demo
 
+# What needs a browser, a database server or Spark has targets of its own.
 test: $(INSTALLED)
-	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow"
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow" \
+	  --ignore tests/browser --ignore tests/servers --ignore tests/spark
 
 slow: $(INSTALLED)
 	$(BIN)/pytest -q -m slow

@@ -321,7 +321,7 @@ def test_party_of_another_version_of_the_protocol(stage, monkeypatch):
         patch.setattr(confirm, "derivation_digest", lambda: bytes(32))
 
     def older(patch: Any) -> None:
-        patch.setattr("splitmeans.wire.envelope.PROTOCOL", 1)
+        patch.setattr("splitmeans.party.session.PROTOCOL", 1)
 
     for switch in (another, older):
         world = stage("approved")

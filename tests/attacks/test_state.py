@@ -23,7 +23,7 @@ from splitmeans.errors import (
 )
 from splitmeans.mailbox.open import MailboxLimits, MessagePath
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger import Ledger
+from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_tables import HEAD_FILE
 from splitmeans.relay.limits import RelayLimits
 from splitmeans.relay.store import RelayStore, SlotTaken
@@ -245,13 +245,11 @@ def test_home_restored_and_no_room_for_what_was_released(stage, tmp_path):
         Ledger(journal.connection).set_limit("customers", epsilon=5, delta=1e-3)
         Ledger(journal.connection).add(
             "customers",
+            Charge(relation=Relation.ADD_OR_REMOVE, epsilon=3.0, delta=0.0),
             study_hash="ab" * 32,
             run="1",
             party="bank",
             what="forgotten run of another study",
-            relation=Relation.ADD_OR_REMOVE,
-            epsilon=3.0,
-            delta=0.0,
         )
     with pytest.raises(JournalError, match="this home is older than the mailbox"):
         world.visit("bank")

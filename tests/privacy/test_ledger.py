@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from splitmeans.errors import BudgetError, ParameterError
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger import Cost, Ledger
+from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import (
     VALUES,
     VALUES_AND_PRESENCE,
@@ -78,9 +78,9 @@ def charge(connection: sqlite3.Connection, **values: Any) -> Entry:
     )
 
 
-def cost_of(plain: dict[str, Any]) -> Cost:
+def cost_of(plain: dict[str, Any]) -> Charge:
     """Take the figures of a cost out of what an entry is made of."""
-    return Cost(**{name: plain.pop(name) for name in ("relation", "epsilon", "delta", "towards")})
+    return Charge(**{name: plain.pop(name) for name in ("relation", "epsilon", "delta", "towards")})
 
 
 def cover(connection: sqlite3.Connection, **values: Any) -> Entry:
@@ -522,7 +522,7 @@ def test_every_use_of_a_source_has_one_rule(name: str) -> None:
     """What is taken before joining is taken at the charge, and nothing else is."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     create_tables(connection)
-    cost = Cost(relation=Relation.ADD_OR_REMOVE, epsilon=1.0, delta=0.0)
+    cost = Charge(relation=Relation.ADD_OR_REMOVE, epsilon=1.0, delta=0.0)
     uses = (
         lambda: check_source(name),
         lambda: ledger_of(connection).check_room(name, cost),
@@ -662,7 +662,7 @@ def test_limits_towards_participants(
     with pytest.raises(BudgetError, match=words):
         charge(connection, run="second", towards=TOWARDS)
     half = Towards(party_epsilon=0.7, party_relation=VALUES, coalition_epsilon=1.5)
-    room = Cost(relation=Relation.ADD_OR_REMOVE, epsilon=1.0, delta=0.0, towards=half)
+    room = Charge(relation=Relation.ADD_OR_REMOVE, epsilon=1.0, delta=0.0, towards=half)
     ledger.check_room("customers", room)
     with pytest.raises(BudgetError, match=words):
         ledger.check_room("customers", room, beside=[room])

@@ -21,7 +21,7 @@ from splitmeans.errors import (
     ProtocolError,
 )
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger import Cost, Ledger
+from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_tables import GENESIS
 from splitmeans.run import home
 from splitmeans.run.journal import Journal, Outgoing, RunKey
@@ -52,7 +52,7 @@ def release(journal: Journal, data: bytes = DATA) -> None:
         journal.accept(KEY, "study/first/runplan.server.bank", sha256="12" * 32)
         Ledger(journal.connection).charge(
             "customers",
-            Cost(relation=Relation.ADD_OR_REMOVE, epsilon=1.0, delta=1e-5),
+            Charge(relation=Relation.ADD_OR_REMOVE, epsilon=1.0, delta=1e-5),
             study_hash=STUDY,
             run=KEY.run,
             party=KEY.participant,
@@ -685,7 +685,7 @@ with Journal.open(folder) as journal:
         try:
             with journal.transaction():
                 Ledger(journal.connection).charge(
-                    "customers", Cost(relation=Relation.ADD_OR_REMOVE, epsilon=1.0, delta=0.0),
+                    "customers", Charge(relation=Relation.ADD_OR_REMOVE, epsilon=1.0, delta=0.0),
                     study_hash=STUDY, run=key.run, party="bank", what="PartyRelease",
                     release_sha256=hashlib.sha256(data).hexdigest())
                 item = journal.queue(key, SLOT + key.run, data=data)

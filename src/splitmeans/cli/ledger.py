@@ -17,7 +17,7 @@ from splitmeans.cli.home import HOME_OPTION
 from splitmeans.errors import ParameterError
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger import Cost, Ledger
+from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.run.home import BUSY_SECONDS
 from splitmeans.run.journal import Journal
 from splitmeans.study import Study
@@ -197,7 +197,7 @@ def add(
         ledger = Ledger(journal.connection)
         entry = ledger.add(
             source,
-            Cost(relation=Relation.ADD_OR_REMOVE, epsilon=epsilon, delta=delta, towards=towards),
+            Charge(relation=Relation.ADD_OR_REMOVE, epsilon=epsilon, delta=delta, towards=towards),
             study_hash=study_hash,
             run=run,
             party=party,

@@ -33,7 +33,7 @@ _COLUMNS = tuple(item.name for item in dataclasses.fields(Entry))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost:
+class Charge:
     """What a run costs a source.
 
     Attributes:
@@ -110,7 +110,7 @@ class Ledger:
     def charge(
         self,
         source: str,
-        cost: Cost,
+        cost: Charge,
         *,
         study_hash: str,
         run: str,
@@ -140,7 +140,7 @@ class Ledger:
     def add(
         self,
         source: str,
-        cost: Cost,
+        cost: Charge,
         *,
         study_hash: str,
         run: str,
@@ -170,7 +170,7 @@ class Ledger:
             **cost.figures,
         )
 
-    def check_room(self, source: str, cost: Cost, *, beside: Sequence[Cost] = ()) -> None:
+    def check_room(self, source: str, cost: Charge, *, beside: Sequence[Charge] = ()) -> None:
         """Refuse now what `charge` would refuse later, so that others do not spend in vain.
 
         Args:

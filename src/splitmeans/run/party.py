@@ -21,7 +21,7 @@ from splitmeans.plan.message_sizes import release_length
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger import Cost, Ledger
+from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.result.write import check_place, write_result
@@ -185,9 +185,9 @@ class _Driver:
         return PrivacyReport.for_study(self.what.study).towards
 
     @property
-    def _cost(self) -> Cost:
+    def _cost(self) -> Charge:
         budget = self.what.study.budget
-        return Cost(
+        return Charge(
             relation=Relation.ADD_OR_REMOVE,
             epsilon=budget.epsilon,
             delta=budget.delta,
@@ -201,7 +201,7 @@ class _Driver:
         """
         ledger = Ledger(self.desk.journal.connection)
         ledger.check_room(self.what.source, self._cost)
-        beside: dict[str, Cost] = {}
+        beside: dict[str, Charge] = {}
         for other in self.desk.journal.side_by_side(self.desk.key):
             run = {"study_hash": other["study_hash"], "run": other["run"]}
             if other["source"] != self.what.source or "epsilon" not in other:
@@ -209,7 +209,7 @@ class _Driver:
             if ledger.charge_of(**run, party=self.what.party) is None:
                 name = f"run {other['run']!r} of study {other['study']!r}"
                 towards = Towards(**json.loads(other["towards"])) if "towards" in other else None
-                beside[name] = Cost(
+                beside[name] = Charge(
                     relation=Relation.ADD_OR_REMOVE,
                     epsilon=float(other["epsilon"]),
                     delta=float(other["delta"]),
