@@ -5,12 +5,15 @@ methods and numbers of parties and clusters with an earlier one; names, columns 
 The events of two precisions stand for the whole family: they hold all parameters of all releases.
 """
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from splitmeans.plan import settle
+from splitmeans.plan import certificate, settle
+from splitmeans.privacy import pld
 from splitmeans.privacy.calibrate import calibrate
 from splitmeans.privacy.events import Event
+from splitmeans.privacy.lower_bound import epsilon_at_least
 from splitmeans.study import Budget
 
 _PROBES = (1.0, 0.3)
@@ -28,8 +31,26 @@ def remembered_calibrations() -> Iterator[None]:
             known[key] = calibrate(events_at, budget)
         return known[key] if key in known else calibrate(events_at, budget)
 
+    epsilon = pld._epsilon
     settle.calibrate = remembered
+    pld._epsilon = functools.lru_cache(maxsize=_MOST)(epsilon.__wrapped__)
+    certificate.epsilon_at_least = _remembered_bound()
     try:
         yield
     finally:
         settle.calibrate = calibrate
+        pld._epsilon = epsilon
+        certificate.epsilon_at_least = epsilon_at_least
+
+
+def _remembered_bound() -> Callable[..., float]:
+    known: dict[tuple[object, ...], float] = {}
+
+    def remembered(events: Iterable[Event], delta: float, *, interval: float) -> float:
+        every = tuple(events)
+        key = (repr(every), delta, interval)
+        if key not in known and len(known) < _MOST:
+            known[key] = epsilon_at_least(every, delta, interval=interval)
+        return known[key] if key in known else epsilon_at_least(every, delta, interval=interval)
+
+    return remembered

@@ -5,6 +5,7 @@ wanted, which methods run, and what they may cost. Its canonical hash is what pe
 what every message of a run is bound to, so two parties with equal hashes run the same protocol.
 """
 
+import functools
 import math
 import tomllib
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ import tomli_w
 
 from splitmeans import _validate
 from splitmeans.errors import StudyError
-from splitmeans.study import plain_values as _plain
+from splitmeans.study import plain_values
 from splitmeans.study.id_rules import AS_IS, IDS_NEEDED, IdRules
 from splitmeans.study.methods import (
     ACCOUNTING_METHODS,
@@ -257,7 +258,7 @@ class Study:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the study as plain values, in the shape of `study.toml`."""
-        mapping: dict[str, Any] = _plain.to_plain(self)
+        mapping: dict[str, Any] = plain_values.to_plain(self)
         return mapping
 
     @classmethod
@@ -266,7 +267,7 @@ class Study:
         ids = mapping.get("ids") if isinstance(mapping, Mapping) else None
         if isinstance(ids, Mapping) and "type" not in ids and mapping.get("user_sets") == "partial":
             raise StudyError(IDS_NEEDED)
-        return _plain.build(cls, mapping, where="study", tables=_TABLES, lists=_LISTS)
+        return plain_values.build(cls, mapping, where="study", tables=_TABLES, lists=_LISTS)
 
     def to_toml(self) -> str:
         """Return the study as the text of a `study.toml`."""
@@ -293,10 +294,10 @@ class Study:
         except (StudyError, UnicodeDecodeError) as problem:
             raise StudyError(f"{path}: {problem}") from problem
 
-    @property
+    @functools.cached_property
     def hash(self) -> str:
-        """SHA-256 of the canonical form (`_plain.canonical_hash`), in hex."""
-        return _plain.canonical_hash(self.to_mapping(), prefix=_HASH_PREFIX)
+        """SHA-256 of the canonical form (`plain_values.canonical_hash`), in hex."""
+        return plain_values.canonical_hash(self.to_mapping(), prefix=_HASH_PREFIX)
 
 
 def _below(limit: float) -> float:
