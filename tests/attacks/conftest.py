@@ -26,7 +26,6 @@ def _cost(events: tuple[Any, ...], delta: float, interval: float) -> float:
     return epsilon_for(events, delta, interval=interval)
 
 
-_hash = functools.cache(Study.hash.fget)
 _keys = functools.cache(post.pinned_keys)
 
 
@@ -34,7 +33,7 @@ _keys = functools.cache(post.pinned_keys)
 def fast() -> Iterator[None]:
     """Work out once what a study alone decides, and let the system write files when it likes.
 
-    Participants compute costs, hashes and keys at every start, and there are hundreds of starts. No
+    Participants compute costs and keys at every start, and there are hundreds of starts. No
     attack here changes what follows from a study, and none pulls the plug: crashes have tests of
     their own.
     """
@@ -45,7 +44,6 @@ def fast() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(accountant, "epsilon_for", cost)
         patch.setattr(views, "epsilon_for", cost)
-        patch.setattr(Study, "hash", property(_hash))
         patch.setattr(post, "pinned_keys", _keys)
         patch.setattr(os, "fsync", lambda _: None)
         patch.setitem(home._SETTINGS, "synchronous", 0)

@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from splitmeans.errors import DataError
 from splitmeans.party.label_file import write_labels
 from splitmeans.result.result import Result
 from splitmeans.study import IdRules
@@ -58,9 +59,10 @@ def made(tmp_path: Path, rule: str, ids: pa.Array, *, source: str) -> tuple[Resu
     return result, path, table
 
 
-def label(result: Result, path: Path, output: Path) -> int:
+def label(result: Result, path: Path, output: Path, **options: Any) -> int:
+    segments = result.published
     return write_labels(
-        result, path, output, party="bank", segments=result.published, progress=silent
+        result, path, output, party="bank", segments=segments, progress=silent, **options
     )
 
 
@@ -118,3 +120,18 @@ def test_a_thousand_ids_with_leading_zeros(tmp_path, monkeypatch):
     pq.write_table(table, path)
     assert label(result, path, tmp_path / "labels.parquet") == 1000
     assert pq.read_table(tmp_path / "labels.parquet")["customer"].to_pylist() == ids
+
+
+@pytest.mark.parametrize("parts", [1, 200_000], ids=["row by row", "at once"])
+def test_a_table_in_other_units_is_refused_and_nothing_is_written(parts, tmp_path, monkeypatch):
+    """All rows would get the segment that is nearest to the bounds, without a word."""
+    monkeypatch.setattr("splitmeans.party.label_file._BATCH", parts)
+    rule, ids = IDS["integer: numbers"]
+    result, path, table = made(tmp_path, rule, ids, source="parquet")
+    cents = pa.array([700_000.0, 200_000.0, 5000.0])
+    pq.write_table(table.set_column(0, "income", cents), path)
+    output = tmp_path / "labels.csv"
+    with pytest.raises(DataError, match="column 'income' must have at least half of the values"):
+        label(result, path, output)
+    assert not output.exists()
+    assert label(result, path, output, allow_clipping=True) == 3

@@ -125,7 +125,7 @@ def test_methods_for_simulations_are_not_rehearsed():
     "place",
     [
         "splitmeans.server.node.combine",  # the server, after all parties were charged
-        "splitmeans.run.party.write_result",  # a party, after the result has come
+        "splitmeans.run.ending.write_result",  # a party, after the result has come
         "splitmeans.rehearsal.rehearse.write_labels",
         "splitmeans.rehearsal.rehearse.build_report",
     ],

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from splitmeans.cli import app
+from splitmeans.errors import ParameterError
 from splitmeans.result.result import Result
 from splitmeans.result.signed import Stamp
 from splitmeans.server import node
@@ -66,7 +68,7 @@ def test_a_published_result_is_stored_with_its_date_and_signature(study, tmp_pat
         pass
 
     monkeypatch.setattr(
-        "splitmeans.run.server.write_result", lambda *_, **__: (_ for _ in ()).throw(Stop())
+        "splitmeans.run.ending.write_result", lambda *_, **__: (_ for _ in ()).throw(Stop())
     )
     with pytest.raises(Stop):
         world.play()
@@ -124,3 +126,57 @@ def test_fewer_segments_than_asked_for_are_said_everywhere(study, tmp_path, monk
         page = tmp_path / f"{name}.html"
         command("report", str(folder), "-o", str(page))
         assert words in page.read_text()
+
+
+@pytest.mark.parametrize("name", EVERYONE)
+@pytest.mark.parametrize("damage", ["gone", "file gone", "changed", "another run's"])
+def test_a_result_that_is_lost_is_written_again_and_costs_nothing(study, tmp_path, name, damage):
+    """The same command says that the run is finished only if its result is there whole."""
+    world = played(study, tmp_path)
+    folder = folders(world)[name]
+    before = Result.read(folder).facts["result_hash"]
+    if damage == "gone":
+        shutil.rmtree(folder)
+    elif damage == "file gone":
+        (folder / "statement.txt").unlink()
+    elif damage == "changed":
+        (folder / "centres.csv").write_text("x\n1\n")
+    else:
+        shutil.rmtree(folder)
+        assert world.play(run="2") == {}
+        shutil.copytree(folder.with_name("2"), folder)
+    assert world.visit(name)
+    assert f"its result is written to {folder} again" in world.said[name][-1]
+    found = Result.read(folder)
+    assert (found.facts["result_hash"], found.facts["run"]) == (before, "1")
+    assert world.visit(name)
+    assert world.said[name][-1].endswith(f"run '1' is finished; see {folder}")
+    if name != SERVER:
+        runs = 2 if damage == "another run's" else 1
+        assert world.charged(name) == runs * study.budget.epsilon
+
+
+def test_what_lies_at_the_place_of_a_lost_result_is_not_removed(study, tmp_path):
+    world = played(study, tmp_path)
+    folder = folders(world)["bank"]
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "letters.txt").write_text("mine")
+    with pytest.raises(ParameterError, match="holds something else than a result"):
+        world.visit("bank")
+    assert (folder / "letters.txt").read_text() == "mine"
+
+
+def test_a_run_taken_up_again_with_another_folder_has_it_checked_before_the_charge(
+    study, tmp_path, monkeypatch
+):
+    world = World(study, tmp_path).approve()
+    assert not world.visit("bank")  # joined, waits for the shop
+    monkeypatch.setattr(
+        "splitmeans.run.preflight.Preflight._result_problems",
+        lambda *_: ["the result cannot be written"],
+    )
+    with pytest.raises(ParameterError, match=r"nothing was charged yet: the result cannot"):
+        world.visit("bank")
+    monkeypatch.undo()
+    assert world.play() == {}

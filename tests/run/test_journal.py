@@ -25,6 +25,7 @@ from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_tables import GENESIS
 from splitmeans.run import home
 from splitmeans.run.journal import Journal, Outgoing, RunKey
+from splitmeans.run.kept_results import kept_result
 
 SOURCE = Path(home.__file__).parents[2]
 STUDY = "ab" * 32
@@ -325,6 +326,7 @@ def test_a_home_of_format_1_is_brought_up_to_date(journal: Journal, folder: Path
     head = Ledger(journal.connection).verify().head
     for name in ("party_epsilon", "party_relation", "coalition_epsilon"):
         journal.connection.execute(f"ALTER TABLE ledger DROP COLUMN {name}")
+    journal.connection.execute("DROP TABLE results")
     journal.connection.execute("PRAGMA user_version = 1")
     journal.close()
     for _ in range(2):
@@ -333,6 +335,7 @@ def test_a_home_of_format_1_is_brought_up_to_date(journal: Journal, folder: Path
             assert again.connection.execute("PRAGMA user_version").fetchone() == (2,)
             columns = [row[1] for row in again.connection.execute("PRAGMA table_info(ledger)")]
             assert "party_epsilon" in columns
+            assert kept_result(again.connection, KEY) is None
 
 
 def test_databases_of_others_and_newer_ones_are_refused(journal: Journal, folder: Path) -> None:

@@ -19,6 +19,11 @@ SOURCE = typer.Option(
     "--source",
     help="What the ledger calls this data, the same in every run on it; default: from --data.",
 )
+ALLOW_CLIPPING = typer.Option(
+    False,
+    "--allow-clipping",
+    help="Pass a table also if more than half of a column's values lie outside the bounds.",
+)
 QUERY = typer.Option(None, "--query", help="For a database: the query whose result is the table.")
 QUERY_FILE = typer.Option(None, "--query-file", help="File with that query.")
 

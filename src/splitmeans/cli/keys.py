@@ -35,7 +35,7 @@ def new(
     if path.exists():
         raise ParameterError(
             f"key file {path} exists and is never replaced; `splitmeans keys show` prints its "
-            "public key, another --home makes another identity"
+            "public key; `--key FILE` makes another identity that shares the home and its ledger"
         )
     text = new_passphrase() if passphrase else None
     try:

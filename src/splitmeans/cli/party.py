@@ -9,7 +9,15 @@ from pathlib import Path
 import typer
 
 from splitmeans.cli.console import Quiet
-from splitmeans.cli.data_options import DATA, QUERY, QUERY_FILE, SOURCE, chosen_query, source_name
+from splitmeans.cli.data_options import (
+    ALLOW_CLIPPING,
+    DATA,
+    QUERY,
+    QUERY_FILE,
+    SOURCE,
+    chosen_query,
+    source_name,
+)
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
 from splitmeans.cli.progress import rows_progress
 from splitmeans.cli.run_options import (
@@ -40,11 +48,6 @@ from splitmeans.table.sources.place import find_place
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Take part in a run as a party.")
 
 _PARTY = typer.Option(..., "--party", help="Your name in the study.")
-_ALLOW_CLIPPING = typer.Option(
-    False,
-    "--allow-clipping",
-    help="Pass a table also if more than half of a column's values lie outside the bounds.",
-)
 _REFUSE_CLIPPING = typer.Option(
     False,
     "--refuse-clipping",
@@ -63,7 +66,7 @@ def check_data(
     query: str | None = QUERY,
     query_file: Path | None = QUERY_FILE,
     workers: int | None = _WORKERS,
-    allow_clipping: bool = _ALLOW_CLIPPING,
+    allow_clipping: bool = ALLOW_CLIPPING,
     mailbox: str | None = typer.Option(
         None, "--mailbox", help="Also check that this mailbox takes what a run would send."
     ),

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from splitmeans._types import FloatArray
 from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
-from splitmeans.cli.data_options import DATA, QUERY, QUERY_FILE, chosen_query
+from splitmeans.cli.data_options import ALLOW_CLIPPING, DATA, QUERY, QUERY_FILE, chosen_query
 from splitmeans.cli.result_options import RESULT, K, called, parse_ks
 from splitmeans.errors import ParameterError
 from splitmeans.figures import digits, fixed, number, percent, users
@@ -118,6 +118,7 @@ def label(
     query: str | None = QUERY,
     query_file: Path | None = QUERY_FILE,
     k: int | None = K,
+    allow_clipping: bool = ALLOW_CLIPPING,
     quiet: Quiet = False,
 ) -> None:
     """Label your own rows: how likely each segment is for each of them.
@@ -142,6 +143,7 @@ def label(
             segments=item,
             progress=progress,
             query=chosen_query(query, query_file),
+            allow_clipping=allow_clipping,
         )
     err.print(
         f"labelled {rows:,} rows with {called(item)}; keep {output} as safe as the data",

@@ -21,6 +21,8 @@ from splitmeans.party.labels import segment_probabilities
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
 from splitmeans.study.id_rules import IdRules
+from splitmeans.table.checks.facts import BoundFacts, clipping_problems
+from splitmeans.table.checks.problems import refuse
 from splitmeans.table.checks.rows import grid_rows
 from splitmeans.table.columns import is_text
 from splitmeans.table.ids.canonical import canonical_text
@@ -42,6 +44,7 @@ def write_labels(
     segments: Segmentation,
     progress: Progress,
     query: str | None = None,
+    allow_clipping: bool = False,
 ) -> int:
     """Write each user's id, likeliest segment and probability of every segment; return the rows.
 
@@ -61,6 +64,8 @@ def write_labels(
         segments: The segments to label with.
         progress: Told how many rows are labelled.
         query: For a database, the query whose result is the table.
+        allow_clipping: Label a table also if more than half of a column's values lie outside the
+            study's bounds, as in other units.
 
     Raises:
         DataError: If the data breaks a rule of the study; values are never shown.
@@ -71,7 +76,9 @@ def write_labels(
         writer: Any = None
         rules = result.study.id_rules
         is_csv = output.suffix.lower() == ".csv"
-        for table, ids, total in _tables(spec, data, query=query, rules=rules):
+        fit: tuple[BoundFacts, ...] = ()
+        for table, ids, bounds, total in _tables(spec, data, query=query, rules=rules):
+            fit = tuple(map(BoundFacts.and_more, fit, bounds)) if rows else bounds
             own_ids = _csv_ids(ids, canonical=table.ids) if is_csv else ids
             labelled = _labelled(table, own_ids, result, spec=spec, segments=segments)
             if writer is None:
@@ -80,23 +87,28 @@ def write_labels(
             writer.write_table(labelled)
             rows += len(table)
             progress("label", rows=len(table), of=total)
+        if not allow_clipping:
+            refuse(clipping_problems(fit), party=party)
     return rows
 
 
 def _tables(
     spec: PartySpec, data: str | Path, *, query: str | None, rules: IdRules
-) -> Iterator[tuple[PartyTable, pa.Array, int | None]]:
-    """Yield the party's rows on the grid, in parts, their ids as they are stored, and the total."""
+) -> Iterator[tuple[PartyTable, pa.Array, tuple[BoundFacts, ...], int | None]]:
+    """Yield the party's rows on the grid, in parts.
+
+    With them: their ids as they are stored, how columns fit their bounds, and the total.
+    """
     first = 0
     with read_batches(spec, data, query=query) as batches:
         for part in joined(batches.stream, rows=_BATCH):
             try:
-                raw_rows, ids = grid_rows(spec, part, first_row=first)
+                raw_rows, ids, bounds = grid_rows(spec, part, first_row=first)
                 canonical = canonical_text(ids, first_row=first, rules=rules)
             except DataError as problem:
                 raise DataError(f"{batches.where}: {problem}") from None
             table = PartyTable(party=spec.name, ids=canonical, raw_rows=raw_rows)
-            yield table, _stored(ids), batches.total
+            yield table, _stored(ids), bounds, batches.total
             first += len(part)
         if not first:
             raise DataError(f"{batches.where}: the table must have at least one row, got none")

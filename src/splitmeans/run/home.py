@@ -23,6 +23,7 @@ from pathlib import Path
 
 from splitmeans.errors import HomeUnavailable, JournalError
 from splitmeans.privacy import ledger_tables
+from splitmeans.run import kept_results
 
 DATABASE = "splitmeans.sqlite"
 LOCK = "splitmeans.lock"
@@ -61,6 +62,7 @@ _SCHEMA = (
         number INTEGER PRIMARY KEY, run_id INTEGER NOT NULL REFERENCES runs (id),
         slot TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER NOT NULL,
         sent INTEGER NOT NULL DEFAULT 0, kept INTEGER NOT NULL DEFAULT 1, UNIQUE (run_id, slot))""",
+    kept_results.TABLE,
     f"PRAGMA application_id = {_APPLICATION}",
     f"PRAGMA user_version = {_VERSION}",
 )
@@ -182,6 +184,7 @@ def _check_version(connection: sqlite3.Connection, folder: Path) -> None:
     elif version == 1:
         connection.execute("BEGIN IMMEDIATE")
         ledger_tables.update_tables(connection)
+        connection.execute(kept_results.TABLE)
         connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute("COMMIT")
     elif version != _VERSION:

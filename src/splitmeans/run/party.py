@@ -24,8 +24,9 @@ from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.privacy.noise import SecureNoise
-from splitmeans.result.write import check_place, write_result
+from splitmeans.result.write import check_place
 from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
+from splitmeans.run.ending import Ending
 from splitmeans.run.home import SPOOL
 from splitmeans.run.journal import Journal
 from splitmeans.run.post import Post, Received, check_own_key
@@ -33,7 +34,6 @@ from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey, SavedRun
 from splitmeans.run.waiting import Patience
 from splitmeans.study import Study
-from splitmeans.synopsis.clustering import about_found
 from splitmeans.table.walk.interface import Table
 from splitmeans.table.walk.spool_folder import sweep_spools
 from splitmeans.wire.identity import Identity, spoken
@@ -133,9 +133,7 @@ class _Driver:
         saved = self.desk.journal.load(self.desk.key)
         refuse_failed(saved, self.desk.key)
         if saved is not None and saved.outcome == DONE:
-            self.desk.journal.forget_files(self.desk.key)  # a crash may have come before
-            self.what.say(f"run {self.what.run!r} is finished; see {self.what.result_folder}")
-            return self.what.result_folder
+            return self._ending.again()
         self._check_provable()
         check_place(self.what.result_folder)
         warm_up(self.what.say)
@@ -154,7 +152,22 @@ class _Driver:
             with self.desk.ending_on_protocol_errors():
                 state = self._step(state, self.desk.next_message(node.expects(state)))
             self.desk.send_pending()
-        return self._finish(state)
+        return self._ending.finish(state.noisy_count, state.result)
+
+    @property
+    def _ending(self) -> Ending:
+        what = self.what
+        return Ending(study=what.study, desk=self.desk, folder=what.result_folder, say=what.say)
+
+    @property
+    def _preflight(self) -> Preflight:
+        return Preflight(
+            study=self.what.study,
+            participant=self.what.party,
+            home=self.desk.journal.folder,
+            result_folder=self.what.result_folder,
+            mailbox=self.what.mailbox,
+        )
 
     @property
     def _session(self) -> Session:
@@ -234,6 +247,7 @@ class _Driver:
             return
         self._refuse_older_home(_RELEASES, begun=True)
         self._check_room()
+        self._preflight.check_result_folder()  # it may be another one than when the run was joined
         if before != self.what.source:
             self.desk.journal.change_details(self.desk.key, details=self._details)
             self.what.say(
@@ -249,13 +263,7 @@ class _Driver:
         self._refuse_older_home((KeyContribution, *_RELEASES), begun=False)
         # Before joining: a party that drops out later makes the others spend for nothing.
         self._check_room()
-        preflight = Preflight(
-            study=self.what.study,
-            participant=self.what.party,
-            home=self.desk.journal.folder,
-            result_folder=self.what.result_folder,
-            mailbox=self.what.mailbox,
-        )
+        preflight = self._preflight
         preflight.check()
         self.what.rehearse()
         table = self._open()
@@ -359,23 +367,6 @@ class _Driver:
             self.what.say(
                 f"charged epsilon {budget.epsilon:g}, delta {budget.delta:g} to source {source!r}"
             )
-
-    def _finish(self, state: Finished) -> Path:
-        write_result(
-            self.what.result_folder,
-            make_plan(self.what.study, noisy_count=state.noisy_count),
-            state.result,
-            run=self.what.run,
-            participant=self.what.party,
-            transcript=self.desk.transcript(),
-            secure_noise=SecureNoise().secure,
-        )
-        self.desk.journal.finish(self.desk.key, outcome=DONE, reason="")
-        self.desk.journal.forget_files(self.desk.key)
-        self.what.say(f"the result is in {self.what.result_folder}")
-        if remark := about_found(len(state.result.sizes), asked=self.what.study.n_clusters):
-            self.what.say(remark)
-        return self.what.result_folder
 
 
 def _releases(messages: list[Sealed]) -> dict[str, str]:

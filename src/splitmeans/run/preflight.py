@@ -69,6 +69,15 @@ class Preflight:
                 f"{listed}"
             )
 
+    def check_result_folder(self) -> None:
+        """Refuse a place where the result could not be written.
+
+        Raises:
+            ParameterError: It says why.
+        """
+        if problems := self._result_problems(self._sizes(None)):
+            raise ParameterError(f"nothing was charged yet: {'; '.join(problems)}")
+
     def reserve(self, run: str, *, rows: int | None = None) -> None:
         """Have the mailbox keep room for the run, so that nothing is refused after a charge.
 

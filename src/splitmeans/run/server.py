@@ -24,8 +24,9 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.keyed_noise import KeyedNoise
 from splitmeans.privacy.noise import NoiseSource, SecureNoise
 from splitmeans.result.signed import Stamp
-from splitmeans.result.write import check_place, write_result
+from splitmeans.result.write import check_place
 from splitmeans.run.drive import DONE, Desk, refuse_failed
+from splitmeans.run.ending import Ending
 from splitmeans.run.journal import Journal
 from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.preflight import Preflight
@@ -33,7 +34,6 @@ from splitmeans.run.records import RunKey
 from splitmeans.run.waiting import Patience
 from splitmeans.server import node
 from splitmeans.study import Study
-from splitmeans.synopsis.clustering import about_found
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity
@@ -90,10 +90,9 @@ def run_server(what: ServerRun, home: Path, *, timeout: float | None = None) -> 
 def _drive(what: ServerRun, desk: Desk) -> Path:
     saved = desk.journal.load(desk.key)
     refuse_failed(saved, desk.key)
+    ending = Ending(study=what.study, desk=desk, folder=what.result_folder, say=what.say)
     if saved is not None and saved.outcome == DONE:
-        desk.journal.forget_files(desk.key)  # a crash may have come before
-        what.say(f"run {what.run!r} is finished; see {what.result_folder}")
-        return what.result_folder
+        return ending.again()
     check_place(what.result_folder)
     warm_up(what.say)
     if saved is None:
@@ -114,22 +113,7 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
     desk.send_pending(again=saved is not None)
     if saved is None or saved.stage == _RUNNING:
         _collect(what, desk)
-    noisy_count, result = _settle(what, desk)
-    write_result(
-        what.result_folder,
-        make_plan(what.study, noisy_count=noisy_count),
-        result,
-        run=what.run,
-        participant=SERVER,
-        transcript=desk.transcript(),
-        secure_noise=SecureNoise().secure,
-    )
-    desk.journal.finish(desk.key, outcome=DONE, reason="")
-    desk.journal.forget_files(desk.key)
-    what.say(f"published; the result is in {what.result_folder}")
-    if remark := about_found(len(result.sizes), asked=what.study.n_clusters):
-        what.say(remark)
-    return what.result_folder
+    return ending.finish(*_settle(what, desk))
 
 
 def _collect(what: ServerRun, desk: Desk) -> None:

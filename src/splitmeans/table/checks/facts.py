@@ -7,7 +7,7 @@ no account to be sent to anyone.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,12 @@ class BoundFacts:
     high: float
     values: int
     outside: int
+
+    def and_more(self, other: "BoundFacts") -> "BoundFacts":
+        """Return the facts of both parts of a column together."""
+        return replace(
+            self, values=self.values + other.values, outside=self.outside + other.outside
+        )
 
     @property
     def mostly_outside(self) -> bool:
@@ -86,18 +92,10 @@ class TableFacts:
 
     def and_more(self, other: "TableFacts") -> "TableFacts":
         """Return the facts of both parts of a table together."""
+        pairs = zip(self.bounds, other.bounds, strict=True)
         return TableFacts(
             ids=self.ids.and_more(other.ids),
-            bounds=tuple(
-                BoundFacts(
-                    column=own.column,
-                    low=own.low,
-                    high=own.high,
-                    values=own.values + more.values,
-                    outside=own.outside + more.outside,
-                )
-                for own, more in zip(self.bounds, other.bounds, strict=True)
-            ),
+            bounds=tuple(own.and_more(more) for own, more in pairs),
         )
 
     def __str__(self) -> str:
@@ -139,14 +137,14 @@ def finish_checks(
     Raises:
         DataError: Naming all problems.
     """
-    clipping = [] if allow_clipping else clipping_problems(facts)
+    clipping = [] if allow_clipping else clipping_problems(facts.bounds)
     found = list(problems)
     if not found:
         notice(facts)
     refuse([*found, *clipping], party=party, where=where)
 
 
-def clipping_problems(facts: TableFacts) -> list[Problem]:
+def clipping_problems(bounds: Iterable[BoundFacts]) -> list[Problem]:
     """Return the problems of columns of which a run would see little but bounds."""
     return [
         Problem(
@@ -155,7 +153,7 @@ def clipping_problems(facts: TableFacts) -> list[Problem]:
             "become the bound; correct the units, or agree on other bounds with all parties; "
             "--allow-clipping (in Python allow_clipping=True) takes the values as they are",
         )
-        for column in facts.bounds
+        for column in bounds
         if column.mostly_outside
     ]
 
@@ -193,4 +191,4 @@ def refuse_clipped(facts: TableFacts, *, party: str, where: str) -> None:
     Raises:
         DataError: If more than half of a column's values lie outside its bounds.
     """
-    refuse(clipping_problems(facts), party=party, where=where)
+    refuse(clipping_problems(facts.bounds), party=party, where=where)

@@ -48,8 +48,13 @@ class CheckedRows:
     problems: tuple[Problem, ...]
 
 
-def grid_rows(party: PartySpec, data: Any, *, first_row: int = 0) -> tuple[IntArray, Any]:
-    """Check rows against the study; return them on the grid, shape (n, d), and the ids' column.
+def grid_rows(
+    party: PartySpec, data: Any, *, first_row: int = 0
+) -> tuple[IntArray, Any, tuple[BoundFacts, ...]]:
+    """Check rows against the study.
+
+    Returns:
+        The rows on the grid, shape (n, d), the ids' column, and how columns fit their bounds.
 
     Args:
         party: The party's columns, bounds and rules for missing values.
@@ -57,9 +62,9 @@ def grid_rows(party: PartySpec, data: Any, *, first_row: int = 0) -> tuple[IntAr
         first_row: Row number of the first one in the whole table, for errors.
     """
     columns, id_values, problems = _find_columns(party, data, with_names=True)
-    rows, _, more = _grid(party, columns, first_row=first_row, n_ids=None)
+    rows, bounds, more = _grid(party, columns, first_row=first_row, n_ids=None)
     refuse([*problems, *more], party=party.name)
-    return rows, id_values
+    return rows, id_values, bounds
 
 
 def check_rows(

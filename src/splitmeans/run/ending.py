@@ -1,0 +1,83 @@
+"""The end of a run: its result is written to a folder, now and whenever the folder is lost."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from splitmeans.errors import ParameterError, SplitmeansError
+from splitmeans.plan.settle import make_plan
+from splitmeans.privacy.noise import SecureNoise
+from splitmeans.result.result import Result
+from splitmeans.result.write import write_result
+from splitmeans.run.drive import DONE, Desk
+from splitmeans.run.kept_results import keep_result, kept_result
+from splitmeans.study import Study
+from splitmeans.synopsis.clustering import about_found
+from splitmeans.wire.messages import PublishedResult
+from splitmeans.wire.saved_result import dump_result, load_result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """Where a participant wants the result of a run.
+
+    Attributes:
+        study: The agreed study.
+        desk: The participant's journal for this run.
+        folder: Where the result goes.
+        say: Told what happens.
+    """
+
+    study: Study
+    desk: Desk
+    folder: Path
+    say: Callable[[str], object]
+
+    def finish(self, noisy_count: int | None, result: PublishedResult) -> Path:
+        """Write the result and end the run; the journal keeps the result, which is public."""
+        self._write(noisy_count, result)
+        journal, key = self.desk.journal, self.desk.key
+        with journal.transaction():
+            keep_result(journal.connection, key, dump_result(noisy_count, result))
+            journal.finish(key, outcome=DONE, reason="")
+        journal.forget_files(key)
+        self.say(f"the result is in {self.folder}")
+        if remark := about_found(len(result.sizes), asked=self.study.n_clusters):
+            self.say(remark)
+        return self.folder
+
+    def again(self) -> Path:
+        """Return the folder of a finished run; written again if the result is not there whole."""
+        self.desk.journal.forget_files(self.desk.key)  # a crash may have come before
+        run = self.desk.key.run
+        if self._is_there():
+            self.say(f"run {run!r} is finished; see {self.folder}")
+            return self.folder
+        kept = kept_result(self.desk.journal.connection, self.desk.key)
+        if kept is None:
+            raise ParameterError(
+                f"run {run!r} is finished, and {self.folder} does not hold its result; copy the "
+                "folder of another participant, they are equal"
+            )
+        self._write(*load_result(kept))
+        self.say(f"run {run!r} is finished; its result is written to {self.folder} again")
+        return self.folder
+
+    def _write(self, noisy_count: int | None, result: PublishedResult) -> None:
+        write_result(
+            self.folder,
+            make_plan(self.study, noisy_count=noisy_count),
+            result,
+            run=self.desk.key.run,
+            participant=self.desk.key.participant,
+            transcript=self.desk.transcript(),
+            secure_noise=SecureNoise().secure,
+        )
+
+    def _is_there(self) -> bool:
+        """Whether the folder holds the result of this very run, with nothing missing or changed."""
+        try:
+            found = Result.read(self.folder)
+        except (SplitmeansError, OSError):
+            return False
+        return found.study.hash == self.study.hash and found.facts["run"] == self.desk.key.run
