@@ -1,8 +1,9 @@
-"""An SFTP server of our own, on this machine only, for mailboxes and whole runs."""
+"""What many suites share: signals as a terminal has them, and an SFTP server on this machine."""
 
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -14,6 +15,20 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
+
+
+def pytest_configure() -> None:
+    """Let programs that tests start be stopped by Ctrl-C and a hang-up.
+
+    Whoever starts the tests in the background (`&`, nohup) hands both down ignored, and programs
+    then rightly go on ignoring them.
+    """
+    for number, usual in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGHUP, signal.SIG_DFL),
+    ):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 @dataclass(frozen=True, kw_only=True)
