@@ -146,24 +146,12 @@ def _failed(failures: Sequence[Failure]) -> list[str]:
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Progress]:
-    """Show how many cells are done and how much time is left, by the cells' rough times."""
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.TextColumn("{task.percentage:>3.0f}%"),
-        bars.TextColumn("{task.fields[cells]} cells"),
-        bars.TimeElapsedColumn(),
-        bars.TextColumn("left"),
-        bars.TimeRemainingColumn(),
-    )
-    with bars.Progress(*columns, console=err, transient=True) as shown:
-        task = shown.add_task("starting", total=None, cells=0)
-        count = 0
+    """Show which cell is done and how many there are."""
+    with bars.Progress(console=err, transient=True) as shown:
+        task = shown.add_task("starting", total=None)
 
-        def advance(cell: Cell, done: float, total: float) -> None:
-            nonlocal count
-            count += 1
-            what = f"{cell.data}, {cell.n_parties} parties: {cell.method}"
-            shown.update(task, completed=done, total=total, description=what, cells=count)
+        def advance(cell: Cell, done: int, total: int) -> None:
+            what = f"{done:,} of {total:,}: {cell.data}, {cell.n_parties} parties: {cell.method}"
+            shown.update(task, completed=done, total=total, description=what)
 
         yield advance

@@ -21,7 +21,7 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.study.features import GRID_UNITS, bounds_of, features_of
 from splitmeans.study.id_rules import AS_IS
-from splitmeans.table.ids.canonical import canonical_text, check_unique
+from splitmeans.table.ids.canonical import canonical_text, repeated_ids
 from splitmeans.table.prepare import prepare_table
 from splitmeans.table.walk.interface import UserBlock
 from splitmeans.wire.codec import encode
@@ -78,7 +78,7 @@ def _canonical(inputs: Inputs) -> Task:
 
 
 def _duplicates(inputs: Inputs) -> Task:
-    return partial(check_unique, inputs.users(0, k=LOCAL_CLUSTERS))
+    return partial(repeated_ids, inputs.users(0, k=LOCAL_CLUSTERS))
 
 
 def _hash(inputs: Inputs) -> Task:

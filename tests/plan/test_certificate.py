@@ -14,7 +14,7 @@ import pytest
 from splitmeans.plan.certificate import certificate_of
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.privacy.lower_bound import delta_at_least
+from splitmeans.privacy.lower_bound import epsilon_at_least
 from splitmeans.privacy.pld import delta_for, flatten
 from splitmeans.study import Study
 from tests.privacy import contour
@@ -187,7 +187,7 @@ def test_the_bracket_is_narrow_and_in_order(epsilon, delta, n_parties):
     assert claim["lower"] <= claim["upper"] <= epsilon
     assert claim["upper"] - claim["lower"] <= 0.001 * max(1, epsilon) + 0.001 * n_parties
     for at in (0.3 * epsilon, epsilon):
-        assert delta_at_least(plan.events, at) <= delta_for(plan.events, at)
+        assert epsilon_at_least(plan.events, delta_for(plan.events, at)) <= at
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from splitmeans.privacy.events import (
 from splitmeans.privacy.pld import epsilon_for
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
 from splitmeans.study.id_rules import AS_IS, IdRules
-from splitmeans.table.ids.canonical import canonical_ids
+from tests.table.id_lists import canonical_ids
 
 METHODS = [
     ("decoy", "tight"),

@@ -60,14 +60,6 @@ MEMBERSHIP_FIELDS = {
     messages.RandomisedLabelsMessage: {"reports", "seeds"},
     messages.PlainLabelsMessage: {"labels"},
 }
-MEMBERSHIP_OF_METHOD = {
-    "decoy": messages.DecoyMessage,
-    "sketch": messages.CellSketchMessage,
-    "sketch-paper": messages.SketchMessage,
-    "ldp": messages.RandomisedLabelsMessage,
-    "independent": messages.HistogramMessage,
-    "exact": messages.PlainLabelsMessage,
-}
 CASES = [(method, n_parties) for method in MEMBERSHIPS for n_parties in (2, 3)]
 
 
@@ -137,7 +129,6 @@ def test_messages_without_data_have_only_public_fields():
 
 def test_every_membership_message_belongs_to_a_law_with_an_event():
     assert set(MEMBERSHIP_FIELDS) == set(get_args(messages.MembershipMessage))
-    assert set(MEMBERSHIP_OF_METHOD.values()) == set(MEMBERSHIP_FIELDS)
     assert {method.message for method in METHODS.values()} == set(MEMBERSHIP_FIELDS)
     assert len({method.law for method in METHODS.values()}) == len(METHODS)
     for kind, fields in MEMBERSHIP_FIELDS.items():
@@ -170,7 +161,7 @@ def test_every_message_of_a_run_is_paid_for(membership, n_parties):
             ]
             assert len(paid) == 1, f"{kind.__name__}.{field} of {sender} must have one event"
         if kind is messages.PartyRelease:
-            assert type(message.membership) is MEMBERSHIP_OF_METHOD[membership]
+            assert type(message.membership) is METHODS[membership].message
             assert type(plan.membership) is METHODS[membership].law
             assert plan.membership.event in flat(plan.events)
 

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from splitmeans.errors import ParameterError
+from splitmeans.synopsis import pairs_paper
 from splitmeans.synopsis.joint import joint_weights
-from splitmeans.synopsis.pairs_paper import AS_CODED, AS_PRINTED, PairFit, two_party_weights
-
-RULES = pytest.mark.parametrize("rules", [AS_CODED, AS_PRINTED], ids=["coded", "printed"])
+from splitmeans.synopsis.pairs_paper import FLOOR, fit_steps, step_size, two_party_weights
 
 
 @dataclass
@@ -41,7 +39,7 @@ def random_table(*shape, seed=0):
     return Table(np.random.default_rng(seed).gamma(0.5, 40.0, size=shape))
 
 
-def naive_fit(estimator, *, total, rng, rules):
+def naive_fit(estimator, *, total, rng):
     """Algorithm 5 cell by cell."""
     shape = estimator.n_local_clusters
     n_parties = len(shape)
@@ -49,7 +47,7 @@ def naive_fit(estimator, *, total, rng, rules):
     cells = list(itertools.product(*map(range, shape)))
     ones = [estimator.one(party) for party in range(n_parties)]
     weights = {c: total * np.prod([ones[p][a] / total for p, a in enumerate(c)]) for c in cells}
-    for step in range(rules.steps(n_parties)):
+    for step in range(fit_steps(n_parties)):
         first, second = pairs[int(rng.integers(len(pairs)))]
         target = estimator.joint((first, second))
         slices = {}
@@ -58,55 +56,41 @@ def naive_fit(estimator, *, total, rng, rules):
         for pair_cell, members in slices.items():
             excess = sum(weights[cell] for cell in members) - target[pair_cell]
             for cell in members:
-                weights[cell] -= rules.step_size(step, n_parties=n_parties) / len(members) * excess
-                if rules.floor is not None:
-                    weights[cell] = max(weights[cell], rules.floor)
-    return np.maximum([weights[cell] for cell in cells], 0).reshape(shape)
+                weights[cell] -= step_size(step, n_parties=n_parties) / len(members) * excess
+                weights[cell] = max(weights[cell], FLOOR)
+    return np.array([weights[cell] for cell in cells]).reshape(shape)
 
 
 def test_schedule_by_hand():
-    assert [AS_CODED.steps(n) for n in (3, 4, 5)] == [120, 240, 300]
-    assert AS_CODED.step_size(0, n_parties=3) == 0.5
-    assert AS_CODED.step_size(2, n_parties=3) == pytest.approx(0.5 * 0.96**2)
-    assert AS_CODED.step_size(9, n_parties=4) == 0.5
-    assert AS_CODED.step_size(20, n_parties=4) == pytest.approx(0.5 * 0.95**2)
-    assert AS_CODED.step_size(49, n_parties=5) == 0.5
-    assert AS_CODED.step_size(50, n_parties=8) == pytest.approx(0.5 * 0.95)
-    assert AS_PRINTED.steps(6) == AS_CODED.steps(6)
+    assert [fit_steps(n) for n in (3, 4, 5)] == [120, 240, 300]
+    assert step_size(0, n_parties=3) == 0.5
+    assert step_size(2, n_parties=3) == pytest.approx(0.5 * 0.96**2)
+    assert step_size(9, n_parties=4) == 0.5
+    assert step_size(20, n_parties=4) == pytest.approx(0.5 * 0.95**2)
+    assert step_size(49, n_parties=5) == 0.5
+    assert step_size(50, n_parties=8) == pytest.approx(0.5 * 0.95)
 
 
-@pytest.mark.parametrize("floor", [-1.0, float("nan")])
-def test_bad_floor_is_refused(floor):
-    with pytest.raises(ParameterError, match="floor must be"):
-        PairFit(floor=floor)
-
-
-@RULES
-def test_one_step_by_hand(rules):
-    class OneStep(PairFit):
-        def steps(self, n_parties):
-            return 1
-
+def test_one_step_by_hand(monkeypatch):
+    monkeypatch.setattr(pairs_paper, "fit_steps", lambda n_parties: 1)
     # Users: 8 in cell 000 and 8 in cell 111. Independence puts 2 in each cell, so every pair's
     # table starts as 4 everywhere and should be 8 on its diagonal: excess -4 and +4. Half a step
     # over slices of two cells moves each cell by 0.5 / 2 * 4 = 1.
     cells = np.zeros((2, 2, 2))
     cells[0, 0, 0] = cells[1, 1, 1] = 8
-    one_step = OneStep(floor=rules.floor)
     rng = np.random.default_rng(0)
-    weights = two_party_weights(Table(cells), total=16, rng=rng, rules=one_step)
+    weights = two_party_weights(Table(cells), total=16, rng=rng)
     first, second = [(0, 1), (0, 2), (1, 2)][int(np.random.default_rng(0).integers(3))]
     index = np.indices((2, 2, 2))
     np.testing.assert_allclose(weights, np.where(index[first] == index[second], 3, 1))
 
 
-@RULES
 @pytest.mark.parametrize("shape", [(3, 3, 3), (2, 4, 3)])
-def test_equals_its_naive_twin(rules, shape):
+def test_equals_its_naive_twin(shape):
     table = random_table(*shape)
     total = float(table.cells.sum())
-    fast = two_party_weights(table, total=total, rng=np.random.default_rng(5), rules=rules)
-    naive = naive_fit(table, total=total, rng=np.random.default_rng(5), rules=rules)
+    fast = two_party_weights(table, total=total, rng=np.random.default_rng(5))
+    naive = naive_fit(table, total=total, rng=np.random.default_rng(5))
     np.testing.assert_allclose(fast, naive, atol=1e-8 * total)
 
 
@@ -120,27 +104,24 @@ def pair_errors(weights, table):
     return np.array([np.abs(each).sum() for each in differences]) / table.cells.sum()
 
 
-@RULES
 @SHAPES
-def test_margins_of_exact_pairs_are_reproduced(rules, shape):
+def test_margins_of_exact_pairs_are_reproduced(shape):
     table = Table(np.random.default_rng(0).gamma(5.0, 40.0, size=shape))
     total = float(table.cells.sum())
-    weights = two_party_weights(table, total=total, rng=np.random.default_rng(1), rules=rules)
+    weights = two_party_weights(table, total=total, rng=np.random.default_rng(1))
     # Three parties have the fewest steps, and the decaying step leaves 0.15 %.
     assert pair_errors(weights, table).max() < 0.003
     assert weights.sum() == pytest.approx(total)
 
 
-@RULES
 @SHAPES
-def test_sparse_grids_are_fitted_better_than_independence(rules, shape):
+def test_sparse_grids_are_fitted_better_than_independence(shape):
     table = random_table(*shape)
     total = float(table.cells.sum())
-    weights = two_party_weights(table, total=total, rng=np.random.default_rng(1), rules=rules)
+    weights = two_party_weights(table, total=total, rng=np.random.default_rng(1))
     assert weights.min() >= 0
-    # Many cells of the fit would be negative. The floor corrects that step by step; the printed
-    # rules cut once, at the end, which adds weight to every pair's table.
-    assert pair_errors(weights, table).max() < (0.04 if rules is AS_CODED else 0.08)
+    # Many cells of the fit would be negative. The floor corrects that step by step.
+    assert pair_errors(weights, table).max() < 0.04
     start = pair_errors(_independent(table, total), table)
     assert (pair_errors(weights, table) < start).all()
 
@@ -152,41 +133,36 @@ def _independent(table, total):
     return cells
 
 
-def test_the_floor_is_the_smallest_coded_weight():
+def test_the_floor_is_the_smallest_weight():
     table = random_table(4, 3, 5)
     total = float(table.cells.sum())
-    coded = two_party_weights(table, total=total, rng=np.random.default_rng(0))
-    assert coded.min() == 1e-5
-    rng = np.random.default_rng(0)
-    assert two_party_weights(table, total=total, rng=rng, rules=AS_PRINTED).min() == 0
+    weights = two_party_weights(table, total=total, rng=np.random.default_rng(0))
+    assert weights.min() == FLOOR == 1e-5
 
 
-@RULES
-def test_noisy_pairs_and_negative_sizes_give_valid_weights(rules):
+def test_noisy_pairs_and_negative_sizes_give_valid_weights():
     table = random_table(3, 4, 3)
     table.cells[0] -= 30
     table.pair_error = 20.0
-    weights = two_party_weights(table, total=700.0, rng=np.random.default_rng(2), rules=rules)
+    weights = two_party_weights(table, total=700.0, rng=np.random.default_rng(2))
     assert np.isfinite(weights).all()
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(700, rel=0.2)
 
 
-@RULES
-def test_without_a_total_the_pairs_decide(rules):
+def test_without_a_total_the_pairs_decide():
     table = random_table(3, 3, 3)
     total = float(table.cells.sum())
-    given_total = two_party_weights(table, total=total, rng=np.random.default_rng(3), rules=rules)
-    no_total = two_party_weights(table, total=None, rng=np.random.default_rng(3), rules=rules)
+    given_total = two_party_weights(table, total=total, rng=np.random.default_rng(3))
+    no_total = two_party_weights(table, total=None, rng=np.random.default_rng(3))
     np.testing.assert_allclose(no_total, given_total, rtol=1e-6, atol=1e-9 * total)
 
 
-@RULES
 @pytest.mark.parametrize("n_parties", [1, 2])
-def test_up_to_two_parties_are_fitted_directly(rules, n_parties):
+def test_up_to_two_parties_are_fitted_directly(n_parties):
     table = random_table(*(3, 4)[:n_parties])
     table.pair_error = 60.0
-    weights = two_party_weights(table, total=99.0, rng=np.random.default_rng(0), rules=rules)
+    weights = two_party_weights(table, total=99.0, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(weights, joint_weights(table, total=99.0))
 
 
@@ -194,7 +170,6 @@ def test_no_users_give_only_the_floor():
     table = Table(np.zeros((2, 2, 2)))
     rng = np.random.default_rng(0)
     assert two_party_weights(table, total=0.0, rng=rng).max() <= 1e-5
-    assert two_party_weights(table, total=0.0, rng=rng, rules=AS_PRINTED).max() == 0
 
 
 def test_same_generator_same_weights():
@@ -228,11 +203,10 @@ class Noise:
         return np.full([self.n_local_clusters[party] for party in parties], self.size)
 
 
-@RULES
 @pytest.mark.parametrize("n_parties", [3, 10])
-def test_sizes_far_above_the_users_do_not_multiply(rules, n_parties):
+def test_sizes_far_above_the_users_do_not_multiply(n_parties):
     noise = Noise((3,) * n_parties, size=1e6)
-    weights = two_party_weights(noise, total=2.0, rng=np.random.default_rng(4), rules=rules)
+    weights = two_party_weights(noise, total=2.0, rng=np.random.default_rng(4))
     assert np.isfinite(weights).all()
     # The floor of 1e-5 in each of 59,049 cells is part of what is left.
     assert weights.sum() < 3.0 + 2 * 1e-5 * weights.size

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from splitmeans.errors import DataError, StudyError
 from splitmeans.study import Budget, Column, IdRules, PartySpec, Study
 from splitmeans.table.ids import facts as id_facts_module
-from splitmeans.table.ids.canonical import canonical_ids, canonical_text
+from splitmeans.table.ids.canonical import canonical_text
 from splitmeans.table.ids.facts import id_facts
+from tests.table.id_lists import canonical_ids
 
 INTEGER, TEXT, UUID = (IdRules(type=kind) for kind in ("integer", "text", "uuid"))
 SOME = uuid.UUID("fb49836d-e5fc-4d67-9329-7159af91ddfe")

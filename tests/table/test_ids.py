@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import DataError
-from splitmeans.table.columns import name_rows, read_array
-from splitmeans.table.ids.canonical import canonical_ids
+from splitmeans.table.checks.problems import name_row_numbers
+from splitmeans.table.columns import read_array
+from tests.table.id_lists import canonical_ids
 
 
 class PolarsLike:
@@ -85,7 +86,6 @@ ONE_KIND = "ids must be one list of values of one kind"
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([], "ids must have at least one row, got none"),
         (["secret", None], MISSING),
         ([17, None], MISSING),
         (np.array(["secret", np.nan], dtype=object), MISSING),
@@ -124,7 +124,7 @@ def test_errors_name_rows_and_no_values(values, message):
 
 
 def test_only_the_first_few_rows_are_named():
-    assert name_rows(np.ones(8, dtype=bool)) == (
+    assert name_row_numbers(np.arange(8)) == (
         "row numbers 0, 1, 2, 3, 4 and 3 more (counting from 0)"
     )
 

@@ -149,11 +149,13 @@ def _segment_names(
 
 
 def _segment_table(result: "RunResult", names: list[str]) -> Table:
+    from splitmeans.synopsis.segments import letter
+
     clustering = result.server.clustering
     table = new_table("Segments found (centres in the columns' own units)")
     table.add_column("column", overflow="fold")
     for rank, name in enumerate(names):
-        table.add_column(f"{chr(65 + rank)}\n{name}", justify="right", overflow="fold")
+        table.add_column(f"{letter(rank)}\n{name}", justify="right", overflow="fold")
     table.add_row("size (noisy)", *(users(size) for size in clustering.sizes), end_section=True)
     for column, name in enumerate(result.server.synopsis.feature_names):
         table.add_row(name, *(number(value) for value in clustering.centres[:, column]))

@@ -11,7 +11,7 @@ from splitmeans.plan.grid_limits import N_POINTS
 from splitmeans.plan.message_sizes import MessageSizes
 from splitmeans.plan.plan import Plan
 from splitmeans.study.features import features_of
-from splitmeans.synopsis.pairs_paper import AS_CODED
+from splitmeans.synopsis.pairs_paper import fit_steps
 
 # Starting Python, loading compiled kernels, planning.
 _START = 4.0
@@ -66,5 +66,5 @@ def _grid(plan: Plan, *, n_features: int) -> float:
     cells = N_POINTS if plan.grid_method == "many" else math.prod(plan.n_local_clusters)
     clustering = cells * _GRID_DISTANCE * plan.study.n_clusters * n_features
     if plan.grid_method == "pairs-paper":
-        return clustering + cells * _PAPER_STEP * AS_CODED.steps(n_parties)
+        return clustering + cells * _PAPER_STEP * fit_steps(n_parties)
     return clustering + cells * _GRID_CELL * n_parties * (n_parties - 1) / 2

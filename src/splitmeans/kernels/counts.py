@@ -15,6 +15,7 @@ import numpy.typing as npt
 from splitmeans._types import IntArray, WordArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.compiled import kernel
+from splitmeans.kernels.registers import look_up
 from splitmeans.kernels.siphash import prf_word
 
 _Word = np.uint64
@@ -166,16 +167,8 @@ def _decoy_counts(key0, key1, table, stride, width, absent, counts):  # type: ig
         counts[cell] = 0
         if (cell // stride) % width == absent:
             continue
-        word = prf_word(key0, key1, _Word(cell))
-        low, high = 0, table.size
-        while low < high:
-            middle = (low + high) >> 1
-            if table[middle] <= word:
-                low = middle + 1
-            else:
-                high = middle
-        counts[cell] = low
-        total += low
+        counts[cell] = look_up(table, prf_word(key0, key1, _Word(cell)))
+        total += counts[cell]
     return total
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from splitmeans._types import LabelArray, RegisterArray, WordArray
 from splitmeans.kernels.compiled import kernel
-from splitmeans.kernels.registers import _look_up
+from splitmeans.kernels.registers import look_up
 from splitmeans.kernels.siphash import prf_word
 
 _Word = np.uint64
@@ -49,6 +49,6 @@ def _raise_to_phantoms(key0, key1, own_labels, maxima, registers):  # type: igno
             if cluster < 0:
                 continue
             counter = (_Word(row) << _32) | _Word(cell)
-            value = 1 + _look_up(maxima, prf_word(key0, key1, counter))
+            value = 1 + look_up(maxima, prf_word(key0, key1, counter))
             if value > registers[row, cluster]:
                 registers[row, cluster] = value

@@ -63,7 +63,7 @@ def _raise_registers(id_words, labels, counts, excesses, floor, last_user, regis
     for user in range(labels.size):
         key0, key1 = id_words[user, 0], id_words[user, 1]
         cluster = labels[user]
-        above = _look_up(counts, prf_word(key0, key1, _Word(0)))
+        above = look_up(counts, prf_word(key0, key1, _Word(0)))
         for draw in range(above):
             # Floyd's method: draw i picks among the first M - above + i + 1 rows; a row that the
             # user has already is replaced by the last of these, which is new to this draw.
@@ -72,13 +72,13 @@ def _raise_registers(id_words, labels, counts, excesses, floor, last_user, regis
             if last_user[row] == user:
                 row = last
             last_user[row] = user
-            value = floor + 1 + _look_up(excesses, prf_word(key0, key1, _Word(2 * draw + 2)))
+            value = floor + 1 + look_up(excesses, prf_word(key0, key1, _Word(2 * draw + 2)))
             if value > registers[row, cluster]:
                 registers[row, cluster] = value
 
 
 @kernel
-def _look_up(table, word):  # type: ignore[no-untyped-def]
+def look_up(table, word):  # type: ignore[no-untyped-def]
     """Return how many thresholds are <= word."""
     low, high = 0, table.size
     while low < high:

@@ -15,7 +15,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.privacy.events import CellSketchEvent, Event, GaussianEvent, NonPrivateEvent
-from splitmeans.privacy.losses import LossGrid, compose, compose_many, delta_at, epsilon_at
+from splitmeans.privacy.losses import LossGrid, compose, compose_many, epsilon_at
 from splitmeans.privacy.pld import FINE, flatten, gap_of, grouped, laws_of
 
 _DEVIATIONS = 5
@@ -38,15 +38,6 @@ def epsilon_at_least(events: Iterable[Event], delta: float, *, interval: float =
     epsilon = max(epsilon_at(grid, allowed) for grid in composed)
     allowed = math.exp(gap.loss) * delta + gap.delta(epsilon)
     return max(0.0, max(epsilon_at(grid, min(allowed, 1.0)) for grid in composed) - gap.loss)
-
-
-def delta_at_least(events: Iterable[Event], epsilon: float, *, interval: float = FINE) -> float:
-    """Return a delta that no accounting of these events can be below at this epsilon."""
-    parts = tuple(flatten(events))
-    gap = gap_of(parts)
-    grids = [_composed(grouped(parts), direction, interval) for direction in (0, 1)]
-    found = max(delta_at(grid, epsilon + gap.loss) for grid in grids)
-    return max(0.0, math.exp(-gap.loss) * (found - gap.delta(epsilon)))
 
 
 def _composed(groups: tuple[tuple[Event, int], ...], direction: int, interval: float) -> LossGrid:

@@ -4,7 +4,7 @@ Each event has a pair of laws that dominates what one user can change (docs, "Wh
 this module turns the pair into a distribution of the privacy loss, composes all of them in both
 directions and reads (epsilon, delta) off the result. Discretisation always rounds towards more
 loss, so a figure from here is an upper bound for exact arithmetic; `NUMERICAL_MARGIN` covers
-floating point. The laws and their composition are in `privacy.losses`; the tests check every figure
+floating point. Losses on a grid and their composition are in `privacy.losses`; tests check figures
 against Google's dp-accounting and against a direct convolution.
 """
 
@@ -26,6 +26,7 @@ from splitmeans.privacy.events import (
     GaussianEvent,
     LaplaceEvent,
     NonPrivateEvent,
+    PublishedSketchEvent,
     PureEvent,
     RandomisedResponseEvent,
     ShiftEvent,
@@ -169,6 +170,18 @@ def gap_of(parts: Iterable[Event]) -> Gap:
                 # 1 - 2^-50 of the view that is sent.
                 rare += _REPEATED_TAG
                 loss += 2 * _REPEATED_TAG
+            case (
+                CountGaussianEvent()
+                | LaplaceEvent()
+                | PureEvent()
+                | RandomisedResponseEvent()
+                | PublishedSketchEvent()
+                | NonPrivateEvent()
+                | ComposedEvent()
+            ):
+                pass  # what is drawn is what is composed, or nothing is claimed for it
+            case _:
+                raise _without_loss(part)
     return Gap(loss=loss, rare=rare, distance=distance)
 
 
@@ -229,7 +242,11 @@ def laws_of(event: Event) -> tuple[Laws, Laws]:
         case CellSketchEvent():
             _, without, with_user = register_pmfs(event)
             return (with_user, without), (without, with_user)
-    raise PrivacyError(
+    raise _without_loss(event)
+
+
+def _without_loss(event: Event) -> PrivacyError:
+    return PrivacyError(
         f"{type(event).__name__} has no proved privacy loss, so exact accounting refuses it"
     )
 

@@ -32,7 +32,7 @@ from splitmeans.errors import (
 from splitmeans.privacy import ledger_tables
 from splitmeans.privacy.database_errors import passing
 from splitmeans.run import home
-from splitmeans.run.records import Approval, Outgoing, RunKey, SavedRun
+from splitmeans.run.records import Outgoing, RunKey, SavedRun
 
 _log = logging.getLogger(__name__)
 _THIS_RUN = "(SELECT id FROM runs WHERE study_hash = ? AND run = ? AND participant = ?)"
@@ -143,11 +143,6 @@ class Journal:
     def approved(self, study_hash: str) -> bool:
         """Return whether the owner agreed to a study."""
         return bool(self._execute("SELECT 1 FROM approvals WHERE study_hash = ?", (study_hash,)))
-
-    def approvals(self) -> tuple[Approval, ...]:
-        """Return all studies that the owner agreed to, oldest first."""
-        rows = self._execute("SELECT study_hash, study_text, time FROM approvals ORDER BY rowid")
-        return tuple(Approval(study_hash=row[0], study_text=row[1], time=row[2]) for row in rows)
 
     def begin(
         self, run_key: RunKey, *, details: Mapping[str, str], state: bytes, stage: str = "begun"

@@ -1,4 +1,4 @@
-"""What a journal keeps: runs, approved studies, and messages to send."""
+"""What a journal keeps: runs, and messages to send."""
 
 import re
 from collections.abc import Mapping
@@ -35,15 +35,6 @@ class RunKey:
 
     def __str__(self) -> str:
         return f"run {self.run!r} of {self.participant!r} in study {self.study_hash[:16]}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Approval:
-    """A study that the participant's owner agreed to."""
-
-    study_hash: str
-    study_text: str
-    time: str
 
 
 @dataclass(frozen=True, kw_only=True)

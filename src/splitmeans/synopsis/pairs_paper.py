@@ -2,75 +2,49 @@
 
 Cells of two parties are estimated far better than cells of many. The fit starts from independent
 parties and moves the grid, one random pair at a time, towards that pair's table. The paper leaves
-the number and size of the steps open; both rule sets below use those of the authors' code.
+the number and size of the steps open; both are those of the authors' code here, and so is the floor
+under every weight, which Algorithm 5 as printed does not have.
 """
 
 import functools
 import itertools
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-from splitmeans import _validate
 from splitmeans._types import FloatArray
-from splitmeans.errors import ParameterError
 from splitmeans.kmeans.simplex import project_to_simplex
 from splitmeans.membership.estimator import WeightEstimator
 from splitmeans.synopsis.joint import check_dense, joint_weights
 
 _FIRST_STEP = 0.5
+# Every weight is raised to this after each step.
+FLOOR = 1e-5
 # With little budget a party's noisy sizes may add up to any multiple of the users, and the product
 # of many parties' shares to more than any count. Up to this sum shares are taken as they are.
 _MOST_SHARES = 2.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairFit:
-    """How many steps, how large, and what happens to weights that become small or negative.
-
-    Attributes:
-        floor: Every weight is raised to this after each step. None lets weights turn negative
-            during the fit; those left at the end become zero.
-    """
-
-    floor: float | None
-
-    def __post_init__(self) -> None:
-        if self.floor is not None:
-            _validate.finite(floor=self.floor)
-            if self.floor < 0:
-                raise ParameterError(f"floor must be >= 0, got {self.floor!r}")
-
-    def steps(self, n_parties: int) -> int:
-        """Return the number of steps T: 20 S (S-1), or 15 S (S-1) above four parties."""
-        return (20 if n_parties <= 4 else 15) * n_parties * (n_parties - 1)
-
-    def step_size(self, step: int, *, n_parties: int) -> float:
-        """Return the size eta_t of one step, counted from 0; more parties slow the decay."""
-        if n_parties < 4:
-            return _FIRST_STEP * 0.96**step
-        if n_parties == 4:
-            return _FIRST_STEP * 0.95 ** (step // 10)
-        return _FIRST_STEP * 0.95 ** (step // 50)
+def fit_steps(n_parties: int) -> int:
+    """Return the number of steps T: 20 S (S-1), or 15 S (S-1) above four parties."""
+    return (20 if n_parties <= 4 else 15) * n_parties * (n_parties - 1)
 
 
-# As the authors' code does it: weights never fall below 1e-5.
-AS_CODED = PairFit(floor=1e-5)
-# As Algorithm 5 is printed: no floor.
-AS_PRINTED = PairFit(floor=None)
+def step_size(step: int, *, n_parties: int) -> float:
+    """Return the size eta_t of one step, counted from 0; more parties slow the decay."""
+    if n_parties < 4:
+        return _FIRST_STEP * 0.96**step
+    if n_parties == 4:
+        return _FIRST_STEP * 0.95 ** (step // 10)
+    return _FIRST_STEP * 0.95 ** (step // 50)
 
 
 def two_party_weights(
-    estimator: WeightEstimator,
-    *,
-    total: float | None,
-    rng: np.random.Generator,
-    rules: PairFit = AS_CODED,
+    estimator: WeightEstimator, *, total: float | None, rng: np.random.Generator
 ) -> FloatArray:
     """Return weights of all cells fitted to the tables of all pairs, shape (k'_1, ..., k'_S).
 
-    The weights are never negative. Neither rule set projects the result, so its sum is close to
+    The weights are never negative. The result is not projected, so its sum is close to
     `total` but not equal to it. With two parties the one pair is the grid: `joint_weights`.
 
     Args:
@@ -78,7 +52,6 @@ def two_party_weights(
         total: The number of users n̂ that each pair's table must add up to, zero or more; None
             takes the mean sum of the pair estimates (zero where that is negative).
         rng: Picks the pair of each step.
-        rules: `AS_CODED` or `AS_PRINTED`.
     """
     check_dense(estimator)
     n_parties = len(estimator.n_local_clusters)
@@ -91,20 +64,19 @@ def two_party_weights(
     targets = [project_to_simplex(estimate, total=total) for estimate in estimates]
 
     weights = _independent_start(estimator, total=total)
-    for step in range(rules.steps(n_parties)):
+    for step in range(fit_steps(n_parties)):
         chosen = int(rng.integers(len(pairs)))
-        eta = rules.step_size(step, n_parties=n_parties)
+        eta = step_size(step, n_parties=n_parties)
         _move_towards(targets[chosen], pairs[chosen], eta, weights)
-        if rules.floor is not None:
-            np.maximum(weights, rules.floor, out=weights)
-    return np.maximum(weights, 0.0)
+        np.maximum(weights, FLOOR, out=weights)
+    return weights
 
 
 def _independent_start(estimator: WeightEstimator, *, total: float) -> FloatArray:
     """Return n̂ times the product of all cluster shares (Algorithm 5, line 5).
 
-    Negative sizes count as zero, for both rule sets: two of them would multiply to a positive
-    weight for a cell that both parties report as empty.
+    Negative sizes count as zero: two of them would multiply to a positive weight for a cell that
+    both parties report as empty.
     """
     if total == 0:
         return np.zeros(estimator.n_local_clusters)

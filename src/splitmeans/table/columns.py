@@ -5,12 +5,11 @@ Errors name row numbers, never values: a value is personal data and error texts 
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from splitmeans.errors import DataError
-from splitmeans.table.checks.problems import ROWS, BrokenRule, name_row_numbers, rows_problem
+from splitmeans.table.checks.problems import ROWS, BrokenRule, rows_problem
 
 
 def read_array(values: Any, *, what: str) -> pa.Array:
@@ -33,16 +32,6 @@ def read_array(values: Any, *, what: str) -> pa.Array:
             f"{what} must be one list of values of one kind (all text, or all numbers that fit "
             "64 bits)"
         ) from None
-
-
-def name_rows(flags: Any, *, first_row: int = 0) -> str:
-    """Return "row numbers 3, 8 (counting from 0)" for the rows whose flag is set.
-
-    Args:
-        flags: Booleans, one a row; a NumPy or an Arrow array.
-        first_row: Row number of the first flag.
-    """
-    return name_row_numbers(np.flatnonzero(np.asarray(flags)) + first_row)
 
 
 def refuse_rows(flags: Any, rule: str, *, first_row: int) -> None:

@@ -31,34 +31,21 @@ from splitmeans.table.checks.problems import (
 from splitmeans.table.columns import read_array
 from splitmeans.table.ids.forms import COMPARED, to_form
 from splitmeans.table.walk.interface import Records, UserBlock, Users
-from splitmeans.table.walk.memory import MemoryUsers
-
-
-def canonical_ids(values: Any, *, rules: IdRules = AS_IS) -> pa.LargeStringArray:
-    """Return ids in canonical form, in the order given.
-
-    Args:
-        values: Text or whole numbers: a list, a NumPy array, a pandas or polars Series, or an
-            Arrow array; what else is taken depends on the rules.
-        rules: The study's rules for ids.
-
-    Raises:
-        DataError: If there is no id, or an id is missing, empty, repeated (in canonical form)
-            or breaks the rules.
-    """
-    text = canonical_text(values, rules=rules)
-    if len(text) == 0:
-        raise DataError("ids must have at least one row, got none")
-    check_unique(MemoryUsers(ids=text, labels=np.zeros(len(text), dtype=np.int32)), rules=rules)
-    return text
 
 
 def canonical_text(
     values: Any, *, first_row: int = 0, rules: IdRules = AS_IS
 ) -> pa.LargeStringArray:
-    """Return ids in canonical form without comparing them; see `canonical_ids`.
+    """Return ids in canonical form, in the order given; they are not compared.
 
-    `first_row` is the row number of the first one, for errors.
+    Args:
+        values: Text or whole numbers: a list, a NumPy array, a pandas or polars Series, or an
+            Arrow array; what else is taken depends on the rules.
+        first_row: Row number of the first one, for errors.
+        rules: The study's rules for ids.
+
+    Raises:
+        DataError: If an id is missing, empty or breaks the rules.
     """
     text, problems = check_ids(values, first_row=first_row, rules=rules)
     if problems:
@@ -104,12 +91,6 @@ _NO_IDS: pa.LargeStringArray = pa.array([], pa.large_string())
 
 def _renumbered(problem: Problem, numbers: IntArray) -> Problem:
     return replace(problem, rows=tuple(numbers[list(problem.rows)].tolist()))
-
-
-def check_unique(users: Users, *, rules: IdRules = AS_IS) -> None:
-    """Refuse users of whom two have the same id."""
-    for problem in repeated_ids(users, rules=rules):
-        raise BrokenRule(problem)
 
 
 def repeated_ids(users: Users, *, rules: IdRules = AS_IS) -> list[Problem]:
