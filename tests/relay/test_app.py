@@ -579,7 +579,7 @@ def test_nobody_is_told_of_the_disk(
     assert after[0] == before[0]
     assert json.loads(after[1])["status"] == json.loads(before[1])["status"] == "ok"
     make_relay()
-    assert "and the disk of" in caplog.text
+    assert "a study may store 0 bytes" in caplog.text
 
 
 def test_limits_are_told_to_nobody_else(relay: Relay) -> None:
