@@ -11,7 +11,7 @@ from splitmeans.errors import MessageRefused, ProtocolError
 from splitmeans.kernels import counts
 from splitmeans.membership.decoy import encode as decoy
 from splitmeans.party import confirm, node
-from splitmeans.party.equal_users import user_set_digest
+from splitmeans.party.equal_users import DIGEST_BYTES, user_forms, user_set_digest
 from splitmeans.party.session import Session
 from splitmeans.party.shared_check import shared_check
 from splitmeans.plan.settle import make_plan
@@ -112,13 +112,26 @@ class Guesser:
         table = prepare_table(self.study.party("bank"), rows, ids=[*self.known, guess])
         return user_set_digest(self.study, table, run="1")
 
-    def send_shares_for(self, guess: str) -> None:
-        shares = node.make_shares(self.session, "bank", users=self.users(guess), secret=SECRET)
+    def send_shares_for(self, *guesses: str) -> None:
+        """Send a share for each form of ids, each for its own guess; one guess is for all forms."""
+        digests = [self.users(guess) for guess in guesses]
+        if len(guesses) > 1:
+            at = [
+                slice(DIGEST_BYTES * form, DIGEST_BYTES * (form + 1))
+                for form in range(len(guesses))
+            ]
+            digests = [digest[part] for digest, part in zip(digests, at, strict=True)]
+        users = b"".join(digests)
+        shares = node.make_shares(self.session, "bank", users=users, secret=SECRET)
         part = KeyContribution(secret=CONTRIBUTION, user_shares=shares)
         self.world.forge("bank", part, sender="shop", key=KEYS["shop"])
 
     def fits(self, guesses: Iterable[str]) -> list[str]:
         """Those guesses that fit what the bank has said, tried without asking anyone."""
+        return [guess for guess in guesses if self.forms_that_fit(guess)[0]]
+
+    def forms_that_fit(self, guess: str) -> list[bool]:
+        """Whether a guess fits what the bank has said, in each form of ids."""
         theirs = self.world.message("bank", "shop", KeyContribution)
         word = self.world.message("bank", "shop", Confirmation)
         plan = make_plan(self.study)
@@ -132,20 +145,18 @@ class Guesser:
             "run_key": run_key,
             "shared": shared_check(plan, run_key=run_key),
         }
-        found = []
-        for guess in guesses:
-            user_keys = node.agree(
-                self.session,
-                "bank",
-                users=self.users(guess),
-                secret=SECRET,
-                shares=theirs.user_shares,
-            )
-            expected = confirm.confirmation(self.session, plan, user_keys=user_keys, **facts)
-            assert expected.key_check == word.key_check
-            if expected.user_check == word.user_check:
-                found.append(guess)
-        return found
+        user_keys = node.agree(
+            self.session,
+            "bank",
+            users=self.users(guess),
+            secret=SECRET,
+            shares=theirs.user_shares,
+        )
+        expected = confirm.confirmation(self.session, plan, user_keys=user_keys, **facts)
+        assert expected.key_check == word.key_check
+        said, sought = (one.user_check + one.folded_checks for one in (word, expected))
+        parts = range(0, len(said), DIGEST_BYTES)
+        return [said[at : at + DIGEST_BYTES] == sought[at : at + DIGEST_BYTES] for at in parts]
 
 
 # The bank's last customer is user-299; the guesser's list has that one and others.
@@ -172,6 +183,28 @@ def test_dictionary_of_users_tried_on_what_a_party_said(stage):
         world = stage("approved")
         assert guesses_that_fit(world, sent_for=sent_for) == expected
         # The bank has released nothing: a guesser that cannot answer is refused or waited for.
+        assert world.sent_by("bank", receiver=SERVER) == []
+
+
+def test_dictionary_of_users_tried_on_coarser_forms(stage, explained):
+    """As above in a study that explains mismatches, with a guess of its own in each form of ids.
+
+    Gain: as above, by the forms that only explain why users differ.
+    Fails: each form has a test of its own. A run answers one guess in each of the seven and no
+    other, were it the truth.
+    """
+    n_forms = len(user_forms(explained))
+    assert n_forms == 7
+    for right in range(n_forms):
+        guesses = [TRUTH if form == right else OTHERS[form] for form in range(n_forms)]
+        world = stage("approved", explained)
+        guesser = Guesser(world)
+        guesser.send_shares_for(*guesses)
+        assert not world.visit("bank")
+        assert guesser.forms_that_fit(TRUTH) == [form == right for form in range(n_forms)]
+        for form, guess in enumerate(guesses):
+            if form != right:
+                assert not any(guesser.forms_that_fit(guess))
         assert world.sent_by("bank", receiver=SERVER) == []
 
 

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from splitmeans.errors import MailboxError
 from splitmeans.mailbox.http import HttpMailbox
 from splitmeans.relay import replies as relay_replies
+from splitmeans.relay import store as relay_store
 from splitmeans.relay.app import make_app
 from splitmeans.relay.limits import RelayLimits
 from splitmeans.wire.messages import MAX_SMALL_BYTES
@@ -54,15 +56,17 @@ def _no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def relay_in() -> Iterator[Callable[[Path], Opener]]:
+def relay_in() -> Iterator[Callable[..., Opener]]:
     """Opens relays, and closes them when the test ends: each holds a lock of its folder."""
     with contextlib.ExitStack() as opened:
         yield partial(_relay_in, opened=opened)
 
 
-def _relay_in(folder: Path, *, opened: contextlib.ExitStack) -> Opener:
+def _relay_in(
+    folder: Path, *, opened: contextlib.ExitStack, limits: RelayLimits = LIMITS
+) -> Opener:
     roster = {name: KEYS[name].public for name in ("bank", "shop", SERVER)}
-    app = make_app({STUDY: roster}, folder, LIMITS)
+    app = make_app({STUDY: roster}, folder, limits)
     opened.callback(app.state.store.close)
     transport = Direct(app)
 
@@ -171,3 +175,69 @@ def test_own_runs_that_use_up_reserved_room(tmp_path, relay_in):
         box.put(path("bank", SERVER, "PartyRelease", run="2"), bytes(40_001))
     box.put(path("bank", SERVER, "PartyRelease", run="2"), bytes(40_000))
     box.put(path("bank", SERVER, "PartyRelease"), bytes(60_000))
+
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def small_disk(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Give every relay a disk of its own, with room for six MiB and some; returns its size."""
+    size = 7 * MIB + MIB // 2
+
+    def usage(folder: Path) -> object:
+        used = sum(file.stat().st_blocks * 512 for file in folder.rglob("*"))
+        return shutil._ntuple_diskusage(size, used, size - used)  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(relay_store.shutil, "disk_usage", usage)
+    monkeypatch.setattr(relay_store, "_SPARE_BYTES", MIB)
+    return size
+
+
+def test_disk_that_has_less_than_the_relay_allows(tmp_path, small_disk):
+    """A fellow party fills the relay's disk, which is smaller than what participants may store.
+
+    Gain: a release that is charged and then finds no room; or what the disk has left, and with it
+    the size of another party's release.
+    Fails: no more is promised than the disk has. Room that was reserved is there whatever others
+    store, and what a participant is told is the same, also by a relay that was started anew.
+    """
+    limits = RelayLimits(study_bytes=1 << 30, message_bytes=MIB, requests_per_minute=100_000)
+    told = []
+    for n_bytes in (0, MIB // 2, MIB):
+        folder = tmp_path / f"relay-{n_bytes}"
+        with contextlib.ExitStack() as opened:
+            open_as = _relay_in(folder, opened=opened, limits=limits)
+            bank, shop = open_as("bank"), open_as("shop")
+            bank.reserve(STUDY, "1", MIB + 100)
+            if n_bytes:
+                bank.put(path("bank", SERVER, "PartyRelease"), bytes(n_bytes))
+        with contextlib.ExitStack() as opened:
+            open_as = _relay_in(folder, opened=opened, limits=limits)
+            bank, shop = open_as("bank"), open_as("shop")
+            seen = [shop.limits(STUDY).free_bytes]
+            for run in range(1, 40):
+                name = path("shop", SERVER, "PartyRelease", run=str(run))
+                seen.append(is_taken(shop, name, MIB // 8))
+            told.append([*seen, shop.limits(STUDY).free_bytes])
+            if not n_bytes:
+                bank.put(path("bank", SERVER, "PartyRelease"), bytes(MIB))
+        assert sum(file.stat().st_blocks * 512 for file in folder.rglob("*")) < small_disk
+    assert told == [[2 * MIB, *[True] * 16, *[False] * 23, 0]] * 3
+
+
+def test_less_room_after_a_restart(tmp_path):
+    """The relay is started again with less room, after a party has had some reserved and joined.
+
+    Gain: a release that is charged and then refused.
+    Fails: what was reserved stays promised; only what was not is refused.
+    """
+    folder = tmp_path / "relay"
+    with contextlib.ExitStack() as opened:
+        _relay_in(folder, opened=opened)("bank").reserve(STUDY, "1", 60_000)
+    less = RelayLimits(study_bytes=60_000, message_bytes=80_000)
+    with contextlib.ExitStack() as opened:
+        box = _relay_in(folder, opened=opened, limits=less)("bank")
+        assert not is_taken(box, path("bank", SERVER, "PartyRelease", run="2"), 1)
+        assert not is_taken(box, path("bank", SERVER, "PartyRelease"), 60_001)
+        box.put(path("bank", SERVER, "PartyRelease"), bytes(60_000))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from splitmeans.study import Budget, Column, DecoyOptions, IdRules, PartySpec, SketchOptions, Study
+from splitmeans.study.study import DEFAULT_DELTA
 from tests.result.small_result import write_small_result
 
 from .blocks import ROOT, blocks_of
@@ -76,3 +77,8 @@ def test_every_file_and_key_of_a_result_is_in_the_reference(tmp_path):
         assert f"`{key}`" in section, key
     (example,) = (block for block in blocks_of(REFERENCE / "files.md") if block.language == "json")
     assert set(json.loads(example.text)) <= set(saved)
+
+
+def test_the_privacy_officer_is_told_the_default_delta() -> None:
+    page = (ROOT / "docs" / "guides" / "privacy-officer.md").read_text(encoding="utf-8")
+    assert f"The default is {DEFAULT_DELTA:g}," in page

@@ -98,6 +98,13 @@ class Files(paramiko.SFTPServerInterface):
         return self._try(opened)
 
 
+class ReplacingFiles(Files):
+    """A server that breaks the protocol: its rename replaces, as that of some gateways does."""
+
+    def rename(self, oldpath: str, newpath: str) -> Any:
+        return self.posix_rename(oldpath, newpath)
+
+
 class WithRoom(paramiko.SFTPServer):
     """A server that has OpenSSH's extension, with figures that are easy to know again."""
 
@@ -119,7 +126,11 @@ class WithRoom(paramiko.SFTPServer):
 
 @contextlib.contextmanager
 def serve_sftp(
-    known_hosts: Path, *, kind: type = WithRoom, key: paramiko.PKey | None = None
+    known_hosts: Path,
+    *,
+    kind: type = WithRoom,
+    files: type[Files] = Files,
+    key: paramiko.PKey | None = None,
 ) -> Iterator[int]:
     """Serve this machine's files; yields the port, after the host's key was written to a file.
 
@@ -138,7 +149,7 @@ def serve_sftp(
                 transport = paramiko.Transport(connection)
                 transports.append(transport)
                 transport.add_server_key(own)
-                transport.set_subsystem_handler("sftp", kind, Files)
+                transport.set_subsystem_handler("sftp", kind, files)
                 transport.start_server(server=Door() if key is None else KeyDoor(key))
 
     thread = threading.Thread(target=serve, daemon=True)

@@ -13,17 +13,20 @@ import pytest
 from splitmeans.errors import MailboxError, MailboxUnavailable, MessageExists
 from splitmeans.mailbox.files import FileMailbox
 from splitmeans.mailbox.open import MessagePath
+from splitmeans.mailbox.sftp_folder import SftpFolder
 from splitmeans.wire.slot import Slot
 
-from .sftp_scene import WithRoom, serve_sftp
+from .sftp_scene import Files, ReplacingFiles, WithRoom, serve_sftp
 
 STUDY = "ab" * 32
 PATH = Slot(study_hash=STUDY, run="1", sender="alice", receiver="bob", kind="Letter").path
 
 
 @contextlib.contextmanager
-def sftp_server(place: Path, known_hosts: Path, kind: type) -> Iterator[FileMailbox]:
-    with serve_sftp(known_hosts, kind=kind) as port:
+def sftp_server(
+    place: Path, known_hosts: Path, kind: type, *, files: type[Files] = Files
+) -> Iterator[FileMailbox]:
+    with serve_sftp(known_hosts, kind=kind, files=files) as port:
         options = {"known_hosts": str(known_hosts), "password": "any"}
         box = FileMailbox(f"sftp://alice@127.0.0.1:{port}{place}", timeout=20, options=options)
         with contextlib.closing(box):
@@ -100,3 +103,23 @@ def test_a_folder_that_went_away_is_not_an_empty_slot(box: FileMailbox, tmp_path
     (tmp_path / "mail").rename(tmp_path / "away")
     with pytest.raises(MailboxUnavailable, match="no longer there"):
         box.get(PATH, max_bytes=10)
+
+
+def test_a_server_that_replaces_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two copies of a participant would both succeed there, and release twice."""
+    place = tmp_path / "mail"
+    place.mkdir()
+    files = {"files": ReplacingFiles}
+    with sftp_server(place, tmp_path / "known_hosts", WithRoom, **files) as box:
+        for _ in range(2):  # a refusal is not forgotten
+            with pytest.raises(MailboxError, match="this SFTP server replaces a file"):
+                box.limits(STUDY)
+            with pytest.raises(MailboxError, match="this SFTP server replaces a file"):
+                box.put(PATH, b"sealed")
+        assert [file for file in place.rglob("*") if file.is_file()] == []
+        # What happens without the try: both copies find the slot empty, and both fill it.
+        monkeypatch.setattr(SftpFolder, "_check_exclusive", lambda *_: None)
+        box.limits(STUDY)
+        folder = box._files
+        assert folder is not None
+        assert [folder.create(MessagePath.parse(PATH), data) for data in (b"a", b"b")] == [True] * 2

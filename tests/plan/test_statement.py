@@ -30,6 +30,7 @@ from splitmeans.privacy.events import (
 from splitmeans.privacy.pld import epsilon_for
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
 from splitmeans.study.id_rules import AS_IS, IdRules
+from tests.scene import keyed_study
 from tests.table.id_lists import canonical_ids
 
 METHODS = [
@@ -438,6 +439,24 @@ def test_another_spelling_at_every_party_has_its_figure(membership, n_parties):
     assert f"epsilon {expected:.4g}" in said
     assert f"each of the {n_parties} parties" in said
     assert said in report.statement()
+
+
+@pytest.mark.parametrize(
+    ("changes", "server"), [({}, True), ({"membership": "sketch"}, False), (None, False)]
+)
+def test_where_noise_comes_from_is_said_as_it_is(changes, server):
+    """Between organisations the server's own noise follows from its key (rule R17)."""
+    study = plan_of("decoy").study if changes is None else keyed_study(**changes)
+    (said,) = [text for text in PrivacyReport.for_study(study).assumptions if "noise" in text]
+    assert "the operating system's secure source" in said
+    assert ("the server's own follows from its private key" in said) == server
+
+
+@pytest.mark.parametrize("user_sets", ["equal", "partial"])
+def test_that_parties_compare_their_users_is_said_where_they_do(user_sets):
+    view = PrivacyReport.for_study(keyed_study(user_sets=user_sets)).views[2]
+    assert view.who.startswith("another party")
+    assert ("whether all have the same users" in view.sees) == (user_sets == "equal")
 
 
 def test_with_equal_sets_another_spelling_ends_the_run_so_it_has_no_figure():

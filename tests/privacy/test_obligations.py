@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.study import Budget, Column, IdRules, PartySpec, Study
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "concepts" / "guarantee.md").read_text(encoding="utf-8")
@@ -36,6 +36,27 @@ def test_what_carries_an_obligation_is_there(number: str) -> None:
     found = paths_of(ROWS[number][1])
     assert found, f"{number} names no place"
     assert [path for path in found if not (ROOT / path).is_file()] == []
+
+
+def test_figures_of_a_person_who_is_spelled_apart() -> None:
+    found = []
+    for n_parties in (2, 3, 4):
+        study = Study(
+            name="s",
+            parties=tuple(
+                PartySpec(name=f"p{number}", columns=(Column(name="x", low=0, high=1),))
+                for number in range(n_parties)
+            ),
+            n_clusters=2,
+            n_local_clusters=3,
+            user_sets="partial",
+            ids=IdRules(type="integer"),
+            budget=Budget(epsilon=1.0, delta=1e-6),
+        )
+        cost = PrivacyReport.for_study(study).spelled_apart
+        assert cost is not None
+        found.append(f"{cost.epsilon:.3f}")
+    assert f"epsilon {', '.join(found)} for two, three, four parties" in ROWS["O1"][0]
 
 
 @pytest.mark.parametrize("sentence", QUOTED)

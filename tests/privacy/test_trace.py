@@ -134,9 +134,13 @@ CASES = {
 
 @dataclass
 class NarrowBox(Box):
-    """A mailbox with little room."""
+    """A mailbox with little room, whose keeper sees how much of it is asked for."""
 
     room: int | None = None
+    asked: list[int] = field(default_factory=list)
+
+    def reserve(self, study_hash: str, run: str, n_bytes: int) -> None:
+        self.asked.append(n_bytes)
 
     def limits(self, study_hash: str) -> MailboxLimits:
         return MailboxLimits(max_message_bytes=None, free_bytes=self.room, clock_offset=None)
@@ -174,7 +178,7 @@ def look(tmp_path: Path) -> Look:
         world = TracedWorld(agreed, tmp_path / f"world-{len(made)}", box=box).write(rows)
         world.change_table = change
         made.append(world)
-        return facts_of(world)
+        return facts_of(world) | {"room": box.asked}
 
     return run
 

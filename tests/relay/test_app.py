@@ -497,6 +497,23 @@ def test_room_that_was_reserved_is_there(make_relay: Callable[..., Relay]) -> No
     assert room(again, 1, run="c").code == "study-full"
 
 
+def test_old_runs_are_removed_as_the_page_says(make_relay: Callable[..., Relay]) -> None:
+    relay = make_relay(study_bytes=3000, sender_runs=1)
+    assert room(relay, 1000).status == 204
+    assert relay.ask("PUT", slot_path(), body=b"x" * 400).status == 201
+    assert room(relay, 1, run="b").code == "study-full"
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "relay.md").read_text(encoding="utf-8")
+    study = STUDY[:32]
+    assert "`messages/messages/<study>/<run>/`" in page
+    shutil.rmtree(relay.folder / "messages" / study / "run-1")
+    assert "`messages/reserved/<study>.<run>.*`" in page
+    for file in (relay.folder / "reserved").glob(f"{study}.run-1.*"):
+        file.unlink()
+    again = make_relay(study_bytes=3000, sender_runs=1)
+    assert json.loads(ask_limits(again).body)["free_bytes"] == 1000
+    assert room(again, 1000, run="b").status == 204
+
+
 @pytest.mark.parametrize("n_bytes", ["-1", "1e3", "x", "9" * 19, "\u0663"])
 def test_room_is_a_number(relay: Relay, n_bytes: str) -> None:
     answer = room(relay, quote(n_bytes))
@@ -579,7 +596,7 @@ def test_nobody_is_told_of_the_disk(
     assert after[0] == before[0]
     assert json.loads(after[1])["status"] == json.loads(before[1])["status"] == "ok"
     make_relay()
-    assert "and the disk of" in caplog.text
+    assert "a study may store 0 bytes" in caplog.text
 
 
 def test_limits_are_told_to_nobody_else(relay: Relay) -> None:

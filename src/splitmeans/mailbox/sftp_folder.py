@@ -49,6 +49,7 @@ class SftpFolder:
                 f"options of an SFTP mailbox are {', '.join(_OPTIONS)}, got {sorted(unknown)}"
             )
         self._root = unquote(parts.path).rstrip("/")
+        self._keeps = False
         settings = dict(options)
         for name in ("key_filename", "known_hosts"):
             if name in settings and not Path(str(settings[name])).is_file():
@@ -112,6 +113,7 @@ class SftpFolder:
         study, run, name = path.parts
         for folder in (f"{self._root}/{study}", f"{self._root}/{study}/{run}"):
             self._make_folder(folder)
+        self._check_exclusive(f"{self._root}/{study}/{run}")
         scratch = f"{self._root}/{study}/{run}/.{name}.{secrets.token_hex(8)}.part"
         try:
             with self._sftp.open(scratch, "wbx") as file:
@@ -159,6 +161,7 @@ class SftpFolder:
         finally:
             with contextlib.suppress(OSError):
                 self._sftp.remove(scratch)
+        self._check_exclusive(folder)
         return self._free_bytes(folder)
 
     def close(self) -> None:
@@ -232,6 +235,30 @@ class SftpFolder:
                 return False
             raise
         return True
+
+    def _check_exclusive(self, folder: str) -> None:
+        """Try once that the server's rename replaces nothing; not all keep to the protocol."""
+        if self._keeps:
+            return
+        first, other = (f"{folder}/.{secrets.token_hex(8)}.part" for _ in range(2))
+        try:
+            for name, data in ((first, b"first"), (other, b"other")):
+                with self._sftp.open(name, "wbx") as file:
+                    file.write(data)
+            with contextlib.suppress(OSError):  # whatever it answers, the bytes tell
+                self._sftp.rename(other, first)
+            with self._sftp.open(first, "rb") as file:
+                self._keeps = file.read(5) == b"first"
+        finally:
+            for name in (first, other):
+                with contextlib.suppress(OSError):
+                    self._sftp.remove(name)
+        if not self._keeps:
+            raise MailboxError(
+                "this SFTP server replaces a file when another one is renamed to its name, so that "
+                "two copies of a participant could release twice; take another server (OpenSSH "
+                "does not), a folder, an object store or a relay"
+            )
 
     def _check_still_there(self) -> None:
         try:

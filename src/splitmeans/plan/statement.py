@@ -42,7 +42,11 @@ _ASSUMPTIONS = (
     "a run key is used once, and a message that was sent is resent as it is, never made anew",
     "SipHash and HKDF with secret keys look random to the server",
     "column bounds, categories and expected_users were not chosen by looking at the data",
-    "noise comes from the operating system's secure source",
+)
+_DRAWN_NOISE = "noise comes from the operating system's secure source"
+_KEYED_NOISE = (
+    "the parties' noise comes from the operating system's secure source; the server's own follows "
+    "from its private key, which stays with the server, by ChaCha20 and HMAC-SHA256"
 )
 
 
@@ -197,8 +201,8 @@ class PrivacyReport:
             ),
             View(
                 who="another party, if the server follows the rules",
-                sees="the published result, and the run key; several parties who share what they "
-                "know learn no more than this about a user's columns at the rest",
+                sees=f"{self._seen_by_party}; several parties who share what they know learn no "
+                "more than this about a user's columns at the rest",
                 bounds=self._party_bounds,
             ),
             View(
@@ -211,14 +215,23 @@ class PrivacyReport:
         )
 
     @property
+    def _seen_by_party(self) -> str:
+        if self.plan.study.user_sets == "partial":
+            return "the published result, and the run key"
+        return "the published result, the run key, and whether all have the same users"
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """What must be true for the guarantee to hold."""
         with_keys = bool(self.plan.study.public_keys)
+        # The server draws noise of its own where a bound towards parties rests on it.
+        is_keyed = with_keys and self.towards_party is not None
         return (
             _ASSUMPTIONS[0],
             _SEALED_CHANNEL if with_keys else _SIMULATED_CHANNEL,
             self._one_person_one_id,
             *_ASSUMPTIONS[1:],
+            _KEYED_NOISE if is_keyed else _DRAWN_NOISE,
         )
 
     @functools.cached_property

@@ -11,7 +11,6 @@ import asyncio
 import errno
 import html
 import logging
-import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -65,7 +64,6 @@ def make_app(
     limits = limits or RelayLimits()
     access = Access(rosters, limits, clock=clock)
     store = RelayStore(folder, limits, participants=access.participants)
-    _warn_of_disk(store, n_studies=access.n_studies)
     started = time.monotonic()
 
     @asynccontextmanager
@@ -187,6 +185,7 @@ async def _receive(
     except OSError as problem:
         if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
+        # Not by messages: the store promises no more than there was when the relay was started.
         _log.error("the disk of %s is full", store.folder)
         raise Refused("the relay's disk is full", status=507, code="disk-full") from None
     finally:
@@ -238,19 +237,6 @@ def _reserve(store: RelayStore, place: SenderRun, n_bytes: str) -> None:
         store.reserve(place, int(n_bytes))
     except NoRoom as problem:
         raise Refused(str(problem), status=507, code="study-full") from None
-
-
-def _warn_of_disk(store: RelayStore, *, n_studies: int) -> None:
-    """Tell the operator, and nobody else, that more was promised than the disk has."""
-    promised = n_studies * store.limits.study_bytes
-    free = shutil.disk_usage(store.folder).free
-    if free < promised:
-        _log.warning(
-            "studies may store %d bytes, and the disk of %s has %d free; see --max-study",
-            promised,
-            store.folder,
-            free,
-        )
 
 
 def _state(access: Access, started: float) -> dict[str, str | int]:

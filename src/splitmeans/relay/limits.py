@@ -11,8 +11,9 @@ class RelayLimits:
 
     Attributes:
         message_bytes: Bytes of one message.
-        study_bytes: Bytes of all messages of one study. Each participant has an equal share for
-            itself: what others send changes nothing of it, and they cannot find out what it sent.
+        study_bytes: Bytes of all messages of one study, less if the disk has less. Each participant
+            has an equal share for itself: what others send changes nothing of it, and they cannot
+            find out what it sent.
         sender_runs: Runs of one study that one participant may send messages of.
         requests_per_minute: Requests of one participant in one study; a minute's worth at once.
         transfers: Uploads and downloads at the same time.

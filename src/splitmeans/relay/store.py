@@ -6,13 +6,16 @@ is therefore either a whole message or a file that no reader can name. `<folder>
 file for each run that a participant has asked room for.
 
 Room is counted for each sender of a study alone. A run takes what is stored of it or what was
-reserved for it, whichever is more: a message that room was reserved for always finds it.
+reserved for it, whichever is more: a message that room was reserved for always finds it. Nor is
+more promised than the disk has, which participants could otherwise use up for each other.
 """
 
 import contextlib
 import hashlib
+import logging
 import os
 import secrets
+import shutil
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +29,11 @@ from splitmeans.relay.limits import RelayLimits
 from splitmeans.wire.messages import MAX_SMALL_BYTES, is_large
 from splitmeans.wire.sealed import OVERHEAD_BYTES
 
+_log = logging.getLogger("splitmeans.relay")
+
 _BLOCK = 1 << 20
+# Of the disk, for folders, reservations, and what a file takes beyond its bytes.
+_SPARE_BYTES = 64 << 20
 
 
 class MessageTooLarge(SplitmeansError):
@@ -101,6 +108,7 @@ class RelayStore:
             study, run, sender = file.name.split(".")
             usage = self._of(SenderRun(study=study, run=run, sender=sender))
             usage.reserved = int(file.read_text())
+        self._study_bytes = self._promised()
 
     @property
     def folder(self) -> Path:
@@ -182,7 +190,8 @@ class RelayStore:
             if len(runs) > self.limits.sender_runs:
                 raise NoRoom(f"a participant may have {self.limits.sender_runs} runs of a study")
             more = max(0, n_bytes - already)
-            if self._taken(place.study, place.sender) + more > self._share(place.study):
+            # What was reserved stays promised, also by a relay that was started with less room.
+            if more and self._taken(place.study, place.sender) + more > self._share(place.study):
                 raise NoRoom(
                     f"a participant may store {self._share(place.study)} bytes in this study"
                 )
@@ -205,7 +214,31 @@ class RelayStore:
         return sum(usage.room for usage in self._usage.get((study, sender), {}).values())
 
     def _share(self, study: str) -> int:
-        return self.limits.study_bytes // max(1, self._participants.get(study, 1))
+        return self._study_bytes // max(1, self._participants.get(study, 1))
+
+    def _promised(self) -> int:
+        """Return what a study may store: what the limits say, or as much as the disk has for it.
+
+        What is stored already counts as free, so that nobody is told how much that is.
+        """
+        usage = shutil.disk_usage(self._folder)
+        if usage.total == 0:  # some network shares do not tell
+            return self.limits.study_bytes
+        stored = sum(
+            _disk_bytes(file)
+            for study in self._participants
+            for file in (self._messages / study).rglob("*")
+        )
+        n_studies = max(1, len(self._participants))
+        there_is = max(0, usage.free + stored - _SPARE_BYTES) // n_studies // _BLOCK * _BLOCK
+        if there_is < self.limits.study_bytes:
+            _log.warning(
+                "a study may store %d bytes, not %d: the disk of %s has no more; see --max-study",
+                there_is,
+                self.limits.study_bytes,
+                self._folder,
+            )
+        return min(there_is, self.limits.study_bytes)
 
     def publish(self, scratch: Path, target: Path, *, body_hash: str) -> bool:
         """Move a complete file to its slot; False if the slot holds the same bytes already."""
@@ -218,6 +251,14 @@ class RelayStore:
         if is_new:
             sync_folder(target.parent)
             return True
+        return self.compare(target, body_hash=body_hash)
+
+    def compare(self, target: Path, *, body_hash: str) -> bool:
+        """Return False, for nothing new, if a slot holds these bytes.
+
+        Raises:
+            SlotTaken: It holds others.
+        """
         if _hash_of(target) != body_hash:
             raise SlotTaken("the slot holds other bytes; a message is written once")
         return False
@@ -249,7 +290,7 @@ class Upload:
         self._size = 0
         self._charged = _Usage()
         self._lock = threading.Lock()
-        # The same message again takes no room; it must pass even when there is none.
+        # The same message again is compared and not stored; it must pass even without any room.
         self._is_new = not target.exists()
 
     def start(self) -> None:
@@ -267,7 +308,8 @@ class Upload:
                 raise MessageTooLarge(f"such a message may have {self._message_bytes} bytes")
             self._charge(n_bytes=len(piece))
             self._hash.update(piece)
-            file.write(piece)
+            if self._is_new:
+                file.write(piece)
 
     def commit(self, *, body_hash: str) -> bool | None:
         """Put the message in its slot.
@@ -280,6 +322,8 @@ class Upload:
             file = self._open_file()
             if self._hash.hexdigest() != body_hash:
                 return None
+            if not self._is_new:
+                return self._store.compare(self._target, body_hash=body_hash)
             file.flush()
             os.fsync(file.fileno())
             published = self._store.publish(self._scratch, self._target, body_hash=body_hash)
@@ -320,6 +364,12 @@ def _hash_of(path: Path) -> str:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
+
+
+def _disk_bytes(file: Path) -> int:
+    """Return what a file takes on its disk."""
+    found = file.stat()
+    return int(getattr(found, "st_blocks", -(-found.st_size // 512)) * 512)
 
 
 def _lock_folder(folder: Path) -> BinaryIO | None:

@@ -36,8 +36,8 @@ class IdRules:
             braces and case do not count.
         pattern: A regular expression (RE2) that every id must fit as a whole, in its canonical
             form, such as `[A-Z]{2}[0-9]{6}`. Each party checks its own ids.
-        explain_mismatch: Parties whose user sets differ also compare, under the run key, digests
-            of their ids in coarser forms, so that the error can say which form would agree.
+        explain_mismatch: Parties compare their ids in coarser forms too, each by a private test
+            that answers one guess a run, so that the error can say which form would agree.
     """
 
     type: str = "as-is"

@@ -164,8 +164,8 @@ class Study:
             )
         if self.user_sets == "partial" and self.id_rules.explain_mismatch:
             raise StudyError(
-                "ids.explain_mismatch needs user_sets='equal': where user sets differ, digests of "
-                "ids would tell the other parties whether a guess at this party's users is right"
+                "ids.explain_mismatch needs user_sets='equal': where user sets differ, comparing "
+                "them would tell the other parties whether a guess at this party's users is right"
             )
         if self.budget.party_epsilon is not None and not method.hides_from_parties:
             raise StudyError("party_epsilon needs membership='decoy': no other method bounds it")

@@ -1,8 +1,9 @@
 """Coarser forms of ids, only to find out why two parties' user sets differ.
 
-Parties whose study says so (`ids.explain_mismatch`) compare digests of all their ids in each of
-these forms as well. A form that agrees where the ids themselves do not says what to change. Ids
-are never replaced by a folded form: two users could become one.
+Parties whose study says so (`ids.explain_mismatch`) compare all their ids in each of these forms as
+well, by the private test that they compare their users by (`party/equal_users.py`). A form that
+agrees where the ids themselves do not says what to change. Ids are never replaced by a folded form:
+two users could become one.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +23,7 @@ class Fold:
     """A coarser form of ids.
 
     Attributes:
-        name: What digests are bound to.
+        name: What the test of this form is bound to.
         fold: Takes canonical ids to that form, element by element.
         advice: What to do if the ids agree in that form, after "the ids agree once ".
     """
