@@ -79,11 +79,14 @@ def test_help_has_an_example(run, command, example):
 # ---- result show ----
 
 
-def test_sizes_come_with_what_their_intervals_are_for(run):
-    done = run("result", "show", "result")
+@pytest.mark.parametrize(
+    "command", [("show", "result"), ("show", "result", "--k", "3"), ("explore", "result", "--k=3")]
+)
+def test_sizes_come_with_what_their_intervals_are_for(run, command):
+    done = run("result", *command)
     assert "95 % from" in done.out
     assert "for the number of users who are nearer to the segment's centre" in done.out
-    record = json.loads(run("result", "show", "result", "--json").out)
+    record = json.loads(run("result", *command, "--json").out)
     assert "nearer to the segment's centre" in record["intervals"]
     for segment in record["segments"]:
         low, high = segment["size_interval"]

@@ -148,6 +148,26 @@ def test_a_home_that_is_no_utf_8_is_refused_in_one_sentence(place, folder):
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_a_current_folder_that_is_no_utf_8_is_refused_in_one_sentence(folder):
+    """A relative home there could not hold a ledger, and labels ended in a traceback."""
+    odd = os.fsencode(folder) + b"/h\xff"
+    os.mkdir(odd)
+    done = run("ledger", "show", "--home", "home", folder=os.fsdecode(odd))
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the current folder must be text in UTF-8")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_current_folder_that_was_removed_is_one_sentence(folder):
+    gone = folder / "gone"
+    gone.mkdir()
+    check = ("study", "check", str(folder / "study.toml"))
+    done = run(*check, folder=gone, preexec_fn=gone.rmdir)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the current folder must exist")
+    assert len(done.stderr.splitlines()) == 1
+
+
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_AS"), reason="no such limit here")
 def test_a_limit_on_addresses_that_would_hang_is_refused_in_one_sentence(folder):
     def limited() -> None:

@@ -2,13 +2,26 @@
 
 import dataclasses
 import json
+import re
 from typing import Any
 
 import pytest
 
-from splitmeans.study import Budget, Column, DecoyOptions, IdRules, PartySpec, SketchOptions, Study
-from splitmeans.study.study import DEFAULT_DELTA
+from splitmeans import VerticalKMeans
+from splitmeans.errors import StudyError
+from splitmeans.plan.settle import make_plan
+from splitmeans.study import (
+    DEFAULT_DELTA,
+    Budget,
+    Column,
+    DecoyOptions,
+    IdRules,
+    PartySpec,
+    SketchOptions,
+    Study,
+)
 from tests.result.small_result import write_small_result
+from tests.scene import make_study
 
 from .blocks import ROOT, blocks_of
 
@@ -53,7 +66,7 @@ def test_every_command_of_the_reference_exists():
 
 def test_every_exit_code_is_documented():
     text = (REFERENCE / "cli.md").read_text().split("## Exit codes")[1].split("\n## ")[0]
-    for code in (0, 1, 2, 3, 130):
+    for code in (0, 1, 2, 3, 4, 130):
         assert f"| {code} |" in text
 
 
@@ -64,6 +77,28 @@ def test_every_key_of_a_study_is_in_the_reference(kind):
     text = (REFERENCE / "study.md").read_text()
     for item in dataclasses.fields(kind):
         assert f"| `{item.name}` |" in text, item.name
+
+
+def test_the_weights_of_the_reference_are_those_that_a_run_takes():
+    """The page said up to 100, and a plan refused more than 45."""
+    rows = (REFERENCE / "study.md").read_text().splitlines()
+    (row,) = (row for row in rows if row.startswith("| `weight` |"))
+    low, high = map(float, re.search(r"from ([\d.]+) to ([\d.]+);", row).groups())
+    for weight in (low, high):
+        make_plan(make_study(columns=(Column(name="x", low=0, high=1, weight=weight),)))
+    for weight in (low / 2, high + 1):
+        with pytest.raises(StudyError, match=f"between {low:g} and {high:g}"):
+            Column(name="x", low=0, high=1, weight=weight)
+
+
+def test_one_default_delta_everywhere():
+    """In the command that writes studies, in the estimator and on the page."""
+    assert VerticalKMeans().delta == DEFAULT_DELTA
+    (option,) = (one for one in all_commands()["study new"].params if one.name == "delta")
+    assert option.default == DEFAULT_DELTA
+    text = (REFERENCE / "cli.md").read_text()
+    (written,) = re.findall(r"\| `--epsilon`, `--delta` \| 1, (\S+) \|", text)
+    assert float(written) == DEFAULT_DELTA
 
 
 def test_every_file_and_key_of_a_result_is_in_the_reference(tmp_path):

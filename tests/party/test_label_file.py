@@ -131,7 +131,8 @@ def test_a_table_in_other_units_is_refused_and_nothing_is_written(parts, tmp_pat
     cents = pa.array([700_000.0, 200_000.0, 5000.0])
     pq.write_table(table.set_column(0, "income", cents), path)
     output = tmp_path / "labels.csv"
-    with pytest.raises(DataError, match="column 'income' must have at least half of the values"):
+    expected = rf"{path.name}: party 'bank', column 'income' must have at least half of the values"
+    with pytest.raises(DataError, match=expected):
         label(result, path, output)
     assert not output.exists()
     assert label(result, path, output, allow_clipping=True) == 3

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from splitmeans.cli import app
 from splitmeans.errors import ParameterError
+from splitmeans.result.intervals import MAYBE_NOBODY
 from splitmeans.result.result import Result
 from splitmeans.result.signed import Stamp
 from splitmeans.server import node
@@ -180,3 +181,22 @@ def test_a_run_taken_up_again_with_another_folder_has_it_checked_before_the_char
         world.visit("bank")
     monkeypatch.undo()
     assert world.play() == {}
+
+
+@pytest.mark.parametrize(("users", "said"), [(3.0, True), (1e6, False)])
+def test_a_total_that_may_be_noise_alone_is_said_where_sizes_are_shown(
+    users, said, tmp_path, monkeypatch
+):
+    """Sixty rows where thousands were expected looked like a success."""
+
+    def in_three_cells(weights: Any) -> Any:
+        few = np.zeros_like(weights)
+        few[:3] = users / 3
+        return few
+
+    monkeypatch.setattr(node, "combine", altered(in_three_cells))
+    folder = folders(played(keyed_study(), tmp_path))["bank"]
+    assert (MAYBE_NOBODY in command("result", "show", str(folder))) == said
+    page = tmp_path / "page.html"
+    command("report", str(folder), "-o", str(page))
+    assert (MAYBE_NOBODY in page.read_text()) == said

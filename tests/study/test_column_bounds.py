@@ -25,6 +25,7 @@ WAYS = {
         [{"age": (17, 90), "visits": (0, 20)}, {"score": (0, 1)}],
         [[(0, 20), (17, 90)], [(0, 1)]],
     ),
+    "lists for pairs": ([[[0, 20], [17, 90]], [[0, 1]]], [[(0, 20), (17, 90)], [(0, 1)]]),
     "rows of an array": (
         [[np.array([0, 20]), (17, 90)], np.array([[0, 1]])],
         [[(0, 20), (17, 90)], [(0, 1)]],
@@ -64,6 +65,10 @@ REFUSED = {
     "two arrays of ends": (
         [(np.array([0, 17]), np.array([20, 90])), (0, 1)],
         "may be two pairs or lows and highs",
+    ),
+    "a tuple of two lists": (
+        [([0, 17], [20, 90]), (0, 1)],
+        re.escape("lows and highs are [(0, 20), (17, 90)]"),
     ),
 }
 

@@ -6,6 +6,7 @@ A command's module is loaded when the command is used: much of what they need ta
 """
 
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -16,7 +17,15 @@ from splitmeans._version import __version__
 from splitmeans.cli.console import alarm, check_text, err, print_text
 from splitmeans.cli.limits import check_address_space
 from splitmeans.cli.stopping import stop_signals
-from splitmeans.errors import FINAL, LATER, STOPPED, WAITED, SplitmeansError, exit_code
+from splitmeans.errors import (
+    FINAL,
+    LATER,
+    STOPPED,
+    WAITED,
+    ParameterError,
+    SplitmeansError,
+    exit_code,
+)
 
 _NO_MEMORY = (
     "error: there is not enough memory on this machine, or less is allowed to this process; allow "
@@ -124,7 +133,19 @@ def _check_surroundings() -> None:
     for argument in sys.argv[1:]:
         check_text("every argument", argument)
     if not {"--help", "--version"} & set(sys.argv):
+        _check_current_folder()
         check_address_space()
+
+
+def _check_current_folder() -> None:
+    """Relative paths, of a home or a file to write, start there."""
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError:
+        raise ParameterError(
+            "the current folder must exist, and it was removed or moved; change to another one"
+        ) from None
+    check_text("the current folder", folder)
 
 
 def _show(problem: SplitmeansError) -> None:

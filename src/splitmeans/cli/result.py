@@ -96,11 +96,15 @@ def explore(
     read = Result.read(result)
     if k is not None:
         item = read.segments(k)
+        intervals = intervals_of(read, [item])
         if json:
-            typer.echo(json_format.dumps(_mapping(read, item, read.size_intervals(k)), indent=1))
+            mapping = _mapping(read, item, intervals.found[0])
+            mapping["intervals"] = intervals.words
+            typer.echo(json_format.dumps(mapping, indent=1))
             return
-        _print_segments(read, item, read.size_intervals(k))
+        _print_segments(read, item, intervals.found[0])
         print_table(_origin_table(read, item))
+        _say(intervals.words)
         return
     curve = read.compare_k(compared)
     if json:

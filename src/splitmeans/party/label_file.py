@@ -76,9 +76,8 @@ def write_labels(
         writer: Any = None
         rules = result.study.id_rules
         is_csv = output.suffix.lower() == ".csv"
-        fit: tuple[BoundFacts, ...] = ()
-        for table, ids, bounds, total in _tables(spec, data, query=query, rules=rules):
-            fit = tuple(map(BoundFacts.and_more, fit, bounds)) if rows else bounds
+        parts = _tables(spec, data, query=query, rules=rules, allow_clipping=allow_clipping)
+        for table, ids, total in parts:
             own_ids = _csv_ids(ids, canonical=table.ids) if is_csv else ids
             labelled = _labelled(table, own_ids, result, spec=spec, segments=segments)
             if writer is None:
@@ -87,19 +86,23 @@ def write_labels(
             writer.write_table(labelled)
             rows += len(table)
             progress("label", rows=len(table), of=total)
-        if not allow_clipping:
-            refuse(clipping_problems(fit), party=party)
     return rows
 
 
 def _tables(
-    spec: PartySpec, data: str | Path, *, query: str | None, rules: IdRules
-) -> Iterator[tuple[PartyTable, pa.Array, tuple[BoundFacts, ...], int | None]]:
-    """Yield the party's rows on the grid, in parts.
+    spec: PartySpec,
+    data: str | Path,
+    *,
+    query: str | None,
+    rules: IdRules,
+    allow_clipping: bool,
+) -> Iterator[tuple[PartyTable, pa.Array, int | None]]:
+    """Yield the party's rows on the grid, in parts, with their ids as stored, and the total.
 
-    With them: their ids as they are stored, how columns fit their bounds, and the total.
+    After the last part a table is refused of which too much lies outside the bounds.
     """
     first = 0
+    fit: tuple[BoundFacts, ...] = ()
     with read_batches(spec, data, query=query) as batches:
         for part in joined(batches.stream, rows=_BATCH):
             try:
@@ -107,11 +110,14 @@ def _tables(
                 canonical = canonical_text(ids, first_row=first, rules=rules)
             except DataError as problem:
                 raise DataError(f"{batches.where}: {problem}") from None
+            fit = tuple(map(BoundFacts.and_more, fit, bounds)) if first else bounds
             table = PartyTable(party=spec.name, ids=canonical, raw_rows=raw_rows)
-            yield table, _stored(ids), bounds, batches.total
+            yield table, _stored(ids), batches.total
             first += len(part)
         if not first:
             raise DataError(f"{batches.where}: the table must have at least one row, got none")
+        if not allow_clipping:
+            refuse(clipping_problems(fit), party=spec.name, where=batches.where)
 
 
 def _stored(ids: Any) -> pa.Array:

@@ -22,6 +22,10 @@ MEANING = (
     "have the size in its middle. Measured over many data sets and settings, nine of ten or more "
     "were right (docs/intervals.md)."
 )
+MAYBE_NOBODY = (
+    "What is shown here may be noise and nothing else: the 95 % interval of the number of all "
+    "users begins at 0."
+)
 _OTHER_K = (
     " Intervals are withheld for numbers of segments that were not published: the sizes were "
     "mended for the published ones alone."
@@ -59,8 +63,12 @@ def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals
     trusted = [item.published or not one_table(plan) for item in items]
     centres = [item.scaled_centres for item, wanted in zip(items, trusted, strict=True) if wanted]
     # The seed only makes two reports of one result alike.
-    found = iter(size_intervals(plan, synopsis, centres, rng=np.random.default_rng(0)) or ())
+    intervals = size_intervals(plan, synopsis, centres, rng=np.random.default_rng(0)) or ()
+    found = iter(intervals)
+    maybe_nobody = any(one.total[0] <= 0 for one in intervals)
     return Intervals(
         found=tuple(next(found) if wanted else None for wanted in trusted),
-        words=MEANING + ("" if all(trusted) else _OTHER_K),
+        words=(f"{MAYBE_NOBODY} " if maybe_nobody else "")
+        + MEANING
+        + ("" if all(trusted) else _OTHER_K),
     )

@@ -120,15 +120,19 @@ def _refuse_two_readings(bounds: Any, names: Sequence[Sequence[str]]) -> None:
 
 
 def _refuse_arrays_of_ends(entry: Any, names: Sequence[str], *, where: str) -> None:
-    """Two arrays for two columns may be lows and highs, as `X.min(axis=0)` gives them, or pairs."""
+    """Two arrays for two columns may be lows and highs, as `X.min(axis=0)` gives them, or pairs.
+
+    So may two lists in a tuple, which is how `(lows, highs)` is written.
+    """
     arrays = isinstance(entry, np.ndarray) or all(isinstance(one, np.ndarray) for one in entry)
-    if not arrays or len(names) != 2 or len(entry) != 2 or not all(map(_is_pair, entry)):
+    lists = isinstance(entry, tuple) and all(isinstance(one, list) for one in entry)
+    if not (arrays or lists) or len(names) != 2 or len(entry) != 2 or not all(map(_is_pair, entry)):
         return
     (a, b), (c, d) = map(_pair, entry)
     raise ParameterError(
-        f"bounds of {where} must be pairs in lists or tuples: arrays for two columns may be two "
-        f"pairs or lows and highs. Column by column is [{_text((a, b))}, {_text((c, d))}]; lows "
-        f"and highs are [{_text((a, c))}, {_text((b, d))}]"
+        f"bounds of {where} must be a list of pairs: arrays, or a tuple of two lists, may be two "
+        f"pairs or lows and highs for two columns. Column by column is [{_text((a, b))}, "
+        f"{_text((c, d))}]; lows and highs are [{_text((a, c))}, {_text((b, d))}]"
     )
 
 
