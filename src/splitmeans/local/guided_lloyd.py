@@ -106,7 +106,9 @@ class GuidedLloyd(GuidedLloydLaw):
 
     def _radii(self, spreads: FloatArray) -> IntArray:
         wanted = RADIUS_FACTOR * np.sqrt(np.maximum(spreads, 0.0))
-        clipped = np.clip(wanted, self.smallest_radius, l2_sensitivity(self.bounds))
+        # The lower limit rules, also where the whole box is smaller: the event rests on it.
+        largest = max(l2_sensitivity(self.bounds), self.smallest_radius)
+        clipped = np.clip(wanted, self.smallest_radius, largest)
         return np.asarray(np.rint(clipped), dtype=np.int64)
 
 
