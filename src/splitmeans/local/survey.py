@@ -1,4 +1,4 @@
-"""A first look at a party's rows: their number, the histogram of each column, how columns go together.
+"""A first look at a party's rows: their number, each column's histogram, how columns go together.
 
 How columns go together is told by their scores: a bin's score is where a standard normal variable
 with the column's share below the middle of the bin would be, so that sums of products of scores say

@@ -27,8 +27,8 @@ class SurveyLaw:
 
     Guarantee: for adding or removing one row, mu-Gaussian privacy. A row moves the number of rows
     by 1, one bin of each of d columns by 1 (L2 sensitivity sqrt(d)), the products of its scores, a
-    vector of length at most l, by at most l^2 sqrt((d - 1) / (2 d)), and one cell by 1. Bins, scores
-    and cells are chosen from values released before.
+    vector of length at most l, by at most l^2 sqrt((d - 1) / (2 d)), and one cell by 1. Bins,
+    scores and cells are chosen from values released before.
 
     Attributes:
         bounds: Largest grid integer of each column.
