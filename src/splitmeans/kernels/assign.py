@@ -135,7 +135,7 @@ def clipped_sums(
     depend on the order of rows, and those of several blocks add up.
 
     Guarantee: a row's share of the sums has Euclidean length at most r, its share of the squares
-    at most r / 2 (the squares of all columns add up to r^2 at most), and it adds to one centre only.
+    at most r / 2 (the squares of all columns add up to r^2 at most), and it adds to one centre.
 
     Args:
         raw_rows: Shape (n, d), int64 on the grid.

@@ -59,7 +59,7 @@ def score_products(
     A row's scores, one for the bin of each column, are shortened to the length `longest`.
 
     Guarantee: a row adds z_i z_j for a whole-numbered z of Euclidean length at most `longest`; the
-    products of i < j have length at most `longest`^2 / sqrt(2).
+    products of i < j have length at most `longest`^2 sqrt((d - 1) / (2 d)).
 
     Args:
         raw_rows: Shape (n, d), int64 on the grid.

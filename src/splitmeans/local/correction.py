@@ -37,7 +37,9 @@ class Cluster:
     spreads: FloatArray
 
     @classmethod
-    def of_points(cls, points: FloatArray, weights: FloatArray, *, centres: FloatArray) -> "Cluster":
+    def of_points(
+        cls, points: FloatArray, weights: FloatArray, *, centres: FloatArray
+    ) -> "Cluster":
         """Assign each point to its nearest centre."""
         nearest = np.concatenate(
             [distances.argmin(axis=1) for _, distances in distance_chunks(points, centres)]
@@ -50,9 +52,7 @@ class Cluster:
         inside = _sums(weights * squares, nearest, len(centres))
         everywhere = inside.sum() / max(float(totals.sum()), 1e-9)
         spreads = np.divide(inside, totals, out=np.full(len(totals), everywhere), where=totals > 0)
-        return cls(
-            centres=centres, of_point=nearest, totals=totals, means=means, spreads=spreads
-        )
+        return cls(centres=centres, of_point=nearest, totals=totals, means=means, spreads=spreads)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

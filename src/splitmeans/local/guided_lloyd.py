@@ -15,6 +15,7 @@ Constraining sums to a radius around a centre is the idea of Diaa, Humphries and
 """
 
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from splitmeans.local.rows import LocalRelease
 from splitmeans.local.survey import ColumnSurvey
 from splitmeans.local.synthetic import draw_points
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.study.methods import GUIDED_LLOYD
 from splitmeans.table.walk.interface import RawRows
 from splitmeans.table.walk.memory import as_rows
 
@@ -42,6 +44,8 @@ _STARTS = 3
 
 class GuidedLloyd(GuidedLloydLaw):
     """The algorithm; for what it costs see the law."""
+
+    N_POINTS: ClassVar[int] = GUIDED_LLOYD.n_points
 
     @property
     def survey(self) -> ColumnSurvey:
@@ -55,7 +59,7 @@ class GuidedLloyd(GuidedLloydLaw):
         """Return centres and synthetic points; see `LocalClustering`."""
         rows = as_rows(raw_rows)
         survey = self.survey.release(rows, noise=noise)
-        points, weights = draw_points(survey, bounds=self.bounds, rng=rng)
+        points, weights = draw_points(survey, bounds=self.bounds, n_points=self.N_POINTS, rng=rng)
         limits = np.array(self.bounds, dtype=np.float64)
         centres = np.zeros((1, len(self.bounds)))
         for n_clusters, mu in zip(self.round_clusters, self.round_mus, strict=True):
@@ -106,7 +110,9 @@ class GuidedLloyd(GuidedLloydLaw):
 
     def _radii(self, spreads: FloatArray) -> IntArray:
         wanted = RADIUS_FACTOR * np.sqrt(np.maximum(spreads, 0.0))
-        clipped = np.clip(wanted, self.smallest_radius, l2_sensitivity(self.bounds))
+        # The lower limit rules, also where the whole box is smaller: the event rests on it.
+        largest = max(l2_sensitivity(self.bounds), self.smallest_radius)
+        clipped = np.clip(wanted, self.smallest_radius, largest)
         return np.asarray(np.rint(clipped), dtype=np.int64)
 
 

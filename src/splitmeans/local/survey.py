@@ -1,4 +1,4 @@
-"""A first look at a party's rows: their number, the histogram of each column, how columns go together.
+"""A first look at a party's rows: their number, each column's histogram, how columns go together.
 
 How columns go together is told by their scores: a bin's score is where a standard normal variable
 with the column's share below the middle of the bin would be, so that sums of products of scores say
@@ -79,13 +79,11 @@ class ColumnSurvey(SurveyLaw):
     def release(self, raw_rows: IntArray | RawRows, *, noise: NoiseSource) -> Survey:
         """Return what is known of the rows. `raw_rows` has shape (n, d), int64 on the grid."""
         rows = as_rows(raw_rows)
-        limits = np.array(self.bounds, dtype=np.int64)
         raw_size = np.array([len(rows)])
         size = max(float(gaussian_counts(raw_size, scale=self.size_scale, noise=noise)[0]), 1.0)
         deviation = self.column_scale / COUNT_UNITS
         n_bins = bins_for(size, noise_deviation=deviation)
-        raw_counts = rows.total(partial(column_histograms, limits=limits, n_bins=n_bins))
-        noisy_counts = gaussian_counts(raw_counts, scale=self.column_scale, noise=noise)
+        noisy_counts = self.noisy_histograms(rows, n_bins, noise=noise)
         counts = np.stack(
             [without_noise(column, deviation=deviation, total=size) for column in noisy_counts]
         )
@@ -100,6 +98,12 @@ class ColumnSurvey(SurveyLaw):
             cells=cells,
         )
 
+    def noisy_histograms(self, rows: RawRows, n_bins: int, *, noise: NoiseSource) -> FloatArray:
+        """Return the noisy count of each bin of each column, shape (d, bins)."""
+        limits = np.array(self.bounds, dtype=np.int64)
+        raw_counts = rows.total(partial(column_histograms, limits=limits, n_bins=n_bins))
+        return gaussian_counts(raw_counts, scale=self.column_scale, noise=noise)
+
     def noisy_products(self, rows: RawRows, scores: IntArray, *, noise: NoiseSource) -> IntArray:
         """Return the noisy sums of products of scores, for the pairs i < j of columns in order."""
         d = len(self.bounds)
@@ -111,6 +115,18 @@ class ColumnSurvey(SurveyLaw):
         )
         raw = rows.total(part)[np.triu_indices(d, 1)]
         return np.asarray(raw + noise.gaussian(self.product_scale, len(raw)))
+
+    def noisy_cells(
+        self, rows: RawRows, columns: list[Intervals], *, noise: NoiseSource
+    ) -> FloatArray:
+        """Return the noisy count of each cell of columns that are cut so, last column fastest."""
+        part = partial(
+            cell_histogram,
+            limits=np.array(self.bounds, dtype=np.int64),
+            places=_places(columns),
+            n_cells=math.prod(len(column.points) for column in columns),
+        )
+        return gaussian_counts(rows.total(part), scale=self.cell_scale, noise=noise)
 
     def _correlation(
         self, rows: RawRows, shares: FloatArray, *, size: float, noise: NoiseSource
@@ -139,15 +155,7 @@ class ColumnSurvey(SurveyLaw):
         middles = (np.arange(n_bins) + 0.5) / n_bins * 2 - 1
         positions = [middles * bound for bound in self.bounds]
         columns = split_columns(list(counts), positions, max_cells=most)
-        raw_cells = rows.total(
-            partial(
-                cell_histogram,
-                limits=np.array(self.bounds, dtype=np.int64),
-                places=_places(columns),
-                n_cells=math.prod(len(column.points) for column in columns),
-            )
-        )
-        noisy_cells = gaussian_counts(raw_cells, scale=self.cell_scale, noise=noise)
+        noisy_cells = self.noisy_cells(rows, columns, noise=noise)
         return CellCounts(columns=columns, noisy_counts=noisy_cells, deviation=deviation)
 
 

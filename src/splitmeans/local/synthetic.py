@@ -9,31 +9,28 @@ import numpy as np
 from splitmeans._types import FloatArray
 from splitmeans.kmeans.simplex import project_to_simplex
 from splitmeans.local.survey import CellCounts, Survey, cells_of, normal_scores
-from splitmeans.study.methods import GUIDED_LLOYD
-
-N_POINTS = GUIDED_LLOYD.n_points
 
 # Directions in which noise leaves less variance than this get it.
 _LEAST_VARIANCE = 0.02
 
 
 def draw_points(
-    survey: Survey, *, bounds: tuple[int, ...], rng: np.random.Generator
+    survey: Survey, *, bounds: tuple[int, ...], n_points: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Return points in grid units, shape (N_POINTS, d), and their weights, shape (N_POINTS,).
+    """Return points in grid units, shape (n_points, d), and their weights, shape (n_points,).
 
     The weights add up to the number of rows.
     """
     d, n_bins = survey.shares.shape
     factor = np.linalg.cholesky(_correlation(survey))
-    scores = rng.standard_normal((N_POINTS, d)) @ factor.T
-    places = np.empty((N_POINTS, d))  # in bins
+    scores = rng.standard_normal((n_points, d)) @ factor.T
+    places = np.empty((n_points, d))  # in bins
     edges = np.concatenate([np.zeros((d, 1)), np.cumsum(survey.shares, axis=1)], axis=1)
     for column in range(d):
         # Bins without rows have edges at one place; a hair's breadth keeps them in order.
         at = normal_scores(edges[column]) + np.arange(n_bins + 1) * 1e-9
         places[:, column] = np.interp(scores[:, column], at, np.arange(n_bins + 1.0))
-    weights = np.full(N_POINTS, survey.size / N_POINTS)
+    weights = np.full(n_points, survey.size / n_points)
     if survey.cells is not None:
         weights = _weighted_to_cells(places, weights, survey.cells, size=survey.size)
     return (places / n_bins * 2 - 1) * np.array(bounds), weights

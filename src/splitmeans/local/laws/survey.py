@@ -27,8 +27,8 @@ class SurveyLaw:
 
     Guarantee: for adding or removing one row, mu-Gaussian privacy. A row moves the number of rows
     by 1, one bin of each of d columns by 1 (L2 sensitivity sqrt(d)), the products of its scores, a
-    vector of length at most l, by at most l^2 / sqrt(2), and one cell by 1. Bins, scores and cells
-    are chosen from values released before.
+    vector of length at most l, by at most l^2 sqrt((d - 1) / (2 d)), and one cell by 1. Bins,
+    scores and cells are chosen from values released before.
 
     Attributes:
         bounds: Largest grid integer of each column.
@@ -81,8 +81,12 @@ class SurveyLaw:
 
     @property
     def product_sensitivity(self) -> int:
-        """L2 norm by which a row moves the sums of products of two columns."""
-        return whole_root(self.longest_scores**4 // 2 + 1)
+        """L2 norm by which a row moves the sums of products of two columns, rounded up.
+
+        Its square is (|z|^4 - sum z_i^4) / 2, and the sum is at least |z|^4 / d.
+        """
+        d = len(self.bounds)
+        return whole_root(self.longest_scores**4 * (d - 1) // (2 * d) + 1)
 
     @property
     def event(self) -> ComposedEvent:
