@@ -48,7 +48,7 @@ def central_dplsf(
         delta=delta,
         sums="gaussian",
     )
-    return mechanism.release(grid_rows, noise=noise, rng=rng) / GRID_UNITS
+    return mechanism.release(grid_rows, noise=noise, rng=rng).centres / GRID_UNITS
 
 
 def vertical_kmeans(

@@ -82,7 +82,7 @@ def _central_tight(case: Case, *, method: str) -> Outcome:
         mu=mu_of(case.setting.epsilon, delta=case.delta),
     )
     noise = InsecureSeededNoise(case.setting.seed)
-    centres = mechanism.release(rows, noise=noise, rng=_start_rng(case))
+    centres = mechanism.release(rows, noise=noise, rng=_start_rng(case)).centres
     return Outcome(scaled_centres=centres / GRID_UNITS)
 
 

@@ -16,8 +16,17 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from splitmeans.audit import lloyd_views, published_gap, report
-from splitmeans.audit.case import Case, Outcome, Part, Scores, Twin, run_case
+from splitmeans.audit import guided_views, published_gap, report
+from splitmeans.audit.case import (
+    Case,
+    Outcome,
+    Part,
+    Sampler,
+    Scores,
+    Twin,
+    run_case,
+    scores_of_calls,
+)
 from splitmeans.audit.claims import BudgetClaim, GaussianClaim
 from splitmeans.audit.fit_views import memberships_of_runs, small_study
 from splitmeans.audit.membership_parts import audit_decoys
@@ -28,7 +37,9 @@ from splitmeans.audit.twins import TWINS
 from splitmeans.cli.audit import audit
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.assign import clipped_sums
-from splitmeans.local.radius_lloyd import RadiusLloyd
+from splitmeans.kernels.histograms import score_products
+from splitmeans.local.guided_lloyd import GuidedLloyd
+from splitmeans.local.survey import ColumnSurvey
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 
@@ -36,7 +47,7 @@ from splitmeans.privacy.noise import InsecureSeededNoise
 CONFIDENCE = 1 - 1e-3 / (2 * len(PARTS) + len(TWINS))
 QUICK = [name for name, build in ALL_CASES.items() if build().trials > 0]
 LONG_ONLY = {
-    *("histogram-lloyd-centre", "dplsf-centre", "dplloyd", "whole-run"),
+    *("guided-lloyd-centre", "dplsf-centre", "dplloyd", "whole-run"),
     *("phantoms-per-cluster-encoder", "phantoms-per-cluster-gamma-1"),
 }
 
@@ -49,8 +60,8 @@ def outcome(name: str) -> Outcome:
     return run_case(ALL_CASES[name](), noise=InsecureSeededNoise(7), confidence=CONFIDENCE)
 
 
-# Its parts are audited one by one: the two histograms and a Lloyd step.
-WHOLE = "histogram-lloyd"
+# Its parts are audited one by one: the histograms, the products and a round.
+WHOLE = "guided-lloyd"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +96,7 @@ def test_every_mechanism_of_a_plan_has_a_part() -> None:
     """What a study may choose is audited: by its local clustering, its membership, its views."""
     assert set(LONG_ONLY) == set(ALL_CASES) - set(QUICK)
     for names in (
-        {"lloyd-step", "column-histogram", "cell-histogram", "histogram-lloyd"},
+        {"round", "column-histogram", "score-products", "cell-histogram", "guided-lloyd"},
         {"dplsf-counts", "dplsf-sums", "dplloyd-step", "tree-counts", "leaf-sum"},
         {"decoy", "sketch", "histogram", "ldp-direct", "ldp-hashed", "user-count"},
         {"fellow-party", "collusion"},
@@ -94,35 +105,59 @@ def test_every_mechanism_of_a_plan_has_a_part() -> None:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Unclipped(RadiusLloyd):
+class Unclipped(GuidedLloyd):
     """Broken: rows are clipped to twice the radius that the noise is made for."""
 
-    def noisy_sums(self, raw_rows, centres, radii, *, noise):  # type: ignore[no-untyped-def]
-        noisy = super().noisy_sums(raw_rows, centres, radii, noise=noise)
+    def noisy_sums(self, rows, centres, radii, *, mu, noise):  # type: ignore[no-untyped-def]
+        noisy = super().noisy_sums(rows, centres, radii, mu=mu, noise=noise)
         limits = np.array(self.bounds)
+        d = len(limits)
         for factor, sign in ((1, -1), (2, 1)):
-            sums = raw_rows.total(
+            sums = rows.total(
                 functools.partial(
                     clipped_sums, limits=limits, centres=centres, radii=factor * radii
                 )
             )
-            noisy[:, :-2] += sign * 256 * sums[:, :-2]
+            noisy[:, :d] += sign * 256 * sums[:, :d]
         return noisy
 
 
 def test_rows_beyond_the_radius_are_noticed() -> None:
     """The user is far outside the radius, so that not clipping it shows."""
-    mechanism = Unclipped(bounds=(2**20,) * 4, mu=1.0, steps=1)
+    mechanism = Unclipped(n_clusters=1, bounds=(2**20,) * 4, mu=1.0)
+    assert verdict_on(functools.partial(guided_views.one_round, mechanism), 10_000) == "caught"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LongScores(ColumnSurvey):
+    """Broken: scores may be as long as they are without clipping; the noise is that of the law."""
+
+    def noisy_products(self, rows, scores, *, noise):  # type: ignore[no-untyped-def]
+        d = len(self.bounds)
+        part = functools.partial(
+            score_products, limits=np.array(self.bounds), scores=scores, longest=10_000
+        )
+        raw = rows.total(part)[np.triu_indices(d, 1)]
+        return raw + noise.gaussian(self.product_scale, len(raw))
+
+
+def test_scores_that_are_not_clipped_are_noticed() -> None:
+    """The user has a large score in every column."""
+    mechanism = LongScores(bounds=(2**20,) * 4, mu=1.0)
+    assert verdict_on(functools.partial(guided_views.products, mechanism), 1_000) == "caught"
+
+
+def verdict_on(sample: Sampler, trials: int) -> str:
+    """Audit something broken that claims mu = 1."""
     twin = Twin(
-        name="unclipped",
-        what="a Lloyd step that clips at twice the radius",
+        name="broken",
+        what="a part without its clipping",
         claim=GaussianClaim(mu=1.0),
-        sample=functools.partial(lloyd_views.lloyd_step, mechanism),
-        trials=10_000,
+        sample=sample,
+        trials=trials,
         long_trials=0,
     )
-    found = run_case(twin, noise=InsecureSeededNoise(7), confidence=CONFIDENCE)
-    assert found.verdict == "caught"
+    return run_case(twin, noise=InsecureSeededNoise(7), confidence=CONFIDENCE).verdict
 
 
 @dataclasses.dataclass
@@ -139,7 +174,7 @@ class NoNoise(HalfNoise):
         return NoNoise(self.source.spawn(label))
 
 
-@pytest.mark.parametrize("name", ["dplloyd", "histogram-lloyd-centre", "dplsf-centre"])
+@pytest.mark.parametrize("name", ["dplloyd", "guided-lloyd-centre", "dplsf-centre"])
 def test_missing_noise_is_noticed_in_the_long_forms(name: str) -> None:
     """The long lines run; a short form of them notices that noise is missing altogether."""
     part = ALL_CASES[name]()
@@ -244,6 +279,19 @@ def test_fixed_event_uses_all_trials() -> None:
     assert 1.9 < found.broken.shown < math.log(9)
 
 
+def test_calls_make_as_many_trials_as_asked() -> None:
+    calls: list[bool] = []
+
+    def one_call(present: bool) -> np.ndarray:
+        calls.append(present)
+        return np.full(4, float(present))
+
+    scores = scores_of_calls(one_call, trials=10)
+    assert calls == [True] * 3 + [False] * 3
+    assert scores.with_user.tolist() == [1.0] * 10
+    assert scores.without.tolist() == [0.0] * 10
+
+
 def test_bounds_share_the_confidence() -> None:
     cases = choose_cases(["histogram", "no-phantoms"])
     seen: list[str] = []
@@ -306,7 +354,7 @@ def test_command_fails_if_a_claim_is_exceeded(monkeypatch: pytest.MonkeyPatch) -
 def test_command_refuses_unknown_cases() -> None:
     result = CliRunner().invoke(app, ["--only", "nothing"])
     assert isinstance(result.exception, ParameterError)
-    assert "only must be one of 'lloyd-step'" in str(result.exception)
+    assert "only must be one of 'round'" in str(result.exception)
 
 
 def test_command_recomputes_the_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def _tight(method):
 
 # Written out: `test_every_form_of_every_method_has_its_suite` compares them with the records.
 PUBLISHED = ("dplsf", "dplloyd", "plain")
-TIGHT_METHODS = ("histogram-lloyd", "dplsf", "dplloyd")
+TIGHT_METHODS = ("guided-lloyd", "dplsf", "dplloyd")
 ALGORITHMS = (
     {method: _named(method) for method in PUBLISHED}
     | {"gaussian tree": _gaussian_tree}
@@ -56,12 +56,22 @@ def make(request):
 
 
 def release(algorithm, rows, *, seed=0):
-    return algorithm.release(rows, noise=InsecureSeededNoise(seed), rng=np.random.default_rng(seed))
+    found = algorithm.release(
+        rows, noise=InsecureSeededNoise(seed), rng=np.random.default_rng(seed)
+    )
+    check_points(found.points, bounds=algorithm.bounds)
+    return found.centres
 
 
 def some_rows(n, bounds, *, seed=0):
     limits = np.array(bounds)
     return np.random.default_rng(seed).integers(-limits, limits + 1, size=(n, len(bounds)))
+
+
+def check_points(points, *, bounds):
+    assert points.shape[1] == len(bounds)
+    assert points.dtype == np.int64
+    assert (np.abs(points) <= np.array(bounds)).all()
 
 
 def check_centres(centres, *, n_clusters, bounds):
@@ -127,7 +137,16 @@ def test_other_noise_other_centres(name):
         algorithm.release(rows, noise=InsecureSeededNoise(seed), rng=np.random.default_rng(0))
         for seed in (1, 2)
     )
-    assert (first != second).any()
+    assert (first.centres != second.centres).any()
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_the_stated_number_of_points_is_released(name):
+    """Whoever reads a release knows how many points to expect, from the method's record."""
+    algorithm = make_local(name, n_clusters=4, bounds=(UNIT, UNIT), mu=1.0)
+    rows = some_rows(300, (UNIT, UNIT))
+    found = algorithm.release(rows, noise=InsecureSeededNoise(0), rng=np.random.default_rng(0))
+    assert found.points.shape == (METHODS[name].facts.n_points, 2)
 
 
 def test_the_rows_are_not_changed(make):
@@ -238,7 +257,7 @@ def test_wrong_columns_are_refused(make):
 
 
 def test_an_unknown_method_is_refused():
-    with pytest.raises(ParameterError, match="method must be one of 'histogram-lloyd', 'dplsf'"):
+    with pytest.raises(ParameterError, match="method must be one of 'guided-lloyd', 'dplsf'"):
         make_local("kmeans", n_clusters=2, bounds=(UNIT,), epsilon=1.0)
 
 
@@ -249,6 +268,6 @@ def test_exactly_one_of_epsilon_and_mu_is_given():
         make_local("dplsf", n_clusters=2, bounds=(UNIT,), epsilon=1.0, mu=2.0)
 
 
-def test_tree_lloyd_has_no_published_form():
+def test_guided_lloyd_has_no_published_form():
     with pytest.raises(ParameterError, match="use tight accounting"):
-        make_local("histogram-lloyd", n_clusters=2, bounds=(UNIT,), epsilon=1.0)
+        make_local("guided-lloyd", n_clusters=2, bounds=(UNIT,), epsilon=1.0)

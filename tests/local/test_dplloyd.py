@@ -84,7 +84,7 @@ def test_release_by_hand_without_noise():
     # Two groups on a line. From any packed start each centre ends on one group's mean.
     rows = np.array([[-900]] * 300 + [[-700]] * 100 + [[800]] * 200)
     lloyd = DpLloyd(n_clusters=2, bounds=(1000,), epsilon=8.0)
-    centres = lloyd.release(rows, noise=ScriptedNoise(), rng=np.random.default_rng(0))
+    centres = lloyd.release(rows, noise=ScriptedNoise(), rng=np.random.default_rng(0)).centres
     assert sorted(centres.ravel().tolist()) == [-850, 800]
 
 
@@ -104,7 +104,7 @@ def test_a_cluster_with_a_tiny_noisy_count_keeps_its_centre():
     rows = np.full((1000, 1), 12345)
     # Noise cancels the count in both iterations that a noisy size of 1 affords.
     script = [-999, -1000, 0, -1000, 0]
-    centres = lloyd.release(rows, noise=ScriptedNoise(script), rng=np.random.default_rng(4))
+    centres = lloyd.release(rows, noise=ScriptedNoise(script), rng=np.random.default_rng(4)).centres
     assert centres.tolist() == np.rint(start).astype(int).tolist()
 
 
@@ -112,7 +112,7 @@ def test_noisy_means_are_clipped_to_the_bounds():
     lloyd = DpLloyd(n_clusters=1, bounds=(UNIT,), epsilon=1.0)
     script = [-999, 0, 10**15, 0, 10**15]
     rows = np.zeros((1000, 1), dtype=np.int64)
-    centres = lloyd.release(rows, noise=ScriptedNoise(script), rng=np.random.default_rng(4))
+    centres = lloyd.release(rows, noise=ScriptedNoise(script), rng=np.random.default_rng(4)).centres
     assert centres.tolist() == [[UNIT]]
 
 

@@ -204,7 +204,7 @@ def test_release_draws_counts_first_and_sums_last():
     tree = DplsfPaper(n_clusters=2, bounds=(UNIT, UNIT), epsilon=1, delta=1e-3, sums="gaussian")
     rows = np.random.default_rng(0).integers(-UNIT, UNIT, (4000, 2))
     noise = ScriptedNoise()
-    centres = tree.release(rows, noise=noise, rng=np.random.default_rng(1))
+    centres = tree.release(rows, noise=noise, rng=np.random.default_rng(1)).centres
     *counts, sums = noise.asked
     assert counts[0] == ("laplace", tree.count_scale, 1)
     assert all(call[:2] == ("laplace", tree.count_scale) for call in counts)
@@ -218,7 +218,7 @@ def test_rows_outside_the_bounds_are_clipped_before_they_are_summed():
     tree = DplsfPaper(n_clusters=1, bounds=(10, 10), epsilon=1)
     rows = np.full((10, 2), 10**9)
     rng = np.random.default_rng(0)
-    assert tree.release(rows, noise=ScriptedNoise(), rng=rng).tolist() == [[10, 10]]
+    assert tree.release(rows, noise=ScriptedNoise(), rng=rng).centres.tolist() == [[10, 10]]
 
 
 def test_a_leaf_does_not_print_its_rows():
@@ -278,7 +278,7 @@ def test_gaussian_tree_draws_counts_first_and_sums_last():
     tree = Dplsf(n_clusters=2, bounds=(UNIT, UNIT), mu=1.0)
     rows = np.random.default_rng(0).integers(-UNIT, UNIT, (4000, 2))
     noise = ScriptedNoise()
-    centres = tree.release(rows, noise=noise, rng=np.random.default_rng(1))
+    centres = tree.release(rows, noise=noise, rng=np.random.default_rng(1)).centres
     *counts, sums = noise.asked
     assert counts[0] == ("gaussian", tree.count_scale, 1)
     assert all(call[:2] == ("gaussian", tree.count_scale) for call in counts)

@@ -12,7 +12,8 @@ from splitmeans.privacy.noise import InsecureSeededNoise
 def release(rows, *, n_clusters, bounds):
     mechanism = PlainKMeans(n_clusters=n_clusters, bounds=bounds)
     rows = np.array(rows, dtype=np.int64)
-    return mechanism.release(rows, noise=InsecureSeededNoise(0), rng=np.random.default_rng(0))
+    noise, rng = InsecureSeededNoise(0), np.random.default_rng(0)
+    return mechanism.release(rows, noise=noise, rng=rng).centres
 
 
 def test_centres_are_means_rounded_to_the_grid():

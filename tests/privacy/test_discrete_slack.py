@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from splitmeans.local.laws.radius_lloyd import sensitivity
-from splitmeans.local.radius_lloyd import RadiusLloyd
+from splitmeans.local.law import mu_scale
+from splitmeans.local.laws.guided_lloyd import ROUNDS, GuidedLloydLaw, sensitivity
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import GaussianEvent, ShiftEvent
@@ -129,18 +129,19 @@ def test_without_slack_the_charge_would_be_too_small():
     assert len(over) > 10
 
 
-def test_steps_of_all_radii_are_covered():
+def test_rounds_of_all_radii_are_covered():
     """Radii are chosen on the way, from released values: the event bounds each of them."""
     for bounds, mu in itertools.product([(2**20,) * 4, (64,) * 2, (2**30,)], [0.05, 1.0, 8.0]):
-        lloyd = RadiusLloyd(bounds=bounds, mu=mu)
-        step = lloyd.event.parts[0]
+        lloyd = GuidedLloydLaw(n_clusters=3, bounds=bounds, mu=mu)
         radii = {lloyd.smallest_radius * 2**j + j for j in range(12)} | {lloyd.smallest_radius}
-        for radius in radii:
-            scale = lloyd.scale(radius)
-            realised = sensitivity(radius) / scale
-            assert realised <= 1 / step.noise_multiplier
-            own = discrete_slack(scale, mu=realised, coordinates=len(bounds) + 2)
-            assert own <= step.slack
+        events = lloyd.event.parts[-len(ROUNDS) :]
+        for round_mu, event in zip(lloyd.round_mus, events, strict=True):
+            for radius in radii:
+                scale = mu_scale(sensitivity(radius), mu=round_mu)
+                realised = sensitivity(radius) / scale
+                assert realised <= 1 / event.noise_multiplier
+                own = discrete_slack(scale, mu=realised, coordinates=2 * len(bounds) + 1)
+                assert own <= event.slack
 
 
 # --- plans

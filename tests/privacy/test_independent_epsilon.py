@@ -16,9 +16,11 @@ from dp_accounting.pld import pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as library
 from scipy import stats
 
+from splitmeans.local.law import mu_scale
 from splitmeans.local.laws.dplloyd import DpLloydLaw as DpLloyd
 from splitmeans.local.laws.dplsf import DplsfLaw as Dplsf
-from splitmeans.local.laws.histogram_lloyd import HistogramLloydLaw as HistogramLloyd
+from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw as GuidedLloyd
+from splitmeans.local.laws.guided_lloyd import sensitivity
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.sketch.law import SketchLaw
@@ -32,7 +34,8 @@ from splitmeans.study.id_rules import AS_IS
 from tests.privacy.contour import Normal, Pure, Table, delta_at, epsilon_at, shifted
 
 ROW = 2**20  # a row of a Gaussian count, in units of its noise
-FINE = 2**8  # a grid unit of a Lloyd step, likewise
+FINE = 2**8  # a grid unit of a round's sums, likewise
+SCORE = 2**8  # a score of 1
 
 
 def study(n_parties, epsilon, delta, *, columns=3, **options):
@@ -80,15 +83,23 @@ def local_laws(mechanism, *, factor=1):
     """What one user's row does to a local release; a replaced row moves it by twice as much."""
     d = len(mechanism.bounds)
     match mechanism:
-        case HistogramLloyd(start=start, lloyd=lloyd):
-            mus = [ROW / start.size_scale, math.sqrt(d) * ROW / start.column_scale]
+        case GuidedLloyd(survey=survey):
+            mus = [ROW / survey.size_scale, math.sqrt(d) * ROW / survey.column_scale]
             if d > 1:
-                mus.append(ROW / start.cell_scale)
+                # Scores of one length have the longest products: all are l^2 / d then.
+                square = 1.5 * d * SCORE**2
+                products = math.sqrt(d * (d - 1) / 2) * square / d
+                mus.append(products / survey.product_scale)
+            if d in (2, 3):
+                mus.append(ROW / survey.cell_scale)
             largest = math.sqrt(sum(bound**2 for bound in mechanism.bounds))
-            radii = np.geomspace(lloyd.smallest_radius, largest, 500).astype(int).tolist()
-            # A row adds an offset of length r, 3/8 r for the count and r/4 for the square.
-            worst = max(FINE * math.hypot(r, 3 * r / 8, r / 4) / lloyd.scale(r) for r in radii)
-            return [Normal(factor * math.hypot(*mus, *[worst] * lloyd.steps))]
+            radii = np.geomspace(mechanism.smallest_radius, largest, 500).astype(int).tolist()
+            for mu in mechanism.round_mus:
+                scales = [mu_scale(sensitivity(r), mu=mu) for r in radii]
+                # A row adds an offset of length r, 3/8 r for the count and r/2 for the squares.
+                moves = [FINE * math.hypot(r, 3 * r / 8, r / 2) for r in radii]
+                mus.append(max(move / scale for move, scale in zip(moves, scales, strict=True)))
+            return [Normal(factor * math.hypot(*mus))]
         case Dplsf():
             counts = [ROW / mechanism.count_scale] * (mechanism.depth + 1)
             largest = math.sqrt(sum(bound**2 for bound in mechanism.bounds))

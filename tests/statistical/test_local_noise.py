@@ -97,7 +97,10 @@ def test_lloyd_centres_carry_the_noise_of_the_last_sums():
     rows = np.zeros((1000, 2), dtype=np.int64)
     noise = InsecureSeededNoise(5)
     released = np.array(
-        [lloyd.release(rows, noise=noise, rng=np.random.default_rng(0))[0] for _ in range(600)]
+        [
+            lloyd.release(rows, noise=noise, rng=np.random.default_rng(0)).centres[0]
+            for _ in range(600)
+        ]
     )
     assert lloyd.iterations(900) == 7
     _, sum_scales = lloyd.iteration_scales(7)

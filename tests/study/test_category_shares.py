@@ -98,7 +98,7 @@ def tables(n=400):
 
 
 METHODS = (
-    ("histogram-lloyd", {}),
+    ("guided-lloyd", {}),
     ("dplsf", {}),
     ("dplloyd", {}),
     ("plain", {}),
@@ -114,20 +114,21 @@ def test_every_local_method_releases_valid_shares(local, rest):
     for seed in range(3):
         noise, rng = InsecureSeededNoise(seed), np.random.default_rng(seed)
         release = release_party(plan, own, run_key=b"k" * 32, noise=noise, rng=rng)
-        assert shares_are_valid(MIXED, release.centres)
-        for place in PLACES:
-            found = shares(release.centres, place)
-            assert found.min() >= 0
-            assert found.sum(axis=1) == pytest.approx(1, abs=1e-12)
+        for centres in (release.centres, release.points.astype(np.int64)):
+            assert shares_are_valid(MIXED, centres)
+            for place in PLACES:
+                found = shares(centres, place)
+                assert (found >= 0).all()
+                assert found.sum(axis=1) == pytest.approx(1, abs=1e-12)
 
 
 def test_noise_alone_breaks_the_shares():
     """The twin without the projection must be caught by the checks above."""
-    plan = make_plan(study("histogram-lloyd"))
+    plan = make_plan(study("guided-lloyd"))
     raw = mechanism_of(plan.local[0]).release(
         tables()[0].rows, noise=InsecureSeededNoise(1), rng=np.random.default_rng(1)
     )
-    assert not shares_are_valid(MIXED, raw)
+    assert not shares_are_valid(MIXED, raw.centres)
 
 
 @pytest.mark.parametrize("membership", ["decoy", "sketch"])
@@ -159,7 +160,7 @@ def test_synthetic_rows_have_missing_values_again():
 
 
 def test_server_and_party_refuse_shares_that_do_not_add_up():
-    plan = make_plan(study("histogram-lloyd"))
+    plan = make_plan(study("guided-lloyd"))
     party_tables = tables()
     noise = InsecureSeededNoise(4)
     release = release_party(

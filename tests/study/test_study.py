@@ -482,8 +482,8 @@ def test_committed_vector():
         ({"membership": "sketch", "accounting": "paper"}, "'sketch' needs accounting='tight'"),
         ({"membership": "sketch-paper"}, "has only the published accounting: set accounting="),
         (
-            {"membership": "ldp", "accounting": "paper", "local": "histogram-lloyd"},
-            "local='histogram-lloyd' needs accounting='tight'",
+            {"membership": "ldp", "accounting": "paper", "local": "guided-lloyd"},
+            "local='guided-lloyd' needs accounting='tight'",
         ),
         ({"membership": "ldp", "user_sets": "partial"}, "needs the same users at every party"),
     ],
@@ -578,6 +578,7 @@ def test_a_collusion_epsilon_that_changes_no_label_is_refused():
         DecoyOptions(collusion_epsilon=800)
 
 
-def test_the_old_name_of_a_local_algorithm_is_read_as_its_new_one():
-    assert study(local="tree-lloyd") == study(local="histogram-lloyd")
-    assert study(local="tree-lloyd").hash == study(local="histogram-lloyd").hash
+@pytest.mark.parametrize("old", ["tree-lloyd", "histogram-lloyd"])
+def test_the_old_name_of_a_local_algorithm_is_read_as_its_new_one(old):
+    assert study(local=old) == study(local="guided-lloyd")
+    assert study(local=old).hash == study(local="guided-lloyd").hash

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from splitmeans._types import FloatArray
 from splitmeans.audit.bounds import Bound, bound_of_event, bound_of_scores
 from splitmeans.audit.claims import Claim
@@ -23,6 +25,21 @@ class Scores(NamedTuple):
 
 
 Sampler: TypeAlias = Callable[[int, NoiseSource], Scores]
+
+
+def scores_of_calls(one_call: Callable[[bool], FloatArray], *, trials: int) -> Scores:
+    """Return the scores of as many calls as make so many trials.
+
+    `one_call` is told whether the user is there and returns the scores of one or more trials.
+    """
+
+    def scores(present: bool) -> FloatArray:
+        found = [one_call(present)]
+        calls = -(-trials // len(found[0]))
+        found += [one_call(present) for _ in range(calls - 1)]
+        return np.concatenate(found)[:trials]
+
+    return Scores(with_user=scores(True), without=scores(False))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The parts of local clustering under audit: steps, histograms, trees, and whole algorithms.
+"""The parts of local clustering under audit: rounds, histograms, trees, and whole algorithms.
 
 Most claim mu = 1, so that a few thousand trials tell half the noise from the right one. What is
 audited is the code; that its parameters fit a study's budget is the accountant's part.
@@ -11,17 +11,17 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from splitmeans._types import IntArray
-from splitmeans.audit import lloyd_views, tree_views
+from splitmeans.audit import dplloyd_views, guided_views, tree_views
 from splitmeans.audit.case import Part, Sampler
 from splitmeans.audit.claims import BudgetClaim, Claim, GaussianClaim
 from splitmeans.audit.noise_twins import with_half_noise
-from splitmeans.local.cells import CellHistogram
 from splitmeans.local.dplloyd import DpLloyd
 from splitmeans.local.dplsf import Dplsf
 from splitmeans.local.dplsf_paper import DplsfPaper
-from splitmeans.local.histogram_lloyd import HistogramLloyd
-from splitmeans.local.radius_lloyd import RadiusLloyd
+from splitmeans.local.guided_lloyd import GuidedLloyd
+from splitmeans.local.laws.survey import CELL_SHARE, COLUMN_SHARE, SIZE_SHARE
 from splitmeans.local.rows import LocalClustering
+from splitmeans.local.survey import ColumnSurvey
 from splitmeans.privacy.gaussian import gaussian_multiplier
 
 _BOUND = 2**20
@@ -44,51 +44,65 @@ def _part(
     )
 
 
-def _lloyd_step() -> Part:
-    mechanism = RadiusLloyd(bounds=(_BOUND,) * 4, mu=_MU, steps=1)
+def _round() -> Part:
+    mechanism = GuidedLloyd(n_clusters=1, bounds=(_BOUND,) * 4, mu=_MU)
     return _part(
-        "lloyd-step",
-        "noisy sums of one Lloyd step with a radius, user at three radii",
-        GaussianClaim(mu=mechanism.step_mu),
-        functools.partial(lloyd_views.lloyd_step, mechanism),
+        "round",
+        "noisy sums of one round of guided-lloyd, user at three radii",
+        GaussianClaim(mu=_MU),
+        functools.partial(guided_views.one_round, mechanism),
         trials=20_000,
         long_trials=50_000,
     )
 
 
+def _survey(columns: int, *, share: float) -> ColumnSurvey:
+    """Return a survey in which a release with this share, after the number of rows, has `_MU`."""
+    return ColumnSurvey(bounds=(_BOUND,) * columns, mu=_MU / math.sqrt((1 - SIZE_SHARE) * share))
+
+
 def _one_column() -> Part:
-    mechanism = CellHistogram(bounds=(_BOUND,), mu=_MU)
     return _part(
         "column-histogram",
         "noisy histogram of a single column",
-        GaussianClaim(mu=mechanism.mu),
-        functools.partial(lloyd_views.one_column, mechanism),
+        GaussianClaim(mu=_MU),
+        functools.partial(guided_views.one_column, _survey(1, share=1.0)),
         trials=20_000,
+        long_trials=50_000,
+    )
+
+
+def _products() -> Part:
+    return _part(
+        "score-products",
+        "noisy sums of products of the scores of four columns, user clipped",
+        GaussianClaim(mu=_MU),
+        functools.partial(guided_views.products, _survey(4, share=1 - COLUMN_SHARE)),
+        trials=4_000,
         long_trials=50_000,
     )
 
 
 def _cells() -> Part:
-    mechanism = CellHistogram(bounds=(_BOUND, _BOUND), mu=_MU)
     return _part(
         "cell-histogram",
-        "noisy histogram over cells fitted to two columns",
-        GaussianClaim(mu=mechanism.mu),
-        functools.partial(lloyd_views.cells, mechanism),
-        trials=1_500,
-        long_trials=20_000,
+        "noisy histogram over cells of two columns",
+        GaussianClaim(mu=_MU),
+        functools.partial(guided_views.cells, _survey(2, share=CELL_SHARE)),
+        trials=20_000,
+        long_trials=50_000,
     )
 
 
-def _histogram_lloyd() -> Part:
-    mechanism = HistogramLloyd(n_clusters=1, bounds=(_BOUND,), mu=_MU)
+def _guided_lloyd() -> Part:
+    mechanism = GuidedLloyd(n_clusters=1, bounds=(_BOUND, _BOUND), mu=_MU)
     return _part(
-        "histogram-lloyd",
-        "histogram and all four steps of a whole histogram-lloyd",
-        GaussianClaim(mu=mechanism.mu),
-        functools.partial(lloyd_views.histogram_lloyd, mechanism),
-        trials=1_400,
-        long_trials=10_000,
+        "guided-lloyd",
+        "survey and all rounds of a whole guided-lloyd, two columns",
+        GaussianClaim(mu=_MU),
+        functools.partial(guided_views.guided_lloyd, mechanism),
+        trials=1_200,
+        long_trials=5_000,
     )
 
 
@@ -136,13 +150,11 @@ def _centre(
     )
 
 
-def _histogram_lloyd_centre() -> Part:
+def _guided_lloyd_centre() -> Part:
     # Four columns and a hundred rows at a third of the bounds show most of what was tried.
-    mechanism = HistogramLloyd(n_clusters=1, bounds=(_BOUND,) * 4, mu=_MU)
+    mechanism = GuidedLloyd(n_clusters=1, bounds=(_BOUND,) * 4, mu=_MU)
     others = np.full((100, 4), _BOUND // 3)
-    return _centre(
-        "histogram-lloyd-centre", mechanism, columns=4, others=others, long_trials=12_000
-    )
+    return _centre("guided-lloyd-centre", mechanism, columns=4, others=others, long_trials=12_000)
 
 
 def _dplsf_centre() -> Part:
@@ -157,7 +169,7 @@ def _dplloyd_step() -> Part:
         "dplloyd-step",
         "noisy sum and count of one of two iterations (Laplace)",
         BudgetClaim(epsilon=mechanism.iterations_epsilon / iterations),
-        functools.partial(lloyd_views.dplloyd_step, mechanism, iterations=iterations),
+        functools.partial(dplloyd_views.dplloyd_step, mechanism, iterations=iterations),
         trials=4_000,
         long_trials=20_000,
     )
@@ -169,7 +181,7 @@ def _dplloyd() -> Part:
         "dplloyd",
         "all iterations of a whole dplloyd (Laplace)",
         BudgetClaim(epsilon=mechanism.epsilon),
-        functools.partial(lloyd_views.dplloyd, mechanism),
+        functools.partial(dplloyd_views.dplloyd, mechanism),
         trials=0,
         long_trials=12_000,
     )
@@ -218,11 +230,12 @@ def _leaf_sum_pooled() -> Part:
 
 
 LOCAL_PARTS: Mapping[str, Callable[[], Part]] = {
-    "lloyd-step": _lloyd_step,
+    "round": _round,
     "column-histogram": _one_column,
+    "score-products": _products,
     "cell-histogram": _cells,
-    "histogram-lloyd": _histogram_lloyd,
-    "histogram-lloyd-centre": _histogram_lloyd_centre,
+    "guided-lloyd": _guided_lloyd,
+    "guided-lloyd-centre": _guided_lloyd_centre,
     "dplsf-counts": _tree_counts_gaussian,
     "dplsf-sums": _leaf_sum_gaussian,
     "dplsf-centre": _dplsf_centre,

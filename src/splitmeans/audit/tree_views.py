@@ -83,7 +83,7 @@ def local_centre(
 
     def released(n: int, rng: np.random.Generator) -> FloatArray:
         sources = (noise.spawn(f"{n} rows, trial {trial}") for trial in range(trials))
-        centres = [mechanism.release(rows[:n], noise=source, rng=rng) for source in sources]
+        centres = [mechanism.release(rows[:n], noise=source, rng=rng).centres for source in sources]
         return np.array([float(centre[0] @ user) for centre in centres])
 
     first, second = np.random.default_rng(0).spawn(2)

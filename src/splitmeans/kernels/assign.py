@@ -73,12 +73,12 @@ _BLOCK = 512
 
 # Shrinks a clipped row a little more than its length asks for, so that rounding cannot leave it
 # longer than the radius; 2^-40 is far above the rounding of doubles and far below any noise.
-_SHRINK = 1.0 - 2.0**-40
+SHRINK = 1.0 - 2.0**-40
 
 
 @kernel
 def _clipped_sums(rows, limits, centres, radii, sums):  # type: ignore[no-untyped-def]
-    """Fill `sums` (k, d + 2) (OUT, int64); see `clipped_sums`.
+    """Fill `sums` (k, 2 d + 1) (OUT, int64); see `clipped_sums`.
 
     `rows` (n, d), `limits` (d,) and `radii` (k,) are int64; `centres` (k, d) holds whole numbers
     as float64, small enough that every squared distance is below 2^53.
@@ -115,16 +115,13 @@ def _clipped_sums(rows, limits, centres, radii, sums):  # type: ignore[no-untype
             c = labels[i]
             radius = radii[c]
             sums[c, d] += 1
-            if best[i] <= float(radius) * float(radius):
-                sums[c, d + 1] += np.int64(best[i]) // (4 * radius)
-                for j in range(d):
-                    sums[c, j] += np.int64(columns[j, i] - centres[c, j])
-            else:
-                sums[c, d + 1] += radius // 4
-                factor = radius / np.sqrt(best[i]) * _SHRINK
-                for j in range(d):
-                    # Conversion to an integer cuts towards zero: the clipped row gets no longer.
-                    sums[c, j] += np.int64((columns[j, i] - centres[c, j]) * factor)
+            inside = best[i] <= float(radius) * float(radius)
+            factor = 1.0 if inside else radius / np.sqrt(best[i]) * SHRINK
+            for j in range(d):
+                # Conversion to an integer cuts towards zero: the clipped row gets no longer.
+                offset = np.int64((columns[j, i] - centres[c, j]) * factor)
+                sums[c, j] += offset
+                sums[c, d + 1 + j] += offset * offset // (2 * radius)
 
 
 def clipped_sums(
@@ -133,12 +130,12 @@ def clipped_sums(
     """Return, for each centre, what the rows nearest to it add up to relative to it.
 
     A row, clipped to plus or minus `limits`, at its nearest centre c (lowest index on ties) with
-    offset v, clipped to length r, the centre's radius, adds v to the sums, 1 to the count, and
-    |v|^2 / (4 r), rounded down, to the squares. All are exact integers: they do not depend on the
-    order of rows, and those of several blocks add up.
+    offset v, clipped to length r, the centre's radius, adds v to the sums, 1 to the count, and of
+    each column v_j^2 / (2 r), rounded down, to the squares. All are exact integers: they do not
+    depend on the order of rows, and those of several blocks add up.
 
     Guarantee: a row's share of the sums has Euclidean length at most r, its share of the squares
-    is at most r / 4, and it adds to one centre only.
+    at most r / 2 (the squares of all columns add up to r^2 at most), and it adds to one centre.
 
     Args:
         raw_rows: Shape (n, d), int64 on the grid.
@@ -147,7 +144,7 @@ def clipped_sums(
         radii: Shape (k,), whole numbers >= 1.
 
     Returns:
-        Shape (k, d + 2): the sums, the count, the squares.
+        Shape (k, 2 d + 1): the sums, the count, the squares.
     """
     k, d = centres.shape
     if raw_rows.shape[1:] != (d,) or limits.shape != (d,) or radii.shape != (k,):
@@ -160,7 +157,7 @@ def clipped_sums(
     # Public values alone decide: rows are clipped to the limits.
     if d * (_largest(limits[np.newaxis]) + _largest(centres)) ** 2 >= EXACT_FLOAT:
         raise ParameterError("coordinates are too large for exact distances in double precision")
-    sums = np.zeros((k, d + 2), dtype=np.int64)
+    sums = np.zeros((k, 2 * d + 1), dtype=np.int64)
     whole_radii = radii.astype(np.int64)
     rows = np.ascontiguousarray(raw_rows)
     _clipped_sums(rows, limits, centres.astype(np.float64), whole_radii, sums)

@@ -1,4 +1,4 @@
-"""Counts of rows by bins of single columns, and by cells of bins of all columns.
+"""Counts of rows by bins of single columns, by cells of all columns, and products of their scores.
 
 A column with values in [-bound, bound] has bins of equal width; the bin of x is
 (x + bound) bins // (2 bound + 1), in integers. Counts are exact and those of several blocks of rows
@@ -9,7 +9,11 @@ import numpy as np
 
 from splitmeans._types import IntArray
 from splitmeans.errors import ParameterError
+from splitmeans.kernels.assign import EXACT_FLOAT, SHRINK
 from splitmeans.kernels.compiled import kernel
+
+# Rows whose products are added up at a time, in double precision.
+_PRODUCT_ROWS = 2**15
 
 
 def column_histograms(raw_rows: IntArray, *, limits: IntArray, n_bins: int) -> IntArray:
@@ -47,6 +51,36 @@ def cell_histogram(
     return counts
 
 
+def score_products(
+    raw_rows: IntArray, *, limits: IntArray, scores: IntArray, longest: int
+) -> IntArray:
+    """Return the sums of products of every two columns' scores, shape (d, d), symmetric.
+
+    A row's scores, one for the bin of each column, are shortened to the length `longest`.
+
+    Guarantee: a row adds z_i z_j for a whole-numbered z of Euclidean length at most `longest`; the
+    products of i < j have length at most `longest`^2 sqrt((d - 1) / (2 d)).
+
+    Args:
+        raw_rows: Shape (n, d), int64 on the grid.
+        limits: Largest grid integer of each column, shape (d,).
+        scores: Whole-numbered score of each bin of each column, shape (d, bins).
+        longest: Length of the longest vector of scores.
+    """
+    _check_columns(raw_rows, limits)
+    if longest**2 * _PRODUCT_ROWS >= EXACT_FLOAT:
+        raise ParameterError("scores are too large for exact products in double precision")
+    d = len(limits)
+    sums = np.zeros((d, d), dtype=np.int64)
+    for start in range(0, len(raw_rows), _PRODUCT_ROWS):
+        rows = np.ascontiguousarray(raw_rows[start : start + _PRODUCT_ROWS])
+        found = np.empty(rows.shape)
+        _scores(rows, limits, np.ascontiguousarray(scores), float(longest), found)
+        # Whole numbers whose sums stay below 2^53: exact in any order.
+        sums += (found.T @ found).astype(np.int64)
+    return sums
+
+
 def _check_columns(raw_rows: IntArray, limits: IntArray) -> None:
     if raw_rows.ndim != 2 or raw_rows.shape[1] != len(limits) or raw_rows.dtype != np.int64:
         raise ParameterError(
@@ -71,6 +105,22 @@ def _cell_histogram(rows, limits, places, counts):  # type: ignore[no-untyped-de
         for j in range(rows.shape[1]):
             cell += places[j, _bin(rows[i, j], limits[j], places.shape[1])]
         counts[cell] += 1
+
+
+@kernel
+def _scores(rows, limits, scores, longest, found):  # type: ignore[no-untyped-def]
+    """OUT `found` (n, d), float64 that holds whole numbers."""
+    n, d = rows.shape
+    for i in range(n):
+        square = 0.0
+        for j in range(d):
+            score = float(scores[j, _bin(rows[i, j], limits[j], scores.shape[1])])
+            found[i, j] = score
+            square += score * score
+        if square > longest * longest:
+            factor = longest / np.sqrt(square) * SHRINK
+            for j in range(d):
+                found[i, j] = float(np.int64(found[i, j] * factor))
 
 
 @kernel

@@ -21,7 +21,7 @@ from splitmeans.kernels.counts import (
     decoy_records,
     sort_records,
 )
-from splitmeans.kernels.histograms import cell_histogram, column_histograms
+from splitmeans.kernels.histograms import cell_histogram, column_histograms, score_products
 from splitmeans.kernels.lloyd import lloyd_step, nearer_distances
 from splitmeans.kernels.packing import pack_bits, unpack_bits
 from splitmeans.kernels.phantoms import raise_to_phantoms
@@ -69,6 +69,7 @@ def _call_all() -> None:
     column_histograms(rows, limits=limits, n_bins=4)
     places = np.zeros((2, 4), dtype=np.int64)
     cell_histogram(rows, limits=limits, places=places, n_cells=1)
+    score_products(rows, limits=limits, scores=places, longest=4)
     grid = np.empty((2, 2), dtype=np.int64)
     to_grid_column(np.zeros(2), low=0.0, high=1.0, bound=8, stand_in=0.0, out=grid[:, 0])
     to_grid_column(np.zeros(2), low=0.0, high=1.0, bound=8, stand_in=0.0, out=grid[:, :1][:, 0])

@@ -25,17 +25,22 @@ def project_to_simplex(values: FloatArray, *, total: float) -> FloatArray:
         raise ParameterError(f"total must be a finite number >= 0, got {total!r}")
     if values.size == 0 or not np.isfinite(values).all():
         raise ParameterError(f"values must be finite and at least one, got shape {values.shape}")
-    if total == 0:
-        return np.zeros(values.shape)
+    return project_rows(values.reshape(1, -1), total=total).reshape(values.shape)
 
+
+def project_rows(values: FloatArray, *, total: float) -> FloatArray:
+    """Return for each row of `values`, shape (n, m), the closest one with the sum `total`."""
+    if total == 0 or len(values) == 0:
+        return np.zeros(values.shape)
     # A common shift does not change the result. With the peak at zero the small differences
     # that decide keep their digits, and an entry `total` or more below the peak becomes zero
     # whatever it is, so it may as well lie exactly there.
     with np.errstate(over="ignore"):
-        shifted = np.maximum(values.ravel() - values.max(), -total)
-    descending = np.sort(shifted)[::-1]
-    ranks = np.arange(1, descending.size + 1)
-    cuts = (np.cumsum(descending) - total) / ranks
-    kept = int(np.flatnonzero(descending > cuts)[-1])  # the peak always is: 0 > -total
-    projected: FloatArray = np.maximum(shifted - cuts[kept], 0.0)
-    return projected.reshape(values.shape)
+        shifted = np.maximum(values - values.max(axis=1, keepdims=True), -total)
+    descending = np.sort(shifted, axis=1)[:, ::-1]
+    ranks = np.arange(1, values.shape[1] + 1)
+    cuts = (np.cumsum(descending, axis=1) - total) / ranks
+    # The last one that is kept; the peak always is: 0 > -total.
+    kept = values.shape[1] - 1 - np.argmax((descending > cuts)[:, ::-1], axis=1)
+    cut = np.take_along_axis(cuts, kept[:, np.newaxis], axis=1)
+    return np.asarray(np.maximum(shifted - cut, 0.0))

@@ -17,7 +17,12 @@ RESTARTS = 10
 
 
 def weighted_kmeans(
-    points: FloatArray, weights: FloatArray, *, n_clusters: int, rng: np.random.Generator
+    points: FloatArray,
+    weights: FloatArray,
+    *,
+    n_clusters: int,
+    rng: np.random.Generator,
+    starts: int = RESTARTS,
 ) -> FloatArray:
     """Return `n_clusters` centres, shape (n_clusters, d), of weighted points.
 
@@ -30,6 +35,7 @@ def weighted_kmeans(
         weights: Shape (n,).
         n_clusters: Number of centres to return.
         rng: Seeds the restarts.
+        starts: How many there are; the best is taken.
     """
     _validate.at_least(1, n_clusters=n_clusters)
     if points.ndim != 2 or len(points) == 0:
@@ -43,7 +49,7 @@ def weighted_kmeans(
         weights = np.ones(len(points))
     if not _more_different_than(n_clusters, points):
         return _repeat_points(points, weights, n_clusters=n_clusters)
-    return best_of_starts(points, weights, n_clusters=n_clusters, n_starts=RESTARTS, rng=rng)
+    return best_of_starts(points, weights, n_clusters=n_clusters, n_starts=starts, rng=rng)
 
 
 def _more_different_than(count: int, points: FloatArray) -> bool:

@@ -7,18 +7,18 @@ from typing import Any, cast
 from splitmeans.local.dplloyd import DpLloyd
 from splitmeans.local.dplsf import Dplsf
 from splitmeans.local.dplsf_paper import DplsfPaper
-from splitmeans.local.histogram_lloyd import HistogramLloyd
+from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.law import LocalLaw
 from splitmeans.local.laws.dplloyd import DpLloydLaw
 from splitmeans.local.laws.dplsf import DplsfLaw, DplsfPaperLaw
-from splitmeans.local.laws.histogram_lloyd import HistogramLloydLaw
+from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
 from splitmeans.local.laws.plain import PlainKMeansLaw
 from splitmeans.local.methods import local_law
 from splitmeans.local.plain import PlainKMeans
 from splitmeans.local.rows import LocalClustering
 
 MECHANISMS: Mapping[type, Callable[..., LocalClustering]] = {
-    HistogramLloydLaw: HistogramLloyd,
+    GuidedLloydLaw: GuidedLloyd,
     DplsfLaw: Dplsf,
     DplsfPaperLaw: DplsfPaper,
     DpLloydLaw: DpLloyd,

@@ -15,7 +15,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import nearest_sums
 from splitmeans.local.law import to_grid
 from splitmeans.local.laws.dplloyd import DpLloydLaw
-from splitmeans.local.rows import clip_rows
+from splitmeans.local.rows import LocalRelease, clip_rows
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.interface import RawRows
 from splitmeans.table.walk.memory import as_rows
@@ -41,7 +41,7 @@ class DpLloyd(DpLloydLaw):
 
     def release(
         self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
-    ) -> IntArray:
+    ) -> LocalRelease:
         """Return the centres, shape (k', d); see `LocalClustering`."""
         rows = as_rows(raw_rows)
         noisy_size = len(rows) + int(noise.laplace(self.size_scale, 1)[0])
@@ -55,7 +55,7 @@ class DpLloyd(DpLloydLaw):
             useful = noisy_counts >= max(1.0, math.sqrt(2) * count_scale)
             means = noisy_sums / np.where(useful, noisy_counts, 1)[:, np.newaxis]
             centres = np.where(useful[:, np.newaxis], to_grid(means, self.bounds), centres)
-        return centres
+        return LocalRelease.of_centres(centres)
 
 
 def _clipped_nearest_sums(

@@ -14,7 +14,7 @@ from splitmeans.local.dplsf_paper import (
 )
 from splitmeans.local.law import to_grid
 from splitmeans.local.laws.dplsf import DplsfLaw
-from splitmeans.local.rows import clip_rows
+from splitmeans.local.rows import LocalRelease, clip_rows
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.interface import RawRows
 
@@ -24,7 +24,7 @@ class Dplsf(DplsfLaw):
 
     def release(
         self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
-    ) -> IntArray:
+    ) -> LocalRelease:
         """Return the centres, shape (k', d); see `LocalClustering`."""
         rows = clip_rows(raw_rows, self.bounds)
         leaves = grow(
@@ -38,7 +38,7 @@ class Dplsf(DplsfLaw):
         noisy_sums = self.leaf_sums(rows, leaves, noise=noise)
         noisy_means, noisy_counts = leaf_means(leaves, noisy_sums, bounds=self.bounds)
         centres = weighted_kmeans(noisy_means, noisy_counts, n_clusters=self.n_clusters, rng=rng)
-        return to_grid(centres, self.bounds)
+        return LocalRelease.of_centres(to_grid(centres, self.bounds))
 
     def leaf_sums(self, raw_rows: IntArray, leaves: list[Leaf], *, noise: NoiseSource) -> IntArray:
         """Return the noisy sums of leaves' rows, shape (leaves, d); see `DplsfPaper.leaf_sums`."""

@@ -21,7 +21,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 from splitmeans.local.law import COUNT_UNITS, to_grid
 from splitmeans.local.laws.dplsf import DplsfPaperLaw
-from splitmeans.local.rows import clip_rows
+from splitmeans.local.rows import LocalRelease, clip_rows
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.interface import RawRows
 
@@ -46,7 +46,7 @@ class DplsfPaper(DplsfPaperLaw):
 
     def release(
         self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
-    ) -> IntArray:
+    ) -> LocalRelease:
         """Return the centres, shape (k', d); see `LocalClustering`."""
         rows = clip_rows(raw_rows, self.bounds)
         leaves = grow(
@@ -59,7 +59,7 @@ class DplsfPaper(DplsfPaperLaw):
         noisy_sums = self.leaf_sums(rows, leaves, noise=noise)
         noisy_means, noisy_counts = leaf_means(leaves, noisy_sums, bounds=self.bounds)
         centres = weighted_kmeans(noisy_means, noisy_counts, n_clusters=self.n_clusters, rng=rng)
-        return to_grid(centres, self.bounds)
+        return LocalRelease.of_centres(to_grid(centres, self.bounds))
 
     def leaf_sums(self, raw_rows: IntArray, leaves: list[Leaf], *, noise: NoiseSource) -> IntArray:
         """Return the noisy sum of each leaf's rows, shape (leaves, d).

@@ -10,11 +10,11 @@ from splitmeans.errors import ParameterError
 from splitmeans.local.law import LocalLaw, LocalMethod
 from splitmeans.local.laws.dplloyd import METHOD as DPLLOYD
 from splitmeans.local.laws.dplsf import METHOD as DPLSF
-from splitmeans.local.laws.histogram_lloyd import METHOD as HISTOGRAM_LLOYD
+from splitmeans.local.laws.guided_lloyd import METHOD as GUIDED_LLOYD
 from splitmeans.local.laws.plain import METHOD as PLAIN
 
 METHODS: Mapping[str, LocalMethod] = {
-    method.facts.name: method for method in (HISTOGRAM_LLOYD, DPLSF, DPLLOYD, PLAIN)
+    method.facts.name: method for method in (GUIDED_LLOYD, DPLSF, DPLLOYD, PLAIN)
 }
 
 

@@ -1,5 +1,6 @@
 """What every local algorithm does with a party's rows."""
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -12,13 +13,32 @@ from splitmeans.table.walk.interface import RawRows
 from splitmeans.table.walk.memory import as_rows
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LocalRelease:
+    """What a local algorithm releases, on the grid and inside the bounds.
+
+    Attributes:
+        centres: The local centres, shape (k', d).
+        points: Synthetic points that lie as the rows do, each standing for equally many, shape
+            (points, d); none where the algorithm makes none.
+    """
+
+    centres: IntArray
+    points: IntArray
+
+    @classmethod
+    def of_centres(cls, centres: IntArray) -> "LocalRelease":
+        """A release of centres alone."""
+        return cls(centres=centres, points=np.empty((0, centres.shape[1]), dtype=np.int64))
+
+
 class LocalClustering(LocalLaw, Protocol):
     """An algorithm of phase 1; its fields are public, rows and noise are call arguments."""
 
     def release(
         self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
-    ) -> IntArray:
-        """Return the local centres, shape (k', d), on the grid and inside the bounds.
+    ) -> LocalRelease:
+        """Return the local centres, and synthetic points where the algorithm makes them.
 
         Args:
             raw_rows: The party's rows, n of them with d columns on the grid; in an array, shape

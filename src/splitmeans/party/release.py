@@ -36,7 +36,7 @@ def release_party(
     noise: NoiseSource,
     rng: np.random.Generator,
 ) -> PartyRelease:
-    """Release the local centres, then the memberships that follow from the released centres.
+    """Release centres and synthetic points, then the memberships that follow from the centres.
 
     Guarantee: the composition of the events that `releases_of(plan)` lists for this party and for
     all parties together. The second release sees the first only through the released, quantised
@@ -45,12 +45,15 @@ def release_party(
     position = plan.study.party_names.index(table.party)
     mechanism = mechanism_of(plan.local[position])
     found = mechanism.release(table.rows, noise=noise.spawn("local"), rng=rng)
-    centres = to_valid_shares(plan.study.parties[position], found)
+    spec = plan.study.parties[position]
+    centres, points = to_valid_shares(spec, found.centres), to_valid_shares(spec, found.points)
     users = table.labelled(partial(nearest, centres=centres))
     membership = encode_membership(
         plan, position, users, run_key=run_key, noise=noise.spawn("membership")
     )
-    return PartyRelease(centres=centres, membership=membership)
+    return PartyRelease(
+        centres=centres, points=points.astype(np.int32), membership=membership
+    )
 
 
 def encode_membership(

@@ -145,7 +145,8 @@ def _release_bytes(
     features = len(features_of(plan.study.parties[position]))
     message_size = method_of(plan.study).message_size
     body, records = message_size(plan.membership, plan, position, users, deviations)
-    return _HEADER_BYTES + 8 * width * features + body, records
+    places = 8 * width + 4 * plan.study.local_facts.n_points
+    return _HEADER_BYTES + places * features + body, records
 
 
 def shown_bytes(size: int) -> str:
@@ -159,11 +160,24 @@ def shown_bytes(size: int) -> str:
 def _result_bytes(plan: "Plan") -> int:
     parties = plan.study.parties
     features = [len(features_of(party)) for party in parties]
-    cells = N_POINTS if plan.grid_method == "many" else math.prod(plan.n_local_clusters)
     centres = sum(
         8 * width * d for width, d in zip(plan.n_local_clusters, features, strict=True)
     ) + 8 * plan.study.n_clusters * (sum(features) + 1)
-    return _HEADER_BYTES + _DATE_AND_SIGNATURE + centres + cells * (8 + len(parties))
+    node = 8 + len(parties)
+    if plan.study.local_facts.n_points:
+        node += 4 * sum(features)
+    return _HEADER_BYTES + _DATE_AND_SIGNATURE + centres + most_nodes(plan) * node
+
+
+def most_nodes(plan: "Plan") -> int:
+    """Return how many nodes a published synopsis can have.
+
+    Cells of a grid; or pseudo-users, about N_POINTS of them, but one at least of each cell.
+    """
+    cells = N_POINTS if plan.grid_method == "many" else math.prod(plan.n_local_clusters)
+    if plan.study.local_facts.n_points:
+        return N_POINTS + min(cells, N_POINTS)
+    return cells
 
 
 def _sealing_bytes(plan: "Plan") -> int:

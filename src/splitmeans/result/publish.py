@@ -1,18 +1,19 @@
 """The published result: from a synopsis to its message, and from the message to a synopsis.
 
-The message has the local centres once and, for every cell, which of them it combines. Whoever has
-the plan can rebuild the synopsis exactly; nothing in the message was not derived from releases.
+The message has the local centres and, for every node, which of them it combines and where it is.
+Whoever has the plan can rebuild the synopsis exactly; nothing in the message was not derived from
+releases.
 """
 
 import itertools
-import math
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from splitmeans._types import IntArray
 from splitmeans.errors import ProtocolError
-from splitmeans.plan.grid_limits import MAX_CELLS
+from splitmeans.plan.message_sizes import most_nodes
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.result.signed import SignedFacts, Stamp, facts_of, is_date
@@ -52,6 +53,7 @@ def publish(
         local_centres=np.concatenate([centres.ravel() for centres in local_centres]),
         labels=synopsis.labels.astype(np.uint8),
         weights=synopsis.weights,
+        nodes=_on_grid(synopsis) if report.plan.study.local_facts.n_points else _no_nodes(synopsis),
         centres=clustering.scaled_centres,
         sizes=clustering.sizes,
         published_at=stamp.now(),
@@ -96,9 +98,16 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
             f"the published result has labels, weights, centres and sizes of shapes {shapes}, "
             f"expected {fitting}"
         )
-    # Every point is another cell, so there cannot be more, however long the message is.
-    if points > min(math.prod(plan.n_local_clusters), MAX_CELLS):
-        raise ProtocolError(f"the published result has {points} cells, more than its plan")
+    # However long the message is.
+    if points > most_nodes(plan):
+        raise ProtocolError(f"the published result has {points} nodes, more than its plan")
+    placed = bool(study.local_facts.n_points)
+    expected_nodes = (points if placed else 0, n_columns)
+    if result.nodes.shape != expected_nodes:
+        raise ProtocolError(
+            f"the published result has nodes of shape {result.nodes.shape}, "
+            f"expected {expected_nodes}"
+        )
     weights = result.weights
     if not np.isfinite(weights).all() or weights.min() < 0 or weights.max() > MOST_USERS:
         raise ProtocolError("the published result has weights that are no counts of users")
@@ -120,18 +129,32 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
     if np.any(result.labels >= np.array(plan.n_local_clusters)):
         raise ProtocolError("the published result has labels beyond the parties' local clusters")
     centres = local_centres_of(plan, result)
+    nodes = result.nodes.astype(np.int64)
+    start = 0
     for party, own in zip(study.parties, centres, strict=True):
         bounds = bounds_of(features_of(party))
+        places = np.concatenate([own, nodes[:, start : start + len(bounds)]])
+        start += len(bounds)
         # Both sides apart: the absolute value of -2^63 is negative in 64 bits.
-        if np.any((own > bounds) | (own < -bounds)):
+        if np.any((places > bounds) | (places < -bounds)):
             raise ProtocolError("the published result has points outside the study's bounds")
-        if not shares_are_valid(party, own):
+        if not shares_are_valid(party, places):
             raise ProtocolError(
                 "the published result has points whose shares of categories do not add up to 1"
             )
+    labels = result.labels.astype(np.int32)
     return build_synopsis_from_points(
-        result.labels.astype(np.int32), weights, centres, study.parties
+        labels, weights, centres, study.parties, nodes=nodes if placed else None
     )
+
+
+def _on_grid(synopsis: Synopsis) -> npt.NDArray[np.int32]:
+    """Return the nodes in grid integers; they are whole numbers over a power of two."""
+    return np.rint(synopsis.scaled_nodes * GRID_UNITS).astype(np.int32)
+
+
+def _no_nodes(synopsis: Synopsis) -> npt.NDArray[np.int32]:
+    return np.empty((0, synopsis.scaled_nodes.shape[1]), dtype=np.int32)
 
 
 def local_centres_of(plan: Plan, result: PublishedResult) -> list[IntArray]:

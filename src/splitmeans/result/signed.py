@@ -156,9 +156,10 @@ def certificate_hash(certificate: Mapping[str, Any]) -> str:
 
 
 def grid_hash(synopsis: Synopsis) -> str:
-    """Return the hash of nodes, weights and local clusters."""
+    """Return the hash of nodes, weights, local clusters and their centres."""
     labels = np.zeros((0, 0)) if synopsis.labels is None else synopsis.labels
-    return _arrays_hash((synopsis.scaled_nodes, "<f8"), (synopsis.weights, "<f8"), (labels, "<i4"))
+    nodes = ((synopsis.scaled_nodes, "<f8"), (synopsis.weights, "<f8"), (labels, "<i4"))
+    return _arrays_hash(*nodes, *((own, "<f8") for own in synopsis.centres or ()))
 
 
 def segments_hash(centres: FloatArray, sizes: FloatArray) -> str:

@@ -20,8 +20,14 @@ from splitmeans.synopsis.joint import joint_weights, mend_sums
 from splitmeans.synopsis.many import latent_points
 from splitmeans.synopsis.pairs import max_entropy_weights
 from splitmeans.synopsis.pairs_paper import two_party_weights
+from splitmeans.synopsis.pseudo_users import place_users
 from splitmeans.synopsis.segments import assign_nodes
-from splitmeans.synopsis.synopsis import Synopsis, build_synopsis, build_synopsis_from_points
+from splitmeans.synopsis.synopsis import (
+    Synopsis,
+    all_cells,
+    build_synopsis,
+    build_synopsis_from_points,
+)
 from splitmeans.wire.messages import PartyRelease
 
 
@@ -30,15 +36,22 @@ def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
     bounds = bounds_of(features_of(plan.study.party(party)))
     position = plan.study.party_names.index(party)
     shape = (plan.n_local_clusters[position], len(bounds))
-    if release.centres.shape != shape:
-        raise ProtocolError(
-            f"party {party!r} sent centres of shape {release.centres.shape}, expected {shape}"
-        )
-    # Both sides apart: the absolute value of -2^63 is negative in 64 bits.
-    if np.any((release.centres > bounds) | (release.centres < -bounds)):
-        raise ProtocolError(f"party {party!r} sent a centre outside the study's bounds")
-    if not shares_are_valid(plan.study.party(party), release.centres):
-        raise ProtocolError(f"party {party!r} sent shares of categories that do not add up to 1")
+    points_shape = (plan.study.local_facts.n_points, len(bounds))
+    for what, places, expected_shape in (
+        ("centres", release.centres, shape),
+        ("points", release.points.astype(np.int64), points_shape),
+    ):
+        if places.shape != expected_shape:
+            raise ProtocolError(
+                f"party {party!r} sent {what} of shape {places.shape}, expected {expected_shape}"
+            )
+        # Both sides apart: the absolute value of -2^63 is negative in 64 bits.
+        if np.any((places > bounds) | (places < -bounds)):
+            raise ProtocolError(f"party {party!r} sent {what} outside the study's bounds")
+        if not shares_are_valid(plan.study.party(party), places):
+            raise ProtocolError(
+                f"party {party!r} sent {what} with shares of categories that do not add up to 1"
+            )
     method = method_of(plan.study)
     expected = method.message
     if not isinstance(release.membership, expected):
@@ -66,23 +79,31 @@ def combine(
     messages = [release.membership for release in releases]
     estimator = method_of(plan.study).estimator(plan.membership, plan, messages, noise)
     centres: list[IntArray] = [release.centres for release in releases]
+    labels, weights, dense = _cells(plan, estimator, centres, rng=rng)
+    nodes = None
+    if plan.study.local_facts.n_points:
+        points = [release.points.astype(np.int64) for release in releases]
+        labels, weights, nodes = place_users(labels, weights, centres, points, rng=rng)
     parties = plan.study.parties
+    return build_synopsis_from_points(labels, weights, centres, parties, nodes=nodes), dense
+
+
+def _cells(
+    plan: Plan, estimator: WeightEstimator, centres: list[IntArray], *, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray, FloatArray | None]:
+    """Return labels and weights of all cells, or of some where they are too many, and the grid."""
+    deviation = _deviation(plan, estimator)
     if plan.grid_method == "many":
-        labels, point_weights = latent_points(
-            estimator,
-            n_classes=2 * plan.study.n_clusters,
-            rng=rng,
-            deviation=_deviation(plan, estimator),
-        )
-        return build_synopsis_from_points(labels, point_weights, centres, parties), None
+        n_classes = 2 * plan.study.n_clusters
+        return *latent_points(estimator, n_classes=n_classes, rng=rng, deviation=deviation), None
+    parties = plan.study.parties
     total = None if plan.noisy_count is None else positive_count(plan)
     match plan.grid_method:
         case "pairs-paper":
             weights = two_party_weights(estimator, total=total, rng=rng)
         case "pairs":
-            weights = max_entropy_weights(estimator, deviation=_deviation(plan, estimator))
+            weights = max_entropy_weights(estimator, deviation=deviation)
         case _:
-            deviation = _deviation(plan, estimator)
             weights = joint_weights(estimator, total=total, deviation=deviation)
             if deviation is not None and len(parties) > 2:
                 # Of the table of three parties or more so much is cut that sizes need mending.
@@ -91,7 +112,7 @@ def combine(
                 segments, _ = assign_nodes(cut, found.scaled_centres)
                 estimate = estimator.joint(range(len(parties)))
                 weights = mend_sums(weights, estimate, deviation=deviation, blocks=segments)
-    return build_synopsis(weights, centres, parties), weights
+    return all_cells(weights.shape), weights.ravel(), weights
 
 
 def _deviation(plan: Plan, estimator: WeightEstimator) -> float | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from splitmeans._types import IntArray
-from splitmeans.kmeans.simplex import project_to_simplex
+from splitmeans.kmeans.simplex import project_rows
 from splitmeans.study import PartySpec
 from splitmeans.study.features import features_of
 
@@ -35,8 +35,7 @@ def to_valid_shares(party: PartySpec, centres: IntArray) -> IntArray:
     """
     valid = np.array(centres, dtype=np.int64)
     for own, bound in _categorical(party):
-        for centre in valid:
-            centre[own] = _nearest_shares(centre[own] + bound, total=2 * bound) - bound
+        valid[:, own] = _nearest_shares(valid[:, own] + bound, total=2 * bound) - bound
     return valid
 
 
@@ -60,11 +59,14 @@ def _categorical(party: PartySpec) -> Iterator[tuple[slice, int]]:
 
 
 def _nearest_shares(values: IntArray, *, total: int) -> IntArray:
-    """Return the nearest whole numbers from 0 with this sum: round down, then deal out the rest."""
-    exact = project_to_simplex(values.astype(np.float64), total=float(total))
+    """Return for each row the nearest whole numbers from 0 with this sum.
+
+    Rounded down, and then the rest is dealt out.
+    """
+    exact = project_rows(values.astype(np.float64), total=float(total))
     whole = np.floor(exact).astype(np.int64)
-    rest = total - int(whole.sum())
+    rest = total - whole.sum(axis=1)
     # Rounding errors of the projection are far below one; the rest is below the number of levels.
-    largest = np.argsort(whole - exact, kind="stable")
-    whole[largest[:rest]] += 1
-    return whole
+    largest = np.argsort(whole - exact, axis=1, kind="stable")
+    ranks = np.argsort(largest, axis=1, kind="stable")
+    return np.asarray(whole + (ranks < rest[:, np.newaxis]))

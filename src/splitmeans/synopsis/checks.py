@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from splitmeans import _validate
+from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
 from splitmeans.study import Column
 from splitmeans.study.features import features_of_columns
@@ -35,6 +36,8 @@ def check_synopsis(synopsis: "Synopsis") -> None:
                 f"labels must have the shape (cells, parties) = {expected} and be >= 0, "
                 f"got shape {synopsis.labels.shape}"
             )
+    if synopsis.centres is not None:
+        _check_centres(synopsis, synopsis.centres)
     if synopsis.spread is not None:
         _check_spread(synopsis)
     deviation = synopsis.weight_deviation
@@ -84,6 +87,20 @@ def _check_nodes(synopsis: "Synopsis") -> None:
 def _check_columns(synopsis: "Synopsis", columns: Sequence[tuple[Column, ...]]) -> None:
     if tuple(features_of_columns(group) for group in columns) != synopsis.features:
         raise ParameterError("columns and features must describe the same columns")
+
+
+def _check_centres(synopsis: "Synopsis", centres: Sequence[FloatArray]) -> None:
+    if synopsis.labels is None or len(centres) != len(synopsis.party_names):
+        raise ParameterError("centres must have one entry per party, and need labels")
+    largest = synopsis.labels.max(axis=0)
+    for party, own, group, label in zip(
+        synopsis.party_names, centres, synopsis.features, largest, strict=True
+    ):
+        fits = own.ndim == 2 and own.shape[1] == len(group) and len(own) > label
+        if not fits or not np.isfinite(own).all() or np.abs(own).max() > _MOST_UNITS:
+            raise ParameterError(
+                f"centres of party {party!r} must be {len(group)} numbers per local cluster"
+            )
 
 
 def _check_spread(synopsis: "Synopsis") -> None:

@@ -54,6 +54,8 @@ def _header(synopsis: "Synopsis") -> dict[str, Any]:
         header["columns"] = [
             [dataclasses.asdict(item) for item in group] for group in synopsis.columns
         ]
+    if synopsis.centres is not None:
+        header["centres"] = [own.tolist() for own in synopsis.centres]
     if synopsis.spread is not None:
         header["spread"] = [spread.tolist() for spread in synopsis.spread]
     if synopsis.weight_deviation is not None:
@@ -95,6 +97,8 @@ def read_synopsis(path: str | Path) -> dict[str, Any]:
     if "columns" in header:
         groups = header["columns"]
         fields["columns"] = tuple(tuple(Column(**item) for item in group) for group in groups)
+    if "centres" in header:
+        fields["centres"] = tuple(np.array(own, dtype=np.float64) for own in header["centres"])
     if "spread" in header:
         fields["spread"] = tuple(np.array(item, dtype=np.float64) for item in header["spread"])
     return fields

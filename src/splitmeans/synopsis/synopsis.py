@@ -41,13 +41,16 @@ class Synopsis:
     """Weighted pseudo-points over the columns of all parties.
 
     Attributes:
-        scaled_nodes: Pseudo-points in distance units, shape (cells, D).
-        weights: Estimated users at each, zero or more, shape (cells,).
+        scaled_nodes: Pseudo-points in distance units, shape (nodes, D): pseudo-users where the
+            parties' local algorithm tells how users lie, else one for each cell, at its centres.
+        weights: Estimated users at each, zero or more, shape (nodes,).
         party_names: Names of the parties, in column order.
         features: The features of each party; D in all.
         columns: The columns of each party, from which the features were made; they tell which
             features are the categories of one column.
-        labels: The local cluster of each node at each party, shape (cells, S).
+        labels: The local cluster of each node at each party, shape (nodes, S).
+        centres: The local centres of each party in distance units, each of shape (k'_l, d_l); goes
+            with `labels`.
         spread: For each party the mean squared distance of its clusters' users to their centre,
             in distance units, shape (k'_l,), where that was released; needs `labels`.
         weight_deviation: Standard deviation of the noise in each weight, where known.
@@ -59,6 +62,7 @@ class Synopsis:
     features: tuple[tuple[Feature, ...], ...]
     columns: tuple[tuple[Column, ...], ...] | None = None
     labels: LabelArray | None = None
+    centres: tuple[FloatArray, ...] | None = None
     spread: tuple[FloatArray, ...] | None = None
     weight_deviation: float | None = None
 
@@ -70,6 +74,9 @@ class Synopsis:
         if self.labels is not None:
             labels = np.ascontiguousarray(self.labels, dtype=np.int32)
             object.__setattr__(self, "labels", labels)
+        if self.centres is not None:
+            centres = tuple(np.asarray(item, dtype=np.float64) for item in self.centres)
+            object.__setattr__(self, "centres", centres)
         if self.spread is not None:
             spread = tuple(np.asarray(item, dtype=np.float64) for item in self.spread)
             object.__setattr__(self, "spread", spread)
@@ -128,18 +135,18 @@ class Synopsis:
         return self.labels[:, self._position(party)]
 
     def local_centres(self, party: str) -> FloatArray:
-        """Return the party's local centres in distance units, shape (k', d_l).
+        """Return the party's local centres in distance units, shape (k', d_l)."""
+        if self.centres is None:
+            raise ParameterError("this synopsis does not say where local clusters are")
+        return self.centres[self._position(party)]
 
-        Rows of clusters that no node belongs to are not a number.
-        """
-        labels = self.labels_of(party)
-        present, first = np.unique(labels, return_index=True)
-        spread = None if self.spread is None else self.spread[self._position(party)]
-        n_local = int(present[-1]) + 1 if spread is None else len(spread)
-        nodes = self.scaled_nodes[:, self.columns_of(party)]
-        centres = np.full((n_local, nodes.shape[1]), np.nan)
-        centres[present] = nodes[first]
-        return centres
+    @property
+    def has_places(self) -> bool:
+        """Whether nodes are pseudo-users, not the combined centres of whole cells."""
+        if self.centres is None or self.labels is None:
+            return False
+        parts = [own[label] for own, label in zip(self.centres, self.labels.T, strict=True)]
+        return not np.array_equal(np.concatenate(parts, axis=1), self.scaled_nodes)
 
     def _position(self, party: str) -> int:
         if party not in self.party_names:
@@ -173,7 +180,7 @@ class Synopsis:
             random_state: Seeds the starting centres.
         """
         spread = self.node_spread
-        if spread is None and self.labels is not None:
+        if spread is None and self.centres is not None and not self.has_places:
             # Roughly, from the gaps between local centres.
             guesses = [
                 even_spread(self.local_centres(party))[self.labels_of(party)]
@@ -303,10 +310,8 @@ def build_synopsis(
             raise ParameterError(
                 f"centres of party {party.name!r} must have the shape {shape}, got {local.shape}"
             )
-    # One row per cell, in the order of ravel.
-    labels = np.indices(weights.shape, dtype=np.int32).reshape(weights.ndim, -1).T
     return build_synopsis_from_points(
-        labels,
+        all_cells(weights.shape),
         weights.ravel(),
         centres,
         parties,
@@ -315,22 +320,30 @@ def build_synopsis(
     )
 
 
+def all_cells(shape: tuple[int, ...]) -> IntArray:
+    """Return the labels of all cells of a grid, shape (cells, S), in the order of ravel."""
+    return np.indices(shape, dtype=np.int64).reshape(len(shape), -1).T
+
+
 def build_synopsis_from_points(
     labels: LabelArray | IntArray,
     weights: FloatArray,
     centres: Sequence[IntArray],
     parties: Sequence[PartySpec],
     *,
+    nodes: IntArray | None = None,
     spread: Sequence[FloatArray] | None = None,
     weight_deviation: float | None = None,
 ) -> Synopsis:
-    """Make a synopsis of some cells only, for grids too large to list.
+    """Make a synopsis of pseudo-users, or of some cells, for grids too large to list.
 
     Args:
         labels: The local cluster of each point at each party, shape (points, S).
         weights: Users at each point, shape (points,).
         centres: Local centres of each party in grid integers, each of shape (k'_l, d_l).
         parties: The public facts of each party.
+        nodes: Where the points are, in grid integers, shape (points, D); at the combined centres if
+            not given.
         spread: See `Synopsis.spread`.
         weight_deviation: See `Synopsis.weight_deviation`.
     """
@@ -350,14 +363,17 @@ def build_synopsis_from_points(
             raise ParameterError(
                 f"labels of party {party.name!r} must be between 0 and {len(local) - 1}"
             )
-    scaled = [local[column] / GRID_UNITS for local, column in zip(centres, labels.T, strict=True)]
+    if nodes is None:
+        parts = [local[column] for local, column in zip(centres, labels.T, strict=True)]
+        nodes = np.concatenate(parts, axis=1)
     return Synopsis(
-        scaled_nodes=np.concatenate(scaled, axis=1),
+        scaled_nodes=nodes / GRID_UNITS,
         weights=weights.astype(np.float64),
         party_names=tuple(party.name for party in parties),
         features=features,
         columns=tuple(party.columns for party in parties),
         labels=np.asarray(labels, dtype=np.int32),
+        centres=tuple(local / GRID_UNITS for local in centres),
         spread=None if spread is None else tuple(spread),
         weight_deviation=weight_deviation,
     )

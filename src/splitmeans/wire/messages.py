@@ -187,11 +187,19 @@ class CountRelease(_Quiet):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class PartyRelease(_Quiet):
-    """The one message that a party's columns cost: local centres (k', d) and memberships."""
+    """The one message that a party's columns cost.
+
+    Attributes:
+        centres: Local centres, shape (k', d).
+        points: Synthetic points that lie as the party's rows do, shape (points, d); none where the
+            local algorithm makes none.
+        membership: Which user is in which local cluster.
+    """
 
     TAG: ClassVar[str] = "PartyRelease"
 
     centres: IntArray = _array("<i8")
+    points: npt.NDArray[np.int32] = _array("<i4")
     membership: MembershipMessage
 
 
@@ -225,8 +233,10 @@ class PublishedResult(_Quiet):
     Attributes:
         fingerprint: Of the plan that was run.
         local_centres: The parties' released centres one after another, in grid integers, flat.
-        labels: The local cluster of each cell at each party, shape (cells, S).
-        weights: Estimated users of each cell, shape (cells,).
+        labels: The local cluster of each node at each party, shape (nodes, S).
+        weights: Estimated users of each node, shape (nodes,).
+        nodes: Where the nodes are, in grid integers, shape (nodes, all features); none where every
+            node is at its local centres.
         centres: The segments in distance units, shape (k, all features), the largest first. Only
             segments with users: fewer than the study asks for, or none, where no more were found.
         sizes: Their estimated users, shape (k,).
@@ -240,6 +250,7 @@ class PublishedResult(_Quiet):
     local_centres: IntArray = _array("<i8")
     labels: npt.NDArray[np.uint8] = _array("|u1")
     weights: npt.NDArray[np.float64] = _array("<f8")
+    nodes: npt.NDArray[np.int32] = _array("<i4")
     centres: npt.NDArray[np.float64] = _array("<f8")
     sizes: npt.NDArray[np.float64] = _array("<f8")
     published_at: str

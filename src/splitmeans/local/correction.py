@@ -1,0 +1,157 @@
+"""Moving synthetic points to agree with what the rows answered, as far as that is more than noise.
+
+Every part of an answer (count, mean, spread) is compared with the same of the points of the
+cluster. How much of the differences is noise is known; the rest, over all clusters, tells how far
+to believe each (empirical Bayes: the share signal / (signal + noise)). Post-processing.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.kmeans.distances import distance_chunks
+
+# A coordinate's spread changes by no more than this factor in a round, either way.
+_MOST_STRETCH = 2.0
+# No squares are believed to be below this share of what they were.
+_LEAST_SQUARES = 0.1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cluster:
+    """The clusters of the points in a round.
+
+    Attributes:
+        centres: Shape (k, d).
+        of_point: Cluster of each point, shape (n,).
+        totals: Weight of each cluster, shape (k,).
+        means: Shape (k, d).
+        spreads: Mean squared distance of each cluster's points from their mean, shape (k,).
+    """
+
+    centres: FloatArray
+    of_point: IntArray
+    totals: FloatArray
+    means: FloatArray
+    spreads: FloatArray
+
+    @classmethod
+    def of_points(
+        cls, points: FloatArray, weights: FloatArray, *, centres: FloatArray
+    ) -> "Cluster":
+        """Assign each point to its nearest centre."""
+        nearest = np.concatenate(
+            [distances.argmin(axis=1) for _, distances in distance_chunks(points, centres)]
+        )
+        totals = _sums(weights, nearest, len(centres))
+        means = _means(points, weights, nearest, totals)
+        # A cluster without points stays where its centre is.
+        means = np.where(totals[:, np.newaxis] > 0, means, centres)
+        squares = np.square(points - means[nearest]).sum(axis=1)
+        inside = _sums(weights * squares, nearest, len(centres))
+        everywhere = inside.sum() / max(float(totals.sum()), 1e-9)
+        spreads = np.divide(inside, totals, out=np.full(len(totals), everywhere), where=totals > 0)
+        return cls(centres=centres, of_point=nearest, totals=totals, means=means, spreads=spreads)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Answer:
+    """What the rows answered for each of k clusters, with the deviation of its noise.
+
+    Attributes:
+        radii: Offsets from the centre were clipped to this length, shape (k,).
+        counts: Rows, shape (k,).
+        count_deviations: Shape (k,).
+        offsets: Sums of clipped offsets, shape (k, d).
+        offset_deviations: Of each coordinate, shape (k,).
+        squares: Sums of squares of clipped offsets, shape (k, d).
+        square_deviations: Of each coordinate, shape (k,).
+    """
+
+    radii: FloatArray
+    counts: FloatArray
+    count_deviations: FloatArray
+    offsets: FloatArray
+    offset_deviations: FloatArray
+    squares: FloatArray
+    square_deviations: FloatArray
+
+
+def corrected(
+    points: FloatArray,
+    weights: FloatArray,
+    clusters: Cluster,
+    answer: Answer,
+    *,
+    limits: FloatArray,
+    size: float,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the points moved and weighted anew, their weights, and the clusters' new means.
+
+    Args:
+        points: Shape (n, d), in grid units.
+        weights: Shape (n,).
+        clusters: Their clusters.
+        answer: What the rows said of each.
+        limits: Largest value of each column, shape (d,).
+        size: What the weights add up to.
+    """
+    nearest, before = clusters.of_point, clusters.totals
+    off = answer.counts - before
+    totals = np.maximum(before + _believed(off, answer.count_deviations) * off, 0.0)
+    if totals.sum() <= 0:
+        totals = before
+    totals = totals * (size / max(float(totals.sum()), 1e-9))
+
+    # Points are clipped as the rows were, so that like is compared with like.
+    offsets = points - clusters.centres[nearest]
+    lengths = np.sqrt(np.square(offsets).sum(axis=1))
+    shorter = np.minimum(1.0, answer.radii[nearest] / np.maximum(lengths, 1e-9))
+    clipped = offsets * shorter[:, np.newaxis]
+    rows = np.maximum(totals, 1.0)[:, np.newaxis]
+    unit = np.sqrt(np.maximum(clusters.spreads, 1.0))[:, np.newaxis]
+
+    shift = answer.offsets / rows - _means(clipped, weights, nearest, before)
+    shift *= _believed(shift / unit, answer.offset_deviations[:, np.newaxis] / rows / unit)
+
+    squares = _means(np.square(clipped), weights, nearest, before)
+    change = answer.squares / rows - squares
+    change *= _believed(change / unit**2, answer.square_deviations[:, np.newaxis] / rows / unit**2)
+    wanted = np.maximum(squares + change, _LEAST_SQUARES * squares)
+    stretch = np.sqrt(np.divide(wanted, squares, out=np.ones_like(wanted), where=squares > 0))
+    stretch = np.clip(stretch, 1 / _MOST_STRETCH, _MOST_STRETCH)
+
+    means = clusters.means[nearest]
+    moved = np.clip(means + (points - means) * stretch[nearest] + shift[nearest], -limits, limits)
+    factors = np.divide(totals, before, out=np.zeros_like(totals), where=before > 0)
+    weighted = weights * factors[nearest]
+    if weighted.sum() <= 0:
+        weighted = weights
+    weighted = weighted * (size / weighted.sum())
+    new_totals = _sums(weighted, nearest, len(before))
+    new_means = _means(moved, weighted, nearest, new_totals)
+    # A cluster that has lost its points keeps its place.
+    return moved, weighted, np.where(new_totals[:, np.newaxis] > 0, new_means, clusters.centres)
+
+
+def _believed(differences: FloatArray, deviations: FloatArray) -> FloatArray:
+    """Return how much of each difference to believe, given the deviation of its noise."""
+    noise = np.square(deviations)
+    signal = max(float(np.mean(np.square(differences) - noise)), 0.0)
+    return np.asarray(signal / (signal + noise))
+
+
+def _means(
+    values: FloatArray, weights: FloatArray, groups: IntArray, totals: FloatArray
+) -> FloatArray:
+    """Return the weighted mean of the values of each group, shape (k, d); zero without weight."""
+    columns = [_sums(weights * column, groups, len(totals)) for column in values.T]
+    sums = np.stack(columns, axis=1)
+    filled = totals[:, np.newaxis] > 0
+    return np.asarray(np.divide(sums, totals[:, np.newaxis], out=np.zeros_like(sums), where=filled))
+
+
+def _sums(values: FloatArray, groups: IntArray, n_groups: int) -> FloatArray:
+    """Return the sum of the values of each group, shape (k,)."""
+    return np.asarray(np.bincount(groups, weights=values, minlength=n_groups), dtype=np.float64)

@@ -1,0 +1,144 @@
+"""Guided-lloyd: k-means on private synthetic points, corrected by noisy sums over the rows.
+
+    survey   noisy size, histograms of all columns, how columns go together    (`survey.py`)
+    points   synthetic points from it, as many as one likes: they cost nothing  (`synthetic.py`)
+    rounds   k-means on the points says where to look; for each of its clusters a round asks the
+             rows for their number, their mean and their spread, and the points of the cluster are
+             moved to agree, as far as the answer is more than noise            (`correction.py`)
+
+Lloyd's steps on noisy sums are only as good as where they start. Here the start is a k-means that
+may try as often as it likes, and what a round learns stays in the points, whatever the clusters of
+the next round are. Rounds begin with a few large clusters, which little budget places well.
+
+Constraining sums to a radius around a centre is the idea of Diaa, Humphries and Kerschbaum,
+"FastLloyd" (2024); here rows are clipped rather than centres, and radii follow the points.
+"""
+
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.kernels.assign import clipped_sums
+from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
+from splitmeans.local.correction import Answer, Cluster, corrected
+from splitmeans.local.law import l2_sensitivity, mu_scale, to_grid
+from splitmeans.local.laws.guided_lloyd import (
+    FINE_UNITS,
+    RADIUS_FACTOR,
+    GuidedLloydLaw,
+    sensitivity,
+)
+from splitmeans.local.rows import LocalRelease
+from splitmeans.local.survey import ColumnSurvey
+from splitmeans.local.synthetic import draw_points
+from splitmeans.privacy.noise import NoiseSource
+from splitmeans.study.methods import GUIDED_LLOYD
+from splitmeans.table.walk.interface import RawRows
+from splitmeans.table.walk.memory import as_rows
+
+# Radii are rounded up to so many values between one and its double: exact noise of a new scale
+# takes milliseconds to prepare, so clusters of about the same size share one.
+_RADII_TO_DOUBLE = 8
+
+# Starts of k-means in a round; the best is taken.
+_STARTS = 3
+
+
+class GuidedLloyd(GuidedLloydLaw):
+    """The algorithm; for what it costs see the law."""
+
+    N_POINTS: ClassVar[int] = GUIDED_LLOYD.n_points
+
+    @property
+    def survey(self) -> ColumnSurvey:
+        """The first part."""
+        law = super().survey
+        return ColumnSurvey(bounds=law.bounds, mu=law.mu)
+
+    def release(
+        self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
+    ) -> LocalRelease:
+        """Return centres and synthetic points; see `LocalClustering`."""
+        rows = as_rows(raw_rows)
+        survey = self.survey.release(rows, noise=noise)
+        points, weights = draw_points(survey, bounds=self.bounds, n_points=self.N_POINTS, rng=rng)
+        limits = np.array(self.bounds, dtype=np.float64)
+        centres = np.zeros((1, len(self.bounds)))
+        for n_clusters, mu in zip(self.round_clusters, self.round_mus, strict=True):
+            found = weighted_kmeans(points, weights, n_clusters=n_clusters, rng=rng, starts=_STARTS)
+            centres = to_grid(found, self.bounds).astype(np.float64)
+            clusters = Cluster.of_points(points, weights, centres=centres)
+            radii = self._radii(clusters.spreads)
+            answer = self._ask(rows, centres, radii, mu=mu, noise=noise)
+            points, weights, centres = corrected(
+                points, weights, clusters, answer, limits=limits, size=survey.size
+            )
+        return LocalRelease(
+            centres=to_grid(centres, self.bounds),
+            points=to_grid(_equally_weighted(points, weights, rng=rng), self.bounds),
+        )
+
+    def noisy_sums(
+        self, rows: RawRows, centres: IntArray, radii: IntArray, *, mu: float, noise: NoiseSource
+    ) -> IntArray:
+        """Return all that a round releases, shape (k, 2 d + 1), in 1/256 grid units.
+
+        For each centre: offsets, count and squares; see the law for their weights.
+        """
+        limits = np.array(self.bounds, dtype=np.int64)
+        raw = rows.total(partial(clipped_sums, limits=limits, centres=centres, radii=radii))
+        raw[:, len(self.bounds)] *= _count_weight(radii)
+        noisy = np.asarray(raw * FINE_UNITS)
+        for radius in np.unique(radii):
+            alike = np.flatnonzero(radii == radius)
+            drawn = noise.gaussian(_scale(radius, mu=mu), len(alike) * raw.shape[1])
+            noisy[alike] += drawn.reshape(len(alike), -1)
+        return noisy
+
+    def _ask(
+        self, rows: RawRows, centres: FloatArray, radii: IntArray, *, mu: float, noise: NoiseSource
+    ) -> Answer:
+        d = len(self.bounds)
+        whole_centres = centres.astype(np.int64)
+        noisy = self.noisy_sums(rows, whole_centres, radii, mu=mu, noise=noise) / FINE_UNITS
+        deviations = np.array([_scale(radius, mu=mu) for radius in radii]) / FINE_UNITS
+        count_weights = _count_weight(radii)
+        twice = 2.0 * radii
+        return Answer(
+            radii=radii.astype(np.float64),
+            counts=noisy[:, d] / count_weights,
+            count_deviations=deviations / count_weights,
+            offsets=noisy[:, :d],
+            offset_deviations=deviations,
+            squares=noisy[:, d + 1 :] * twice[:, np.newaxis],
+            square_deviations=deviations * twice,
+        )
+
+    def _radii(self, spreads: FloatArray) -> IntArray:
+        wanted = RADIUS_FACTOR * np.sqrt(np.maximum(spreads, 0.0))
+        # The lower limit rules, also where the whole box is smaller: the event rests on it.
+        largest = max(l2_sensitivity(self.bounds), self.smallest_radius)
+        steps = np.ceil(_RADII_TO_DOUBLE * np.log2(np.maximum(wanted / self.smallest_radius, 1.0)))
+        rounded = self.smallest_radius * np.exp2(steps / _RADII_TO_DOUBLE)
+        return np.asarray(np.rint(np.minimum(rounded, largest)), dtype=np.int64)
+
+
+def _scale(radius: int, *, mu: float) -> int:
+    """Return the scale of the noise at a centre of this radius, in 1/256 grid units."""
+    return mu_scale(sensitivity(int(radius)), mu=mu)
+
+
+def _count_weight(radii: IntArray) -> IntArray:
+    return 3 * radii // 8
+
+
+def _equally_weighted(
+    points: FloatArray, weights: FloatArray, *, rng: np.random.Generator
+) -> FloatArray:
+    """Return as many points, each as often as its weight says, up to one."""
+    edges = np.cumsum(weights)
+    marks = (np.arange(len(points)) + rng.random()) / len(points) * edges[-1]
+    chosen = np.searchsorted(edges, marks, side="right")
+    return np.asarray(points[np.minimum(chosen, len(points) - 1)])

@@ -1,0 +1,204 @@
+"""A first look at a party's rows: their number, each column's histogram, how columns go together.
+
+How columns go together is told by their scores: a bin's score is where a standard normal variable
+with the column's share below the middle of the bin would be, so that sums of products of scores say
+how columns rise and fall together, whatever their shapes. Two or three columns are counted in cells
+as well (`column_splits`). Everything that `synthetic.py` makes of this is post-processing.
+"""
+
+import math
+import statistics
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.kernels.histograms import cell_histogram, column_histograms, score_products
+from splitmeans.kmeans.simplex import project_to_simplex
+from splitmeans.local.column_splits import Intervals, split_columns
+from splitmeans.local.law import COUNT_UNITS, gaussian_counts
+from splitmeans.local.laws.survey import SCORE_UNITS, SurveyLaw
+from splitmeans.privacy.noise import NoiseSource
+from splitmeans.table.walk.interface import RawRows
+from splitmeans.table.walk.memory import as_rows
+
+# A column has as many bins (a power of two) as leave this many deviations of noise to a bin, were
+# the rows spread evenly; the cells are as many as leave them two.
+BIN_DEVIATIONS = 9.0
+CELL_DEVIATIONS = 2.0
+MIN_BINS, MAX_BINS = 16, 256
+MIN_CELLS, MAX_CELLS = 16, 4096
+
+# Counts below this many deviations of their noise are taken for noise: the first of these that
+# leaves this share of all rows.
+THRESHOLDS = (2.0, 1.5, 1.0)
+KEPT_SHARE = 0.9
+
+# Shares closer than this to 0 or 1 have the score of this.
+_OUTERMOST = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CellCounts:
+    """Rows in cells of all columns.
+
+    Attributes:
+        columns: How each column is cut.
+        noisy_counts: Rows in each cell, in the order of `cells_of`.
+        deviation: Standard deviation of the noise on each.
+    """
+
+    columns: list[Intervals]
+    noisy_counts: FloatArray
+    deviation: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Survey:
+    """What was released of the rows, without what is probably noise.
+
+    Attributes:
+        size: Number of rows, 1 or more.
+        shares: Share of the rows in each bin of each column, shape (d, bins).
+        correlation: Of the columns' scores, shape (d, d), noisy; ones on the diagonal.
+        correlation_deviation: Standard deviation of the noise on its entries.
+        cells: For two or three columns the rows in cells.
+    """
+
+    size: float
+    shares: FloatArray
+    correlation: FloatArray
+    correlation_deviation: FloatArray
+    cells: CellCounts | None
+
+
+class ColumnSurvey(SurveyLaw):
+    """Makes the survey; for what it costs see the law."""
+
+    def release(self, raw_rows: IntArray | RawRows, *, noise: NoiseSource) -> Survey:
+        """Return what is known of the rows. `raw_rows` has shape (n, d), int64 on the grid."""
+        rows = as_rows(raw_rows)
+        raw_size = np.array([len(rows)])
+        size = max(float(gaussian_counts(raw_size, scale=self.size_scale, noise=noise)[0]), 1.0)
+        deviation = self.column_scale / COUNT_UNITS
+        n_bins = bins_for(size, noise_deviation=deviation)
+        noisy_counts = self.noisy_histograms(rows, n_bins, noise=noise)
+        counts = np.stack(
+            [without_noise(column, deviation=deviation, total=size) for column in noisy_counts]
+        )
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-9)
+        correlation, uncertain = self._correlation(rows, shares, size=size, noise=noise)
+        cells = self._cells(rows, counts, size=size, noise=noise) if self.has_cells else None
+        return Survey(
+            size=size,
+            shares=shares,
+            correlation=correlation,
+            correlation_deviation=uncertain,
+            cells=cells,
+        )
+
+    def noisy_histograms(self, rows: RawRows, n_bins: int, *, noise: NoiseSource) -> FloatArray:
+        """Return the noisy count of each bin of each column, shape (d, bins)."""
+        limits = np.array(self.bounds, dtype=np.int64)
+        raw_counts = rows.total(partial(column_histograms, limits=limits, n_bins=n_bins))
+        return gaussian_counts(raw_counts, scale=self.column_scale, noise=noise)
+
+    def noisy_products(self, rows: RawRows, scores: IntArray, *, noise: NoiseSource) -> IntArray:
+        """Return the noisy sums of products of scores, for the pairs i < j of columns in order."""
+        d = len(self.bounds)
+        part = partial(
+            score_products,
+            limits=np.array(self.bounds, dtype=np.int64),
+            scores=scores,
+            longest=self.longest_scores,
+        )
+        raw = rows.total(part)[np.triu_indices(d, 1)]
+        return np.asarray(raw + noise.gaussian(self.product_scale, len(raw)))
+
+    def noisy_cells(
+        self, rows: RawRows, columns: list[Intervals], *, noise: NoiseSource
+    ) -> FloatArray:
+        """Return the noisy count of each cell of columns that are cut so, last column fastest."""
+        part = partial(
+            cell_histogram,
+            limits=np.array(self.bounds, dtype=np.int64),
+            places=_places(columns),
+            n_cells=math.prod(len(column.points) for column in columns),
+        )
+        return gaussian_counts(rows.total(part), scale=self.cell_scale, noise=noise)
+
+    def _correlation(
+        self, rows: RawRows, shares: FloatArray, *, size: float, noise: NoiseSource
+    ) -> tuple[FloatArray, FloatArray]:
+        d = len(self.bounds)
+        correlation, deviation = np.eye(d), np.zeros((d, d))
+        if d == 1:
+            return correlation, deviation
+        scores = normal_scores(np.cumsum(shares, axis=1) - shares / 2)
+        whole = np.rint(scores * SCORE_UNITS).astype(np.int64)
+        noisy = self.noisy_products(rows, whole, noise=noise)
+        # A column with all rows in a few bins has scores of less than the normal variance.
+        spread = np.sqrt(np.maximum((shares * scores**2).sum(axis=1), 1e-2))
+        units = SCORE_UNITS**2 * size * np.outer(spread, spread)
+        pairs = np.triu_indices(d, 1)
+        correlation[pairs] = noisy / units[pairs]
+        deviation[pairs] = self.product_scale / units[pairs]
+        return np.triu(correlation) + np.triu(correlation, 1).T, deviation + deviation.T
+
+    def _cells(
+        self, rows: RawRows, counts: FloatArray, *, size: float, noise: NoiseSource
+    ) -> CellCounts:
+        deviation = self.cell_scale / COUNT_UNITS
+        most = min(max(size / (CELL_DEVIATIONS * deviation), MIN_CELLS), MAX_CELLS)
+        n_bins = counts.shape[1]
+        middles = (np.arange(n_bins) + 0.5) / n_bins * 2 - 1
+        positions = [middles * bound for bound in self.bounds]
+        columns = split_columns(list(counts), positions, max_cells=most)
+        noisy_cells = self.noisy_cells(rows, columns, noise=noise)
+        return CellCounts(columns=columns, noisy_counts=noisy_cells, deviation=deviation)
+
+
+def without_noise(noisy_counts: FloatArray, *, deviation: float, total: float) -> FloatArray:
+    """Return counts without what is probably noise: none negative, the sum at most about `total`.
+
+    Small counts become zero, because noise in empty far-off bins would draw centres there. The
+    threshold is the highest that leaves most of the rows; if none does, a common number is
+    subtracted from all counts instead, as it is if too much remains.
+    """
+    for threshold in THRESHOLDS:
+        kept = np.where(noisy_counts > threshold * deviation, noisy_counts, 0.0)
+        if kept.sum() >= KEPT_SHARE * total:
+            return kept if kept.sum() <= total else project_to_simplex(kept, total=total)
+    return project_to_simplex(noisy_counts, total=total)
+
+
+def bins_for(size: float, *, noise_deviation: float) -> int:
+    """Return the number of bins of a column, a power of two, for about `size` rows."""
+    wanted = size / (BIN_DEVIATIONS * noise_deviation)
+    nearest_power = int(2 ** round(math.log2(max(wanted, 1.0))))
+    return min(max(nearest_power, MIN_BINS), MAX_BINS)
+
+
+def normal_scores(shares: FloatArray) -> FloatArray:
+    """Return where a standard normal variable has these shares below it; same shape."""
+    inside = np.clip(shares, _OUTERMOST, 1 - _OUTERMOST)
+    # A few thousand values at most: the standard library will do.
+    quantile = statistics.NormalDist().inv_cdf
+    return np.array([quantile(share) for share in inside.ravel()]).reshape(shares.shape)
+
+
+def cells_of(bins: IntArray, columns: list[Intervals]) -> IntArray:
+    """Return the cell of points in these bins, shape (n, d); the last column's change fastest."""
+    places = _places(columns)
+    return np.asarray(sum(places[j][bins[:, j]] for j in range(bins.shape[1])), dtype=np.int64)
+
+
+def _places(columns: list[Intervals]) -> IntArray:
+    """Return what each bin adds to the number of a row's cell, last column fastest."""
+    places = []
+    stride = 1
+    for column in reversed(columns):
+        places.append(column.interval_of_bin * stride)
+        stride *= len(column.points)
+    return np.array(places[::-1], dtype=np.int64)

@@ -1,0 +1,86 @@
+"""Pseudo-users: points that stand for users, where the parties' synthetic points say users are.
+
+A cell of the grid says how many users have this combination of local clusters, not where in the
+clusters they are. Each party has released how its rows lie within its clusters, as synthetic
+points. A pseudo-user of a cell has at each party the place of one of its points of that cluster;
+that places of different parties are independent within a cell is all that is assumed. Made from
+released values only.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.kernels.assign import nearest
+from splitmeans.plan.grid_limits import N_POINTS
+
+
+def place_users(
+    labels: IntArray,
+    weights: FloatArray,
+    centres: Sequence[IntArray],
+    points: Sequence[IntArray],
+    *,
+    rng: np.random.Generator,
+    n_users: int = N_POINTS,
+) -> tuple[IntArray, FloatArray, IntArray]:
+    """Return pseudo-users: their labels, shape (u, S), weights, shape (u,), and places, (u, D).
+
+    Cells get users in proportion to their weight, and one at least; of more cells than `n_users`
+    some are drawn. The weights of a cell's users add up to that of the cell.
+
+    Args:
+        labels: The local cluster of each cell at each party, shape (cells, S).
+        weights: Users of each cell, zero or more.
+        centres: Local centres of each party in grid integers, each of shape (k'_l, d_l).
+        points: Synthetic points of each party in grid integers, each of shape (p, d_l).
+        rng: Draws which places meet; nothing is hidden by it.
+        n_users: About how many.
+    """
+    cells, shares = _cells_of_users(weights, n_users=n_users, rng=rng)
+    chosen = labels[cells]
+    places = [
+        _places(own, party_centres, party_points, rng=rng)
+        for own, party_centres, party_points in zip(chosen.T, centres, points, strict=True)
+    ]
+    return chosen, shares, np.concatenate(places, axis=1)
+
+
+def _cells_of_users(
+    weights: FloatArray, *, n_users: int, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray]:
+    """Return the cell and the weight of each pseudo-user."""
+    used = np.flatnonzero(weights > 0)
+    if len(used) == 0:
+        return np.zeros(1, dtype=np.int64), np.zeros(1)
+    total = float(weights.sum())
+    if len(used) > n_users:
+        cells = _evenly(weights, n_users, rng=rng)
+        return cells, np.full(n_users, total / n_users)
+    counts = np.maximum(np.rint(weights[used] / total * n_users).astype(np.int64), 1)
+    return np.repeat(used, counts), np.repeat(weights[used] / counts, counts)
+
+
+def _places(
+    labels: IntArray, centres: IntArray, points: IntArray, *, rng: np.random.Generator
+) -> IntArray:
+    """Return for each user with a label one of the points of that cluster, all equally often."""
+    of_point = nearest(points, centres)
+    # A cluster without points is where its centre is.
+    places = centres[labels]
+    for label in np.unique(labels):
+        inside = np.flatnonzero(of_point == label)
+        users = np.flatnonzero(labels == label)
+        if len(inside):
+            turns = np.resize(rng.permutation(inside), len(users))
+            places[users] = points[rng.permutation(turns)]
+    return np.asarray(places)
+
+
+def _evenly(weights: FloatArray, n: int, *, rng: np.random.Generator) -> IntArray:
+    """Return n positions, each as often as its weight says, up to one."""
+    edges = np.cumsum(weights)
+    marks = (np.arange(n) + rng.random()) / n * edges[-1]
+    found = np.searchsorted(edges, marks, side="right")
+    return np.asarray(np.minimum(found, len(weights) - 1), dtype=np.int64)
