@@ -46,7 +46,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         delta: What probabilities may exceed that bound by; below 1 / expected_users.
         membership: How parties tell which user is in which cluster: "decoy", "sketch",
             "sketch-paper", "ldp", "independent" or "exact" (not private).
-        local: Local clustering: "auto", "histogram-lloyd", "dplsf", "dplloyd" or "plain" (not
+        local: Local clustering: "auto", "guided-lloyd", "dplsf", "dplloyd" or "plain" (not
             private).
         n_local_clusters: Clusters per party, k', or "auto".
         accounting: "tight" composes exact privacy losses, "paper" adds costs up as published.

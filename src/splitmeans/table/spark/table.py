@@ -188,5 +188,5 @@ class SparkRows:
             raise DataError(
                 f"{local} needs all rows in one place, {needed / 2**30:.1f} GiB, and a table in "
                 f"Spark gathers {MAX_GATHERED_BYTES / 2**30:.0f} GiB at most; agree on "
-                "local = 'auto' or 'histogram-lloyd' in the study, which need sums only"
+                "local = 'auto' or 'guided-lloyd' in the study, which need sums only"
             )
