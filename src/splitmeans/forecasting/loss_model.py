@@ -22,8 +22,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from splitmeans.forecasting.cell_error import cell_error
-from splitmeans.local.law import COUNT_UNITS
-from splitmeans.local.laws.histogram_lloyd import HistogramLloydLaw
+from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
 from splitmeans.plan.plan import Plan
 from splitmeans.study.features import features_of
 
@@ -60,7 +59,7 @@ class Strain:
             columns of a party together.
         cell_noise: k k'^2 (cell error / users)^2: how far noise on cells moves the mean of a
             segment, squared, were cells as far apart as segments are wide.
-        start_noise: Noise on a cell of the start over the users of an average local cluster.
+        count_noise: Noise on the count of a local cluster over its users on average.
         n_clusters: Segments, k.
         n_local_clusters: Local clusters of a party, k'.
         n_parties: Parties, S.
@@ -69,7 +68,7 @@ class Strain:
 
     centre_noise: float
     cell_noise: float
-    start_noise: float
+    count_noise: float
     n_clusters: int
     n_local_clusters: int
     n_parties: int
@@ -105,21 +104,19 @@ def strain_of(plan: Plan, *, users: int) -> Strain:
     """Return what the plan's loss depends on; the plan must be one that `refusal` lets through."""
     features = [len(features_of(party)) for party in plan.study.parties]
     k, width = plan.study.n_clusters, max(plan.n_local_clusters)
-    centre_noise, start_noise = 0.0, 0.0
+    centre_noise, count_noise = 0.0, 0.0
     for law, d in zip(plan.local, features, strict=True):
-        assert isinstance(law, HistogramLloydLaw)
+        assert isinstance(law, GuidedLloydLaw)
         # A party's share of the loss is about its share of the columns.
         share = d / sum(features)
         centre_noise += share * d * law.centre_deviation(users) ** 2
-        start = law.start
-        scale = start.cell_scale if d > 1 else start.column_scale
-        start_noise += share * scale / COUNT_UNITS * width / users
+        count_noise += share * law.count_deviation * width / users
     error = cell_error(plan, users=users)
     assert error is not None
     return Strain(
         centre_noise=centre_noise,
         cell_noise=k * width**2 * (error / users) ** 2,
-        start_noise=start_noise,
+        count_noise=count_noise,
         n_clusters=k,
         n_local_clusters=width,
         n_parties=len(features),
@@ -178,7 +175,7 @@ def clear_increase(strain: Strain, constants: Mapping[str, float]) -> float:
         * (k / _USUAL_CLUSTERS)
     )
     merged = constants["merged"] * max(0, k - width) / k / (strain.n_parties - 1)
-    missed = constants["missed"] * strain.start_noise**2 * (k / width) ** constants["missed_power"]
+    missed = constants["missed"] * strain.count_noise**2 * (k / width) ** constants["missed_power"]
     noise = constants["noise"] * (strain.centre_noise + strain.cell_noise)
     return float(grid + noise + merged + missed)
 
@@ -199,8 +196,8 @@ def refusal(plan: Plan) -> str | None:
             f"membership={study.membership!r} has an error that depends on the data more than on "
             "the noise; `python -m benchmarks accuracy` in the source repository measures it"
         )
-    if not all(isinstance(law, HistogramLloydLaw) for law in plan.local):
-        return f"the model is for local='histogram-lloyd' (what 'auto' takes), not {study.local!r}"
+    if not all(isinstance(law, GuidedLloydLaw) for law in plan.local):
+        return f"the model is for local='guided-lloyd' (what 'auto' takes), not {study.local!r}"
     grids = ("pairs", "joint") if len(study.parties) == 2 else ("pairs",)
     if plan.grid_method not in grids:
         return f"the model is for grids of pairs of parties, not for grid={plan.grid_method!r}"

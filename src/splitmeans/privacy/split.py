@@ -62,7 +62,7 @@ def tight_split(study: Study, *, n_groups: int, needs_count: bool, scale: float)
     parties, one per pair, or one per party.
     """
     count = _TIGHT_COUNT_SHARE if needs_count else 0.0
-    share = study.membership_facts.budget_share
+    share = study.membership_facts.share_of(len(study.parties))
     assert share is not None, "a study whose method has no tight accounting is refused"
     membership = share * (1 - count)
     local = 1 - count - membership

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 TIGHT, PAPER = "tight", "paper"
 ACCOUNTING_METHODS = (TIGHT, PAPER)
 
+# From so many parties on pairs are so many that they get more of the budget.
+MANY_PARTIES = 6
+
 
 @dataclass(frozen=True, kw_only=True)
 class MembershipFacts:
@@ -22,6 +25,7 @@ class MembershipFacts:
         budget_share: Share of the squared precision that tight accounting gives to the memberships;
             the parties' local clustering has the rest in equal parts. From the accuracy benchmark,
             see docs/concepts/budget.md. None without tight accounting.
+        share_of_many: The same from `MANY_PARTIES` on, where it differs: their pairs share it.
         proved: Whether the stated total bounds what a server can learn about a user added or
             removed; an infinite total does.
         covers_replacing: Whether replacing a user's values has a stated cost towards the server.
@@ -60,6 +64,13 @@ class MembershipFacts:
     gamma: float = 1.0
     rough_caution: float = 1.0
     loss_modelled: bool = False
+    share_of_many: float | None = None
+
+    def share_of(self, n_parties: int) -> float | None:
+        """Return the memberships' share of the squared precision for so many parties."""
+        if n_parties >= MANY_PARTIES and self.share_of_many is not None:
+            return self.share_of_many
+        return self.budget_share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +109,7 @@ DECOY = MembershipFacts(
     grid_of_more="pairs",
     rough_caution=0.994,
     loss_modelled=True,
+    share_of_many=0.7,
 )
 SKETCH = MembershipFacts(
     name="sketch",

@@ -3,8 +3,9 @@
 With sixteen parties the grid has more cells than there are users, but there are only 120 pair
 tables. A mixture of a few classes, in which the parties' labels are independent, explains all of
 them at once: P(a, b) = sum over z of pi_z theta_i(a|z) theta_j(b|z). It is fitted by expectation
-maximisation on the likelihood of all pair tables together. Label vectors drawn from it are the
-pseudo-points. Everything here is post-processing of released tables.
+maximisation on the likelihood of all pair tables together. Label vectors drawn from it, weighted to
+the tables (`raking.py`), are the pseudo-points. Everything here is post-processing of released
+tables.
 """
 
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.membership.estimator import WeightEstimator
 from splitmeans.plan.grid_limits import N_POINTS
 from splitmeans.synopsis.pairs import PairTables, clean_pair_tables
+from splitmeans.synopsis.raking import between, raked
 
 # Random starts end within a per mille of each other when there are twice as many classes as
 # clusters; with as many classes as clusters some fail badly. A start takes a fraction of a second.
@@ -44,6 +46,10 @@ class LatentClasses:
     shares: FloatArray
     profiles: tuple[FloatArray, ...]
     log_likelihood: float
+
+    def pair(self, first: int, second: int) -> FloatArray:
+        """Return the share of users in each cell of two parties, shape (k'_i, k'_j)."""
+        return np.asarray((self.profiles[first] * self.shares) @ self.profiles[second].T)
 
 
 def latent_points(
@@ -74,8 +80,14 @@ def latent_points(
         return np.zeros((1, len(estimator.n_local_clusters)), dtype=np.int64), np.zeros(1)
     model = fit_classes(tables, estimator.n_local_clusters, n_classes=n_classes, rng=rng)
     drawn = draw_labels(model, n_points, rng=rng)
-    labels, counts = np.unique(drawn, axis=0, return_counts=True)
-    return labels, np.asarray(counts * (total / len(drawn)), dtype=np.float64)
+    weights = np.full(n_points, total / n_points)
+    if deviation:
+        counted = {pair: estimator.joint(pair) for pair in tables}
+        predicted = {pair: total * model.pair(*pair) for pair in tables}
+        wanted = between(counted, predicted, deviation=deviation, total=total)
+        weights = raked(drawn, weights, wanted)
+    labels, which = np.unique(drawn, axis=0, return_inverse=True)
+    return labels, np.asarray(np.bincount(which.ravel(), weights=weights), dtype=np.float64)
 
 
 def fit_classes(

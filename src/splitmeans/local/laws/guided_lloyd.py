@@ -119,6 +119,13 @@ class GuidedLloydLaw:
         yield "each bin of a column", survey.column_scale / COUNT_UNITS, "users"
         yield "each coordinate of a centre", self.centre_deviation(users), "spread"
 
+    @property
+    def count_deviation(self) -> float:
+        """Deviation of the noise on how many rows a cluster has, in the last round."""
+        radius = 2**20  # large enough for the rounding of scales not to matter
+        scale = mu_scale(sensitivity(radius), mu=self.round_mus[-1])
+        return scale / FINE_UNITS / (3 * radius // 8)
+
     def centre_deviation(self, users: int) -> float:
         """Return the deviation of a centre's coordinate over the spread of its cluster.
 

@@ -9,12 +9,10 @@ from splitmeans.errors import ParameterError
 from splitmeans.membership.method import enough_clusters
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.study import Study
-from splitmeans.study.methods import DECOY
+from splitmeans.study.methods import DECOY, MANY_PARTIES
 
-# With at least this many users per standard deviation of a cell's noise, k' is worth its finer
-# grid. Fewer users, and noisy cells and centres cost more than coarse ones.
-_LEVELS = ((1500, 16), (600, 12), (60, 8), (0, 5))
-_MOST_LOCAL_CLUSTERS = 16
+# Limits of k' of two to five parties, and of more, whose pairs share the budget.
+_FEWEST, _MOST, _MOST_OF_MANY = 4, 64, 24
 # Cells of a grid that is fitted in seconds.
 _WHOLE_GRID = 2**22
 # One table of all parties gets finer only as long as the noise on its total is at most this share
@@ -77,22 +75,29 @@ def _one_table_clusters(study: Study, users: int) -> int:
 
 
 def _pair_clusters(study: Study, users: int) -> int:
+    """Return k' from how many users there are to a deviation of a cell's noise.
+
+    The more there are, the finer a grid is worth its noise. Segments that are clearly apart need
+    about as many local clusters as there are of them to be told apart at all, which is worth cells
+    of which each alone is mostly noise.
+    """
+    k, n_parties = study.n_clusters, len(study.parties)
     precision = users / _cell_deviation(study)
-    level = next(k for least, k in _LEVELS if precision >= least)
-    if level >= 12:
-        # More segments than local clusters cannot all be seen by a single party.
-        level = max(level, min(study.n_clusters, _MOST_LOCAL_CLUSTERS))
-    # A coarser grid that can be fitted whole beats a finer one that is only sampled: with six
-    # parties of loan data k' = 12 lost 2.37 where k' = 16 lost 2.6 (docs/concepts/budget.md).
-    for _, fewer in _LEVELS:
-        if fewer <= level and fewer ** len(study.parties) <= _WHOLE_GRID:
-            return level if level ** len(study.parties) <= _WHOLE_GRID else fewer
-    return level
+    if n_parties >= MANY_PARTIES:
+        fine = math.sqrt(precision / 5)
+        needed = min(k, math.sqrt(precision / 2.5))
+        return round(min(max(fine, needed, _FEWEST), _MOST_OF_MANY))
+    fine = math.sqrt(precision / min(max(3 * math.sqrt(20 / k), 3.0), 6.0))
+    needed = min(1.6 * k, math.sqrt(precision / (1.5 if n_parties == 2 else 2)))
+    # A coarser grid that can be fitted whole beats a finer one that is only sampled.
+    whole = _WHOLE_GRID ** (1 / n_parties)
+    return math.floor(min(max(fine, needed, _FEWEST), _MOST, whole) + 0.5)
 
 
 def _cell_deviation(study: Study) -> float:
     """Roughly the noise on a published cell: decoys and the server's noise."""
     n_tables = 1 if _one_table(study) else math.comb(len(study.parties), 2)
     sigma = gaussian_multiplier(study.budget.epsilon, study.budget.delta)
-    assert DECOY.budget_share is not None
-    return math.sqrt(2 * n_tables / DECOY.budget_share) * sigma
+    share = DECOY.share_of(len(study.parties))
+    assert share is not None
+    return math.sqrt(2 * n_tables / share) * sigma

@@ -1,0 +1,59 @@
+"""Weighting label vectors drawn from latent classes to the pair tables themselves.
+
+A few classes cannot say everything that the tables do, and the tables have noise. Each cell of a
+pair is taken between what the classes predict and what was counted, by how far off the classes are
+beyond the noise (empirical Bayes); then vectors are weighted until their pairs agree with that,
+one pair after the other. Post-processing of released tables.
+"""
+
+import numpy as np
+
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.synopsis.pairs import PairTables
+
+_ROUNDS = 10
+# A weight changes by no more than this factor at a pair: cells with few vectors are left alone.
+_MOST = 20.0
+
+
+def between(
+    counted: PairTables, predicted: PairTables, *, deviation: float, total: float
+) -> PairTables:
+    """Return tables between prediction and count, none negative, each with the sum `total`.
+
+    Args:
+        counted: Noisy tables without bias.
+        predicted: What a model says of the same cells.
+        deviation: Standard deviation of the noise of a cell, above zero.
+        total: Number of users.
+    """
+    tables: PairTables = {}
+    for pair, noisy in counted.items():
+        model = predicted[pair]
+        off = noisy - model
+        # A model is off by more where there are more users: a variance in proportion to them.
+        users = np.maximum(model, 1.0)
+        surplus = max(float(np.sum(np.square(off) - deviation**2)), 0.0) / float(users.sum())
+        variance = surplus * users
+        table = np.maximum(model + variance / (variance + deviation**2) * off, 0.0)
+        tables[pair] = table * (total / max(float(table.sum()), 1e-9))
+    return tables
+
+
+def raked(labels: IntArray, weights: FloatArray, tables: PairTables) -> FloatArray:
+    """Return weights of label vectors, shape (n,), whose pairs agree with the tables as they can.
+
+    Args:
+        labels: Label vectors, shape (n, S).
+        weights: Their weights before, all positive.
+        tables: Users in each cell of each pair, none negative.
+    """
+    total = float(weights.sum())
+    for _ in range(_ROUNDS):
+        for (first, second), table in tables.items():
+            cells = labels[:, first] * table.shape[1] + labels[:, second]
+            found = np.bincount(cells, weights=weights, minlength=table.size)
+            ratios = np.divide(table.ravel(), found, out=np.ones(table.size), where=found > 0)
+            weights = weights * np.clip(ratios, 1 / _MOST, _MOST)[cells]
+        weights = weights * (total / float(weights.sum()))
+    return weights
