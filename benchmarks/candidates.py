@@ -1,9 +1,9 @@
 """Local clustering candidates of the shoot-out, all as functions of the same things.
 
-`histogram-lloyd`, `dplsf` and `dplloyd` are the library's. The other three are for comparison only:
-`radius-lloyd` (Lloyd's steps with a radius, started without looking at data), `grid` (the cell
-histogram alone, clustered) and `evolution` (candidate points that multiply where noisy votes say
-so, histograms only, after the idea of private evolution).
+`guided-lloyd`, `dplsf` and `dplloyd` are the library's. The other two are for comparison only:
+`survey` (guided-lloyd without its rounds: synthetic points alone, clustered) and `evolution`
+(candidate points that multiply where noisy votes say so, histograms only, after the idea of private
+evolution).
 """
 
 import functools
@@ -17,12 +17,11 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 from splitmeans.local.algorithms import make_local
-from splitmeans.local.cells import CellHistogram
-from splitmeans.local.dplloyd import pack_spheres
-from splitmeans.local.histogram_lloyd import starting_points
-from splitmeans.local.law import COUNT_UNITS, gaussian_counts, l2_sensitivity, mu_scale, to_grid
-from splitmeans.local.radius_lloyd import RadiusLloyd
+from splitmeans.local.guided_lloyd import GuidedLloyd
+from splitmeans.local.law import COUNT_UNITS, gaussian_counts, mu_scale, to_grid
 from splitmeans.local.rows import clip_rows
+from splitmeans.local.survey import ColumnSurvey
+from splitmeans.local.synthetic import draw_points
 from splitmeans.privacy.noise import NoiseSource
 
 # Evolution: generations, and candidates per centre wanted.
@@ -48,23 +47,18 @@ Candidate = Callable[[Given], IntArray]
 
 def _library(given: Given, *, method: str) -> IntArray:
     mechanism = make_local(method, n_clusters=given.n_clusters, bounds=given.bounds, mu=given.mu)
-    return mechanism.release(given.raw_rows, noise=given.noise, rng=given.rng)
+    return mechanism.release(given.raw_rows, noise=given.noise, rng=given.rng).centres
 
 
-def _radius_lloyd(given: Given) -> IntArray:
-    """Start from packed spheres, which know nothing of the data, and take five steps."""
-    start = pack_spheres(given.n_clusters, given.bounds, rng=given.rng)
-    spreads = np.full(given.n_clusters, float(l2_sensitivity(given.bounds)) ** 2 / 4)
-    steps = RadiusLloyd(bounds=given.bounds, mu=given.mu, steps=5)
-    return steps.release(given.raw_rows, centres=start, spreads=spreads, noise=given.noise)
-
-
-def _grid(given: Given) -> IntArray:
-    """Spend everything on the cell histogram and cluster it."""
-    cells = CellHistogram(bounds=given.bounds, mu=given.mu, min_cells=2 * given.n_clusters)
-    released = cells.release(given.raw_rows, noise=given.noise)
-    points, _ = starting_points(released, n_clusters=given.n_clusters, rng=given.rng)
-    return to_grid(points, given.bounds)
+def _survey(given: Given) -> IntArray:
+    """Spend everything on the survey and cluster the points drawn from it."""
+    survey = ColumnSurvey(bounds=given.bounds, mu=given.mu)
+    found = survey.release(given.raw_rows, noise=given.noise)
+    points, weights = draw_points(
+        found, bounds=given.bounds, n_points=GuidedLloyd.N_POINTS, rng=given.rng
+    )
+    centres = weighted_kmeans(points, weights, n_clusters=given.n_clusters, rng=given.rng)
+    return to_grid(centres, given.bounds)
 
 
 def _evolution(given: Given) -> IntArray:
@@ -102,9 +96,8 @@ def _thresholded(noisy_votes: FloatArray, *, deviation: float) -> FloatArray:
 CANDIDATES: dict[str, Candidate] = {
     **{
         name: functools.partial(_library, method=name)
-        for name in ("histogram-lloyd", "dplsf", "dplloyd")
+        for name in ("guided-lloyd", "dplsf", "dplloyd")
     },
-    "radius-lloyd": _radius_lloyd,
-    "grid": _grid,
+    "survey": _survey,
     "evolution": _evolution,
 }

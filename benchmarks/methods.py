@@ -172,7 +172,7 @@ METHODS: dict[str, Method] = {
     "vertical-plain": _vertical_plain,
     "central-dplsf": _central_dplsf,
     "central-dplsf-tight": functools.partial(_central_tight, method="dplsf"),
-    "central-histogram-lloyd": functools.partial(_central_tight, method="histogram-lloyd"),
+    "central-guided-lloyd": functools.partial(_central_tight, method="guided-lloyd"),
     "central-diffprivlib": _central_diffprivlib,
     **{name: functools.partial(federated, **given) for name, given in PROTOCOL.items()},
 }

@@ -118,7 +118,7 @@ PARTY_STAGES = (
     Stage(name="hash ids", group="ids", prepare=_hash),
     *(
         Stage(name=f"local {method}", group="local", prepare=partial(_local, method=method))
-        for method in ("histogram-lloyd", "dplsf", "dplloyd")
+        for method in ("guided-lloyd", "dplsf", "dplloyd")
     ),
     Stage(
         name="local dplsf, published",

@@ -173,7 +173,7 @@ _PEERS = (
         name="diffprivlib KMeans",
         group="local",
         does="DPLloyd on one party's eight columns, epsilon 1; noise on floating-point numbers",
-        against=("local dplloyd", "local histogram-lloyd", "local dplsf"),
+        against=("local dplloyd", "local guided-lloyd", "local dplsf"),
         prepare=_diffprivlib,
         most_users=1_000_000,
     ),

@@ -47,7 +47,7 @@ def test_every_method_is_scored_once():
 
 
 def test_scores_repeat():
-    runs = [("histogram-lloyd", 0.5)]
+    runs = [("guided-lloyd", 0.5)]
     first, second = (score_case(case_of(), runs)[0] for _ in range(2))
     assert first.loss == second.loss
 
@@ -75,7 +75,7 @@ def test_candidates_return_as_many_centres_as_asked(method, n):
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(ParameterError, match="methods must be one of 'histogram-lloyd'"):
+    with pytest.raises(ParameterError, match="methods must be one of 'guided-lloyd'"):
         list(run_local(methods=("kmeans",), **SMALL))
     with pytest.raises(ParameterError, match="kinds must be one of 'clusters', 'smooth'"):
         list(run_local(kinds=("real",), **SMALL))

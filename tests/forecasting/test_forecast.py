@@ -260,7 +260,7 @@ def test_methods_of_the_paper_have_no_loss_forecast(membership):
 
 
 def test_what_the_model_is_not_for_is_refused():
-    assert "histogram-lloyd" in forecast(tiny_study(local="dplsf")).loss_refusal
+    assert "guided-lloyd" in forecast(tiny_study(local="dplsf")).loss_refusal
     assert "pairs" in forecast(tiny_study(parties=3, user_sets="partial")).loss_refusal
     assert forecast(tiny_study(user_sets="partial")).loss is not None
 

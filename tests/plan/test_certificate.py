@@ -206,7 +206,7 @@ def test_without_a_proof_there_is_no_epsilon(changes, laws):
     assert laws <= found
 
 
-@pytest.mark.parametrize("local", ["histogram-lloyd", "dplsf", "dplloyd"])
+@pytest.mark.parametrize("local", ["guided-lloyd", "dplsf", "dplloyd"])
 def test_every_part_of_every_release_is_there(local):
     plan = make_plan(study_of(local=local))
     certificate = certificate_of(plan)

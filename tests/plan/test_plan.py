@@ -14,7 +14,7 @@ from splitmeans.errors import ParameterError, PrivacyError, StudyError
 from splitmeans.local.laws.dplloyd import DpLloydLaw as DpLloyd
 from splitmeans.local.laws.dplsf import DplsfLaw as Dplsf
 from splitmeans.local.laws.dplsf import DplsfPaperLaw as DplsfPaper
-from splitmeans.local.laws.histogram_lloyd import HistogramLloydLaw as HistogramLloyd
+from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw as GuidedLloyd
 from splitmeans.local.laws.plain import PlainKMeansLaw as PlainKMeans
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.exact.law import PlainLabels
@@ -63,12 +63,12 @@ def uncalibrated(monkeypatch) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("membership", "accounting", "law", "local"),
     [
-        ("decoy", "tight", DecoyLaw, HistogramLloyd),
-        ("sketch", "tight", SketchLaw, HistogramLloyd),
+        ("decoy", "tight", DecoyLaw, GuidedLloyd),
+        ("sketch", "tight", SketchLaw, GuidedLloyd),
         ("sketch-paper", "paper", SketchPaperLaw, DplsfPaper),
-        ("ldp", "tight", RandomisedLabels, HistogramLloyd),
+        ("ldp", "tight", RandomisedLabels, GuidedLloyd),
         ("ldp", "paper", RandomisedLabels, DplsfPaper),
-        ("independent", "tight", NoisyHistogram, HistogramLloyd),
+        ("independent", "tight", NoisyHistogram, GuidedLloyd),
         ("independent", "paper", NoisyHistogram, DplsfPaper),
         ("exact", "tight", PlainLabels, PlainKMeans),
         ("exact", "paper", PlainLabels, PlainKMeans),
@@ -90,7 +90,7 @@ def test_auto_stands_for(membership, accounting, law, local):
         ("dplloyd", "tight", DpLloyd),
         ("dplloyd", "paper", DpLloyd),
         ("plain", "tight", PlainKMeans),
-        ("histogram-lloyd", "tight", HistogramLloyd),
+        ("guided-lloyd", "tight", GuidedLloyd),
     ],
 )
 def test_a_named_local_method_is_taken(local, accounting, kind):
@@ -515,7 +515,7 @@ def test_what_stays_private_beside_a_plain_part_follows_the_budget():
     low, high = (make_plan(study(epsilon, local="plain")) for epsilon in (0.5, 2.0))
     assert low.membership.sigma > high.membership.sigma
     low, high = (
-        make_plan(study(epsilon, membership="exact", local="histogram-lloyd"))
+        make_plan(study(epsilon, membership="exact", local="guided-lloyd"))
         for epsilon in (0.5, 2.0)
     )
     assert low.local[0].mu < high.local[0].mu

@@ -383,7 +383,7 @@ def test_a_replacement_halves_a_gaussian_s_multiplier():
     assert found.slack >= 1e-9
 
 
-@pytest.mark.parametrize("local", ["histogram-lloyd", "dplsf", "dplloyd"])
+@pytest.mark.parametrize("local", ["guided-lloyd", "dplsf", "dplloyd"])
 def test_every_local_method_has_a_replacement_bound(local):
     plan = plan_of("decoy", local=local)
     cost = fellow_party_cost(plan, Relation.REPLACE)

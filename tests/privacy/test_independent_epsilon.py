@@ -86,9 +86,9 @@ def local_laws(mechanism, *, factor=1):
         case GuidedLloyd(survey=survey):
             mus = [ROW / survey.size_scale, math.sqrt(d) * ROW / survey.column_scale]
             if d > 1:
-                # Scores of one length have the longest products: all are l^2 / d then.
-                square = 1.5 * d * SCORE**2
-                products = math.sqrt(d * (d - 1) / 2) * square / d
+                # Equal scores have the longest products: all are l^2 / d then.
+                longest = math.isqrt(int(1.5 * d * SCORE**2))
+                products = math.sqrt(d * (d - 1) / 2) * longest**2 / d
                 mus.append(products / survey.product_scale)
             if d in (2, 3):
                 mus.append(ROW / survey.cell_scale)

@@ -183,7 +183,7 @@ def _methods(chance: random.Random, *, partial: bool, n_parties: int) -> dict[st
     if paper and membership not in ("decoy", "sketch"):
         chosen["accounting"] = "paper"
     if chance.random() < 0.5:
-        local = ("dplsf", "dplloyd", "plain") if paper else ("histogram-lloyd", "dplsf", "dplloyd")
+        local = ("dplsf", "dplloyd", "plain") if paper else ("guided-lloyd", "dplsf", "dplloyd")
         chosen["local"] = chance.choice((*local, "plain"))
     if chance.random() < 0.35:
         grids = ["joint", "pairs", "pairs-paper", "many"]

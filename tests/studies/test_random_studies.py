@@ -47,7 +47,7 @@ def test_every_choice_of_every_field_comes_up():
     settings = [case.settings for case in cases]
     for field, wanted in {
         "membership": {"decoy", "sketch", "sketch-paper", "ldp", "independent", "exact"},
-        "local": {"histogram-lloyd", "dplsf", "dplloyd", "plain"},
+        "local": {"guided-lloyd", "dplsf", "dplloyd", "plain"},
         "grid": {"joint", "pairs", "pairs-paper", "many"},
         "accounting": {"paper"},
         "user_sets": {"partial"},

@@ -170,8 +170,12 @@ def test_server_and_party_refuse_shares_that_do_not_add_up():
     centres = release.centres.copy()
     place = 1 + int(np.argmin(centres[0, 1:16]))
     centres[0, place] += 1
-    with pytest.raises(ProtocolError, match="'bank' sent shares of categories that do not add up"):
+    with pytest.raises(ProtocolError, match="sent centres with shares of categories that do not"):
         check_release(plan, "bank", dataclasses.replace(release, centres=centres))
+    points = release.points.copy()
+    points[7, 1 + int(np.argmin(points[7, 1:16]))] += 1
+    with pytest.raises(ProtocolError, match="sent points with shares of categories that do not"):
+        check_release(plan, "bank", dataclasses.replace(release, points=points))
 
     done = protocol.run(plan.study, party_tables, noise=noise, rng=np.random.default_rng(4))
     wrong = done.server.published.local_centres.copy()

@@ -86,7 +86,7 @@ EVENTS = (
 )
 # Between them every law and every local algorithm.
 PLANNED = (
-    ("decoy", "tight", "histogram-lloyd"),
+    ("decoy", "tight", "guided-lloyd"),
     ("sketch", "tight", "dplsf"),
     ("sketch-paper", "paper", "dplsf"),
     ("ldp", "tight", "dplloyd"),

@@ -61,6 +61,10 @@ def _call_all() -> None:
     rows, limits = np.array([[1, -2], [3, 4]]), np.array([8, 8])
     centres, labels = np.array([[0, 0], [2, 2]]), np.array([0, 1], dtype=np.int32)
     nearest(rows, centres)
+    # Arrays that were read from messages are read-only, which makes them another type.
+    read = centres.copy()
+    read.setflags(write=False)
+    nearest(rows, read)
     nearest_sums(rows, centres)
     clipped_sums(rows, limits=limits, centres=centres, radii=np.array([2, 2]))
     points, ones = np.array([[0.0, 1.0, 2.0]]), np.ones(3)
@@ -72,7 +76,8 @@ def _call_all() -> None:
     score_products(rows, limits=limits, scores=places, longest=4)
     grid = np.empty((2, 2), dtype=np.int64)
     to_grid_column(np.zeros(2), low=0.0, high=1.0, bound=8, stand_in=0.0, out=grid[:, 0])
-    to_grid_column(np.zeros(2), low=0.0, high=1.0, bound=8, stand_in=0.0, out=grid[:, :1][:, 0])
+    one = np.empty((2, 1), dtype=np.int64)
+    to_grid_column(np.zeros(2), low=0.0, high=1.0, bound=8, stand_in=0.0, out=one[:, 0])
 
     tags = hash_ids(_KEY, pa.array(["a", "b"], pa.large_string()))
     table = np.array([2**62, 2**63], dtype=np.uint64)
