@@ -47,17 +47,22 @@ class CellShares:
         return np.asarray(found, dtype=np.float64)
 
     def exchanged(self, users: FloatArray) -> FloatArray:
-        """Return the users of segment j in cells of which i has most, shape (k, k); 0 for i = j."""
+        """Return the users of each segment in cells of others, and of others in its cells.
+
+        A cell is that of the segment with most of its users.
+        """
         largest = np.zeros(self.n_cells)
         np.maximum.at(largest, self.cells, self.shares)
-        main = np.zeros(self.n_cells, dtype=np.int64)
         most = self.shares == largest[self.cells]
+        main = np.zeros(self.n_cells, dtype=np.int64)
         main[self.cells[most]] = self.segments[most]
-        moved = np.zeros((self.n_segments, self.n_segments))
-        weights = users.ravel()[self.cells] * self.shares
-        np.add.at(moved, (main[self.cells], self.segments), weights)
-        np.fill_diagonal(moved, 0.0)
-        return moved
+        elsewhere = main[self.cells] != self.segments
+        cells, segments = self.cells[elsewhere], self.segments[elsewhere]
+        weights = users.ravel()[cells] * self.shares[elsewhere]
+        found = np.zeros(self.n_segments)
+        for side in (segments, main[cells]):
+            found += np.bincount(side, weights=weights, minlength=self.n_segments)
+        return found
 
 
 def one_segment(n_cells: int) -> CellShares:
