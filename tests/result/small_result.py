@@ -8,8 +8,8 @@ A bank knows income (0 to 8,000) and region, an insurer age (18 to 90); each has
     (1, 0)                  6,000      0      1    36       0
     (1, 1)                  6,000      0      1    72     300
 
-Every cell has one pseudo-user, at its local centres. The published segments are A, the mean of the first two cells (age 48) with 600 users, and B, the
-cell (1, 1) with 300.
+Every cell has one pseudo-user, at its local centres. The published segments are A, the mean of the
+first two cells (age 48) with 600 users, and B, the cell (1, 1) with 300.
 """
 
 from pathlib import Path

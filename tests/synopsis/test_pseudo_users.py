@@ -54,7 +54,9 @@ def test_places_are_points_of_the_cluster():
         assert nearest(np.ascontiguousarray(own), CENTRES[party]).tolist() == (
             labels[:, party].tolist()
         )
-        assert {tuple(row) for row in own.tolist()} <= {tuple(row) for row in points[party].tolist()}
+        assert {tuple(row) for row in own.tolist()} <= {
+            tuple(row) for row in points[party].tolist()
+        }
 
 
 def test_points_are_taken_equally_often():

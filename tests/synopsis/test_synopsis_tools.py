@@ -81,9 +81,7 @@ def test_pseudo_users_are_where_they_are_put(synopsis):
 
 
 def test_local_centres_of_absent_clusters_are_known():
-    some = build_synopsis_from_points(
-        np.array([[1, 2], [1, 0]]), np.ones(2), CENTRES, [BANK, SHOP]
-    )
+    some = build_synopsis_from_points(np.array([[1, 2], [1, 0]]), np.ones(2), CENTRES, [BANK, SHOP])
     assert (some.local_centres("shop") * GRID_UNITS).tolist() == CENTRES[1].tolist()
     assert some.choose_k([2], random_state=0).ks == (2,)
 

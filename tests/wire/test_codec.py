@@ -144,6 +144,7 @@ def framed(header: object, body: bytes = b"") -> bytes:
                     "type": "PartyRelease",
                     "fields": {
                         "centres": [0, 1],
+                        "points": [0, 1],
                         "membership": {"type": "CountRelease", "fields": {"noisy_count": 7}},
                     },
                 }
