@@ -12,8 +12,7 @@ _HEADINGS = (
     "runs of",
     "segments",
     "withheld",
-    "hold the users nearest to the centre",
-    "hold the users of the cells",
+    "right",
     "half width, median",
 )
 
@@ -27,7 +26,7 @@ def coverage(
     json_file: options.JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
-    """Coverage of the 95 % intervals of segment sizes, for both meanings of a size.
+    """How often the 95 % intervals of segment sizes hold the users nearest to the centre.
 
     Example: python -m benchmarks coverage --data-dir DIR --seeds 3 --json coverage.json
     """
@@ -42,7 +41,7 @@ def coverage(
     summaries = {name: summary(part) for name, part in groups(found).items()}
     rows = []
     for name, row in summaries.items():
-        shown = (f"{row.nearest:.1%}", f"{row.in_cells:.1%}", f"{row.width:.1%}")
+        shown = (f"{row.right:.1%}", f"{row.width:.1%}")
         rows.append((name, str(row.segments), str(row.withheld), *shown))
     title = f"95 % intervals of segment sizes, {seeds} runs of each setting"
     show(title, _HEADINGS, rows, left=("runs of",))

@@ -6,13 +6,14 @@ import math
 import numpy as np
 import pytest
 
+from splitmeans.intervals.cell_shares import cell_shares, one_segment
 from splitmeans.intervals.cell_tables import possible_cells
 from splitmeans.intervals.sizes import WIDTH_95, refusal, size_intervals
-from splitmeans.intervals.within_cells import draw_users, moved_users
 from splitmeans.plan.settle import make_plan
 from splitmeans.result.intervals import intervals_of
 from splitmeans.result.result import Result
-from splitmeans.synopsis.synopsis import build_synopsis
+from splitmeans.synopsis.segments import assign_nodes
+from splitmeans.synopsis.synopsis import build_synopsis, build_synopsis_from_points
 from tests.result.small_result import GRID, small_study, write_small_result
 
 NEAR, FAR = -0.5, 0.5
@@ -73,31 +74,66 @@ def test_a_segment_that_may_be_noise_reaches_zero(plan, deviation):
     assert found.low[0] > 19_000
 
 
-def test_users_across_a_border_make_the_interval_reach_over_them(plan):
-    """The border between the segments is close to a node, so many of its users are beyond it."""
-    synopsis = synopsis_of(plan.study, [[40_000, 0], [0, 40_000]])
-    through_a_node = centres_at((-0.9, -0.9), (0.0, 0.0))
-    between = centres_at((NEAR, NEAR), (FAR, FAR))
-    close, clear = size_intervals(
-        plan, synopsis, [through_a_node, between], rng=np.random.default_rng(1)
-    )
-    assert np.all(close.high - close.low > 5 * (clear.high - clear.low))
-    # Users go from the one segment to the other: one interval reaches up, the other down.
-    sizes = np.array([40_000, 40_000])
-    up, down = close.high - sizes, sizes - close.low
-    assert (up > down)[1] == (down > up)[0]
+def placed_synopsis(study, *users):
+    """Pseudo-users, each with its labels at both parties, income, age and weight."""
+    centres = [
+        np.array([[-GRID // 2, 0, 0], [GRID // 2, 0, 0]]),
+        np.array([[-GRID // 2], [GRID // 2]]),
+    ]
+    labels = np.array([one[:2] for one in users])
+    nodes = np.array([[income, 0, 0, age] for _, _, income, age, _ in users]) * GRID
+    weights = np.array([float(one[-1]) for one in users])
+    nodes = np.rint(nodes).astype(np.int64)
+    return build_synopsis_from_points(labels, weights, centres, study.parties, nodes=nodes)
 
 
-def test_users_stay_in_their_local_cluster_and_within_bounds(plan):
-    synopsis = synopsis_of(plan.study, [[40_000, 10_000], [10_000, 40_000]])
-    nodes, places = draw_users(synopsis, rng=np.random.default_rng(1))
-    for column in (0, 3):
-        assert np.array_equal(np.sign(places[:, column]), np.sign(nodes[:, column]))
-    assert np.abs(places[:, [0, 3]]).max() <= 1
-    moved = moved_users(
-        nodes, places, scaled_centres=centres_at((NEAR, 0), (FAR, 0)), total=100_000
+def test_shares_of_cells_by_hand(plan):
+    """Two users of the first cell are on either side of the border, 3 : 1 by weight."""
+    synopsis = placed_synopsis(
+        plan.study, (0, 0, -0.9, -0.5, 300), (0, 0, -0.1, -0.5, 100), (1, 1, 0.5, 0.5, 80)
     )
-    assert moved.sum() == 0
+    centres = centres_at((-0.8, 0), (0.4, 0))
+    shares = cell_shares(synopsis, centres, (2, 2))
+    table = np.array([[400.0, 0.0], [0.0, 80.0]])
+    assert shares.sizes(table).tolist() == [300, 180]
+    assert shares.sizes(table).tolist() == assign_nodes(synopsis, centres)[1].tolist()
+    # Empty cells are where their local centres are: (0, 1) at -0.5 is the first's, (1, 0) not.
+    assert shares.sizes(np.ones((2, 2))).tolist() == [1.75, 2.25]
+    np.testing.assert_allclose(shares.squares(), [0.75**2 + 1, 0.25**2 + 2])
+    # A hundred users of the second segment are in a cell of the first.
+    assert shares.exchanged(table).tolist() == [100, 100]
+    assert one_segment(4).sizes(table).tolist() == [480]
+    assert one_segment(4).exchanged(table).tolist() == [0]
+
+
+def test_shares_of_every_cell_add_up_to_one(plan):
+    rng = np.random.default_rng(5)
+    users = [
+        (*rng.integers(2, size=2), *rng.uniform(-1, 1, 2), rng.exponential()) for _ in range(300)
+    ]
+    synopsis = placed_synopsis(plan.study, *users)
+    centres = centres_at(*rng.uniform(-1, 1, (5, 2)))
+    shares = cell_shares(synopsis, centres, (2, 2))
+    np.testing.assert_allclose(np.bincount(shares.cells, weights=shares.shares), np.ones(4))
+    grid = np.zeros((2, 2))
+    np.add.at(grid, tuple(synopsis.labels.T), synopsis.weights)
+    np.testing.assert_allclose(shares.sizes(grid), assign_nodes(synopsis, centres)[1])
+
+
+def test_users_across_a_border_make_the_interval_wider(plan):
+    """Half the width that borders add is a quarter of the root of size times exchanged users."""
+    synopsis = placed_synopsis(
+        plan.study,
+        *((0, 0, -0.9, -0.5, 30_000), (0, 0, -0.1, -0.5, 10_000)),
+        *((1, 1, 0.5, 0.5, 40_000), (0, 1, -0.5, 0.5, 0), (1, 0, 0.5, -0.5, 0)),
+    )
+    through, between = centres_at((-0.8, 0), (0.4, 0)), centres_at((NEAR, NEAR), (FAR, FAR))
+    close, clear = size_intervals(plan, synopsis, [through, between], rng=np.random.default_rng(1))
+    expected = 0.25 * np.sqrt(10_000 * np.array([30_000, 50_000]))
+    # Noise is far below that, and adds in squares.
+    np.testing.assert_allclose((close.high - close.low) / 2, expected, rtol=0.02)
+    np.testing.assert_allclose((close.high + close.low) / 2, [30_000, 50_000])
+    assert np.all(clear.high - clear.low < (close.high - close.low) / 5)
 
 
 def test_cut_cells_may_hold_users_and_the_total_is_kept():
@@ -134,6 +170,15 @@ def test_three_parties_are_redrawn_in_pairs():
     (found,) = size_intervals(plan, synopsis, [centres], rng=np.random.default_rng(1))
     assert np.all(found.noise > 0)
     assert np.all(found.noise < 2_000)
+
+
+@pytest.mark.parametrize("local", ["dplsf", "dplloyd", "plain"])
+def test_without_places_of_users_they_are_withheld(local):
+    plan = make_plan(small_study(local=local))
+    synopsis = synopsis_of(plan.study, [[400, 200], [0, 300]])
+    halves = centres_at((NEAR, 0), (FAR, 0))
+    assert size_intervals(plan, synopsis, [halves], rng=np.random.default_rng(1)) is None
+    assert f"{local!r} does not tell how users lie within a cell" in refusal(plan, synopsis)
 
 
 @pytest.mark.parametrize("membership", ["ldp", "exact", "sketch"])

@@ -136,10 +136,11 @@ def test_a_release_that_does_not_fit_the_plan_is_refused(decoy, release):
         step_server(state, "org0", wrong_shape)
     for shift in (2**22, -(2**22)):
         outside = dataclasses.replace(release, centres=release.centres + shift)
-        with pytest.raises(ProtocolError, match="'org0' sent a centre outside the study's bounds"):
+        with pytest.raises(ProtocolError, match="'org0' sent centres outside the study's bounds"):
             step_server(state, "org0", outside)
     wrong_kind = PartyRelease(
         centres=release.centres,
+        points=release.points,
         membership=HistogramMessage(noisy_counts=np.zeros(4, dtype=np.int64)),
     )
     with pytest.raises(ProtocolError, match="sent HistogramMessage, expected DecoyMessage"):
@@ -149,5 +150,22 @@ def test_a_release_that_does_not_fit_the_plan_is_refused(decoy, release):
 def test_a_centre_whose_absolute_value_overflows_is_refused(decoy, release):
     centres = release.centres.copy()
     centres[0, 0] = -(2**63)
-    with pytest.raises(ProtocolError, match="'org0' sent a centre outside the study's bounds"):
+    with pytest.raises(ProtocolError, match="'org0' sent centres outside the study's bounds"):
         step_server(gathered(decoy)[0], "org0", dataclasses.replace(release, centres=centres))
+
+
+def test_points_that_do_not_fit_are_refused(decoy, release):
+    """Points are checked like centres; int32 cannot hold what is not a number."""
+    state, _ = gathered(decoy)
+    n_points = decoy.local_facts.n_points
+    assert release.points.shape == (n_points, 2)
+    for wrong in (release.points[:-1], release.points[:, :1], np.zeros((0, 2), dtype=np.int32)):
+        with pytest.raises(
+            ProtocolError, match=rf"'org0' sent points of shape .* expected \({n_points}, 2\)"
+        ):
+            step_server(state, "org0", dataclasses.replace(release, points=wrong))
+    for extreme in (2**31 - 1, -(2**31)):
+        points = release.points.copy()
+        points[7, 1] = extreme
+        with pytest.raises(ProtocolError, match="'org0' sent points outside the study's bounds"):
+            step_server(state, "org0", dataclasses.replace(release, points=points))

@@ -104,7 +104,8 @@ def test_privacy_is_that_of_the_statement(result, data):
 def test_facts(data):
     facts = dict(data.facts)
     assert facts["Study"] == "bank and insurer"
-    assert facts["Grid cells"] == "4, of which 3 have users"
+    assert facts["Grid cells with users"] == "3"
+    assert facts["Points of the grid"] == "4, one for each cell"
     assert facts["Local clusters"] == "2 at bank, 2 at insurer"
     assert facts["Messages in the transcript"] == "1"
 

@@ -8,8 +8,8 @@ A bank knows income (0 to 8,000) and region, an insurer age (18 to 90); each has
     (1, 0)                  6,000      0      1    36       0
     (1, 1)                  6,000      0      1    72     300
 
-The published segments are A, the mean of the first two cells (age 48) with 600 users, and B, the
-cell (1, 1) with 300.
+Every cell has one pseudo-user, at its local centres. The published segments are A, the mean of the
+first two cells (age 48) with 600 users, and B, the cell (1, 1) with 300.
 """
 
 from pathlib import Path
@@ -52,13 +52,15 @@ def small_message(plan: Plan) -> PublishedResult:
     category = int(bounds_of(features_of(plan.study.parties[0]))[1])
     bank = [[-GRID // 2, category, -category], [GRID // 2, -category, category]]
     insurer = [[-GRID // 2], [GRID // 2]]
-    nodes = np.array([[*bank[a], *insurer[b]] for a in (0, 1) for b in (0, 1)]) / GRID
+    on_grid = np.array([[*bank[a], *insurer[b]] for a in (0, 1) for b in (0, 1)], dtype=np.int32)
+    nodes = on_grid / GRID
     weights = np.array([400.0, 200.0, 0.0, 300.0])
     return PublishedResult(
         fingerprint=plan.fingerprint,
         local_centres=np.array([*np.ravel(bank), *np.ravel(insurer)], dtype=np.int64),
         labels=np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.uint8),
         weights=weights,
+        nodes=on_grid[: 4 if plan.study.local_facts.n_points else 0],
         centres=np.stack([weights[:2] @ nodes[:2] / 600, nodes[3]]),
         sizes=np.array([600.0, 300.0]),
         published_at="2026-01-31T12:00:00Z",

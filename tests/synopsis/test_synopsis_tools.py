@@ -26,7 +26,6 @@ CENTRES = [
     np.array([[HALF, -HALF, -HALF, -ONE], [-HALF, 0, 0, 0], [-HALF, -HALF, HALF, ONE]]),
 ]
 WEIGHTS = np.array([[1.0, 0.0, 3.0], [0.0, 5.0, 0.5]])
-SPREAD = (np.array([0.02, 0.08]), np.array([0.01, 1.0 + 0.04, 0.01]))
 
 
 def line(*weights, at, **options):
@@ -42,7 +41,7 @@ def line(*weights, at, **options):
 
 @pytest.fixture
 def synopsis():
-    return build_synopsis(WEIGHTS, CENTRES, [BANK, SHOP], spread=SPREAD, weight_deviation=0.5)
+    return build_synopsis(WEIGHTS, CENTRES, [BANK, SHOP], weight_deviation=0.5)
 
 
 # ---- building ----
@@ -64,20 +63,26 @@ def test_local_centres_are_restored(synopsis):
 def test_points_are_cells_of_the_grid(synopsis):
     labels = np.array([[1, 2], [0, 0], [1, 1]])
     weights = np.array([0.5, 1.0, 5.0])
-    some = build_synopsis_from_points(labels, weights, CENTRES, [BANK, SHOP], spread=SPREAD)
+    some = build_synopsis_from_points(labels, weights, CENTRES, [BANK, SHOP])
     np.testing.assert_array_equal(some.scaled_nodes, synopsis.scaled_nodes[[5, 0, 4]])
-    np.testing.assert_array_equal(some.node_spread, synopsis.node_spread[[5, 0, 4]])
     assert some.weights.tolist() == [0.5, 1, 5]
     assert some.labels.tolist() == labels.tolist()
     assert some.features == synopsis.features
 
 
-def test_local_centres_of_absent_clusters_are_not_a_number():
-    some = build_synopsis_from_points(
-        np.array([[1, 2], [1, 0]]), np.ones(2), CENTRES, [BANK, SHOP], spread=SPREAD
-    )
-    assert np.isnan(some.local_centres("bank")[0]).all()
-    assert np.isnan(some.local_centres("shop")).any(axis=1).tolist() == [False, True, False]
+def test_pseudo_users_are_where_they_are_put(synopsis):
+    labels, weights = np.array([[0, 0], [0, 0], [1, 1]]), np.array([0.5, 0.5, 5.0])
+    nodes = np.array([[-ONE, 0, HALF, -HALF, -HALF, 7], [5, 6, HALF, -HALF, -HALF, -ONE]] * 2)[:3]
+    some = build_synopsis_from_points(labels, weights, CENTRES, [BANK, SHOP], nodes=nodes)
+    assert (some.scaled_nodes * GRID_UNITS).tolist() == nodes.tolist()
+    assert some.has_places
+    assert not synopsis.has_places
+    assert (some.local_centres("bank") * GRID_UNITS).tolist() == CENTRES[0].tolist()
+
+
+def test_local_centres_of_absent_clusters_are_known():
+    some = build_synopsis_from_points(np.array([[1, 2], [1, 0]]), np.ones(2), CENTRES, [BANK, SHOP])
+    assert (some.local_centres("shop") * GRID_UNITS).tolist() == CENTRES[1].tolist()
     assert some.choose_k([2], random_state=0).ks == (2,)
 
 
@@ -95,12 +100,12 @@ def test_wrong_fields_are_refused():
         line(1.0, at=[0.0], labels=np.zeros((2, 1), dtype=np.int32))
     with pytest.raises(ParameterError, match="and be >= 0"):
         line(1.0, at=[0.0], labels=np.full((1, 1), -1, dtype=np.int32))
-    with pytest.raises(ParameterError, match="one entry per party, and needs labels"):
-        line(1.0, at=[0.0], spread=(np.ones(1),))
+    with pytest.raises(ParameterError, match="one entry per party, and need labels"):
+        line(1.0, at=[0.0], centres=(np.ones((1, 1)),))
     zero = np.zeros((1, 1), dtype=np.int32)
-    for bad in (np.ones(0), np.array([-1.0]), np.array([np.nan]), np.ones((1, 1))):
-        with pytest.raises(ParameterError, match="spread of party 'p' must be one number >= 0"):
-            line(1.0, at=[0.0], labels=zero, spread=(bad,))
+    for bad in (np.ones((0, 1)), np.array([[np.nan]]), np.ones((1, 2)), np.ones(1)):
+        with pytest.raises(ParameterError, match="centres of party 'p' must be 1 numbers per"):
+            line(1.0, at=[0.0], labels=zero, centres=(bad,))
     with pytest.raises(ParameterError, match="weight_deviation must be >= 0, got -1"):
         line(1.0, at=[0.0], weight_deviation=-1.0)
     with pytest.raises(ParameterError, match="weight_deviation must be a finite number"):
@@ -114,19 +119,30 @@ def test_unknown_parties_and_labels_are_named(synopsis):
         synopsis.columns_of("x")
     with pytest.raises(ParameterError, match="does not say which node has which local cluster"):
         line(1.0, at=[0.0]).labels_of("p")
+    with pytest.raises(ParameterError, match="does not say where local clusters are"):
+        line(1.0, at=[0.0]).local_centres("p")
 
 
 # ---- choosing k ----
 
 
-def test_choose_k_uses_the_spread():
-    """Six nodes in two groups: by nodes alone six clusters are perfect, with spread two are."""
+def test_choose_k_guesses_the_spread_of_bare_nodes_alone():
+    """Six nodes in two groups: as points six clusters are perfect, as whole cells two are."""
     at = [-0.9, -0.7, -0.5, 0.5, 0.7, 0.9]
-    labels = np.arange(6, dtype=np.int32)[:, np.newaxis]
     plain = line(*[1.0] * 6, at=at)
     assert plain.choose_k(range(2, 7), random_state=0).suggested == 6
-    known = line(*[1.0] * 6, at=at, labels=labels, spread=(np.full(6, 0.02),))
-    assert known.choose_k(range(2, 7), random_state=0).suggested == 2
+    labels = np.arange(6, dtype=np.int32)[:, np.newaxis]
+    cells = line(*[1.0] * 6, at=at, labels=labels, centres=(np.array(at)[:, np.newaxis],))
+    assert cells.choose_k(range(2, 7), random_state=0).suggested == 2
+    one_cluster = {"labels": 0 * labels, "centres": (np.zeros((1, 1)),)}
+    users = line(*[1.0] * 6, at=at, **one_cluster)
+    assert users.choose_k(range(2, 7), random_state=0).suggested == 6
+
+
+def test_the_fit_of_centres_is_that_of_choose_k(synopsis):
+    centres = synopsis.cluster(3, random_state=4).scaled_centres
+    found = synopsis.choose_k([3], random_state=4)
+    assert synopsis.fit_of(centres) == pytest.approx((found.losses[0], found.silhouettes[0]))
 
 
 def test_choose_k_is_reproducible(synopsis):
@@ -158,13 +174,6 @@ def test_own_units_and_distance_units_agree(synopsis):
     np.testing.assert_allclose(
         synopsis.scaled_centres(clustering.centres), clustering.scaled_centres, atol=1e-12
     )
-
-
-def test_loss_includes_the_spread(synopsis):
-    without = build_synopsis(WEIGHTS, CENTRES, [BANK, SHOP])
-    clustering = without.cluster(2, random_state=0)
-    extra = synopsis.weights @ synopsis.node_spread / synopsis.total
-    assert synopsis.estimated_loss(clustering).value == pytest.approx(clustering.loss + extra)
 
 
 def test_loss_error_matches_simulation():
@@ -203,7 +212,7 @@ def test_rows_have_the_columns_of_the_study(synopsis):
         assert values.max() <= high
 
 
-def test_without_spread_numbers_are_those_of_the_nodes():
+def test_numbers_are_those_of_the_nodes():
     rows = build_synopsis(WEIGHTS, CENTRES, [BANK, SHOP]).sample(2000, random_state=0)
     seen = {(row["bank: age"], row["shop: visits"]) for row in rows.to_pylist()}
     assert seen == {(50.0, 0.0), (50.0, 8.0), (80.0, 4.0), (80.0, 8.0)}
@@ -222,30 +231,6 @@ def test_categories_follow_the_centre():
     assert set(middle) == {"b", "c"}
     # About 1050 draws of two equal categories; five standard errors are 0.077.
     assert np.mean(middle == "b") == pytest.approx(0.5, abs=0.077)
-
-
-def test_jitter_has_the_released_size():
-    """Far from the bounds the rows' mean squared distance to their node is the spread."""
-    party = PartySpec(name="p", columns=tuple(Column(name=name, low=-1, high=1) for name in "xy"))
-    built = build_synopsis(
-        np.array([10.0]), [np.zeros((1, 2), dtype=np.int64)], [party], spread=[np.array([0.05])]
-    )
-    rows = built.sample(4000, random_state=0)
-    squared = rows["p: x"].to_numpy() ** 2 + rows["p: y"].to_numpy() ** 2
-    # Two coordinates of variance 0.025: standard deviation of the square sum 0.05.
-    assert squared.mean() == pytest.approx(0.05, abs=5 * 0.05 / math.sqrt(4000))
-
-
-def test_jitter_leaves_out_what_categories_explain():
-    """The middle cluster's spread of 1.04 is 1 from its two categories and 0.04 from visits."""
-    weights = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
-    rows = build_synopsis(weights, CENTRES, [BANK, SHOP], spread=SPREAD).sample(
-        4000, random_state=0
-    )
-    half = HALF / GRID_UNITS
-    assert 2 * half**2 == pytest.approx(1, abs=1e-5)
-    scaled = rows["shop: visits"].to_numpy() / 4 - 1
-    assert np.mean(scaled**2) == pytest.approx(0.04, abs=5 * 0.04 * math.sqrt(2 / 4000))
 
 
 def test_without_columns_every_feature_is_a_number():
@@ -277,7 +262,7 @@ def test_new_fields_survive_a_file(synopsis, tmp_path):
     assert restored.weight_deviation == 0.5
     np.testing.assert_array_equal(restored.labels, synopsis.labels)
     assert restored.labels.dtype == np.int32
-    for found, expected in zip(restored.spread, synopsis.spread, strict=True):
+    for found, expected in zip(restored.centres, synopsis.centres, strict=True):
         np.testing.assert_array_equal(found, expected)
     assert pq.read_table(path).column_names[-2:] == [
         "bank (local cluster)",
@@ -292,7 +277,7 @@ def test_unknown_fields_stay_unknown(tmp_path):
     restored = Synopsis.from_parquet(path)
     assert restored.columns is None
     assert restored.labels is None
-    assert restored.spread is None
+    assert restored.centres is None
     assert restored.weight_deviation is None
 
 

@@ -23,19 +23,24 @@ EXAMPLES = [
     ),
     m.PartyRelease(
         centres=np.array([[1, -2], [3, 4]]),
+        points=np.array([[5, -6], [2**30, -(2**30)], [0, 0]], dtype=np.int32),
         membership=m.SketchMessage(registers=np.array([[12, 13], [14, 65535]], dtype=np.uint16)),
     ),
     m.PartyRelease(
-        centres=np.array([[7]]), membership=m.HistogramMessage(noisy_counts=np.array([5, -1]))
+        centres=np.array([[7]]),
+        points=np.zeros((0, 1), dtype=np.int32),
+        membership=m.HistogramMessage(noisy_counts=np.array([5, -1])),
     ),
     m.PartyRelease(
         centres=np.array([[7]]),
+        points=np.zeros((0, 1), dtype=np.int32),
         membership=m.RandomisedLabelsMessage(
             reports=np.array([1, 0], dtype=np.uint8), seeds=np.array([], dtype=np.uint32)
         ),
     ),
     m.PartyRelease(
         centres=np.array([[7]]),
+        points=np.zeros((0, 1), dtype=np.int32),
         membership=m.PlainLabelsMessage(labels=np.array([1, 0], dtype=np.uint8)),
     ),
     m.PublishedResult(
@@ -43,6 +48,7 @@ EXAMPLES = [
         local_centres=np.array([1, -2, 3]),
         labels=np.array([[0, 250], [1, 0]], dtype=np.uint8),
         weights=np.array([2.5, 0]),
+        nodes=np.array([[1, -2], [3, 4]], dtype=np.int32),
         centres=np.array([[0.5, -0.25]]),
         sizes=np.array([2.5]),
         published_at="2026-01-31T12:00:00Z",
@@ -53,6 +59,7 @@ EXAMPLES = [
         local_centres=np.array([1, -2, 3]),
         labels=np.array([[0, 250], [1, 0]], dtype=np.uint8),
         weights=np.array([0.0, 0.0]),
+        nodes=np.zeros((0, 2), dtype=np.int32),
         centres=np.zeros((0, 2)),
         sizes=np.zeros(0),
         published_at="2026-01-31T12:00:00Z",
@@ -137,6 +144,7 @@ def framed(header: object, body: bytes = b"") -> bytes:
                     "type": "PartyRelease",
                     "fields": {
                         "centres": [0, 1],
+                        "points": [0, 1],
                         "membership": {"type": "CountRelease", "fields": {"noisy_count": 7}},
                     },
                 }

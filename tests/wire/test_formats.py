@@ -50,6 +50,7 @@ RESULT = m.PublishedResult(
     local_centres=np.array([1, -2]),
     labels=np.array([[0, 250]]),
     weights=np.array([2.5]),
+    nodes=np.array([[3, -4]]),
     centres=np.array([[0.5, -0.25]]),
     sizes=np.array([2.5]),
     published_at="2026-01-31T12:00:00Z",
@@ -62,7 +63,9 @@ MESSAGES = (
     m.PlanConfirmation(plan_check=b"\x03"),
     m.Ready(study_hash="ab"),
     m.CountRelease(noisy_count=-3),
-    m.PartyRelease(centres=np.array([[1, -2]]), membership=MEMBERSHIPS[3]),
+    m.PartyRelease(
+        centres=np.array([[1, -2]]), points=np.array([[3, 4]]), membership=MEMBERSHIPS[3]
+    ),
     m.RunPlan(n_local_clusters=np.array([5]), noisy_count=7, fingerprint="ab", statement="cd"),
     RESULT,
 )

@@ -95,8 +95,8 @@ def _print_segment_error(found: Forecast) -> None:
     average = found.users / found.study.n_clusters
     _figure(
         "segment size",
-        f"plus or minus {WIDTH_95 * error:,.0f} users for a segment of {average:,.0f} (95 %, for "
-        "the users of its cells; users nearer to another centre than their cell come on top)",
+        f"plus or minus {WIDTH_95 * error:,.0f} users for a segment of {average:,.0f} (95 %, by "
+        "noise alone; users near a border to another segment come on top)",
     )
 
 

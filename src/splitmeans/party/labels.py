@@ -1,9 +1,9 @@
 """Phase 5: a party works out the segments of its own users (paper, after section 3.4; ours).
 
-A party holds its own columns of each user and the published synopsis. The synopsis says which
-combinations of local clusters exist and how many users each has, so the party can tell which
-segments are likely for a user, though it does not know the other columns. It reads its own rows
-and published values and sends nothing: there is no message, and no privacy cost.
+A party holds its own columns of each user and the published synopsis. The synopsis says where
+users of the row's local cluster are in the other parties' columns, so the party can tell which
+segments are likely for a user, though it does not know those columns. It reads its own rows and
+published values and sends nothing: there is no message, and no privacy cost.
 
 The answer stays with the party. It is a function of its rows, so it is as sensitive as they are.
 """
@@ -15,6 +15,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.assign import nearest
 from splitmeans.kmeans.distances import squared_distances
+from splitmeans.kmeans.lloyd import draw_evenly
 from splitmeans.study.features import GRID_UNITS
 from splitmeans.synopsis.clustering import NOBODY, Clustering
 from splitmeans.synopsis.synopsis import Synopsis
@@ -22,6 +23,10 @@ from splitmeans.table.prepare import PartyTable
 
 # Comparisons of rows with nodes held in memory at a time, times the number of segments.
 _CHUNK_SIZE = 4_000_000
+
+# Nodes of a local cluster that a row is compared with: drawn evenly over the cells, which are in
+# order, so a probability is off by far less than the 2 % of a plain draw.
+_MOST_NODES = 512
 
 
 def segment_probabilities(
@@ -71,14 +76,24 @@ def segment_probabilities(
 
     probabilities = np.empty((len(table), len(segments)))
     for label in np.unique(raw_labels):
-        cells = node_labels == label
+        nodes, odds = _nodes_of(node_labels == label, weights)
         rows = np.flatnonzero(raw_labels == label)
-        step = max(1, _CHUNK_SIZE // (int(cells.sum()) * len(segments)))
+        step = max(1, _CHUNK_SIZE // (len(nodes) * len(segments)))
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
             from_rows = squared_distances(table.raw_rows[part] / GRID_UNITS, segments[:, own])
-            probabilities[part] = _shares(from_rows, from_nodes[cells], weights[cells])
+            probabilities[part] = _shares(from_rows, from_nodes[nodes], odds)
     return probabilities
+
+
+def _nodes_of(own: npt.NDArray[np.bool_], weights: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return some of the nodes of a local cluster, and the odds of each."""
+    nodes = np.flatnonzero(own)
+    if len(nodes) <= _MOST_NODES:
+        return nodes, weights[nodes]
+    # The seed only makes two label files alike; nothing is hidden by it.
+    drawn = draw_evenly(weights[nodes], _MOST_NODES, rng=np.random.default_rng(0))
+    return nodes[drawn], np.ones(_MOST_NODES)
 
 
 def _local_labels(raw_rows: IntArray, local_centres: FloatArray, present: IntArray) -> IntArray:
@@ -93,10 +108,10 @@ def _shares(from_rows: FloatArray, from_nodes: FloatArray, weights: FloatArray) 
 
     Args:
         from_rows: Squared distances in own columns, shape (rows, k).
-        from_nodes: Squared distances in the other columns, shape (cells, k).
-        weights: Users of each node, shape (cells,).
+        from_nodes: Squared distances in the other columns, shape (nodes, k).
+        weights: Users of each node, shape (nodes,).
     """
-    chosen = (from_rows[:, np.newaxis] + from_nodes).argmin(axis=2)  # (rows, cells)
+    chosen = (from_rows[:, np.newaxis] + from_nodes).argmin(axis=2)  # (rows, nodes)
     n_rows, n_segments = from_rows.shape
     flat = chosen + n_segments * np.arange(n_rows)[:, np.newaxis]
     counts = np.bincount(

@@ -9,6 +9,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans._version import __version__
 from splitmeans.errors import ParameterError
 from splitmeans.intervals.sizes import SizeIntervals
+from splitmeans.kmeans.lloyd import draw_evenly
 from splitmeans.report.data import ColumnInfo, MapInfo, ReportData, SegmentationInfo, SegmentInfo
 from splitmeans.report.facts import read_privacy, run_facts
 from splitmeans.report.projection import Plane, fit_plane
@@ -21,7 +22,8 @@ from splitmeans.synopsis.synopsis import Synopsis
 DEFAULT_KS = range(2, 13)
 
 _STANDING_OUT = 5
-_MAP_NODES = 250
+# Of cells the largest are drawn; of pseudo-users, who are about equal, some that stand for all.
+_MAP_CELLS, _MAP_USERS = 250, 400
 _AXIS_COLUMNS = 3
 # A column that is less than this share of an axis does not explain it.
 _AXIS_LOADING = 0.2
@@ -39,8 +41,8 @@ def build_report(
 
     Args:
         result: The result of a run.
-        ks: Numbers of segments to offer; those beyond the number of grid cells with users are
-            left out, and the published one is always there.
+        ks: Numbers of segments to offer; those beyond the number of different places with users
+            are left out, and the published one is always there.
         names: Names of published segments, by letter.
         title: What the page is called; made from the parties' names by default.
         progress: Told what is being worked out.
@@ -66,7 +68,7 @@ def build_report(
     progress("how far the sizes may be off")
     intervals = intervals_of(result, found)
     plane = fit_plane(synopsis.scaled_nodes, synopsis.weights)
-    shown = _largest(synopsis.weights)
+    shown, users = _shown(synopsis)
     columns = _columns(synopsis)
     segmentations = tuple(
         _segmentation(
@@ -87,7 +89,7 @@ def build_report(
         columns_left_out=0,
         segmentations=segmentations,
         suggested_k=curve.suggested,
-        map=_map(synopsis, plane, shown),
+        map=_map(synopsis, plane, shown, users),
         uncertainty=intervals.words,
     )
 
@@ -120,16 +122,28 @@ def _nobody(result: Result, *, title: str | None) -> ReportData:
         segmentations=(),
         suggested_k=0,
         map=MapInfo(
-            x=(), y=(), users=(), users_shown=0.0, explained=(0.0, 0.0), towards=(none, none)
+            x=(),
+            y=(),
+            users=(),
+            users_shown=0.0,
+            pseudo_users=False,
+            explained=(0.0, 0.0),
+            towards=(none, none),
         ),
         uncertainty="",
     )
 
 
-def _largest(weights: FloatArray) -> IntArray:
-    """Return the nodes with most users, most first."""
-    order = np.argsort(-weights, kind="stable")[:_MAP_NODES].astype(np.int64)
-    return np.asarray(order[weights[order] > 0])
+def _shown(synopsis: Synopsis) -> tuple[IntArray, FloatArray]:
+    """Return which nodes the map shows, and how many users each stands for."""
+    weights = synopsis.weights
+    if synopsis.has_places:
+        # The seed only makes two reports of one result alike.
+        drawn = draw_evenly(weights, _MAP_USERS, rng=np.random.default_rng(0))
+        return drawn, np.full(_MAP_USERS, synopsis.total / _MAP_USERS)
+    order = np.argsort(-weights, kind="stable")[:_MAP_CELLS].astype(np.int64)
+    largest = np.asarray(order[weights[order] > 0])
+    return largest, weights[largest]
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -223,7 +237,7 @@ def _segmentation(
     )
 
 
-def _map(synopsis: Synopsis, plane: Plane, shown: IntArray) -> MapInfo:
+def _map(synopsis: Synopsis, plane: Plane, shown: IntArray, users: FloatArray) -> MapInfo:
     places = plane.place(synopsis.scaled_nodes[shown])
     towards = []
     for axis in plane.axes:
@@ -235,8 +249,9 @@ def _map(synopsis: Synopsis, plane: Plane, shown: IntArray) -> MapInfo:
     return MapInfo(
         x=tuple(places[:, 0].tolist()),
         y=tuple(places[:, 1].tolist()),
-        users=tuple(synopsis.weights[shown].tolist()),
-        users_shown=float(synopsis.weights[shown].sum() / synopsis.total),
+        users=tuple(users.tolist()),
+        users_shown=float(users.sum() / synopsis.total),
+        pseudo_users=synopsis.has_places,
         explained=(float(plane.explained[0]), float(plane.explained[1])),
         towards=tuple(towards),
     )

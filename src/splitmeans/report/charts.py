@@ -17,6 +17,8 @@ from splitmeans.report.words import escape, heads, percent, table, users
 
 _WIDTH, _HEIGHT, _MARGIN = 560, 420, 34
 _LARGEST_NODE = 15.0
+# The radius of a node that had all users: many small ones must not cover the map.
+_ALL_USERS = 60.0
 _LABEL, _SMALL_LABEL = 17.0, 13.0
 # From this many segments on their letters are smaller, to hide fewer nodes.
 _MANY = 7
@@ -31,7 +33,9 @@ def segment_map(data: ReportData, item: SegmentationInfo) -> str:
     centres = place.centres
     radius = _LABEL if item.k < _MANY else _SMALL_LABEL
     labels = _spread_out(centres, radius=radius)
-    radii = _LARGEST_NODE * np.sqrt(np.array(data.map.users) / max(data.map.users))
+    shares = np.array(data.map.users) / sum(data.map.users)
+    largest = min(_LARGEST_NODE, _ALL_USERS * math.sqrt(shares.max()))
+    radii = largest * np.sqrt(shares / shares.max())
     of_node = np.array(item.of_node)
     drawn = []
     for at, segment in enumerate(item.segments):

@@ -86,13 +86,17 @@ class SegmentationInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class MapInfo:
-    """The nodes with most users, on the plane that shows most of the differences.
+    """Nodes on the plane that shows most of the differences.
+
+    Where nodes are pseudo-users, a draw of them that stands for all users; else the cells with most
+    users.
 
     Attributes:
         x: Places of nodes, in distance units.
         y: Places of nodes, in distance units.
-        users: Estimated users of each node.
-        users_shown: Share of all users who are in these nodes.
+        users: Estimated users that each stands for.
+        users_shown: Share of all users that these nodes stand for.
+        pseudo_users: Whether nodes are pseudo-users, not cells.
         explained: Share of the nodes' variance along each axis.
         towards: For each axis the columns that grow along it most, and the ones that fall.
     """
@@ -101,6 +105,7 @@ class MapInfo:
     y: tuple[float, ...]
     users: tuple[float, ...]
     users_shown: float
+    pseudo_users: bool
     explained: tuple[float, float]
     towards: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 

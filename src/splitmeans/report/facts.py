@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.events import Relation
 from splitmeans.report.data import CostInfo, PrivacyInfo, ReleaseInfo, ViewInfo
@@ -69,8 +71,10 @@ def _cost(saved: Mapping[str, Any] | None) -> CostInfo | None:
 def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
     """Return what identifies a run and how it was made, each with a name for people."""
     study, synopsis, facts = result.study, result.synopsis, result.facts
-    cells = synopsis.weights.size
-    used = int((synopsis.weights > 0).sum())
+    users = synopsis.weights > 0
+    nodes, used = len(users), int(users.sum())
+    if synopsis.labels is not None:
+        used = len(np.unique(synopsis.labels[users], axis=0))
     listed = [
         ("Study", study.name),
         ("Study hash", study.hash),
@@ -87,13 +91,19 @@ def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
         ("Local clustering asked for", study.local),
         ("Local clusters", _local_clusters(result)),
         ("Grid asked for", study.grid),
-        ("Grid cells", f"{cells:,}, of which {used:,} have users"),
+        ("Grid cells with users", f"{used:,}"),
+        ("Points of the grid", f"{nodes:,}, {_POINTS[synopsis.has_places]}"),
         *_released_count(result),
         ("Messages in the transcript", _messages(len(result.messages))),
         ("Made by", f"splitmeans {facts['splitmeans']}"),
     ]
     return tuple(listed)
 
+
+_POINTS = {
+    True: "made up to lie as users do",
+    False: "one for each cell",
+}
 
 _USER_SETS = {
     "equal": "the same at every party",

@@ -159,11 +159,20 @@ def _slider(data: ReportData) -> str:
 def _map_note(data: ReportData) -> str:
     info = data.map
     share = sum(info.explained)
+    if info.pseudo_users:
+        what = (
+            f"Each circle stands for about {users(info.users[0])} users, where released points say "
+            "that users are: made up, none of them is a person. A line ties it to its segment."
+        )
+    else:
+        what = (
+            "Each circle is a grid cell; its area is the number of users, and a line ties it to "
+            f"its segment. The {len(info.x)} largest cells are drawn; they hold "
+            f"{percent(info.users_shown)} of the users."
+        )
     return (
-        "Each circle is a grid cell; its area is the number of users, and a line ties it to its "
-        f"segment. The {len(info.x)} largest cells are drawn; they hold "
-        f"{percent(info.users_shown)} of the users. The plane shows {percent(share)} of the "
-        "differences between cells; what it cannot show may lie between segments that look close."
+        f"{what} The plane shows {percent(share)} of the differences between them; what it cannot "
+        "show may lie between segments that look close."
         f"</p><p>{_axis(data, info, 0, ('right', 'left'))} {_axis(data, info, 1, ('up', 'down'))}"
     )
 
@@ -208,7 +217,7 @@ def _k_note(data: ReportData) -> str:
         f"The study asked for {data.asked} segments. The silhouette suggests "
         f"{data.suggested_k}: the smallest number within 0.01 of the best value. It is between 0 "
         "(segments blend) and 1 (segments are far apart). The loss is the mean squared distance of "
-        "grid cells to their centre."
+        "the grid's points to their centre."
     )
 
 

@@ -15,12 +15,9 @@ if TYPE_CHECKING:
 
 MEANING = (
     "A 95 % interval is for the number of users who are nearer to the segment's centre than to any "
-    "other; the number of users in the segment's grid cells, which the size estimates, is inside "
-    "as often. It covers noise on the cells, cells left out because they could be noise, and users "
-    "on the other side of a border between two segments. How users lie within a cell is not "
-    "published and had to be guessed, from the gaps between local centres: an interval need not "
-    "have the size in its middle. Measured over many data sets and settings, nine of ten or more "
-    "were right (docs/intervals.md)."
+    "other. It covers noise on the cells, cells left out because they could be noise, and that "
+    "users near a border between two segments may be on its other side. Measured over many data "
+    "sets and settings, nine of ten or more were right (docs/intervals.md)."
 )
 MAYBE_NOBODY = (
     "What is shown here may be noise and nothing else: the 95 % interval of the number of all "

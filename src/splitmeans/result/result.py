@@ -46,7 +46,7 @@ class Segmentation:
         centres: The same in the columns' own units.
         sizes: Estimated users of each, shape (k,).
         loss: Mean squared distance of the weighted nodes to the nearest centre.
-        of_node: Which segment each node of the synopsis belongs to, shape (cells,); -1 if there
+        of_node: Which segment each node of the synopsis belongs to, shape (nodes,); -1 if there
             is none.
     """
 
@@ -173,6 +173,16 @@ class Result:
                 f"k must be at most {self.most_segments}, the number of different places of the "
                 f"published grid that have users, got {k}"
             )
+        if k not in self._found:
+            self._found[k] = self._segments(k)
+        return self._found[k]
+
+    @functools.cached_property
+    def _found(self) -> dict[int, Segmentation]:
+        """Segments for other k that were asked for already."""
+        return {}
+
+    def _segments(self, k: int) -> Segmentation:
         clustering = self.synopsis.cluster(k, random_state=k)
         of_node, sizes = assign_nodes(self.synopsis, clustering.scaled_centres)
         letters = self._letters_like_published(of_node, sizes)
@@ -194,34 +204,19 @@ class Result:
         return len(np.unique(self.synopsis.scaled_nodes[used], axis=0))
 
     def compare_k(self, ks: Iterable[int]) -> ChooseK:
-        """Measure the segments for each k, as `segments` returns them.
-
-        The loss of the published k is that of the published centres; its silhouette is of the
-        centres found again on the same grid.
-        """
+        """Measure the segments for each k, as `segments` returns them."""
         tried = sorted(set(ks))
-        found = [self._measured(k) for k in tried]
-        losses = [
-            self.published.loss if k == self.published.k else one.losses[0]
-            for k, one in zip(tried, found, strict=True)
-        ]
+        found = [self.synopsis.fit_of(self.segments(k).scaled_centres) for k in tried]
+        losses, silhouettes = zip(*found, strict=True)
         return ChooseK(
-            ks=tuple(int(k) for k in tried),
-            losses=tuple(losses),
-            silhouettes=tuple(one.silhouettes[0] for one in found),
+            ks=tuple(int(k) for k in tried), losses=tuple(losses), silhouettes=tuple(silhouettes)
         )
-
-    def _measured(self, k: int) -> ChooseK:
-        if k == 1 == self.published.k:  # noise may leave a single place with users
-            return ChooseK(ks=(1,), losses=(self.published.loss,), silhouettes=(0.0,))
-        return self.synopsis.choose_k((k,), random_state=k)
 
     def size_intervals(self, k: int | None = None) -> "SizeIntervals | None":
         """Return 95 % intervals of the sizes of `segments(k)`, in the same order.
 
-        Each is for the number of users who are nearer to the segment's centre than to any other,
-        and holds the number of users in its grid cells, which the size estimates, as often. None
-        where no honest interval can be given; the report says why.
+        Each is for the number of users who are nearer to the segment's centre than to any other.
+        None where no honest interval can be given; the report says why.
         """
         from splitmeans.result.intervals import intervals_of
 

@@ -33,13 +33,11 @@ def check_synopsis(synopsis: "Synopsis") -> None:
         expected = (synopsis.weights.size, len(synopsis.party_names))
         if synopsis.labels.shape != expected or synopsis.labels.min() < 0:
             raise ParameterError(
-                f"labels must have the shape (cells, parties) = {expected} and be >= 0, "
+                f"labels must have the shape (nodes, parties) = {expected} and be >= 0, "
                 f"got shape {synopsis.labels.shape}"
             )
     if synopsis.centres is not None:
         _check_centres(synopsis, synopsis.centres)
-    if synopsis.spread is not None:
-        _check_spread(synopsis)
     deviation = synopsis.weight_deviation
     if deviation is not None:
         _validate.finite(weight_deviation=deviation)
@@ -73,7 +71,7 @@ def _check_nodes(synopsis: "Synopsis") -> None:
     expected = (weights.size, sum(len(group) for group in synopsis.features))
     if weights.ndim != 1 or nodes.shape != expected or 0 in expected:
         raise ParameterError(
-            f"scaled_nodes must have the shape (cells, columns) = {expected}, none of them 0, "
+            f"scaled_nodes must have the shape (nodes, columns) = {expected}, none of them 0, "
             f"got {nodes.shape}"
         )
     if not (np.isfinite(nodes).all() and np.isfinite(weights).all()):
@@ -100,17 +98,4 @@ def _check_centres(synopsis: "Synopsis", centres: Sequence[FloatArray]) -> None:
         if not fits or not np.isfinite(own).all() or np.abs(own).max() > _MOST_UNITS:
             raise ParameterError(
                 f"centres of party {party!r} must be {len(group)} numbers per local cluster"
-            )
-
-
-def _check_spread(synopsis: "Synopsis") -> None:
-    assert synopsis.spread is not None
-    if synopsis.labels is None or len(synopsis.spread) != len(synopsis.party_names):
-        raise ParameterError("spread must have one entry per party, and needs labels")
-    largest = synopsis.labels.max(axis=0)
-    for party, spread, label in zip(synopsis.party_names, synopsis.spread, largest, strict=True):
-        usable = spread.ndim == 1 and spread.size > label and np.isfinite(spread).all()
-        if not usable or spread.min() < 0 or spread.max() > MOST_USERS:
-            raise ParameterError(
-                f"spread of party {party!r} must be one number >= 0 per local cluster"
             )

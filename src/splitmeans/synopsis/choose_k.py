@@ -77,13 +77,13 @@ def choose_k(
     """Cluster weighted nodes for each k and measure the results.
 
     Args:
-        scaled_nodes: Pseudo-points, shape (cells, D).
-        weights: Users at each, zero or more, shape (cells,); at least one above zero.
+        scaled_nodes: Pseudo-points, shape (nodes, D).
+        weights: Users at each, zero or more, shape (nodes,); at least one above zero.
         ks: Numbers of clusters to try, each at least 2, in any order.
         rng: Seeds the starting centres.
-        node_spread: Mean squared distance of a node's users to it, shape (cells,), exact or
-            roughly. Without it more clusters look ever better once k comes near the number of
-            nodes with users, because a node that is a centre is at distance zero.
+        node_spread: For nodes that stand for whole cells about how far users are from them, as
+            mean squared distances, shape (nodes,). Without it more clusters look ever better once k
+            comes near the number of nodes with users: a node that is a centre is at distance zero.
     """
     tried = sorted(set(ks))
     if not tried:
@@ -94,11 +94,11 @@ def choose_k(
     if not used.any():
         raise ParameterError("weights must count at least one user to choose k")
     points, counts = scaled_nodes[used], weights[used]
-    spread = np.zeros(len(points)) if node_spread is None else node_spread[used]
+    spread = None if node_spread is None else node_spread[used]
     measured = []
     for k in tried:
         centres = weighted_kmeans(points, counts, n_clusters=k, rng=rng)
-        measured.append(_measure(points, counts, spread, centres=centres))
+        measured.append(measure_fit(points, counts, centres, node_spread=spread))
     losses, silhouettes = zip(*measured, strict=True)
     return ChooseK(ks=tuple(int(k) for k in tried), losses=losses, silhouettes=silhouettes)
 
@@ -106,7 +106,7 @@ def choose_k(
 def even_spread(local_centres: FloatArray) -> FloatArray:
     """Guess the mean squared distance of users to their local centre from the gaps between centres.
 
-    Good enough to choose k where the spread itself was not released: on mixed Gaussian data with
+    Good enough to choose k where it is not known how users lie: on mixed Gaussian data with
     3 to 10 clusters the suggestion is as often right as with the true spread.
 
     Args:
@@ -121,14 +121,19 @@ def even_spread(local_centres: FloatArray) -> FloatArray:
     return np.asarray(_EVEN * np.where(np.isinf(nearest), 0.0, nearest))
 
 
-def _measure(
-    points: FloatArray, weights: FloatArray, spread: FloatArray, *, centres: FloatArray
+def measure_fit(
+    scaled_nodes: FloatArray,
+    weights: FloatArray,
+    centres: FloatArray,
+    *,
+    node_spread: FloatArray | None = None,
 ) -> tuple[float, float]:
-    """Return the loss and the simplified silhouette."""
+    """Return the loss and the simplified silhouette of centres, shape (k, D); see `choose_k`."""
+    spread = np.zeros(len(weights)) if node_spread is None else node_spread
     # Repeated centres (fewer different nodes than k) would make the second nearest the same place.
     centres = np.unique(centres, axis=0)
     cost = gain = 0.0
-    for rows, distances in distance_chunks(points, centres):
+    for rows, distances in distance_chunks(scaled_nodes, centres):
         cost += float(weights[rows] @ distances.min(axis=1))
         if len(centres) > 1:
             two = np.partition(distances, 1, axis=1)[:, :2] + spread[rows, np.newaxis]

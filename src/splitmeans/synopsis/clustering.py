@@ -31,7 +31,7 @@ class Clustering:
         scaled_centres: The same in distance units, shape (k, D).
         sizes: Estimated users of each cluster, shape (k,).
         loss: Mean squared distance to the nearest centre over the weighted nodes, in distance
-            units. It leaves out how far users are from their nodes, so it is below the true loss.
+            units; see `Synopsis.estimated_loss`.
     """
 
     centres: FloatArray
@@ -51,8 +51,8 @@ def cluster_nodes(
     """Find up to k segments on weighted nodes.
 
     Args:
-        scaled_nodes: Shape (cells, D), in distance units.
-        weights: Users of each, zero or more, shape (cells,).
+        scaled_nodes: Shape (nodes, D), in distance units.
+        weights: Users of each, zero or more, shape (nodes,).
         features: The D features.
         k: How many are wanted.
         rng: Draws the starting centres.

@@ -43,7 +43,7 @@ def write_synopsis(synopsis: "Synopsis", path: str | Path) -> None:
 
 
 def _header(synopsis: "Synopsis") -> dict[str, Any]:
-    """Everything but the arrays over cells; what is not known is left out."""
+    """Everything but the arrays over nodes; what is not known is left out."""
     header: dict[str, Any] = {
         "format": _FORMAT,
         "party_names": synopsis.party_names,
@@ -56,8 +56,6 @@ def _header(synopsis: "Synopsis") -> dict[str, Any]:
         ]
     if synopsis.centres is not None:
         header["centres"] = [own.tolist() for own in synopsis.centres]
-    if synopsis.spread is not None:
-        header["spread"] = [spread.tolist() for spread in synopsis.spread]
     if synopsis.weight_deviation is not None:
         header["weight_deviation"] = float(synopsis.weight_deviation)
     return header
@@ -99,8 +97,6 @@ def read_synopsis(path: str | Path) -> dict[str, Any]:
         fields["columns"] = tuple(tuple(Column(**item) for item in group) for group in groups)
     if "centres" in header:
         fields["centres"] = tuple(np.array(own, dtype=np.float64) for own in header["centres"])
-    if "spread" in header:
-        fields["spread"] = tuple(np.array(item, dtype=np.float64) for item in header["spread"])
     return fields
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
+from splitmeans.kmeans.lloyd import draw_evenly
 from splitmeans.plan.grid_limits import N_POINTS
 
 
@@ -56,7 +57,7 @@ def _cells_of_users(
         return np.zeros(1, dtype=np.int64), np.zeros(1)
     total = float(weights.sum())
     if len(used) > n_users:
-        cells = _evenly(weights, n_users, rng=rng)
+        cells = draw_evenly(weights, n_users, rng=rng)
         return cells, np.full(n_users, total / n_users)
     counts = np.maximum(np.rint(weights[used] / total * n_users).astype(np.int64), 1)
     return np.repeat(used, counts), np.repeat(weights[used] / counts, counts)
@@ -76,11 +77,3 @@ def _places(
             turns = np.resize(rng.permutation(inside), len(users))
             places[users] = points[rng.permutation(turns)]
     return np.asarray(places)
-
-
-def _evenly(weights: FloatArray, n: int, *, rng: np.random.Generator) -> IntArray:
-    """Return n positions, each as often as its weight says, up to one."""
-    edges = np.cumsum(weights)
-    marks = (np.arange(n) + rng.random()) / n * edges[-1]
-    found = np.searchsorted(edges, marks, side="right")
-    return np.asarray(np.minimum(found, len(weights) - 1), dtype=np.int64)

@@ -11,7 +11,7 @@ from splitmeans.synopsis.synopsis import Synopsis
 
 
 def assign_nodes(synopsis: Synopsis, scaled_centres: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the nearest centre of each node, shape (cells,), and the users of each centre.
+    """Return the nearest centre of each node, shape (nodes,), and the users of each centre.
 
     Without centres every node has -1.
     """

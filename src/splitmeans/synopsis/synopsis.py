@@ -23,7 +23,7 @@ from splitmeans.kmeans.distances import nearest_distance
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import GRID_UNITS, Feature, bounds_of, features_of, to_own_units
 from splitmeans.synopsis.checks import check_synopsis
-from splitmeans.synopsis.choose_k import ChooseK, choose_k, even_spread
+from splitmeans.synopsis.choose_k import ChooseK, choose_k, even_spread, measure_fit
 from splitmeans.synopsis.clustering import Clustering, cluster_nodes
 from splitmeans.synopsis.file import read_synopsis, write_synopsis
 from splitmeans.synopsis.synthetic import draw_rows
@@ -51,8 +51,6 @@ class Synopsis:
         labels: The local cluster of each node at each party, shape (nodes, S).
         centres: The local centres of each party in distance units, each of shape (k'_l, d_l); goes
             with `labels`.
-        spread: For each party the mean squared distance of its clusters' users to their centre,
-            in distance units, shape (k'_l,), where that was released; needs `labels`.
         weight_deviation: Standard deviation of the noise in each weight, where known.
     """
 
@@ -63,7 +61,6 @@ class Synopsis:
     columns: tuple[tuple[Column, ...], ...] | None = None
     labels: LabelArray | None = None
     centres: tuple[FloatArray, ...] | None = None
-    spread: tuple[FloatArray, ...] | None = None
     weight_deviation: float | None = None
 
     def __post_init__(self) -> None:
@@ -77,13 +74,10 @@ class Synopsis:
         if self.centres is not None:
             centres = tuple(np.asarray(item, dtype=np.float64) for item in self.centres)
             object.__setattr__(self, "centres", centres)
-        if self.spread is not None:
-            spread = tuple(np.asarray(item, dtype=np.float64) for item in self.spread)
-            object.__setattr__(self, "spread", spread)
         check_synopsis(self)
 
     def __repr__(self) -> str:
-        size = f"{len(self.weights):,} cells, about {self.total:,.0f} users"
+        size = f"{len(self.weights):,} nodes, about {self.total:,.0f} users"
         return f"<Synopsis {size}, {self.n_columns} columns of {len(self.features)} parties>"
 
     @property
@@ -97,7 +91,7 @@ class Synopsis:
 
     @property
     def nodes(self) -> FloatArray:
-        """Pseudo-points in the columns' own units, shape (cells, D)."""
+        """Pseudo-points in the columns' own units, shape (nodes, D)."""
         return to_own_units(self._all_features, self.scaled_nodes)
 
     @property
@@ -114,14 +108,6 @@ class Synopsis:
         """Estimated number of users."""
         return float(self.weights.sum())
 
-    @property
-    def node_spread(self) -> FloatArray | None:
-        """Mean squared distance of a node's users to it, shape (cells,), where released."""
-        if self.spread is None or self.labels is None:
-            return None
-        by_party = [spread[self.labels[:, i]] for i, spread in enumerate(self.spread)]
-        return np.asarray(np.sum(by_party, axis=0))
-
     def columns_of(self, party: str) -> slice:
         """Return which of the D columns are this party's."""
         position = self._position(party)
@@ -129,7 +115,7 @@ class Synopsis:
         return slice(start, start + len(self.features[position]))
 
     def labels_of(self, party: str) -> LabelArray:
-        """Return the local cluster of each node at this party, shape (cells,)."""
+        """Return the local cluster of each node at this party, shape (nodes,)."""
         if self.labels is None:
             raise ParameterError("this synopsis does not say which node has which local cluster")
         return self.labels[:, self._position(party)]
@@ -179,26 +165,37 @@ class Synopsis:
             ks: Numbers of clusters to try, each at least 2.
             random_state: Seeds the starting centres.
         """
-        spread = self.node_spread
-        if spread is None and self.centres is not None and not self.has_places:
-            # Roughly, from the gaps between local centres.
-            guesses = [
-                even_spread(self.local_centres(party))[self.labels_of(party)]
-                for party in self.party_names
-            ]
-            spread = np.asarray(np.sum(guesses, axis=0))
         rng = np.random.default_rng(random_state)
-        return choose_k(self.scaled_nodes, self.weights, ks=ks, rng=rng, node_spread=spread)
+        return choose_k(
+            self.scaled_nodes, self.weights, ks=ks, rng=rng, node_spread=self._guessed_spread()
+        )
+
+    def fit_of(self, scaled_centres: FloatArray) -> tuple[float, float]:
+        """Return loss and simplified silhouette of centres, as `choose_k` measures them."""
+        return measure_fit(
+            self.scaled_nodes, self.weights, scaled_centres, node_spread=self._guessed_spread()
+        )
+
+    def _guessed_spread(self) -> FloatArray | None:
+        """Guess how far users are from bare nodes; pseudo-users are where users are."""
+        if self.centres is None or self.has_places:
+            return None
+        guesses = [
+            even_spread(self.local_centres(party))[self.labels_of(party)]
+            for party in self.party_names
+        ]
+        return np.asarray(np.sum(guesses, axis=0))
 
     def estimated_loss(
         self, centres: Clustering | npt.ArrayLike, *, scaled: bool = False
     ) -> LossEstimate:
         """Estimate the mean squared distance of a user to the nearest centre; costs no privacy.
 
-        The value is the loss of the weighted nodes, plus how far users are from their nodes where
-        that spread was released; without it the value is below the true loss. The standard error
-        covers the noise of the weights alone: independent, of `weight_deviation` in every cell
-        with users, to first order. It is None if that deviation is not known.
+        The value is the loss of the weighted nodes. Pseudo-users lie as users do, so it estimates
+        the users' loss; whole cells at their centres leave out how far users are from those, so
+        there it is below the true loss. The standard error covers the noise of the weights alone:
+        independent, of `weight_deviation` in every node with users, to first order. It is None if
+        that deviation is not known.
 
         Args:
             centres: A clustering, or centres of shape (k, D) in the columns' own units.
@@ -210,8 +207,6 @@ class Synopsis:
         used = self.weights > 0
         weights = self.weights[used]
         distances = nearest_distance(self.scaled_nodes[used], points)
-        if self.node_spread is not None:
-            distances += self.node_spread[used]
         value = float(weights @ distances) / self.total
         if self.weight_deviation is None:
             return LossEstimate(value, None)
@@ -240,10 +235,9 @@ class Synopsis:
     def sample(self, n: int, *, random_state: int | np.random.Generator | None = None) -> pa.Table:
         """Draw synthetic rows in own units, with columns "party: column"; costs no privacy.
 
-        A row is a node drawn by weight. Where the spread within clusters was released, numbers
-        get Gaussian jitter of that size, cut off at the bounds; otherwise all rows of a node have
-        equal numbers. A category is drawn with the probabilities that the node's centre gives.
-        Columns within a cell are independent, as nothing is known about them.
+        A row is a node drawn by weight, with the node's numbers; a category is drawn with the
+        probabilities that the node gives. Pseudo-users are in as many places as there are of them;
+        where nodes are whole cells, all rows of a cell have equal numbers.
 
         Args:
             n: Number of rows.
@@ -287,7 +281,6 @@ def build_synopsis(
     centres: Sequence[IntArray],
     parties: Sequence[PartySpec],
     *,
-    spread: Sequence[FloatArray] | None = None,
     weight_deviation: float | None = None,
 ) -> Synopsis:
     """Combine local centres to the grid of all their combinations; no cell is dropped.
@@ -296,7 +289,6 @@ def build_synopsis(
         weights: Weight of each cell, shape (k'_1, ..., k'_S).
         centres: Local centres of each party in grid integers, each of shape (k'_l, d_l).
         parties: The public facts of each party.
-        spread: See `Synopsis.spread`.
         weight_deviation: See `Synopsis.weight_deviation`.
     """
     if not weights.ndim == len(centres) == len(parties):
@@ -315,7 +307,6 @@ def build_synopsis(
         weights.ravel(),
         centres,
         parties,
-        spread=spread,
         weight_deviation=weight_deviation,
     )
 
@@ -332,7 +323,6 @@ def build_synopsis_from_points(
     parties: Sequence[PartySpec],
     *,
     nodes: IntArray | None = None,
-    spread: Sequence[FloatArray] | None = None,
     weight_deviation: float | None = None,
 ) -> Synopsis:
     """Make a synopsis of pseudo-users, or of some cells, for grids too large to list.
@@ -344,7 +334,6 @@ def build_synopsis_from_points(
         parties: The public facts of each party.
         nodes: Where the points are, in grid integers, shape (points, D); at the combined centres if
             not given.
-        spread: See `Synopsis.spread`.
         weight_deviation: See `Synopsis.weight_deviation`.
     """
     features = tuple(features_of(party) for party in parties)
@@ -374,6 +363,5 @@ def build_synopsis_from_points(
         columns=tuple(party.columns for party in parties),
         labels=np.asarray(labels, dtype=np.int32),
         centres=tuple(local / GRID_UNITS for local in centres),
-        spread=None if spread is None else tuple(spread),
         weight_deviation=weight_deviation,
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.study.features import GRID_UNITS, bounds_of, to_own_units
+from splitmeans.study.features import to_own_units
 from splitmeans.study.parties import MISSING_LEVEL
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ class _Place(NamedTuple):
 
 def draw_rows(synopsis: "Synopsis", n: int, *, rng: np.random.Generator) -> pa.Table:
     """Draw rows in own units; see `Synopsis.sample`. The synopsis must count some users."""
-    cells = rng.choice(synopsis.weights.size, size=n, p=synopsis.weights / synopsis.total)
+    nodes = rng.choice(synopsis.weights.size, size=n, p=synopsis.weights / synopsis.total)
     names: list[str] = []
     arrays: list[Any] = []
     for position, party in enumerate(synopsis.party_names):
         places = _places(synopsis, position)
         names += [f"{party}: {place.name}" for place in places]
-        arrays += _draw_party(synopsis, position, places=places, cells=cells, rng=rng)
+        arrays += _draw_party(synopsis, position, places=places, nodes=nodes, rng=rng)
     return pa.Table.from_arrays(arrays, names=names)
 
 
@@ -58,32 +58,17 @@ def _draw_party(
     position: int,
     *,
     places: list[_Place],
-    cells: IntArray,
+    nodes: IntArray,
     rng: np.random.Generator,
 ) -> list[Any]:
     """Return one Arrow array for each column of a party."""
     features = synopsis.features[position]
-    limits = bounds_of(features) / GRID_UNITS
-    points = synopsis.scaled_nodes[cells, synopsis.columns_of(synopsis.party_names[position])]
+    points = synopsis.scaled_nodes[nodes, synopsis.columns_of(synopsis.party_names[position])]
     own = to_own_units(features, points)
-    shares = {place: _shares(own[:, place.features]) for place in places if place.levels}
-
-    if synopsis.spread is not None and len(shares) < len(places):
-        assert synopsis.labels is not None
-        spread = synopsis.spread[position][synopsis.labels[cells, position]]
-        for place, share in shares.items():
-            # Drawing categories already puts the rows at this distance from the node.
-            at, limit = points[:, place.features], limits[place.features]
-            distance = share * (limit - at) ** 2 + (1 - share) * (limit + at) ** 2
-            spread = spread - distance.sum(axis=1)
-        deviation = np.sqrt(np.maximum(spread, 0.0) / (len(places) - len(shares)))
-        points = points + deviation[:, np.newaxis] * rng.standard_normal(points.shape)
-        own = to_own_units(features, np.clip(points, -limits, limits))
-
     arrays = []
     for place in places:
         if place.levels:
-            drawn = _draw_categories(shares[place], rng=rng)
+            drawn = _draw_categories(_shares(own[:, place.features]), rng=rng)
             # Who has no category in the data has none here.
             values = [None if level == MISSING_LEVEL else level for level in place.levels]
             arrays.append(pa.array(values, pa.string()).take(pa.array(drawn)))
@@ -93,9 +78,9 @@ def _draw_party(
 
 
 def _shares(own: FloatArray) -> FloatArray:
-    """Read a centre's one-hot coordinates, shape (n, categories), as shares of the categories.
+    """Read a node's one-hot coordinates, shape (n, categories), as shares of the categories.
 
-    In own units a coordinate is the share of its category among the cluster's users, up to noise.
+    In own units a coordinate is the share of its category among the node's users, up to noise.
     """
     shares = np.maximum(own, 0.0)
     sums = shares.sum(axis=1, keepdims=True)
