@@ -38,6 +38,10 @@ from splitmeans.study.methods import GUIDED_LLOYD
 from splitmeans.table.walk.interface import RawRows
 from splitmeans.table.walk.memory import as_rows
 
+# Radii are rounded up to so many values between one and its double: exact noise of a new scale
+# takes milliseconds to prepare, so clusters of about the same size share one.
+_RADII_TO_DOUBLE = 8
+
 # Starts of k-means in a round; the best is taken.
 _STARTS = 3
 
@@ -86,8 +90,12 @@ class GuidedLloyd(GuidedLloydLaw):
         limits = np.array(self.bounds, dtype=np.int64)
         raw = rows.total(partial(clipped_sums, limits=limits, centres=centres, radii=radii))
         raw[:, len(self.bounds)] *= _count_weight(radii)
-        errors = [noise.gaussian(_scale(radius, mu=mu), raw.shape[1]) for radius in radii]
-        return np.asarray(raw * FINE_UNITS + np.stack(errors))
+        noisy = np.asarray(raw * FINE_UNITS)
+        for radius in np.unique(radii):
+            alike = np.flatnonzero(radii == radius)
+            drawn = noise.gaussian(_scale(radius, mu=mu), len(alike) * raw.shape[1])
+            noisy[alike] += drawn.reshape(len(alike), -1)
+        return noisy
 
     def _ask(
         self, rows: RawRows, centres: FloatArray, radii: IntArray, *, mu: float, noise: NoiseSource
@@ -112,8 +120,9 @@ class GuidedLloyd(GuidedLloydLaw):
         wanted = RADIUS_FACTOR * np.sqrt(np.maximum(spreads, 0.0))
         # The lower limit rules, also where the whole box is smaller: the event rests on it.
         largest = max(l2_sensitivity(self.bounds), self.smallest_radius)
-        clipped = np.clip(wanted, self.smallest_radius, largest)
-        return np.asarray(np.rint(clipped), dtype=np.int64)
+        steps = np.ceil(_RADII_TO_DOUBLE * np.log2(np.maximum(wanted / self.smallest_radius, 1.0)))
+        rounded = self.smallest_radius * np.exp2(steps / _RADII_TO_DOUBLE)
+        return np.asarray(np.rint(np.minimum(rounded, largest)), dtype=np.int64)
 
 
 def _scale(radius: int, *, mu: float) -> int:

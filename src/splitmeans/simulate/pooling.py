@@ -22,6 +22,9 @@ def pooled_rows(tables: Sequence[PartyTable]) -> tuple[FloatArray, pa.Array]:
     Users that some party lacks are left out.
     """
     first = tables[0].ids
+    if all(table.ids.equals(first) for table in tables):
+        # The same users in the same order, as where row i is user i: nothing to look up.
+        return np.hstack([table.raw_rows for table in tables]) / GRID_UNITS, first
     positions = [pc.index_in(first, value_set=table.ids) for table in tables]
     everywhere = np.ones(len(first), dtype=bool)
     for position in positions:
