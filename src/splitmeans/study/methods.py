@@ -214,8 +214,7 @@ LOCALS: Mapping[str, LocalFacts] = {
 # What came before it; studies may still say so, and get what is better.
 OLD_LOCAL_NAMES = {"tree-lloyd": GUIDED_LLOYD.name, "histogram-lloyd": GUIDED_LLOYD.name}
 
-# What local = "auto" stands for. docs/local-clustering.md: under tight accounting nothing beat it
-# at any size or budget.
+# What local = "auto" stands for; docs/local-clustering.md compares them.
 _AUTO_LOCAL = {TIGHT: GUIDED_LLOYD, PAPER: DPLSF}
 
 

@@ -7,9 +7,9 @@ from splitmeans import _validate
 from splitmeans.local.law import COUNT_UNITS, check_public, gaussian_event, mu_scale, whole_root
 from splitmeans.privacy.events import ComposedEvent
 
-# Shares of mu^2, by measurement (docs/local-clustering.md): the number of rows, and of the rest the
-# histograms of columns. Two or three columns also have a histogram over cells of all of them, which
-# says more about so few than the products of their scores do.
+# Shares of mu^2, by measurement: the number of rows, and of the rest the histograms of columns. Two
+# or three columns also have a histogram over cells of all of them, which says more about so few
+# than the products of their scores do.
 SIZE_SHARE = 0.02
 COLUMN_SHARE = 0.5
 CELL_SHARE = 0.3
