@@ -76,7 +76,7 @@ def test_the_map_of_pseudo_users_stands_for_all(result):
     users = dataclasses.replace(result, synopsis=synopsis)
     built = build_report(users, ks=[2])
     assert built.map.pseudo_users
-    assert built.map.users == (900 / 400,) * 400
+    assert built.map.users == pytest.approx((900 / 400,) * 400)
     assert built.map.users_shown == pytest.approx(1)
     assert np.bincount(built.published.of_node).tolist() == pytest.approx([267, 133], abs=1)
     assert dict(built.facts)["Points of the grid"] == "3,000, made up to lie as users do"
