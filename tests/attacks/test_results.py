@@ -107,13 +107,19 @@ def test_result_of_another_plan(forger):
         {
             "labels": lambda true: np.repeat(true.labels, 10**4, axis=0),
             "weights": lambda true: np.repeat(true.weights, 10**4),
+            "nodes": lambda true: np.repeat(true.nodes, 10**4, axis=0),
         },
+        {"nodes": lambda true: true.nodes[:-1]},
+        {"nodes": lambda true: true.nodes[:, :1]},
+        {"nodes": lambda true: true.nodes[:0]},
+        {"nodes": lambda true: true.nodes + 2**30},
+        {"nodes": lambda true: true.nodes - 2**30},
     ],
     ids=lambda change: "-".join(change),
 )
 def test_result_with_wrong_shapes(forger, change):
-    """The server publishes arrays of other shapes, with labels of clusters that do not exist, or
-    with far more cells than the plan has.
+    """The server publishes arrays of other shapes, with labels of clusters that do not exist,
+    with points beyond the bounds, or with far more of them than the plan has.
 
     Gain: an index error, or the party's memory.
     Fails: shapes and labels follow from the plan, and are compared with it.

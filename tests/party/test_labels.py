@@ -37,6 +37,17 @@ def test_by_hand(synopsis):
     np.testing.assert_allclose(shop, [[1, 0, 0], [0, 1 / 3, 2 / 3]])
 
 
+def test_many_nodes_are_drawn_evenly_over_cells():
+    """3,000 pseudo-users of one local cluster, 3 in 4 of them with few visits."""
+    labels = np.array([[0, 0]] * 2250 + [[0, 1]] * 750)
+    many = build_synopsis_from_points(labels, np.ones(3000), CENTRES, [BANK, SHOP])
+    found = segment_probabilities(table(-0.6, 0.7), many, centres=SEGMENTS)
+    np.testing.assert_allclose(found[0], [0.75, 0.25, 0], atol=1 / 512)
+    np.testing.assert_array_equal(
+        found, segment_probabilities(table(-0.6, 0.7), many, centres=SEGMENTS)
+    )
+
+
 def test_own_columns_count_as_they_are(synopsis):
     """A low income near the border is nearer to a segment at 0 than its local centre is."""
     segments = np.array([[-0.5, 0.0], [0.0, 0.0]])

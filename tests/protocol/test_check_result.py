@@ -94,8 +94,12 @@ def honest(small_study: Any, stage: Any) -> Honest:
 
 
 def test_the_honest_result_is_as_expected(honest):
-    assert honest.result.labels.shape == (16, 2)
-    assert honest.result.weights.shape == (16,)
+    # About 20,000 pseudo-users, one at least for each of 16 cells.
+    nodes = len(honest.result.weights)
+    assert 20_000 - 16 <= nodes <= 20_000 + 16
+    assert honest.result.labels.shape == (nodes, 2)
+    assert honest.result.weights.shape == (nodes,)
+    assert honest.result.nodes.shape == (nodes, 4)
     assert honest.result.centres.shape == (3, 4)
     assert honest.result.local_centres.shape == (16,)
     honest.check()
@@ -161,10 +165,30 @@ def test_weights_that_are_no_counts_are_refused(value, honest):
         honest.check(weights=changed_at(honest.result.weights, 5, value))
 
 
+def test_nodes_must_fit_the_labels_and_the_bounds(honest):
+    nodes = honest.result.nodes
+    for wrong in (nodes[:-1], nodes[:, :3], nodes[:0], nodes.ravel()):
+        with pytest.raises(ProtocolError, match="has nodes of shape"):
+            honest.check(nodes=wrong)
+    for extreme in (2**31 - 1, -(2**31), 2**20 + 1):
+        with pytest.raises(ProtocolError, match="has points outside the study's bounds"):
+            honest.check(nodes=changed_at(nodes, (5, 2), extreme))
+
+
+def test_nodes_of_more_users_than_a_plan_has_are_refused(honest):
+    parts = {
+        name: np.repeat(getattr(honest.result, name), 2, axis=0)
+        for name in ("labels", "weights", "nodes")
+    }
+    with pytest.raises(ProtocolError, match=r"has \d+ nodes, more than its plan"):
+        honest.check(**parts)
+
+
 def test_a_result_of_no_users_is_a_result(honest):
     """Noise can leave no cell above zero, so an honest server can come to this."""
-    honest.check(weights=np.zeros(16))
-    honest.check(weights=np.zeros(16), centres=np.zeros((0, 4)), sizes=np.zeros(0))
+    nobody = np.zeros_like(honest.result.weights)
+    honest.check(weights=nobody)
+    honest.check(weights=nobody, centres=np.zeros((0, 4)), sizes=np.zeros(0))
     with pytest.raises(ProtocolError, match="has 0 segments, the study asks for 3"):
         honest.check(centres=np.zeros((0, 4)), sizes=np.zeros(0))
 

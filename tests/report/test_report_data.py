@@ -1,5 +1,6 @@
 """What the report says, against values worked out by hand on the small result."""
 
+import dataclasses
 import json
 import math
 
@@ -60,6 +61,26 @@ def test_the_map_has_the_cells_with_users(data):
     b = data.published.segments[1]
     assert (b.x, b.y) == pytest.approx((data.map.x[1], data.map.y[1]))
     assert data.published.of_node == (0, 1, 0)
+
+
+def test_the_map_of_pseudo_users_stands_for_all(result):
+    """Of 3,000 pseudo-users 400 are drawn, evenly by weight: 2/3 of them in the first segment."""
+    rng = np.random.default_rng(1)
+    labels = np.array([[0, 0]] * 2000 + [[1, 1]] * 1000, dtype=np.int32)
+    steps = rng.uniform(-0.05, 0.05, (3000, 1)) * [1, 0, 0, 1]
+    first, last = result.synopsis.scaled_nodes[[0, 3]]
+    nodes = np.where(labels[:, :1] == 0, first, last) + steps
+    synopsis = dataclasses.replace(
+        result.synopsis, scaled_nodes=nodes, weights=np.full(3000, 0.3), labels=labels
+    )
+    users = dataclasses.replace(result, synopsis=synopsis)
+    built = build_report(users, ks=[2])
+    assert built.map.pseudo_users
+    assert built.map.users == pytest.approx((900 / 400,) * 400)
+    assert built.map.users_shown == pytest.approx(1)
+    assert np.bincount(built.published.of_node).tolist() == pytest.approx([267, 133], abs=1)
+    assert dict(built.facts)["Points of the grid"] == "3,000, made up to lie as users do"
+    assert dict(built.facts)["Grid cells with users"] == "2"
 
 
 def test_noise_makes_sizes_uncertain(data):

@@ -204,8 +204,13 @@ class Result:
         return len(np.unique(self.synopsis.scaled_nodes[used], axis=0))
 
     def compare_k(self, ks: Iterable[int]) -> ChooseK:
-        """Measure the segments for each k, as `segments` returns them."""
-        tried = sorted(set(ks))
+        """Measure the segments for each k, as `segments` returns them.
+
+        Numbers beyond `most_segments` are left out.
+        """
+        wanted = sorted(set(ks))
+        most = max(self.most_segments, self.published.k)
+        tried = [k for k in wanted if k <= most] or wanted[:1]
         found = [self.synopsis.fit_of(self.segments(k).scaled_centres) for k in tried]
         losses, silhouettes = zip(*found, strict=True)
         return ChooseK(
