@@ -13,7 +13,12 @@ from typing import Any
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import Release, releases_of
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.views import coalition_cost, fellow_party_cost, replaced, spelled_apart_events
+from splitmeans.plan.views import (
+    coalition_cost,
+    fellow_party_cost,
+    replaced_events,
+    spelled_apart_events,
+)
 from splitmeans.privacy.accountant import Cost, cost_text, total_cost
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger_rules import VALUES, VALUES_AND_PRESENCE, Towards
@@ -182,7 +187,7 @@ class PrivacyReport:
         proved = None if self._unproved else self.total
         towards_server: tuple[tuple[str, Cost | None], ...] = (("a user added or removed", proved),)
         if self.plan.study.membership_facts.covers_replacing:
-            events = tuple(replaced(event) for event in self.plan.events)
+            events = replaced_events(self.plan)
             towards_server += (("a user's values replaced", self._cost(events)),)
         return (
             View(
@@ -197,8 +202,8 @@ class PrivacyReport:
             ),
             View(
                 who="another party, if the server follows the rules",
-                sees="the published result, and the run key; several parties who share what they "
-                "know learn no more than this about a user's columns at the rest",
+                sees=f"the published result{self._staged}, and the run key; several parties who "
+                "share what they know learn no more than this about a user's columns at the rest",
                 bounds=self._party_bounds,
             ),
             View(
@@ -209,6 +214,11 @@ class PrivacyReport:
                 ),
             ),
         )
+
+    @property
+    def _staged(self) -> str:
+        """What parties release to each other before the main releases."""
+        return "".join(f", each released {stage.what}" for stage in self.plan.stages)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
