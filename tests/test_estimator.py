@@ -662,7 +662,12 @@ def test_a_fit_that_counts_few_or_nobody_says_so_and_raises_nothing(seed):
     rows = np.random.default_rng(seed).uniform(-1, 1, size=(30, 4))
     parts = [rows[:, :2], rows[:, 2:]]
     model = VerticalKMeans(
-        5, epsilon=0.05, bounds=(-1, 1), noise=InsecureSeededNoise(seed), random_state=0
+        5,
+        epsilon=0.05,
+        bounds=(-1, 1),
+        n_local_clusters=8,
+        noise=InsecureSeededNoise(seed),
+        random_state=0,
     )
     with pytest.warns(UserWarning, match="the table has 30 rows|hold no user") as told:
         model.fit(parts)

@@ -17,7 +17,7 @@ from splitmeans.kernels.siphash import hash_ids
 from splitmeans.local.algorithms import make_local
 from splitmeans.party.release import encode_membership
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.settle import make_plan
+from splitmeans.plan.settle import plan_for
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.study.features import GRID_UNITS, bounds_of, features_of
 from splitmeans.study.id_rules import AS_IS
@@ -49,7 +49,7 @@ METHODS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 def plan_of(inputs: Inputs, method: str, *, k: int = LOCAL_CLUSTERS, n_parties: int = 2) -> Plan:
     """Return the plan of a run with one of `METHODS`."""
     study = inputs.study(**METHODS[method], n_local_clusters=k, n_parties=n_parties)
-    return make_plan(study, noisy_count=inputs.n)
+    return plan_for(study, users=inputs.n)
 
 
 def encode_party(inputs: Inputs, plan: Plan, position: int, *, run_key: bytes) -> MembershipMessage:

@@ -2,10 +2,16 @@
 
     0  agree and key   every party sends a contribution to the run key to every other party, then a
                        confirmation, over a channel that the server cannot read or change
-    1  local centres   each party clusters its own columns, privately
-    2  memberships     each party encodes which user is in which of its clusters, privately
-    3  weights         the server estimates how many users are in each combination of clusters
-    4  centres         the server runs k-means on the weighted grid and publishes it
+    1  stages          none, or a few: parties that the study names release whole numbers with noise
+                       (how many users there are), everyone computes the next plan from the same
+                       values (k' follows), and all parties confirm it to each other
+    2  local centres   each party clusters its own columns, privately
+    3  memberships     each party encodes which user is in which of its clusters, privately
+    4  weights         the server estimates how many users are in each combination of clusters
+    5  centres         the server runs k-means on the weighted grid and publishes it
+
+The noise of every release is fixed before the first of them, whatever a stage finds. 2 and 3 are
+one message of each party, and with no stage the only one that costs anything.
 
 The same steps (`party.node.step`, `server.node.step`) run between organisations; only the carrying
 differs. Messages are bytes on the way here too, so nothing passes that the wire would not carry.
@@ -28,6 +34,7 @@ from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
+from splitmeans.wire.messages import kind_of
 from splitmeans.wire.slot import SERVER
 from splitmeans.wire.tags import tag_of
 
@@ -130,7 +137,7 @@ def _next_expected(
     expected = {name: party_node.expects(state) for name, state in parties.items()}
     expected[SERVER] = server_node.expects(server)
     for envelope in mail:
-        if (envelope.sender, type(envelope.message)) in expected[envelope.receiver]:
+        if (envelope.sender, kind_of(envelope.message)) in expected[envelope.receiver]:
             return envelope
     return None
 

@@ -61,10 +61,10 @@ def trio() -> Study:
     return keyed_study("bank", "shop", "clinic", membership="independent")
 
 
-@pytest.fixture(scope="session")
-def counted() -> Study:
-    """A study whose method needs the noisy number of users first."""
-    return keyed_study(membership="independent", n_local_clusters="auto")
+@pytest.fixture(scope="session", params=["independent", "decoy"])
+def counted(request: pytest.FixtureRequest) -> Study:
+    """A study with a stage: the noisy number of users is released first, by the bank."""
+    return keyed_study(membership=request.param, n_local_clusters="auto")
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,8 @@ from splitmeans.mailbox.open import (
     MessagePath,
     never,
 )
-from splitmeans.plan.settle import make_plan, needs_count
+from splitmeans.plan.settle import make_plan
+from splitmeans.plan.stages import ReleasedValues, StageValues, flat_values
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.ledger import Entry, Ledger
 from splitmeans.result.signed import statement_to_compare
@@ -39,12 +40,12 @@ from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.messages import RunPlan
+from splitmeans.wire.messages import RunPlan, StageRelease, kind_of, staged
 from splitmeans.wire.sealed import OVERHEAD_BYTES, open_sealed, seal
 from splitmeans.wire.slot import SERVER, Slot, short_name
 from tests.scene import KEYS, make_table
 
-from .view import KINDS, RELEASES, check_view
+from .view import KINDS, RELEASES, check_view, kind_in_slot
 
 Stored = bytes | None
 
@@ -211,17 +212,23 @@ class World:
     # ---- what the attacker does ----
 
     def slot(
-        self, sender: str, receiver: str, kind: type, *, run: str = "1", study: Study | None = None
+        self,
+        sender: str,
+        receiver: str,
+        kind: type | str,
+        *,
+        run: str = "1",
+        study: Study | None = None,
     ) -> Slot:
         return Slot(
             study_hash=(study or self.study).hash,
             run=run,
             sender=sender,
             receiver=receiver,
-            kind=kind.TAG,
+            kind=kind_in_slot(kind),
         )
 
-    def path(self, sender: str, receiver: str, kind: type, **place: Any) -> str:
+    def path(self, sender: str, receiver: str, kind: type | str, **place: Any) -> str:
         return self.slot(sender, receiver, kind, **place).path
 
     def sealed(
@@ -229,13 +236,13 @@ class World:
         receiver: str,
         payload: Any,
         *,
-        kind: type | None = None,
+        kind: type | str | None = None,
         key: Identity | None = None,
         sender: str = SERVER,
         **place: Any,
     ) -> tuple[str, bytes]:
         """Seal anything with the server's key (or another that the attacker has)."""
-        slot = self.slot(sender, receiver, kind or type(payload), **place)
+        slot = self.slot(sender, receiver, kind or kind_of(payload), **place)
         data = payload if isinstance(payload, bytes) else encode(payload)
         sealed = seal(data, slot=slot, sender=key or KEYS[sender], receiver=KEYS[receiver].public)
         return slot.path, sealed
@@ -247,22 +254,36 @@ class World:
 
     def plan_message(self, **changes: Any) -> RunPlan:
         """The plan that an honest server would send, or another."""
-        count = changes.get("noisy_count")
-        plan = make_plan(self.study, noisy_count=count if needs_count(self.study) else None)
+        plan = make_plan(self.study, released=self.released)
         honest = RunPlan(
             n_local_clusters=np.array(plan.n_local_clusters),
-            noisy_count=count,
+            released=np.array(flat_values(plan.released), dtype=np.int64),
             fingerprint=plan.fingerprint,
             statement=statement_to_compare(PrivacyReport(plan=plan, secure_noise=True)),
         )
         return dataclasses.replace(honest, **changes)
+
+    @property
+    def released(self) -> ReleasedValues:
+        """What the stages of run 1 have released to the server so far."""
+        found: list[StageValues] = []
+        while (stage := make_plan(self.study, released=tuple(found)).next_stage) is not None:
+            kind = staged(StageRelease, len(found) + 1)
+            paths = [self.path(name, SERVER, kind) for name in stage.parties]
+            if not all(path in self.box.files for path in paths):
+                break
+            messages = [self.message(name, SERVER, kind) for name in stage.parties]
+            found.append(tuple(tuple(message.values.tolist()) for message in messages))
+        return tuple(found)
 
     def ask_for_releases(self, *parties: str, **place: Any) -> None:
         """Send the honest plan."""
         for name in parties or self.study.party_names:
             self.forge(name, self.plan_message(), **place)
 
-    def read(self, sender: str, receiver: str, kind: type, data: bytes, *, run: str = "1") -> Any:
+    def read(
+        self, sender: str, receiver: str, kind: type | str, data: bytes, *, run: str = "1"
+    ) -> Any:
         """Open a message with its receiver's key."""
         payload = open_sealed(
             data,
@@ -273,7 +294,7 @@ class World:
         )
         return decode(payload)
 
-    def message(self, sender: str, receiver: str, kind: type, *, run: str = "1") -> Any:
+    def message(self, sender: str, receiver: str, kind: type | str, *, run: str = "1") -> Any:
         """Open what is in the mailbox."""
         data = self.box.files[self.path(sender, receiver, kind, run=run)]
         return self.read(sender, receiver, kind, data, run=run)

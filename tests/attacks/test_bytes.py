@@ -158,22 +158,22 @@ BOMBS = {
     "deep objects": framed(b'{"a":' * 10_000),
     "long number": framed(b"1" * 60_000),
     "array of exabytes": framed(
-        described("RunPlan", n_local_clusters=[2**62], noisy_count=None, fingerprint="")
+        described("RunPlan", n_local_clusters=[2**62], released=[0], fingerprint="")
     ),
     "array with too many axes": framed(
-        described("RunPlan", n_local_clusters=[1] * 64, noisy_count=None, fingerprint=""), bytes(8)
+        described("RunPlan", n_local_clusters=[1] * 64, released=[0], fingerprint=""), bytes(8)
     ),
     "empty array of endless rows": framed(
-        described("RunPlan", n_local_clusters=[0, 10**30], noisy_count=None, fingerprint="")
+        described("RunPlan", n_local_clusters=[0, 10**30], released=[0], fingerprint="")
     ),
     "huge count": framed(
-        described("RunPlan", n_local_clusters=[0], noisy_count=10**4000, fingerprint="")
+        described("RunPlan", n_local_clusters=[0], released=[10**4000], fingerprint="")
     ),
     "count that is a float": framed(
-        b'{"type":"RunPlan","fields":{"n_local_clusters":[0],"noisy_count":1e999,"fingerprint":""}}'
+        b'{"type":"RunPlan","fields":{"n_local_clusters":[0],"released":[1e999],"fingerprint":""}}'
     ),
     "message in itself": framed(
-        described("RunPlan", n_local_clusters={"type": "RunPlan"}, noisy_count=None, fingerprint="")
+        described("RunPlan", n_local_clusters={"type": "RunPlan"}, released=[0], fingerprint="")
     ),
     "unknown kind": framed(described("os.system", command="true")),
     "unknown field": framed(described("RunPlan", path="/etc/passwd")),

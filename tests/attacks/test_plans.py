@@ -19,7 +19,7 @@ from splitmeans.privacy.noise import SecureNoise
 from splitmeans.run import party as driver
 from splitmeans.run.post import Post
 from splitmeans.study import Budget
-from splitmeans.wire.messages import Confirmation, CountRelease, PartyRelease, PlanConfirmation
+from splitmeans.wire.messages import Confirmation, PartyRelease, PlanConfirmation, StageRelease
 from splitmeans.wire.slot import SERVER
 from tests.scene import KEYS, keyed_study
 
@@ -92,11 +92,11 @@ def test_plan_with_a_count_that_nobody_released(stage):
     """The server names a number of users in a study that releases none.
 
     Gain: the party would choose its clusters by the server's number.
-    Fails: the party knows which counts were released: none.
+    Fails: the party knows which values were released: none.
     """
     world = stage("prepared")
-    plan = world.plan_message(noisy_count=10**6)
-    refuses(world, plan, match="another user count than was released")
+    plan = world.plan_message(released=np.array([10**6]))
+    refuses(world, plan, match="other values than the stages released")
 
 
 @pytest.mark.parametrize("change", [-1, 1, 10**7])
@@ -107,9 +107,9 @@ def test_plan_with_another_count(stage, counted, change):
     Fails: parties have the number from the counting party itself, sealed and signed.
     """
     world = stage("prepared", counted)
-    count = world.message("bank", SERVER, CountRelease).noisy_count
-    plan = dataclasses.replace(world.plan_message(noisy_count=count), noisy_count=count + change)
-    refuses(world, plan, match="another user count than was released", party="shop")
+    plan = world.plan_message()
+    plan = dataclasses.replace(plan, released=plan.released + change)
+    refuses(world, plan, match="other values than the stages released", party="shop")
 
 
 def test_count_made_by_the_server(stage, counted):
@@ -121,14 +121,32 @@ def test_count_made_by_the_server(stage, counted):
     """
     world = stage("joined", counted)
     world.visit("bank")
-    path = world.path("bank", "shop", CountRelease)
+    path = world.path("bank", "shop", StageRelease)
     real = world.box.files[path]
     for key in (KEYS[SERVER], KEYS["mallory"]):
-        world.forge("shop", CountRelease(noisy_count=5), sender="bank", key=key)
+        forged = StageRelease(stage=1, values=np.array([5]))
+        world.forge("shop", forged, sender="bank", key=key)
         assert not world.visit("shop")
-        assert world.stage_of("shop") == "Counting"
+        assert world.stage_of("shop") == "Surveying"
     world.box.files[path] = real
     assert world.play() == {}
+
+
+def test_party_that_tells_others_different_numbers(stage, trio):
+    """The bank, whose key the attacker has, tells the clinic another number of users than the shop.
+
+    Gain: shop and clinic would release under different plans.
+    Fails: a plan names the released numbers, and they confirm it to each other before they release.
+    """
+    world = stage("joined", trio)
+    path = world.path("bank", "clinic", StageRelease)
+    lie = StageRelease(stage=1, values=np.array([5]))
+    told = world.sealed("clinic", lie, sender="bank", key=KEYS["bank"])[1]
+    world.box.on_put = lambda place, data: told if place == path else data
+    errors = world.play(*trio.party_names)
+    for name in ("shop", "clinic"):
+        assert "have different plans for this run" in str(errors[name])
+    assert not any(world.releases(name, kind=PartyRelease) for name in trio.party_names)
 
 
 def test_different_plans_to_different_parties(stage):
@@ -173,7 +191,7 @@ def test_plan_before_all_have_confirmed(stage):
 def release_without_confirmation(*message: Any, **options: Any) -> Any:
     """A broken twin: holds the key, so goes on at once."""
     keyed, sent = _TAKE_CONTRIBUTION(*message, **options)
-    prepared, ready = node._prepared(keyed, noisy_count=None)
+    prepared, ready = node._next_stage(keyed, released=(), noise=SecureNoise())
     return prepared, sent + ready
 
 
@@ -209,7 +227,7 @@ def test_one_confirmation_withheld(stage, trio):
 
 
 def test_second_confirmation_withheld(stage, counted):
-    """In a method with a count the mailbox withholds the confirmation of the plan that follows.
+    """In a study with a stage the mailbox withholds the confirmation of the plan that follows.
 
     Gain: a release of one party under a k' that the other does not use.
     Fails: the second transcript is confirmed by all like the first (R10).
@@ -218,10 +236,9 @@ def test_second_confirmation_withheld(stage, counted):
     lost = world.path("bank", "shop", PlanConfirmation)
     world.box.on_get = lambda path, data: None if path == lost else data
     world.play("bank", "shop")
-    count = world.message("bank", SERVER, CountRelease).noisy_count
-    world.forge("shop", world.plan_message(noisy_count=count))
+    world.forge("shop", world.plan_message())
     assert not world.visit("shop")
-    assert world.stage_of("shop") == "Planned"
+    assert world.stage_of("shop") == "Agreeing"
     assert world.releases("shop", kind=PartyRelease) == {}
 
 

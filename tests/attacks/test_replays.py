@@ -150,7 +150,7 @@ def test_reordered_messages(stage):
     world = stage("approved")
     chance = random.Random(4)
     world.box.on_get = lambda path, data: data if chance.random() < 0.3 else None
-    for _ in range(40):
+    for _ in range(120):
         errors = world.play(rounds=1)
         assert errors == {}
         if all(world.saved(name) and world.stage_of(name) == "done" for name in ("bank", "shop")):

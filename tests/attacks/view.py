@@ -4,31 +4,39 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from splitmeans.mailbox.open import MessagePath
-from splitmeans.plan.plan import counting_party
-from splitmeans.plan.settle import make_plan, needs_count
+from splitmeans.plan.settle import make_plan
 from splitmeans.server.combine import check_release
 from splitmeans.wire.codec import encode
 from splitmeans.wire.messages import (
     Confirmation,
-    CountRelease,
     KeyContribution,
     PartyRelease,
     PlanConfirmation,
     PublishedResult,
     Ready,
     RunPlan,
+    StageRelease,
+    kinds_of,
+    staged,
 )
 from splitmeans.wire.slot import SERVER, short_name
 
 if TYPE_CHECKING:
     from .harness import World
 
-RELEASES = (CountRelease, PartyRelease)
-TO_PARTIES = (KeyContribution, Confirmation, PlanConfirmation, CountRelease)
-TO_SERVER = (Ready, CountRelease, PartyRelease)
+RELEASES = (StageRelease, PartyRelease)
+TO_PARTIES = (KeyContribution, Confirmation, PlanConfirmation, StageRelease)
+TO_SERVER = (Ready, StageRelease, PartyRelease)
 KINDS = {
-    kind.TAG.lower(): kind for kind in (*TO_PARTIES, Ready, PartyRelease, RunPlan, PublishedResult)
+    name.lower(): kind
+    for kind in (*TO_PARTIES, Ready, PartyRelease, RunPlan, PublishedResult)
+    for name in kinds_of((kind,))
 }
+
+
+def kind_in_slot(kind: type | str) -> str:
+    """What slots call a message; of a stage the first, unless it is named."""
+    return kind if isinstance(kind, str) else kinds_of((kind,))[0]
 
 
 class ViewError(AssertionError):
@@ -75,21 +83,24 @@ def _same(world: "World", place: MessagePath, kind: type, *versions: bytes) -> b
     """Whether sealed bytes have the same content."""
     names = {short_name(name): name for name in (*world.study.party_names, SERVER)}
     ends = (names[place.sender], names[place.receiver])
-    found = [encode(world.read(*ends, kind, data, run=place.run)) for data in versions]
+    (name,) = (name for name in kinds_of((kind,)) if name.lower() == place.kind)
+    found = [encode(world.read(*ends, name, data, run=place.run)) for data in versions]
     return all(content == found[0] for content in found)
 
 
 def _check_confirmed(world: "World", name: str) -> None:
     """An honest confirmation of every other party must have been taken before a release."""
     true = set(world.box.sent)
+    stages = make_plan(world.study).stages
     log = world.box.log
     for path in world.releases(name):
         place = MessagePath.parse(path)
         at = next(n for n, (act, slot, _) in enumerate(log) if (act, slot) == ("put", path))
         taken = {slot for act, slot, data in log[:at] if act == "got" and (slot, data) in true}
-        word: type = Confirmation
-        if needs_count(world.study) and KINDS[place.kind] is PartyRelease:
-            word = PlanConfirmation
+        # The first release follows the first confirmation, others that of the stage before.
+        names = [staged(StageRelease, n + 1).lower() for n in range(len(stages))]
+        at_stage = [*names, PartyRelease.TAG.lower()].index(place.kind)
+        word = staged(PlanConfirmation, at_stage) if at_stage else Confirmation
         for other in world.study.party_names:
             if other != name and world.path(other, name, word, run=place.run) not in taken:
                 raise ViewError(f"{name} released before {other} had confirmed")
@@ -98,7 +109,7 @@ def _check_confirmed(world: "World", name: str) -> None:
 def _check_charged(world: "World", name: str) -> None:
     known = {entry.release_sha256 for entry in world.entries(name)}
     for path, versions in world.releases(name).items():
-        # The same count goes to several receivers; the ledger names the first of them.
+        # What a stage releases goes to several receivers; the ledger names the first of them.
         to_party = MessagePath.parse(path).receiver != short_name(SERVER)
         for data in versions:
             if not to_party and hashlib.sha256(data).hexdigest() not in known:
@@ -106,11 +117,7 @@ def _check_charged(world: "World", name: str) -> None:
 
 
 def _check_planned(world: "World", name: str) -> None:
-    count = None
-    if needs_count(world.study) and world.releases(name, kind=PartyRelease):
-        first = counting_party(world.study)
-        count = world.message(first, SERVER, CountRelease).noisy_count
-    plan = make_plan(world.study, noisy_count=count)
+    plan = make_plan(world.study, released=world.released)
     for path, versions in world.releases(name, kind=PartyRelease).items():
         run = MessagePath.parse(path).run
         for data in versions:

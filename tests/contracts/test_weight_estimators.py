@@ -20,7 +20,7 @@ from splitmeans.membership.ldp.estimate import LdpEstimator
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.methods import METHODS
 from splitmeans.party.memberships import PARTY_SIDES
-from splitmeans.plan.settle import make_plan
+from splitmeans.plan.settle import plan_for
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.walk.memory import MemoryUsers
 from tests.scene import make_study
@@ -40,8 +40,7 @@ def labels_of_parties() -> list[np.ndarray]:
 @functools.cache
 def of_plan(method: str, **changes: str) -> WeightEstimator:
     study = make_study(method, len(WIDTHS), **changes)
-    noisy_count = N_USERS if study.membership_facts.needs_count else None
-    plan = make_plan(study, noisy_count=noisy_count)
+    plan = plan_for(study, users=N_USERS)
     plan = dataclasses.replace(plan, n_local_clusters=WIDTHS)
     ids = pa.array([f"user-{number}" for number in range(N_USERS)], pa.large_string())
     noise = InsecureSeededNoise(1)

@@ -8,6 +8,7 @@ from pathlib import Path
 from splitmeans.errors import SplitmeansError
 from splitmeans.privacy.ledger import Ledger
 from splitmeans.run.journal import Journal, RunKey
+from splitmeans.wire.messages import PartyRelease, StageRelease, kinds_of
 from splitmeans.wire.slot import short_name
 
 PARTIES = ("bank", "shop", "clinic")
@@ -18,7 +19,7 @@ MAILBOX, RESULTS = "mailbox", "results"
 # For each slot, SHA-256 of all bytes that anyone ever tried to send for it.
 Record = dict[str, set[str]]
 
-_RELEASES = {"partyrelease": "PartyRelease", "countrelease": "CountRelease"}
+_RELEASES = {kind.lower(): kind for kind in kinds_of((StageRelease, PartyRelease))}
 
 
 def broken_now(home: Path, key: RunKey, sent: Record) -> list[str]:
@@ -99,7 +100,7 @@ def _broken_ledger(journal: Journal, key: RunKey, sent: Record) -> list[str]:
             continue
         if what not in charged:
             found.append(f"{key.participant}: sent {what} without a charge")
-        # The user count goes to several participants, and the ledger names one of the messages.
+        # What a stage releases goes to several participants; the ledger names one of the messages.
         elif what == "PartyRelease" and hashes != {charged[what]}:
             found.append(f"{key.participant}: sent another {what} than was charged")
     return found

@@ -9,6 +9,7 @@ so-manieth instant, `-m slow` all of them.
 import itertools
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,12 +85,39 @@ def test_a_kill_at_every_instant(crew: Crew, order: Sequence[str]) -> None:
     check(crew, all_pictures(crew, order))
 
 
+STAGED: dict[str, dict[str, Any]] = {
+    "independent": {"membership": "independent"},
+    "decoy": {"n_local_clusters": "auto"},
+    "decoy, partial": {"n_local_clusters": "auto", "user_sets": "partial"},
+}
+
+
+def staged_crew(crew: Crew, name: str) -> Crew:
+    """A crew whose study has a stage: parties release twice under one charge."""
+    made = Crew(folder=crew.folder, study=crew_study(**STAGED[name]))
+    made.put_back({}, {})
+    made.approve()
+    return made
+
+
+def test_a_kill_at_some_instants_of_a_run_with_a_stage(crew: Crew) -> None:
+    """Just before and after the messages of the stage leave, of which every party has some."""
+    counted = staged_crew(crew, "decoy, partial")
+    pictures = all_pictures(counted)
+    sent = [
+        pair
+        for pair in itertools.pairwise(pictures)
+        if any("stagerelease_1" in slot for slot in set(pair[1].sent) - set(pair[0].sent))
+    ]
+    assert {pair[1].who for pair in sent} == set(PARTIES)
+    for before, after in sent[:: max(1, len(sent) // 3)]:
+        check(counted, [before, after])
+
+
 @slow
-def test_a_kill_at_every_instant_of_a_run_with_a_count(crew: Crew) -> None:
-    """With a count, a party releases twice under one charge."""
-    counted = Crew(folder=crew.folder, study=crew_study(membership="independent"))
-    counted.put_back({}, {})
-    counted.approve()
+@pytest.mark.parametrize("name", STAGED)
+def test_a_kill_at_every_instant_of_a_run_with_a_stage(name: str, crew: Crew) -> None:
+    counted = staged_crew(crew, name)
     check(counted, all_pictures(counted))
 
 

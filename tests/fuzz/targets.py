@@ -143,12 +143,11 @@ def key_file(data: bytes) -> None:
 def saved_result(data: bytes) -> None:
     """Any stored result."""
     try:
-        noisy_count, result = load_result(data)
+        released, result = load_result(data)
     except JournalError:
         return
-    if noisy_count is not None and type(noisy_count) is not int:
-        raise Finding("the stored number of users is not a number")
-    load_result(dump_result(noisy_count, result))
+    _check_values(released)
+    load_result(dump_result(released, result))
 
 
 def saved_state(data: bytes) -> None:
@@ -163,9 +162,12 @@ def saved_state(data: bytes) -> None:
         return
     party_node.expects(state)
     dump_state(state)
-    noisy_count = getattr(state, "noisy_count", None)
-    if noisy_count is not None and type(noisy_count) is not int:
-        raise Finding("the stored number of users is not a number")
+    _check_values(getattr(state, "released", ()))
+
+
+def _check_values(released: Any) -> None:
+    if any(type(value) is not int for stage in released for own in stage for value in own):
+        raise Finding("a stored value of a stage is not a whole number")
 
 
 @functools.cache

@@ -28,6 +28,7 @@ from splitmeans.party.check_result import check_result
 from splitmeans.party.saved_state import load_state
 from splitmeans.party.session import Session
 from splitmeans.plan.settle import make_plan
+from splitmeans.plan.stages import flat_values
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.server.combine import check_release
@@ -39,9 +40,9 @@ from splitmeans.table.sources.open import open_source
 from splitmeans.wire.codec import MAGIC, decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
-    CountRelease,
     DecoyMessage,
     HistogramMessage,
+    Ready,
     RunPlan,
     SketchMessage,
 )
@@ -84,13 +85,13 @@ def test_messages_inside_messages_are_not_followed() -> None:
 @pytest.mark.parametrize(
     "header",
     [
-        b'{"type":"CountRelease","fields":{"noisy_count":7}}',
-        b'{"fields":{"noisy_count":7}, "type":"CountRelease"}',
-        b'{"fields":{"noisy_count":8},"fields":{"noisy_count":7},"type":"CountRelease"}',
+        b'{"type":"Ready","fields":{"study_hash":"7"}}',
+        b'{"fields":{"study_hash":"7"}, "type":"Ready"}',
+        b'{"fields":{"study_hash":"8"},"fields":{"study_hash":"7"},"type":"Ready"}',
     ],
 )
 def test_a_message_has_one_form_of_bytes(header: bytes) -> None:
-    assert decode(encode(CountRelease(noisy_count=7))).noisy_count == 7
+    assert decode(encode(Ready(study_hash="7"))).study_hash == "7"
     with pytest.raises(ProtocolError, match="not in canonical form"):
         decode(framed(header))
 
@@ -104,19 +105,22 @@ def test_bytes_have_one_form_of_text(text: str) -> None:
 # ---- stored results and states ----
 
 
-@pytest.mark.parametrize("count", [b"true", b"1.5", b'"7"', b"[]", b"NaN", b"[" * 5000])
-def test_a_stored_result_with_a_count_that_is_none_is_refused(count: bytes) -> None:
-    data = dump_result(None, corpus.played("exact").result)
+@pytest.mark.parametrize(
+    "count",
+    [b"true", b"null", b"[[[1.5]]]", b'"7"', b"[7]", b"[[[NaN]]]", b"[" * 5000],
+)
+def test_a_stored_result_with_values_that_are_none_is_refused(count: bytes) -> None:
+    data = dump_result((), corpus.played("exact").result)
     with pytest.raises(JournalError, match="stored result"):
-        load_result(len(count).to_bytes(4, "little") + count + data[8:])
+        load_result(len(count).to_bytes(4, "little") + count + data[6:])
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        '{"centres": [[1e999]], "noisy_count": 1}',
-        '{"centres": [[1]], "noisy_count": "1"}',
-        '{"centres": 1, "noisy_count": 1}',
+        '{"centres": [[1e999]], "released": []}',
+        '{"centres": [[1]], "released": "1"}',
+        '{"centres": 1, "released": []}',
         "[" * 5000,
     ],
 )
@@ -236,7 +240,7 @@ def test_a_plan_of_thousands_of_numbers_is_not_repeated_in_the_error() -> None:
     state = next(s for s in run.party_states if isinstance(s, party_states.Prepared))
     plan = RunPlan(
         n_local_clusters=np.ones(5000, dtype=np.int64),
-        noisy_count=state.noisy_count,
+        released=np.array(flat_values(state.released), dtype=np.int64),
         fingerprint=run.plan.fingerprint,
         statement="",
     )

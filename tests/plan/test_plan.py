@@ -26,13 +26,14 @@ from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.plan import settle
 from splitmeans.plan.grid_limits import MAX_CELLS
-from splitmeans.plan.plan import Plan, counting_party
-from splitmeans.plan.settle import make_plan, needs_count
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan, plan_for
+from splitmeans.plan.size_stage import GaussianSize, LaplaceSize, sizing_parties
 from splitmeans.privacy.accountant import basic_composition
-from splitmeans.privacy.events import LaplaceEvent
 from splitmeans.privacy.pld import delta_for, epsilon_for
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
 from splitmeans.study.features import bounds_of, features_of
+from splitmeans.study.id_rules import AS_IS
 from tests.scene import make_study, numbers
 
 # What a study leaves open is what a plan settles.
@@ -51,9 +52,11 @@ open_study = functools.partial(
 def uncalibrated(monkeypatch) -> Iterator[None]:
     """Leave the search for the noise out, for tests of everything else that a plan settles."""
     make_plan.cache_clear()
+    settle._precisions_of.cache_clear()
     monkeypatch.setattr(settle, "calibrate", lambda events_at, budget: 1.0)
     yield
     make_plan.cache_clear()
+    settle._precisions_of.cache_clear()
 
 
 # ---- what is settled ----
@@ -78,7 +81,7 @@ def test_auto_stands_for(membership, accounting, law, local):
     plan = make_plan(open_study(membership=membership, accounting=accounting))
     assert isinstance(plan.membership, law)
     assert [type(mechanism) for mechanism in plan.local] == [local, local]
-    assert plan.noisy_count is None
+    assert plan.released == ()
 
 
 @pytest.mark.usefixtures("uncalibrated")
@@ -212,17 +215,15 @@ def test_many_segments_need_more_local_clusters(membership):
 
 def test_the_paper_s_rule_reads_the_noisy_count():
     study = open_study(membership="sketch-paper", sketch=SketchOptions(repetitions=4096))
-    few, many = make_plan(study, noisy_count=2_000), make_plan(study, noisy_count=10**7)
+    few, many = plan_for(study, users=2_000), plan_for(study, users=10**7)
     assert few.n_local_clusters < many.n_local_clusters
     # Its noise does not follow the count.
-    assert few.count_scale == many.count_scale
+    assert few.stages == many.stages
     assert few.membership == many.membership
     assert few.fingerprint != many.fingerprint
     # Without a count it stands on the expected number, and a count below 1 counts as 1.
-    assert (
-        make_plan(study).n_local_clusters == make_plan(study, noisy_count=10_000).n_local_clusters
-    )
-    assert make_plan(study, noisy_count=-5).n_local_clusters == (3, 3)
+    assert make_plan(study).n_local_clusters == plan_for(study, users=10_000).n_local_clusters
+    assert plan_for(study, users=-5).n_local_clusters == (3, 3)
 
 
 def test_the_rows_of_a_paper_sketch_give_k_by_hand():
@@ -231,7 +232,7 @@ def test_the_rows_of_a_paper_sketch_give_k_by_hand():
     #   k0 = 5: 2 x (0.649 x 19,200 / 64 + 0.649 x 8 x 4 x 3.494 / 0.245) = 982 >= 800
     #   k0 = 4: 2 x (0.649 x 18,750 / 64 + 0.649 x 8 x 3 x 3.494 / 0.245) = 824 < 1,250
     study = open_study(membership="sketch-paper", sketch=SketchOptions(repetitions=4096))
-    assert make_plan(study, noisy_count=20_000).n_local_clusters == (5, 5)
+    assert plan_for(study, users=20_000).n_local_clusters == (5, 5)
 
 
 # ---- counts ----
@@ -241,20 +242,28 @@ def test_the_rows_of_a_paper_sketch_give_k_by_hand():
 @pytest.mark.parametrize(
     "membership", ["decoy", "sketch", "sketch-paper", "ldp", "independent", "exact"]
 )
-def test_only_methods_that_need_the_count_release_it(membership):
-    study = open_study(membership=membership)
-    plan = make_plan(study)
-    needed = membership in ("sketch-paper", "independent")
-    assert needs_count(study) == needed
-    assert (plan.count_event is not None) == needed
-    assert (plan.count_scale is not None) == needed
-    if needed:
-        assert isinstance(plan.count_event, LaplaceEvent)
-        assert plan.events[0] == plan.count_event
+def test_methods_that_need_the_count_release_it_with_laplace_noise(membership):
+    """Others that leave k' open release it with Gaussian noise; the rest has no stage."""
+    laws = {
+        "sketch-paper": LaplaceSize,
+        "independent": LaplaceSize,
+        "decoy": GaussianSize,
+        "sketch": GaussianSize,
+    }
+    plan = make_plan(open_study(membership=membership))
+    expected = [laws[membership]] if membership in laws else []
+    assert [type(stage.law) for stage in plan.stages] == expected
+    assert plan.events[: len(plan.stages)] == tuple(stage.law.event for stage in plan.stages)
+    assert plan.next_stage == (plan.stages[0] if plan.stages else None)
+    fixed = make_plan(open_study(membership=membership, n_local_clusters=4))
+    assert bool(fixed.stages) == (membership in ("sketch-paper", "independent"))
 
 
-def test_the_first_party_counts():
-    assert counting_party(open_study(n_parties=3)) == "org0"
+def test_the_first_party_tells_the_size_of_equal_sets_and_all_tell_their_own():
+    assert sizing_parties(open_study(n_parties=3)) == ("org0",)
+    partial = open_study(n_parties=3, user_sets="partial", ids=AS_IS)
+    assert sizing_parties(partial) == ("org0", "org1", "org2")
+    assert sizing_parties(open_study(n_parties=3, n_local_clusters=5)) == ()
 
 
 # ---- sampling and collusion ----
@@ -341,8 +350,10 @@ def test_the_published_sketch_refuses_an_epsilon_beyond_its_lemma():
 
 def test_the_same_study_gives_the_same_plan():
     make_plan.cache_clear()
+    settle._precisions_of.cache_clear()
     first = make_plan(open_study())
     make_plan.cache_clear()
+    settle._precisions_of.cache_clear()
     second = make_plan(open_study())
     assert first is not second
     assert first == second
@@ -401,7 +412,8 @@ def changed_plans(plan: Plan) -> dict[str, Plan]:
         "k'": dataclasses.replace(plan, n_local_clusters=(7, 7)),
         "groups": dataclasses.replace(plan, groups=((1, 0),)),
         "grid": dataclasses.replace(plan, grid_method="joint"),
-        "count": dataclasses.replace(plan, count_scale=10.0),
+        "stages": dataclasses.replace(plan, stages=()),
+        "released values": dataclasses.replace(plan, released=(((1,),),)),
     }
 
 

@@ -92,7 +92,7 @@ def test_methods_without_a_shared_key_release_memberships_per_party(membership, 
 def test_methods_that_need_the_count_release_it_first_and_once(membership, accounting, event):
     rows = listed(membership, accounting=accounting)
     assert without_events(rows) == [
-        ("bank", "number of users", "CountRelease"),
+        ("bank", "number of users", "StageRelease_1"),
         *LOCAL,
         ("bank", "memberships", "PartyRelease"),
         ("shop", "memberships", "PartyRelease"),

@@ -25,6 +25,7 @@ from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.plan.settle import make_plan
+from splitmeans.plan.size_stage import GaussianSize, LaplaceSize
 from splitmeans.plan.views import fellow_party_cost, fellow_party_events
 from splitmeans.privacy.accountant import total_cost
 from splitmeans.privacy.events import Relation
@@ -50,11 +51,10 @@ def study(n_parties, epsilon, delta, *, columns=3, **options):
         name="independent",
         parties=parties,
         n_clusters=4,
-        n_local_clusters=4,
         budget=Budget(epsilon=epsilon, delta=delta),
         expected_users=8_000,
         ids=AS_IS,
-        **options,
+        **{"n_local_clusters": 4} | options,
     )
 
 
@@ -67,6 +67,11 @@ STUDIES = {
     "decoy, S=5 in pairs": study(5, 4.0, 1e-6),
     "decoy, dplsf": study(2, 1.0, 5e-5, local="dplsf"),
     "decoy, dplloyd": study(2, 1.0, 5e-5, local="dplloyd"),
+    "decoy, S=2, k' from a size": study(2, 1.0, 5e-5, n_local_clusters="auto"),
+    "decoy, S=3, k' from sizes, partial sets": study(
+        3, 1.0, 1e-5, user_sets="partial", n_local_clusters="auto"
+    ),
+    "sketch, k' from a size": study(2, 1.0, 5e-5, membership="sketch", n_local_clusters="auto"),
     "sketch, S=2": study(2, 1.0, 5e-5, membership="sketch"),
     "sketch, S=3 in pairs": study(3, 2.0, 1e-5, membership="sketch"),
     "independent, S=2": study(2, 1.0, 5e-5, membership="independent"),
@@ -130,8 +135,12 @@ def register_table(law):
 def laws_of(plan):
     """All releases towards the server."""
     laws = [law for mechanism in plan.local for law in local_laws(mechanism)]
-    if plan.count_scale is not None:
-        laws.append(Pure(1 / plan.count_scale))
+    for stage in plan.stages:
+        match stage.law:
+            case LaplaceSize(scale=scale):
+                laws += [Pure(1 / scale)] * len(stage.parties)
+            case GaussianSize(scale=scale):
+                laws += [Normal(ROW / scale)] * len(stage.parties)
     match plan.membership:
         case DecoyLaw(weights=weights):
             laws += [shifted(weights)] * len(plan.groups)

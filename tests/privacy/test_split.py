@@ -46,8 +46,8 @@ def test_the_paper_s_shares_add_up(epsilon, delta, n_parties, needs_count):
 
 def test_squared_precisions_by_hand():
     # Decoys take a quarter; each of two parties half of the rest.
-    precisions = tight_split(make_study("decoy", 2), n_groups=1, needs_count=False, scale=2.0)
-    assert precisions.count == 0
+    precisions = tight_split(make_study("decoy", 2), n_groups=1, n_sizes=0, scale=2.0)
+    assert precisions.size == 0
     assert precisions.membership == pytest.approx(2 * 0.25**0.5)
     assert precisions.local == pytest.approx(2 * 0.375**0.5)
 
@@ -55,22 +55,32 @@ def test_squared_precisions_by_hand():
 def test_squared_precisions_with_a_count_by_hand():
     # 2 % to the count, 20 % of what is left to three histograms.
     study = make_study("independent", 3)
-    precisions = tight_split(study, n_groups=3, needs_count=True, scale=1.0)
-    assert precisions.count == pytest.approx(0.02**0.5)
+    precisions = tight_split(study, n_groups=3, n_sizes=1, scale=1.0)
+    assert precisions.size == pytest.approx(0.02**0.5)
     assert precisions.membership == pytest.approx((0.196 / 3) ** 0.5)
     assert precisions.local == pytest.approx((0.784 / 3) ** 0.5)
+
+
+def test_squared_precisions_with_sizes_for_k_by_hand():
+    # 0.5 % to the sizes of both parties, a quarter of what is left to the decoys.
+    precisions = tight_split(make_study("decoy", 2), n_groups=1, n_sizes=2, scale=1.0)
+    assert precisions.size == pytest.approx(0.0025**0.5)
+    assert precisions.membership == pytest.approx(0.24875**0.5)
+    assert precisions.local == pytest.approx((0.74625 / 2) ** 0.5)
 
 
 @pytest.mark.parametrize(
     "membership", [one.name for one in MEMBERSHIPS.values() if TIGHT in one.accountings]
 )
 @pytest.mark.parametrize(("n_parties", "n_groups"), [(2, 1), (4, 6), (8, 28)])
-@pytest.mark.parametrize("needs_count", [False, True])
-def test_squared_precisions_add_up(membership, n_parties, n_groups, needs_count):
+@pytest.mark.parametrize("n_sizes", [0, 1, 2])
+def test_squared_precisions_add_up(membership, n_parties, n_groups, n_sizes):
     study = make_study(membership, n_parties)
-    precisions = tight_split(study, n_groups=n_groups, needs_count=needs_count, scale=3.0)
+    precisions = tight_split(study, n_groups=n_groups, n_sizes=n_sizes, scale=3.0)
     total = (
-        precisions.count**2 + n_parties * precisions.local**2 + n_groups * precisions.membership**2
+        n_sizes * precisions.size**2
+        + n_parties * precisions.local**2
+        + n_groups * precisions.membership**2
     )
     assert total == pytest.approx(9.0, rel=1e-12)
 

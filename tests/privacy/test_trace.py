@@ -17,6 +17,7 @@ import pytest
 
 from splitmeans.errors import DataError
 from splitmeans.mailbox.open import MailboxLimits
+from splitmeans.plan import settle
 from splitmeans.plan.message_sizes import message_sizes
 from splitmeans.plan.settle import make_plan
 from splitmeans.study import Study
@@ -74,13 +75,18 @@ class Case:
     worlds: tuple[Rows, ...]
     allowed: frozenset[str]
     study: dict[str, Any] = field(default_factory=dict)
-    patch: dict[tuple[Any, str], int] = field(default_factory=dict)
+    patch: dict[tuple[Any, str], Any] = field(default_factory=dict)
     room_for: int | None = None
 
 
 def growing(n: int) -> tuple[Rows, ...]:
     """One user more each time; four labels fill a byte, so one of the steps makes a byte more."""
     return tuple(tables(n + more) for more in range(5))
+
+
+def odd_is_five(study: Study, stages: Any, released: Any) -> tuple[int, ...]:
+    """A rule by which each user more gives another k'."""
+    return (4 + (released[0][0][0] % 2 if released else 0),) * len(study.parties)
 
 
 RELEASED = frozenset({"T1"})
@@ -114,6 +120,12 @@ CASES = {
     ),
     "as many users as local clusters, and fewer": Case(
         worlds=(tables(5), tables(4), tables(3), tables(2), tables(1)), allowed=RELEASED
+    ),
+    "one user more, and another k' by the released number of users": Case(
+        worlds=growing(N),
+        allowed=RELEASED | {"T4"},
+        study={"name": "open", "n_local_clusters": "auto"},
+        patch={(settle, "_widths"): odd_is_five},
     ),
     "half of a column clipped, and one value more": Case(
         worlds=(clipped(N // 2), clipped(N // 2 + 1)), allowed=frozenset()

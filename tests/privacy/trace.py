@@ -24,10 +24,12 @@ from splitmeans.study import Study
 from splitmeans.table.sources.open import open_source
 from splitmeans.table.walk.interface import Table
 from splitmeans.table.walk.stored import StoredTable
-from splitmeans.wire.messages import PublishedResult
+from splitmeans.wire.messages import ALL_KINDS, PublishedResult
 from splitmeans.wire.slot import SERVER, short_name
 from tests.attacks.harness import Box, World
-from tests.attacks.view import KINDS
+
+# What slots call messages, by what paths call them.
+NAMES = {name.lower(): name for name in ALL_KINDS}
 
 Facts = dict[str, Any]
 Rows = dict[str, dict[str, Any]]  # by party: the columns of its table
@@ -136,7 +138,7 @@ def facts_of(world: TracedWorld) -> Facts:
         if kind == PublishedResult.TAG:
             continue  # made of releases alone, with noise of the server that is not fixed here
         facts.setdefault(f"length of {kind}", []).append((sender, receiver, len(data)))
-        message = world.read(sender, receiver, KINDS[kind.lower()], data)
+        message = world.read(sender, receiver, kind, data)
         facts.setdefault(f"shape of {kind}", []).append((sender, receiver, shape_of(message)))
     return facts
 
@@ -163,7 +165,7 @@ def shape_of(value: Any) -> Any:
 def _place(world: World, path: str) -> tuple[str, str, str]:
     place = MessagePath.parse(path)
     names = {short_name(name): name for name in (*world.study.party_names, SERVER)}
-    return names[place.sender], names[place.receiver], KINDS[place.kind].TAG
+    return names[place.sender], names[place.receiver], NAMES[place.kind]
 
 
 def _stage(world: World, name: str) -> str:

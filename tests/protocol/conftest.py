@@ -15,6 +15,7 @@ from splitmeans.study import Study
 from splitmeans.table.prepare import PartyTable
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
+from splitmeans.wire.messages import kind_of
 from splitmeans.wire.slot import SERVER
 from tests.scene import make_study, make_tables
 
@@ -96,7 +97,7 @@ class Stage:
                 if name == SERVER
                 else party_node.expects(self.states[name])
             )
-            if (envelope.sender, type(envelope.message)) in expected:
+            if (envelope.sender, kind_of(envelope.message)) in expected:
                 return position
         return None
 

@@ -47,7 +47,7 @@ def test_an_honest_result_is_accepted(membership, grid, n_parties, small_study, 
     for party in study.party_names:
         state = played.states[party]
         assert isinstance(state, party_states.Finished)
-        assert state.noisy_count == done.plan.noisy_count
+        assert state.released == done.plan.released
         # What the party rebuilds is bit by bit what the server has.
         synopsis = read_published(done.plan, state.result)
         np.testing.assert_array_equal(synopsis.scaled_nodes, done.synopsis.scaled_nodes)

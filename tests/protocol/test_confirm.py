@@ -36,7 +36,7 @@ def session(decoy: Study) -> Session:
 
 def test_a_transcript_is_the_hash_of_protocol_study_run_and_plan(session):
     plan = make_plan(session.study)
-    lines = ["splitmeans transcript 2", "ab" * 32, session.study.hash, "1", plan.fingerprint, ""]
+    lines = ["splitmeans transcript 3", "ab" * 32, session.study.hash, "1", plan.fingerprint, ""]
     expected = hashlib.sha256("\n".join(lines).encode()).digest()
     assert session.transcript(plan, derivation=b"\xab" * 32) == expected
     # Every party has the same one.
@@ -77,7 +77,7 @@ def test_a_confirmation_is_keyed_digests(session):
         hmac.digest(own * 32, to, "sha256") for own in (b"\x07", b"\x08")
     )
     later = plan_confirmation(session, "org1", run_key=KEY, plan=plan)
-    assert later.plan_check == hmac.digest(key, b"plan None\n" + text, "sha256")
+    assert later.plan_check == hmac.digest(key, b"plan 0\n" + text, "sha256")
 
 
 def test_a_confirmation_changes_with_everything_it_is_bound_to(session):
@@ -136,15 +136,15 @@ def test_parties_with_different_plans_refuse_each_other(
     """As if one party's version computed other noise from the same study."""
     study = small_study(membership, 2)
     played = stage(study)
-    speaker = party_node._first_plan
+    speaker = party_node._plan
 
-    def first_plan(session: Session) -> Any:
-        plan = speaker(session)
+    def first_plan(session: Session, released: Any = ()) -> Any:
+        plan = speaker(session, released)
         if session.party == "org1":
-            return dataclasses.replace(plan, count_scale=123.0)
+            return dataclasses.replace(plan, grid_method="another")
         return plan
 
-    monkeypatch.setattr(party_node, "_first_plan", first_plan)
+    monkeypatch.setattr(party_node, "_plan", first_plan)
     played.play()
     assert_both_refuse(played, "hold different run keys, studies or versions of splitmeans")
 

@@ -19,6 +19,7 @@ from splitmeans.plan.releases import releases_of
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.events import Event
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.study import Study
 from splitmeans.study.methods import MEMBERSHIPS
 from splitmeans.wire import messages
 from splitmeans.wire.codec import encode
@@ -32,11 +33,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 BETWEEN_PARTIES = {
     messages.KeyContribution: {"secret", "user_shares"},
     messages.Confirmation: {"key_check", "shared_check", "user_check", "folded_checks"},
-    messages.PlanConfirmation: {"plan_check"},
+    messages.PlanConfirmation: {"stage", "plan_check"},
 }
 # Server to party: nothing of a party's data but what was released before.
 FROM_SERVER = {
-    messages.RunPlan: {"n_local_clusters", "noisy_count", "fingerprint", "statement"},
+    messages.RunPlan: {"n_local_clusters", "released", "fingerprint", "statement"},
     messages.PublishedResult: {
         *("fingerprint", "local_centres", "labels", "weights", "centres", "sizes"),
         *("published_at", "signature"),
@@ -46,11 +47,11 @@ FROM_SERVER = {
 WITHOUT_DATA = {messages.Ready}
 # Party to server, made from data: every field, and the release that pays for it.
 FROM_DATA = {
-    messages.CountRelease: {"noisy_count": "number of users"},
+    messages.StageRelease: {"stage": "number of users", "values": "number of users"},
     messages.PartyRelease: {"centres": "local centres", "membership": "memberships"},
 }
 # A release that goes to the other parties too: the same one, paid for once.
-ALSO_TO_PARTIES = {messages.CountRelease}
+ALSO_TO_PARTIES = {messages.StageRelease}
 # What a membership law's event was proved for.
 MEMBERSHIP_FIELDS = {
     messages.SketchMessage: {"registers"},
@@ -60,13 +61,23 @@ MEMBERSHIP_FIELDS = {
     messages.RandomisedLabelsMessage: {"reports", "seeds"},
     messages.PlainLabelsMessage: {"labels"},
 }
-CASES = [(method, n_parties) for method in MEMBERSHIPS for n_parties in (2, 3)]
+# "open": k' is left open, so that the number of users is released before.
+CASES = [
+    *((method, n_parties) for method in MEMBERSHIPS for n_parties in (2, 3)),
+    ("decoy open", 2),
+    ("sketch open", 3),
+]
+
+
+def study_of(membership: str, n_parties: int) -> Study:
+    method, *is_open = membership.split()
+    return make_study(method, n_parties, **{"n_local_clusters": "auto"} if is_open else {})
 
 
 @functools.cache
 def sent_in_run(membership: str, n_parties: int, data_seed: int) -> tuple[Plan, list[Envelope]]:
     """Run with one fixed noise on data of this seed."""
-    study = make_study(membership, n_parties)
+    study = study_of(membership, n_parties)
     ids = [f"user {data_seed} {number}" for number in range(90 + data_seed)]
     tables = make_tables(study, n_users=len(ids), ids=ids)
     sent: list[Envelope] = []
@@ -137,11 +148,11 @@ def test_every_membership_message_belongs_to_a_law_with_an_event():
 
 @pytest.mark.parametrize(("membership", "n_parties"), CASES)
 def test_releases_and_the_accountant_see_the_same_events(membership, n_parties):
-    plan = make_plan(make_study(membership, n_parties))
+    plan = make_plan(study_of(membership, n_parties))
     releases = releases_of(plan)
     assert Counter(release.event for release in releases) == Counter(plan.events)
     assert all(isinstance(release.event, get_args(Event)) for release in releases)
-    names = {kind.TAG for kind in FROM_DATA}
+    names = set(messages.kinds_of(FROM_DATA))
     assert {release.message for release in releases} <= names
 
 
@@ -156,13 +167,14 @@ def test_every_message_of_a_run_is_paid_for(membership, n_parties):
             paid = [
                 release
                 for release in releases
-                if (release.what, release.message) == (what, kind.TAG)
+                if (release.what, release.message) == (what, messages.kind_of(message))
                 and release.party in (sender, "all parties")
             ]
             assert len(paid) == 1, f"{kind.__name__}.{field} of {sender} must have one event"
         if kind is messages.PartyRelease:
-            assert type(message.membership) is METHODS[membership].message
-            assert type(plan.membership) is METHODS[membership].law
+            method = METHODS[membership.split()[0]]
+            assert type(message.membership) is method.message
+            assert type(plan.membership) is method.law
             assert plan.membership.event in flat(plan.events)
 
 
@@ -174,7 +186,8 @@ def flat(events: tuple[Event, ...]) -> list[Event]:
 @pytest.mark.parametrize(("membership", "n_parties"), CASES)
 def test_every_listed_release_is_sent(membership, n_parties):
     plan, _ = sent_in_run(membership, n_parties, 1)
-    seen = {(sender, kind.TAG) for sender, kind in to_server(membership, n_parties, 1)}
+    sent = to_server(membership, n_parties, 1)
+    seen = {(sender, messages.kind_of(message)) for (sender, _), message in sent.items()}
     for release in releases_of(plan):
         members = plan.study.party_names if release.party == "all parties" else (release.party,)
         assert {(member, release.message) for member in members} <= seen
@@ -239,7 +252,7 @@ def test_what_changes_between_parties_with_the_data_is_keyed_or_has_an_event(mem
         if place[2] is messages.Confirmation:
             assert message.key_check == second[place].key_check
             assert message.user_check != second[place].user_check
-        elif place[2] not in {messages.CountRelease, messages.PlanConfirmation}:
+        elif place[2] not in {messages.StageRelease, messages.PlanConfirmation}:
             assert encode(message) == encode(second[place])
 
 

@@ -72,11 +72,11 @@ def keyed(state: Any) -> tuple[Any, list[Envelope]]:
     return state, sent
 
 
-def proposal_of(study: Study, *, noisy_count: int | None = None, **changes: Any) -> RunPlan:
-    plan = make_plan(study, noisy_count=noisy_count)
+def proposal_of(study: Study, **changes: Any) -> RunPlan:
+    plan = make_plan(study)
     honest = RunPlan(
         n_local_clusters=np.array(plan.n_local_clusters),
-        noisy_count=noisy_count,
+        released=np.array([], dtype=np.int64),
         fingerprint=plan.fingerprint,
         statement="",
     )

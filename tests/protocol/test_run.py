@@ -198,7 +198,7 @@ def test_traffic_adds_up_what_was_sent():
     assert counts == {
         "KeyContribution": 6,  # every party to every other
         "Confirmation": 6,
-        "CountRelease": 3,  # the first party to the server and to every other
+        "StageRelease": 3,  # the first party to the server and to every other
         "PlanConfirmation": 6,
         "Ready": 3,
         "RunPlan": 3,

@@ -13,11 +13,11 @@ from splitmeans.server import node as server_node
 from splitmeans.study import Study
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
-    CountRelease,
     HistogramMessage,
     PartyRelease,
     Ready,
     RunPlan,
+    StageRelease,
 )
 from splitmeans.wire.slot import SERVER
 
@@ -36,6 +36,10 @@ def counted(small_study: Any) -> Study:
 def release(decoy: Study, stage: Any) -> PartyRelease:
     """An honest release of the first party."""
     return stage(decoy).play().message("org0", SERVER, PartyRelease)
+
+
+def size_of(users: int) -> StageRelease:
+    return StageRelease(stage=1, values=np.array([users]))
 
 
 def step_server(state: Any, sender: str, message: Any) -> Any:
@@ -84,30 +88,30 @@ def test_only_the_counting_party_may_send_the_count_and_only_once(counted):
     assert isinstance(state, server_node.Gathering)
     assert sent == []
     with pytest.raises(
-        ProtocolError, match="server in state Gathering cannot take CountRelease from 'org1'"
+        ProtocolError, match="server in state Gathering cannot take StageRelease_1 from 'org1'"
     ):
-        step_server(state, "org1", CountRelease(noisy_count=600))
-    early, _ = step_server(server_node.start(counted), "org0", CountRelease(noisy_count=600))
+        step_server(state, "org1", size_of(600))
+    early, _ = step_server(server_node.start(counted), "org0", size_of(600))
     with pytest.raises(
-        ProtocolError, match="server in state Gathering cannot take CountRelease from 'org0'"
+        ProtocolError, match="server in state Gathering cannot take StageRelease_1 from 'org0'"
     ):
-        step_server(early, "org0", CountRelease(noisy_count=601))
+        step_server(early, "org0", size_of(601))
 
 
 def test_a_study_without_a_count_takes_none(decoy):
-    with pytest.raises(ProtocolError, match="Gathering cannot take CountRelease from 'org0'"):
-        step_server(server_node.start(decoy), "org0", CountRelease(noisy_count=600))
+    with pytest.raises(ProtocolError, match="Gathering cannot take StageRelease_1 from 'org0'"):
+        step_server(server_node.start(decoy), "org0", size_of(600))
 
 
 @pytest.mark.parametrize("count", [600, -40])
 def test_the_plan_has_the_count_that_was_sent_even_a_negative_one(count, counted):
     state, _ = gathered(counted)
-    state, sent = step_server(state, "org0", CountRelease(noisy_count=count))
+    state, sent = step_server(state, "org0", size_of(count))
     assert isinstance(state, server_node.Collecting)
-    assert state.plan == make_plan(counted, noisy_count=count)
+    assert state.plan == make_plan(counted, released=(((count,),),))
     assert [envelope.receiver for envelope in sent] == ["org0", "org1"]
     for envelope in sent:
-        assert envelope.message.noisy_count == count
+        assert envelope.message.released.tolist() == [count]
         assert envelope.message.fingerprint == state.plan.fingerprint
         assert envelope.message.n_local_clusters.tolist() == [4, 4]
 

@@ -23,7 +23,13 @@ from splitmeans.errors import MailboxError, ParameterError
 from splitmeans.mailbox.request_signature import EMPTY_HASH, sign_request
 from splitmeans.relay.app import make_app
 from splitmeans.relay.limits import RelayLimits
-from splitmeans.wire.messages import BETWEEN_PARTIES, MAX_SMALL_BYTES, Message
+from splitmeans.wire.messages import (
+    BETWEEN_PARTIES,
+    MAX_SMALL_BYTES,
+    Message,
+    StageRelease,
+    kinds_of,
+)
 from splitmeans.wire.sealed import OVERHEAD_BYTES
 from splitmeans.wire.slot import Slot, short_name
 
@@ -528,7 +534,10 @@ def test_room_is_kept_for_participants_only(relay: Relay) -> None:
 
 def test_only_messages_that_a_run_has(relay: Relay) -> None:
     """Each kind on its own way, and nothing else: 20 names that a key could fill with junk."""
-    kinds = {kind.TAG for kind in typing.get_args(Message)} | {"Letter", "DecoyMessage"}
+    kinds = {*kinds_of(typing.get_args(Message)), "StageRelease", "StageRelease_10"} | {
+        "Letter",
+        "DecoyMessage",
+    }
     allowed: dict[tuple[str, str], set[str]] = {}
     for sender, receiver in itertools.product((*KEYS, "stranger"), repeat=2):
         for kind in kinds:
@@ -541,10 +550,10 @@ def test_only_messages_that_a_run_has(relay: Relay) -> None:
                     (403, "no-such-message"),
                     (403, "not-yours"),
                 }
-    between = {kind.TAG for kind in BETWEEN_PARTIES}
-    to_server = {"Ready", "CountRelease", "PartyRelease"}
+    between = set(kinds_of(BETWEEN_PARTIES))
+    to_server = {"Ready", *kinds_of((StageRelease,)), "PartyRelease"}
     from_server = {"RunPlan", "PublishedResult"}
-    assert between >= {"KeyContribution", "Confirmation", "PlanConfirmation", "CountRelease"}
+    assert between >= {"KeyContribution", "Confirmation", "PlanConfirmation_1", "StageRelease_9"}
     assert not between & (from_server | {"Ready", "PartyRelease"})
     assert allowed == {
         ("bob", "carol"): between,

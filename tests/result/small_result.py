@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.settle import make_plan
+from splitmeans.plan.settle import plan_for
 from splitmeans.result.write import write_result
 from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.study.features import bounds_of, features_of
@@ -88,5 +88,5 @@ def write_small_result(
     folder: Path, *, study: Study | None = None, secure_noise: bool = True
 ) -> Path:
     study = study or small_study()
-    plan = make_plan(study, noisy_count=900 if study.membership == "independent" else None)
+    plan = plan_for(study, users=900)
     return write_message(folder, plan, small_message(plan), secure_noise=secure_noise)

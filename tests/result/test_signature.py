@@ -25,7 +25,7 @@ VECTORS = json.loads(
 def test_signed_bytes(vector):
     facts = SignedFacts(**vector["facts"])
     text = json.dumps(vector["facts"], sort_keys=True, separators=(",", ":"))
-    assert facts.data == b"splitmeans result 1\n" + text.encode() == vector["data"].encode()
+    assert facts.data == b"splitmeans result 2\n" + text.encode() == vector["data"].encode()
     assert facts.digest == hashlib.sha256(facts.data).hexdigest() == vector["digest"]
     seed = bytes.fromhex(VECTORS["signing_seed"])
     key = ed25519.Ed25519PrivateKey.from_private_bytes(seed)
@@ -40,7 +40,7 @@ def test_every_fact_is_under_the_signature(field):
     vector = VECTORS["signed"][0]
     seed = bytes.fromhex(VECTORS["signing_seed"])
     key = Identity(signing=seed, sealing=seed).public.to_text()
-    other = 1 if field == "noisy_count" else vector["facts"][field] + "0"
+    other = [[[1]]] if field == "released" else vector["facts"][field] + "0"
     changed = SignedFacts(**vector["facts"] | {field: other})
     assert not changed.signed_by(key, bytes.fromhex(vector["signature"]))
 

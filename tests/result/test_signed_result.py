@@ -177,7 +177,7 @@ CHANGES = {
     "the date": (in_signed("published_at", "2026-01-30T12:00:00Z"), "signature does not fit"),
     "the run": (in_signed("run", "2"), "signature does not fit"),
     "the plan": (in_signed("plan", "ab" * 32), "signature does not fit"),
-    "the count": (in_signed("noisy_count", 7), "signature does not fit"),
+    "released values": (in_signed("released", [[[7]]]), "signature does not fit"),
     "no date": (in_signed("published_at", "yesterday"), "must have dates such as"),
     "no signature": (
         entry(lambda head: head.update(signature="")),

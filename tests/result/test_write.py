@@ -64,20 +64,20 @@ def test_the_certificate_is_that_of_the_plan(tmp_path):
 def test_a_released_count_is_kept(tmp_path):
     folder = write_small_result(tmp_path / "a", study=small_study(membership="independent"))
     read = Result.read(folder)
-    assert read.noisy_count == 900
-    assert ("Users counted by the first party, noisy", "900") in run_facts(read)
+    assert read.released == (((900,),),)
+    assert ("Users as released, noisy", "900 at bank") in run_facts(read)
     # The plan of the run can be made again from the folder.
-    plan = make_plan(read.study, noisy_count=read.noisy_count)
+    plan = make_plan(read.study, released=read.released)
     assert plan.fingerprint == read.facts["plan"]
-    assert Result.read(write_small_result(tmp_path / "b")).noisy_count is None
+    assert Result.read(write_small_result(tmp_path / "b")).released == ()
 
 
-@pytest.mark.parametrize("wrong", ["900", True, 1.5])
+@pytest.mark.parametrize("wrong", ["900", True, [900], [[["900"]]], [[[1.5]]]])
 def test_a_count_must_be_a_whole_number(tmp_path, wrong):
     folder = write_small_result(tmp_path / "result")
     path = folder / "result.json"
     head = json.loads(path.read_text())
-    head["signed"]["noisy_count"] = wrong
+    head["signed"]["released"] = wrong
     path.write_text(json.dumps(head))
-    with pytest.raises(ParameterError, match="'noisy_count' as a whole number or null"):
+    with pytest.raises(ParameterError, match="'released' as lists of whole numbers"):
         Result.read(folder)

@@ -12,7 +12,7 @@ from splitmeans import protocol
 from splitmeans.errors import ProtocolError
 from splitmeans.local.algorithms import mechanism_of
 from splitmeans.party.release import release_party
-from splitmeans.plan.settle import make_plan
+from splitmeans.plan.settle import make_plan, plan_for
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.result.publish import read_published
 from splitmeans.server.combine import check_release
@@ -109,7 +109,7 @@ METHODS = (
 
 @pytest.mark.parametrize(("local", "rest"), METHODS)
 def test_every_local_method_releases_valid_shares(local, rest):
-    plan = make_plan(study(local, **rest), noisy_count=400 if rest else None)
+    plan = plan_for(study(local, **rest), users=400)
     own = tables()[0]
     for seed in range(3):
         noise, rng = InsecureSeededNoise(seed), np.random.default_rng(seed)

@@ -274,8 +274,7 @@ def test_a_new_method_runs_and_is_planned_stated_and_forecast(made_up: Study) ->
     counts = np.zeros((3, 3))
     np.add.at(counts, (cells[0], cells[1]), 1)
     weights = result.server.synopsis.weights
-    noisy_count = result.plan.noisy_count
-    assert noisy_count is not None
+    (((noisy_count,),),) = result.plan.released
     assert np.corrcoef(weights, counts.ravel())[0, 1] > 0.99
     assert weights.sum() == pytest.approx(noisy_count)
 

@@ -15,11 +15,19 @@ EXAMPLES = [
     m.KeyContribution(secret=bytes(range(32)), user_shares=b"A" + bytes(range(32))),
     m.Confirmation(key_check=b"\x02" * 32, shared_check=b"\x05" * 32, user_check=b"\x01" * 32),
     m.Ready(study_hash="ab" * 32),
-    m.PlanConfirmation(plan_check=b"\x03" * 32),
-    m.CountRelease(noisy_count=-3),
-    m.RunPlan(n_local_clusters=np.array([5, 5]), noisy_count=None, fingerprint="ab", statement=""),
+    m.PlanConfirmation(stage=1, plan_check=b"\x03" * 32),
+    m.StageRelease(stage=2, values=np.array([-3, 2**40])),
     m.RunPlan(
-        n_local_clusters=np.array([5, 5]), noisy_count=20_017, fingerprint="ab", statement="cd"
+        n_local_clusters=np.array([5, 5]),
+        released=np.array([], int),
+        fingerprint="ab",
+        statement="",
+    ),
+    m.RunPlan(
+        n_local_clusters=np.array([5, 5]),
+        released=np.array([20_017]),
+        fingerprint="ab",
+        statement="cd",
     ),
     m.PartyRelease(
         centres=np.array([[1, -2], [3, 4]]),
@@ -91,9 +99,10 @@ def test_round_trip(message: object) -> None:
 
 def test_known_bytes() -> None:
     """One message byte by byte, so that the format cannot change unnoticed."""
-    header = b'{"fields":{"noisy_count":7},"type":"CountRelease"}'
+    header = b'{"fields":{"stage":1,"values":[1]},"type":"StageRelease"}'
     expected = b"SMW1" + len(header).to_bytes(4, "little") + header
-    assert encode(m.CountRelease(noisy_count=7)) == expected
+    expected += (7).to_bytes(8, "little")
+    assert encode(m.StageRelease(stage=1, values=np.array([7]))) == expected
 
 
 def test_arrays_are_little_endian_after_the_header() -> None:
@@ -127,10 +136,10 @@ def framed(header: object, body: bytes = b"") -> bytes:
         (framed([1]), "must have a type and fields"),
         (framed({"type": "Nothing", "fields": {}}), "unknown"),
         (framed({"type": ["x"], "fields": {}}), "unknown"),
-        (framed({"type": "CountRelease", "fields": {}}), "exactly the fields noisy_count"),
-        (framed({"type": "CountRelease", "fields": {"noisy_count": "7"}}), "wrong type"),
-        (framed({"type": "CountRelease", "fields": {"noisy_count": True}}), "wrong type"),
-        (framed({"type": "CountRelease", "fields": {"noisy_count": 7}}, b"!"), "bytes too many"),
+        (framed({"type": "StageRelease", "fields": {}}), "exactly the fields stage, values"),
+        (framed({"type": "StageRelease", "fields": {"stage": "7", "values": [0]}}), "wrong type"),
+        (framed({"type": "StageRelease", "fields": {"stage": True, "values": [0]}}), "wrong type"),
+        (framed({"type": "StageRelease", "fields": {"stage": 1, "values": [0]}}, b"!"), "too many"),
         (
             framed({"type": "KeyContribution", "fields": {"secret": "zz", "user_shares": ""}}),
             "hexadecimal",
@@ -145,11 +154,11 @@ def framed(header: object, body: bytes = b"") -> bytes:
                     "fields": {
                         "centres": [0, 1],
                         "points": [0, 1],
-                        "membership": {"type": "CountRelease", "fields": {"noisy_count": 7}},
+                        "membership": {"type": "Ready", "fields": {"study_hash": ""}},
                     },
                 }
             ),
-            "must not be a CountRelease",
+            "must not be a Ready",
         ),
     ],
 )

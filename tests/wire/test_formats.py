@@ -21,7 +21,8 @@ from splitmeans.party import states as party_states
 from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
-from splitmeans.plan.settle import make_plan
+from splitmeans.plan import settle
+from splitmeans.plan.settle import make_plan, plan_for
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy import events as e
 from splitmeans.privacy.ledger_rules import Towards
@@ -60,13 +61,15 @@ CONFIRMATION = m.Confirmation(key_check=b"\x02", shared_check=b"\x05", user_chec
 MESSAGES = (
     m.KeyContribution(secret=b"\x00\x01", user_shares=b"A"),
     CONFIRMATION,
-    m.PlanConfirmation(plan_check=b"\x03"),
+    m.PlanConfirmation(stage=2, plan_check=b"\x03"),
     m.Ready(study_hash="ab"),
-    m.CountRelease(noisy_count=-3),
+    m.StageRelease(stage=2, values=np.array([-3, 9])),
     m.PartyRelease(
         centres=np.array([[1, -2]]), points=np.array([[3, 4]]), membership=MEMBERSHIPS[3]
     ),
-    m.RunPlan(n_local_clusters=np.array([5]), noisy_count=7, fingerprint="ab", statement="cd"),
+    m.RunPlan(
+        n_local_clusters=np.array([5]), released=np.array([7]), fingerprint="ab", statement="cd"
+    ),
     RESULT,
 )
 EVENTS = (
@@ -113,6 +116,7 @@ def vector_study(
 
 
 STUDY = vector_study()
+OPEN_STUDY = dataclasses.replace(STUDY, n_local_clusters="auto")
 SESSION = Session(study=STUDY, run="1", party="bank")
 TABLE = prepare_table(STUDY.parties[0], np.array([[1.0, 2.0], [3.0, 4.0]]), ids=["a", "b"])
 
@@ -127,18 +131,19 @@ def states() -> tuple[party_states.PartyState, ...]:
     return (
         party_states.Joined(**held, secret=b"\x07", contributions={"bank": b"\x01"}, shares={}),
         party_states.Keyed(**keyed, awaited={"shop": CONFIRMATION}),
-        party_states.Counting(**keyed),
-        party_states.Planned(**keyed, noisy_count=201, confirmed=frozenset({"shop"})),
-        party_states.Prepared(**keyed, noisy_count=None),
-        party_states.Released(session=SESSION, noisy_count=None, centres=np.array([[1, -2]])),
-        party_states.Finished(session=SESSION, noisy_count=201, result=RESULT),
+        party_states.Surveying(**keyed, released=(((201,),),), values={"shop": (7, -8)}),
+        party_states.Agreeing(**keyed, released=(((201,),),), confirmed=frozenset({"shop"})),
+        party_states.Prepared(**keyed, released=()),
+        party_states.Released(session=SESSION, released=(), centres=np.array([[1, -2]])),
+        party_states.Finished(session=SESSION, released=(((201,),),), result=RESULT),
     )
 
 
 def vectors() -> dict[str, Any]:
     """What this version gives; the file has the same."""
     make_plan.cache_clear()
-    slots = {tag_of(type(one)): slot_of(type(one)) for one in MESSAGES}
+    settle._precisions_of.cache_clear()
+    slots = {tag_of(type(one)): slot_of(one) for one in MESSAGES}
     return {
         "messages": {tag_of(type(one)): encode(one).hex() for one in (*MESSAGES, *MEMBERSHIPS)},
         "slots": {tag: [slot.path, slot.text.hex()] for tag, slot in slots.items()},
@@ -149,22 +154,27 @@ def vectors() -> dict[str, Any]:
             for one in PrivacyReport.for_study(STUDY).to_mapping()["releases"]
         ],
         "fingerprints": {
-            " ".join(chosen): make_plan(vector_study(*chosen), noisy_count=200).fingerprint
+            " ".join(chosen): plan_for(vector_study(*chosen), users=200).fingerprint
             for chosen in PLANNED
-        },
+        }
+        | {"decoy, open k'": plan_for(OPEN_STUDY, users=200).fingerprint},
         "journal towards": [item.name for item in dataclasses.fields(Towards)],
     }
 
 
-def slot_of(kind: type) -> Slot:
-    return Slot(study_hash="ab" * 32, run="1", sender="bank", receiver="shop", kind=tag_of(kind))
+def slot_of(message: Any) -> Slot:
+    kind = m.kind_of(message)
+    return Slot(study_hash="ab" * 32, run="1", sender="bank", receiver="shop", kind=kind)
 
 
 def plan_parts() -> Iterator[Any]:
-    for chosen in PLANNED:
-        plan = make_plan(vector_study(*chosen))
+    for study in (*(vector_study(*chosen) for chosen in PLANNED), OPEN_STUDY):
+        plan = make_plan(study)
         yield plan.membership
         yield from plan.local
+        for stage in plan.stages:
+            yield stage
+            yield stage.law
 
 
 TAGGED = {
@@ -236,7 +246,7 @@ def test_a_message_class_without_a_tag_of_its_own_is_not_encoded(message: Any) -
     with pytest.raises(ProtocolError, match="Untagged is not a message type"):
         encode(untagged(**fields))
     with pytest.raises(TypeError, match="Untagged has no TAG"):
-        slot_of(untagged)
+        slot_of(untagged(**fields))
 
 
 @pytest.mark.parametrize("value", [*EVENTS, *plan_parts()], ids=lambda value: value.TAG)

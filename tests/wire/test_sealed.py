@@ -36,7 +36,7 @@ OTHER_SLOTS = {
     "run": replace(SLOT, run="r2"),
     "sender": replace(SLOT, sender="shop"),
     "receiver": replace(SLOT, receiver="shop"),
-    "kind": replace(SLOT, kind="CountRelease"),
+    "kind": replace(SLOT, kind="StageRelease_1"),
 }
 MESSAGE = seal(b"hello", slot=SLOT, sender=BANK, receiver=SERVER.public)
 

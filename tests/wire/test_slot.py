@@ -15,7 +15,7 @@ CHANGES = {
     "run": "r2",
     "sender": "shop",
     "receiver": "bank",
-    "kind": "CountRelease",
+    "kind": "StageRelease_1",
 }
 PARTS = st.tuples(st.text(max_size=6), st.text(max_size=6), st.text(max_size=6))
 

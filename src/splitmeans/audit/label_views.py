@@ -13,8 +13,8 @@ from splitmeans.membership.independent.encode import encode as encode_histogram
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.ldp.encode import encode as encode_response
 from splitmeans.membership.ldp.law import RandomisedLabels, hash_labels
-from splitmeans.party.release import release_count
-from splitmeans.plan.plan import Plan
+from splitmeans.party.stages import release_stage
+from splitmeans.plan.stages import Stage
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.prepare import PartyTable
 
@@ -22,14 +22,15 @@ from splitmeans.table.prepare import PartyTable
 _OTHERS = 5
 
 
-def user_count(plan: Plan, trials: int, noise: NoiseSource) -> Scores:
-    """The released number of users."""
+def user_count(stage: Stage, trials: int, noise: NoiseSource) -> Scores:
+    """The released number of users, of the first party that the stage names."""
 
     def released(n: int) -> FloatArray:
-        party = plan.study.party_names[0]
         ids = pa.array([str(i) for i in range(n)], type=pa.large_string())
-        table = PartyTable(party=party, ids=ids, raw_rows=np.zeros((n, 1), dtype=np.int64))
-        drawn = [release_count(plan, table, noise=noise).noisy_count for _ in range(trials)]
+        table = PartyTable(
+            party=stage.parties[0], ids=ids, raw_rows=np.zeros((n, 1), dtype=np.int64)
+        )
+        drawn = [release_stage(stage, 1, table, noise=noise).values[0] for _ in range(trials)]
         return np.array(drawn, dtype=np.float64)
 
     return Scores(with_user=released(_OTHERS + 1), without=released(_OTHERS))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from splitmeans.audit import decoy_views, fit_views, label_views, sketch_views
 from splitmeans.audit.case import Part, Sampler
-from splitmeans.audit.claims import BudgetClaim, CurveClaim
+from splitmeans.audit.claims import BudgetClaim, CurveClaim, GaussianClaim
 from splitmeans.audit.noise_twins import with_half_noise
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law, decoy_law
 from splitmeans.membership.independent.law import NoisyHistogram
@@ -14,10 +14,14 @@ from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.sketch.law import SketchLaw, phantoms_for
 from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.plan.settle import make_plan
+from splitmeans.plan.size_stage import SIZE, gaussian_size
+from splitmeans.plan.stages import Stage
 from splitmeans.privacy.events import CountGaussianEvent
 
 _DELTA = 1e-3
 _DECOY_MU = 0.5
+# Noise of two users, so that rounding to whole users hides nothing that a test could see.
+_SIZE_MU = 0.5
 
 
 def audit_decoys(mu: float = _DECOY_MU) -> DecoyLaw:
@@ -30,7 +34,8 @@ def _user_count() -> Part:
     study = fit_views.small_study(
         membership="independent", epsilon=50.0, delta=_DELTA, accounting="paper"
     )
-    sample = functools.partial(label_views.user_count, make_plan(study))
+    (stage,) = make_plan(study).stages
+    sample = functools.partial(label_views.user_count, stage)
     return Part(
         name="user-count",
         what="noisy number of users (Laplace)",
@@ -39,6 +44,21 @@ def _user_count() -> Part:
         halved=with_half_noise(sample),
         trials=10_000,
         long_trials=50_000,
+    )
+
+
+def _size() -> Part:
+    law = gaussian_size(_SIZE_MU)
+    stage = Stage(name=SIZE, what="number of users", parties=("audit",), law=law)
+    sample = functools.partial(label_views.user_count, stage)
+    return Part(
+        name="size",
+        what="noisy number of users of the stage that k' follows from (Gaussian)",
+        claim=GaussianClaim(mu=_SIZE_MU),
+        sample=sample,
+        halved=with_half_noise(sample),
+        trials=15_000,
+        long_trials=100_000,
     )
 
 
@@ -167,6 +187,7 @@ def _whole_run() -> Part:
 
 MEMBERSHIP_PARTS: Mapping[str, Callable[[], Part]] = {
     "user-count": _user_count,
+    "size": _size,
     "histogram": _histogram,
     "ldp-direct": functools.partial(_randomised, "ldp-direct", 5),
     "ldp-hashed": functools.partial(_randomised, "ldp-hashed", 50),

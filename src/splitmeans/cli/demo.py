@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _STEPS = {
     "KeyContribution": "parties agree on a secret key that the server does not learn",
     "Confirmation": "parties confirm that they hold the same key and users",
-    "CountRelease": "one party releases the noisy number of users",
+    "StageRelease": "how many users there are is released with noise, and sets the local clusters",
+    "PlanConfirmation": "parties confirm the plan that follows from it",
     "PartyRelease": "each party sends its one private message",
     "PublishedResult": "the server publishes the weighted grid and the centres",
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 from splitmeans.forecasting.cell_error import cell_error
 from splitmeans.forecasting.loss_model import LossForecast, loss_forecast, refusal, strain_of
-from splitmeans.forecasting.rough_plan import rough_plan
+from splitmeans.forecasting.rough_plan import rough_plan, stage_users
 from splitmeans.local.law import LocalLaw
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
@@ -69,7 +69,8 @@ def prices(plan: Plan, *, users: int, structure: str | None) -> tuple[Price, ...
         if value is not None:
             unbounded: dict[str, Any] = {name: None}
             open_budget = dataclasses.replace(budget, **unbounded)
-            without = make_plan(dataclasses.replace(study, budget=open_budget))
+            unbound = dataclasses.replace(study, budget=open_budget)
+            without = make_plan(unbound, released=plan.released)
             price = Price(
                 bound=name, value=value, chosen=True, without=worth(without), given=worth(plan)
             )
@@ -78,12 +79,13 @@ def prices(plan: Plan, *, users: int, structure: str | None) -> tuple[Price, ...
     larger = towards_party is not None and towards_party[1].epsilon > budget.epsilon
     if budget.party_epsilon is None and larger:
         bounded = dataclasses.replace(budget, party_epsilon=budget.epsilon)
-        given = rough_plan(dataclasses.replace(study, budget=bounded))
+        found_users = stage_users(study, users)
+        given = rough_plan(dataclasses.replace(study, budget=bounded), users=found_users)
         price = Price(
             bound="party_epsilon",
             value=budget.epsilon,
             chosen=False,
-            without=worth(rough_plan(study)),
+            without=worth(rough_plan(study, users=found_users)),
             given=worth(given),
         )
         found.append(price)

@@ -20,12 +20,13 @@ from splitmeans.forecasting.loss_model import (
 )
 from splitmeans.forecasting.memory import RunMemory, run_memory
 from splitmeans.forecasting.noise import NoiseLevel, noise_levels
-from splitmeans.forecasting.rough_plan import allowed, rough_plan, study_at
+from splitmeans.forecasting.rough_plan import allowed, rough_plan, stage_users, study_at
 from splitmeans.forecasting.timing import RunTime, run_time
 from splitmeans.forecasting.warnings import plan_warnings
 from splitmeans.plan.message_sizes import MessageSizes, message_sizes
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.settle import make_plan
+from splitmeans.plan.settle import plan_for
+from splitmeans.plan.size_stage import sizing_parties
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.calibrate import MAX_EPSILON, MIN_EPSILON
 from splitmeans.study import Study
@@ -188,8 +189,9 @@ class Forecast:
         spent = () if unused is None else (unused,)
         if shared or 0.5 <= self.users / expected <= 2:
             return (*self.loss_notes, *spent)
+        what = "the length of messages follows" if sizing_parties(self.study) else "defaults follow"
         agree = (
-            f"the study says expected_users = {expected}, from which k' follows; if "
+            f"the study says expected_users = {expected}, from which {what}; if "
             f"{self.users} is the better guess, agree on that"
         )
         return (*self.loss_notes, *spent, agree)
@@ -282,7 +284,7 @@ class Forecast:
         return f"<Forecast of {self.study.name!r}: {loss}{cells}>"
 
     def _point(self, epsilon: float) -> Point:
-        plan = rough_plan(study_at(self.study, epsilon))
+        plan = self._rough_plan(epsilon)
         return Point(
             epsilon=epsilon,
             n_local_clusters=max(plan.n_local_clusters),
@@ -292,10 +294,14 @@ class Forecast:
 
     def _loss_at(self, epsilon: float) -> LossForecast:
         # A little more noise than a run has, so that the exact plan keeps what is promised here.
-        plan = rough_plan(study_at(self.study, epsilon), cautious=True)
+        plan = self._rough_plan(epsilon, cautious=True)
         loss = _loss(plan, users=self.users, structure=self.structure)
         assert loss is not None
         return loss
+
+    def _rough_plan(self, epsilon: float, *, cautious: bool = False) -> Plan:
+        study = study_at(self.study, epsilon)
+        return rough_plan(study, users=stage_users(study, self.users), cautious=cautious)
 
     def _needed(self, ratio: float, which: str) -> float | None:
         """Return the epsilon from which on the ratio is kept.
@@ -335,7 +341,8 @@ def forecast(study: Study, *, users: int | None = None, structure: str | None = 
     _validate.at_least(1, users=users)
     if structure is not None:
         _validate.one_of(STRUCTURES, structure=structure)
-    return Forecast(plan=make_plan(study), users=int(users), structure=structure)
+    plan = plan_for(study, users=stage_users(study, int(users)))
+    return Forecast(plan=plan, users=int(users), structure=structure)
 
 
 def _loss(plan: Plan, *, users: int, structure: str | None) -> LossForecast | None:

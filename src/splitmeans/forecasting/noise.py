@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from splitmeans._types import NoiseLine
-from splitmeans.local.law import LAPLACE
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import EVERYONE, releases_of
@@ -16,7 +15,7 @@ class NoiseLevel:
 
     Attributes:
         party: Who releases it, or "all parties".
-        release: "number of users", "local centres" or "memberships".
+        release: What of a stage, "local centres" or "memberships".
         what: The quantity.
         deviation: Standard deviation of its noise; for phantoms and misreports their number or
             probability.
@@ -39,10 +38,10 @@ def noise_levels(plan: Plan, *, users: int) -> tuple[NoiseLevel, ...]:
     """
     levels = []
     laws = dict(zip(plan.study.party_names, plan.local, strict=True))
+    staged = {stage.what: stage.law for stage in plan.stages}
     for release in releases_of(plan):
-        if release.what == "number of users":
-            assert plan.count_scale is not None
-            found: Iterable[NoiseLine] = [("number of users", LAPLACE * plan.count_scale, "users")]
+        if release.what in staged:
+            found: Iterable[NoiseLine] = staged[release.what].noise_lines()
         elif release.what == "local centres":
             found = laws[release.party].noise_lines(users)
         else:

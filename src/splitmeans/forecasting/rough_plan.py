@@ -19,15 +19,27 @@ def study_at(study: Study, epsilon: float) -> Study:
     return dataclasses.replace(study, budget=dataclasses.replace(study.budget, epsilon=epsilon))
 
 
-def rough_plan(study: Study, *, cautious: bool = False) -> Plan:
+def rough_plan(study: Study, *, users: int | None = None, cautious: bool = False) -> Plan:
     """Return about the plan that a run of the study would have; for forecasts only.
 
-    A cautious one has a little more noise than the exact one, whatever the epsilon.
+    Args:
+        study: The study.
+        users: What its stages find at each party (`stage_users`); None is before them.
+        cautious: Take a little more noise than the exact plan has, whatever the epsilon.
     """
     budget = study.budget
     multiplier = gaussian_multiplier(budget.epsilon, budget.delta)
     caution = study.membership_facts.rough_caution if cautious else 1.0
-    return plan_at(study, precision=caution / multiplier)
+    return plan_at(study, precision=caution / multiplier, users=users)
+
+
+def stage_users(study: Study, users: int) -> int:
+    """Return how many users a party's number will be about, for a forecast with this many.
+
+    With partial overlap a number below the expected one is a guess of those that all parties share,
+    and parties have more.
+    """
+    return max(users, study.expected_users) if study.user_sets == "partial" else users
 
 
 def allowed(study: Study, epsilon: float) -> bool:

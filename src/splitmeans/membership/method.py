@@ -42,8 +42,8 @@ class RunFacts(Protocol):
         ...
 
     @property
-    def noisy_count(self) -> int | None:
-        """The released number of users, where the method needs it."""
+    def released_users(self) -> float | None:
+        """About how many users a party has, where that was released; at least one."""
         ...
 
     @property
@@ -138,10 +138,10 @@ def enough_clusters(study: Study) -> int:
     return next(k for k in range(2, study.n_clusters + 2) if k**n_parties >= study.n_clusters)
 
 
-def positive_count(plan: RunFacts) -> float:
-    """Return the noisy user count; noise may have made it negative, and no count is below one."""
-    assert plan.noisy_count is not None
-    return max(float(plan.noisy_count), 1.0)
+def counted_users(plan: RunFacts) -> float:
+    """Return the noisy number of users, of a method that needs it."""
+    assert plan.released_users is not None
+    return plan.released_users
 
 
 def shape_problem(message: object, found: tuple[int, ...], expected: tuple[int, ...]) -> str | None:

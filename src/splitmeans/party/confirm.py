@@ -75,9 +75,13 @@ def _parts(data: bytes) -> list[bytes]:
 def plan_confirmation(
     session: Session, party: str, *, run_key: bytes, plan: Plan
 ) -> PlanConfirmation:
-    """Return what `party` says to the others if it goes by this plan, once all of it is known."""
+    """Return what `party` says to the others after a stage if it goes by this plan.
+
+    The plan's fingerprint names the released values, whether anything else follows from them or
+    not: the server reads memberships by some of them.
+    """
     key = keys.subkey(run_key, keys.CONFIRM)
     text = transcript(session, plan) + party.encode()
-    # Where k' is fixed the plan does not show the count, but the server reads memberships by it.
-    count = f"plan {plan.noisy_count}\n".encode()
-    return PlanConfirmation(plan_check=keys.keyed_digest(key, [count, text]))
+    number = len(plan.released)
+    check = keys.keyed_digest(key, [f"plan {number}\n".encode(), text])
+    return PlanConfirmation(stage=number, plan_check=check)

@@ -1,8 +1,8 @@
 """A party's side of the protocol as a state machine without input or output.
 
     Joined ──all contributions──> Keyed ──all confirmed──> Prepared ──plan──> Released ──> Finished
-                                    └──> Counting ──count──> Planned ──all confirmed──┘
-                                         (methods that need the number of users)
+                                    └──> Surveying ──values──> Agreeing ──all confirmed──┘
+                                         (once for every stage; a study may have none)
 
 `expects` says which messages a state can take; `step` takes one and returns the next state and what
 to send, and refuses every other. Everything that could fail because of the party's data has been
@@ -22,21 +22,23 @@ from splitmeans.party.confirm import (
     transcript,
 )
 from splitmeans.party.equal_users import SECRET_BYTES, agree, make_shares, user_set_digest
-from splitmeans.party.release import release_count, release_party
+from splitmeans.party.release import release_party
 from splitmeans.party.session import Session
 from splitmeans.party.shared_check import shared_check
+from splitmeans.party.stages import release_stage
 from splitmeans.party.states import (
-    Counting,
+    Agreeing,
     Finished,
     Joined,
     Keyed,
     PartyState,
-    Planned,
     Prepared,
     Released,
+    Surveying,
 )
-from splitmeans.plan.plan import Plan, counting_party
-from splitmeans.plan.settle import make_plan, needs_count
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
+from splitmeans.plan.stages import ReleasedValues, Stage, flat_values
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.result.signed import statement_to_compare
@@ -46,13 +48,15 @@ from splitmeans.wire import keys
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
     Confirmation,
-    CountRelease,
     KeyContribution,
     Message,
     PlanConfirmation,
     PublishedResult,
     Ready,
     RunPlan,
+    StageRelease,
+    kind_of,
+    staged,
 )
 from splitmeans.wire.slot import SERVER
 
@@ -87,22 +91,25 @@ def join(
     ]
 
 
-def expects(state: PartyState) -> frozenset[tuple[str, type[Message]]]:
-    """Return the messages that the state can take, as senders and kinds."""
+def expects(state: PartyState) -> frozenset[tuple[str, str]]:
+    """Return the messages that the state can take, as senders and kinds (`wire.messages`)."""
     others = set(state.session.others)
     match state:
         case Joined(contributions=known):
-            return frozenset((party, KeyContribution) for party in others - set(known))
+            return frozenset((party, KeyContribution.TAG) for party in others - set(known))
         case Keyed(awaited=awaited):
-            return frozenset((party, Confirmation) for party in awaited)
-        case Counting(session=session):
-            return frozenset({(counting_party(session.study), CountRelease)})
-        case Planned(confirmed=confirmed):
-            return frozenset((party, PlanConfirmation) for party in others - confirmed)
+            return frozenset((party, Confirmation.TAG) for party in awaited)
+        case Surveying(released=released, values=values):
+            stage = _current_stage(state)
+            word = staged(StageRelease, len(released) + 1)
+            return frozenset((party, word) for party in stage.parties if party not in values)
+        case Agreeing(released=released, confirmed=confirmed):
+            word = staged(PlanConfirmation, len(released))
+            return frozenset((party, word) for party in others - confirmed)
         case Prepared():
-            return frozenset({(SERVER, RunPlan)})
+            return frozenset({(SERVER, RunPlan.TAG)})
         case Released():
-            return frozenset({(SERVER, PublishedResult)})
+            return frozenset({(SERVER, PublishedResult.TAG)})
         case Finished():
             return frozenset()
 
@@ -112,28 +119,28 @@ def step(
 ) -> tuple[PartyState, list[Envelope]]:
     """Take one message and return the next state and the messages to send."""
     sender = envelope.sender
-    if (sender, type(envelope.message)) not in expects(state):
+    kind = kind_of(envelope.message)
+    if (sender, kind) not in expects(state):
         raise ProtocolError(
-            f"party {state.session.party!r} in state {type(state).__name__} cannot take "
-            f"{type(envelope.message).__name__} from {sender!r}"
+            f"party {state.session.party!r} in state {type(state).__name__} cannot take {kind} "
+            f"from {sender!r}"
         )
     match state, envelope.message:
         case Joined(), KeyContribution() as part:
             return _take_contribution(state, sender, part)
         case Keyed(), Confirmation() as word:
             return _take_confirmation(state, sender, word, noise=noise)
-        case Counting(), CountRelease(noisy_count=noisy_count):
-            return _take_count(state, noisy_count)
-        case Planned(), PlanConfirmation() as word:
-            return _take_plan_confirmation(state, sender, word)
+        case Surveying(), StageRelease() as release:
+            return _take_values(state, sender, release)
+        case Agreeing(), PlanConfirmation() as word:
+            return _take_plan_confirmation(state, sender, word, noise=noise)
         case Prepared(), RunPlan() as proposal:
             return _answer_plan(state, proposal, noise=noise, rng=rng)
         case Released(session=session), PublishedResult() as result:
-            plan = make_plan(session.study, noisy_count=state.noisy_count)
+            plan = _plan(session, state.released)
             report = PrivacyReport(plan=plan, secure_noise=noise.secure)
             check_result(session, report, result, released_centres=state.centres)
-            count = state.noisy_count
-            return Finished(session=session, noisy_count=count, result=result), []
+            return Finished(session=session, released=state.released, result=result), []
     raise AssertionError("every expected message has a case")
 
 
@@ -145,7 +152,7 @@ def _take_contribution(
     if len(contributions) < len(state.session.study.parties):
         return replace(state, contributions=contributions, shares=shares), []
     session, users, own = state.session, state.users, state.session.party
-    plan = _first_plan(session)
+    plan = _plan(session)
     run_key = keys.run_key(contributions, transcript=transcript(session, plan))
     shared = shared_check(plan, run_key=run_key)
     awaited: dict[str, Confirmation] = {}
@@ -197,41 +204,68 @@ def _take_confirmation(
     awaited = {name: other for name, other in state.awaited.items() if name != sender}
     if awaited:
         return replace(state, awaited=awaited), []
-    if not needs_count(session.study):
-        return _prepared(state, noisy_count=None)
-    counting = Counting(
-        session=session, table=state.table, run_key=state.run_key, users=state.users
-    )
-    if session.party != counting_party(session.study):
-        return counting, []
-    # The one party that the study names tells everyone: a server that carried the number could
-    # tell each party another one.
-    release = release_count(_first_plan(session), state.table, noise=noise.spawn("count"))
-    planned, sent = _take_count(counting, release.noisy_count)
-    return planned, [_to_server(session, release), *_to_others(session, release), *sent]
+    return _next_stage(state, released=(), noise=noise)
 
 
-def _take_count(state: Counting, noisy_count: int) -> tuple[PartyState, list[Envelope]]:
-    """The number decides k', so the plan that follows is confirmed like the first (R10)."""
+def _next_stage(
+    state: Keyed | Agreeing, *, released: ReleasedValues, noise: NoiseSource
+) -> tuple[PartyState, list[Envelope]]:
+    """Go to the next stage of the plan that all parties have confirmed, or get ready."""
     session = state.session
-    planned = Planned(
+    stage = _plan(session, released).next_stage
+    if stage is None:
+        prepared = Prepared(
+            session=session,
+            table=state.table,
+            run_key=state.run_key,
+            users=state.users,
+            released=released,
+        )
+        return prepared, [_to_server(session, Ready(study_hash=session.study.hash))]
+    surveying = Surveying(
         session=session,
         table=state.table,
         run_key=state.run_key,
         users=state.users,
-        noisy_count=noisy_count,
+        released=released,
+        values={},
+    )
+    if session.party not in stage.parties:
+        return surveying, []
+    # Each releasing party tells everyone itself: a server that carried the values could tell each
+    # party others.
+    own = noise.spawn(f"stage {len(released) + 1}")
+    release = release_stage(stage, len(released) + 1, state.table, noise=own)
+    following, sent = _take_values(surveying, session.party, release)
+    return following, [_to_server(session, release), *_to_others(session, release), *sent]
+
+
+def _take_values(
+    state: Surveying, sender: str, release: StageRelease
+) -> tuple[PartyState, list[Envelope]]:
+    """The values decide what follows, so the next plan is confirmed like the first (R10)."""
+    session, stage = state.session, _current_stage(state)
+    values = {**state.values, sender: stage.checked(sender, release.values.ravel().tolist())}
+    if len(values) < len(stage.parties):
+        return replace(state, values=values), []
+    agreeing = Agreeing(
+        session=session,
+        table=state.table,
+        run_key=state.run_key,
+        users=state.users,
+        released=(*state.released, tuple(values[party] for party in stage.parties)),
         confirmed=frozenset(),
     )
-    plan = make_plan(session.study, noisy_count=noisy_count)
+    plan = _plan(session, agreeing.released)
     own = plan_confirmation(session, session.party, run_key=state.run_key, plan=plan)
-    return planned, _to_others(session, own)
+    return agreeing, _to_others(session, own)
 
 
 def _take_plan_confirmation(
-    state: Planned, sender: str, word: PlanConfirmation
+    state: Agreeing, sender: str, word: PlanConfirmation, *, noise: NoiseSource
 ) -> tuple[PartyState, list[Envelope]]:
     session = state.session
-    plan = make_plan(session.study, noisy_count=state.noisy_count)
+    plan = _plan(session, state.released)
     if word != plan_confirmation(session, sender, run_key=state.run_key, plan=plan):
         raise ProtocolError(
             f"parties {session.party!r} and {sender!r} have different plans for this run"
@@ -239,29 +273,22 @@ def _take_plan_confirmation(
     confirmed = state.confirmed | {sender}
     if confirmed < set(session.others):
         return replace(state, confirmed=confirmed), []
-    return _prepared(state, noisy_count=state.noisy_count)
+    return _next_stage(state, released=state.released, noise=noise)
 
 
-def _prepared(
-    state: Keyed | Planned, *, noisy_count: int | None
-) -> tuple[PartyState, list[Envelope]]:
-    prepared = Prepared(
-        session=state.session,
-        table=state.table,
-        run_key=state.run_key,
-        users=state.users,
-        noisy_count=noisy_count,
-    )
-    return prepared, [_to_server(state.session, Ready(study_hash=state.session.study.hash))]
+def _current_stage(state: Surveying) -> Stage:
+    stage = _plan(state.session, state.released).next_stage
+    assert stage is not None, "the state was made for a stage"
+    return stage
 
 
 def _answer_plan(
     state: Prepared, proposal: RunPlan, *, noise: NoiseSource, rng: np.random.Generator
 ) -> tuple[PartyState, list[Envelope]]:
     session = state.session
-    if proposal.noisy_count != state.noisy_count:
-        raise ProtocolError("the server's plan has another user count than was released")
-    plan = make_plan(session.study, noisy_count=state.noisy_count)
+    if not np.array_equal(proposal.released, flat_values(state.released)):
+        raise ProtocolError("the server's plan has other values than the stages released")
+    plan = _plan(session, state.released)
     if not np.array_equal(proposal.n_local_clusters, plan.n_local_clusters):
         # One too many shows that there are more; the server may have sent thousands.
         shown = proposal.n_local_clusters.ravel()[: len(plan.n_local_clusters) + 1]
@@ -284,13 +311,13 @@ def _answer_plan(
     release = release_party(
         plan, state.table, run_key=state.run_key, noise=noise.spawn("release"), rng=rng
     )
-    released = Released(session=session, noisy_count=state.noisy_count, centres=release.centres)
-    return released, [_to_server(session, release)]
+    following = Released(session=session, released=state.released, centres=release.centres)
+    return following, [_to_server(session, release)]
 
 
-def _first_plan(session: Session) -> Plan:
-    """What is settled before the first release; all of it but for methods that need a count."""
-    return make_plan(session.study)
+def _plan(session: Session, released: ReleasedValues = ()) -> Plan:
+    """What follows from the study and the values released so far."""
+    return make_plan(session.study, released=released)
 
 
 def _to_others(session: Session, message: Message) -> list[Envelope]:

@@ -1,4 +1,4 @@
-"""What a party computes from its rows: the noisy count, the local centres, the memberships.
+"""What a party computes from its rows for its main release: local centres and memberships.
 
 Everything in this module sees raw rows; everything it returns is a release with an event
 (`splitmeans.plan.releases` lists them).
@@ -15,17 +15,7 @@ from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.category_shares import to_valid_shares
 from splitmeans.table.walk.interface import Table, Users
-from splitmeans.wire.messages import CountRelease, MembershipMessage, PartyRelease
-
-
-def release_count(plan: Plan, table: Table, *, noise: NoiseSource) -> CountRelease:
-    """Release the number of users.
-
-    Guarantee: the plan's count event: sensitivity 1, discrete Laplace noise.
-    """
-    assert plan.count_scale is not None
-    noisy_count = len(table) + int(noise.laplace(plan.count_scale, 1)[0])
-    return CountRelease(noisy_count=noisy_count)
+from splitmeans.wire.messages import MembershipMessage, PartyRelease
 
 
 def release_party(
@@ -51,9 +41,7 @@ def release_party(
     membership = encode_membership(
         plan, position, users, run_key=run_key, noise=noise.spawn("membership")
     )
-    return PartyRelease(
-        centres=centres, points=points.astype(np.int32), membership=membership
-    )
+    return PartyRelease(centres=centres, points=points.astype(np.int32), membership=membership)
 
 
 def encode_membership(

@@ -16,44 +16,46 @@ from splitmeans.errors import DataError, JournalError, ProtocolError
 from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.session import Session
 from splitmeans.party.states import (
-    Counting,
+    Agreeing,
     Finished,
     Joined,
     Keyed,
     PartyState,
-    Planned,
     Prepared,
     Released,
+    Surveying,
 )
 from splitmeans.table.walk.interface import Table
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.messages import Confirmation
-from splitmeans.wire.saved_result import dump_result, is_count, load_result
+from splitmeans.wire.saved_result import dump_result, load_result, read_values
 from splitmeans.wire.tags import tag_of
 
 
 def dump_state(state: PartyState) -> bytes:
     """Return everything but session and table."""
     if isinstance(state, Finished):
-        return dump_result(state.noisy_count, state.result)
+        return dump_result(state.released, state.result)
     fields: dict[str, Any] = {}
     match state:
         case Joined(contributions=contributions, shares=shares):
             fields |= {"users": state.users.hex(), "secret": state.secret.hex()}
             fields["contributions"] = {name: own.hex() for name, own in contributions.items()}
             fields["shares"] = {name: own.hex() for name, own in shares.items()}
-        case Released(noisy_count=noisy_count, centres=centres):
-            fields |= {"noisy_count": noisy_count, "centres": centres.tolist()}
-        case Keyed() | Counting() | Planned() | Prepared():
+        case Released(centres=centres):
+            fields["centres"] = centres.tolist()
+        case Keyed() | Surveying() | Agreeing() | Prepared():
             fields |= {"run_key": state.run_key.hex(), "users": state.users.hex()}
         case _:
             assert_never(state)
     if isinstance(state, Keyed):
         fields["awaited"] = {name: encode(word).hex() for name, word in state.awaited.items()}
-    if isinstance(state, Planned):
+    if isinstance(state, Surveying):
+        fields["values"] = dict(state.values)
+    if isinstance(state, Agreeing):
         fields["confirmed"] = sorted(state.confirmed)
-    if isinstance(state, Planned | Prepared):
-        fields["noisy_count"] = state.noisy_count
+    if isinstance(state, Surveying | Agreeing | Prepared | Released):
+        fields["released"] = state.released
     return json.dumps(fields, sort_keys=True).encode()
 
 
@@ -92,15 +94,16 @@ def _load(
     stage: str, data: bytes, *, session: Session, open_table: Callable[[], Table]
 ) -> PartyState:
     if stage == Finished.TAG:
-        noisy_count, result = load_result(data)
-        return Finished(session=session, noisy_count=noisy_count, result=result)
+        released, result = load_result(data)
+        return Finished(session=session, released=released, result=result)
     fields = json.loads(data)
     if stage == Released.TAG:
         centres = np.array(fields["centres"], dtype=np.int64)
         if centres.ndim != 2:
             raise ValueError("centres must be a table")
-        return Released(session=session, noisy_count=_count(fields), centres=centres)
-    kinds = {tag_of(kind): kind for kind in (Joined, Keyed, Counting, Planned, Prepared)}
+        released = read_values(fields["released"])
+        return Released(session=session, released=released, centres=centres)
+    kinds = {tag_of(kind): kind for kind in (Joined, Keyed, Surveying, Agreeing, Prepared)}
     if stage not in kinds:
         raise JournalError(f"the saved state {stage!r} of run {session.run!r} is unknown")
     values: dict[str, Any] = {"users": bytes.fromhex(fields["users"])}
@@ -116,10 +119,13 @@ def _load(
             for name in session.others
             if name in fields["awaited"]
         }
-    if stage == Planned.TAG:
+    if stage == Surveying.TAG:
+        own = {str(name): [numbers] for name, numbers in fields["values"].items()}
+        values["values"] = {name: read_values([held])[0][0] for name, held in own.items()}
+    if stage == Agreeing.TAG:
         values["confirmed"] = frozenset(fields["confirmed"]) & set(session.others)
-    if stage in (Planned.TAG, Prepared.TAG):
-        values["noisy_count"] = _count(fields)
+    if stage in (Surveying.TAG, Agreeing.TAG, Prepared.TAG):
+        values["released"] = read_values(fields["released"])
     table = open_table()
     # The parties compare these users; with others, records would no longer fit together (R6).
     if user_set_digest(session.study, table, run=session.run) != values["users"]:
@@ -135,10 +141,3 @@ def _confirmation(text: str) -> Confirmation:
     if not isinstance(word, Confirmation):
         raise ValueError("words that are waited for must be a confirmation")
     return word
-
-
-def _count(fields: dict[str, Any]) -> int | None:
-    value = fields["noisy_count"]
-    if not is_count(value):
-        raise ValueError("noisy_count must be a whole number")
-    return value  # type: ignore[no-any-return]

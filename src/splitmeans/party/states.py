@@ -6,6 +6,7 @@ from typing import ClassVar, TypeAlias
 
 from splitmeans._types import IntArray
 from splitmeans.party.session import Session
+from splitmeans.plan.stages import ReleasedValues
 from splitmeans.table.walk.interface import Table
 from splitmeans.wire.messages import Confirmation, PublishedResult
 
@@ -51,28 +52,39 @@ class Keyed:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Counting:
-    """All parties hold the same key and users; waits for the counting party's number of users."""
+class Surveying:
+    """All parties hold the same key, users and plan; waits for the values of the current stage.
 
-    TAG: ClassVar[str] = "Counting"
+    Attributes:
+        session: The run.
+        table: The party's rows.
+        run_key: The key of all parties.
+        users: The party's `user_set_digest`.
+        released: The values of the stages before.
+        values: Those of the current stage by party, as far as they are here.
+    """
+
+    TAG: ClassVar[str] = "Surveying"
 
     session: Session
     table: Table
     run_key: bytes
     users: bytes
+    released: ReleasedValues
+    values: Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Planned:
-    """Knows the number of users; waits until all parties have confirmed the plan that follows."""
+class Agreeing:
+    """Knows all values of a stage; waits until all parties have confirmed the plan that follows."""
 
-    TAG: ClassVar[str] = "Planned"
+    TAG: ClassVar[str] = "Agreeing"
 
     session: Session
     table: Table
     run_key: bytes
     users: bytes
-    noisy_count: int
+    released: ReleasedValues
     confirmed: frozenset[str]
 
 
@@ -86,17 +98,17 @@ class Prepared:
     table: Table
     run_key: bytes
     users: bytes
-    noisy_count: int | None
+    released: ReleasedValues
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Released:
-    """Has sent its one message; rows and key are gone from the state."""
+    """Has sent its last message; rows and key are gone from the state."""
 
     TAG: ClassVar[str] = "Released"
 
     session: Session
-    noisy_count: int | None
+    released: ReleasedValues
     centres: IntArray
 
 
@@ -107,9 +119,9 @@ class Finished:
     TAG: ClassVar[str] = "Finished"
 
     session: Session
-    noisy_count: int | None
+    released: ReleasedValues
     result: PublishedResult
 
 
-WithTable: TypeAlias = Joined | Keyed | Counting | Planned | Prepared
+WithTable: TypeAlias = Joined | Keyed | Surveying | Agreeing | Prepared
 PartyState: TypeAlias = WithTable | Released | Finished

@@ -98,7 +98,13 @@ def rough_bounds(study: Study, base: Precisions, *, n_groups: int) -> Precisions
 
 
 def _scaled(base: Precisions, local: float, server: float) -> Precisions:
-    return replace(base, local=base.local * local, server=base.membership * server)
+    """Scale what a party releases about its own rows, and the server's noise."""
+    return replace(
+        base,
+        size=base.size * local,
+        local=base.local * local,
+        server=base.membership * server,
+    )
 
 
 def _factor(views_at: Callable[[float], Views], limit: Budget, name: str) -> float:

@@ -39,7 +39,7 @@ _DATE_AND_SIGNATURE = 220
 # coarser forms of ids are compared.
 _TWO_WORDS_BYTES = 510
 _FOLDED_BYTES = 780
-# Other words: ready, a count, a plan that is confirmed.
+# Other words: ready, the head of a stage's release, a plan that is confirmed.
 _WORD_BYTES = 115
 
 
@@ -99,12 +99,15 @@ def message_sizes(plan: "Plan", *, users: int) -> MessageSizes:
     n_others = len(study.parties) - 1
     pair = _TWO_WORDS_BYTES + _FOLDED_BYTES * study.id_rules.explain_mismatch + 2 * sealed
     n_words = dict.fromkeys(study.party_names, 1)
-    if plan.counting_party is not None:
-        # The plan is confirmed once more after the count, which goes to everyone.
-        n_words = {name: count + n_others for name, count in n_words.items()}
-        n_words[plan.counting_party] += n_others + 1
+    values = dict.fromkeys(study.party_names, 0)
+    for stage in plan.stages:
+        # What is released goes to everyone, and all parties confirm the plan that follows.
+        for name in study.party_names:
+            n_words[name] += n_others + (n_others + 1 if name in stage.parties else 0)
+            values[name] += (n_others + 1) * 8 * stage.law.length * (name in stage.parties)
     small = {
-        name: n_others * pair + count * (_WORD_BYTES + sealed) for name, count in n_words.items()
+        name: n_others * pair + count * (_WORD_BYTES + sealed) + values[name]
+        for name, count in n_words.items()
     }
     return MessageSizes(
         releases=releases,

@@ -1,7 +1,7 @@
 """The plan of a run: a study with everything settled that is public before the first release.
 
-Server and parties each compute the plan themselves from the study and, where a method needs it, the
-noisy user count; a plan that another participant proposes is compared, never believed.
+Server and parties each compute the plan themselves from the study and the values that its stages
+have released; a plan that another participant proposes is compared, never believed.
 """
 
 import hashlib
@@ -12,7 +12,9 @@ from splitmeans.membership.decoy.law import collusion_law
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import Group, MembershipLaw
 from splitmeans.membership.methods import method_of
-from splitmeans.privacy.events import ComposedEvent, Event, LaplaceEvent
+from splitmeans.plan.size_stage import SIZE
+from splitmeans.plan.stages import ReleasedValues, Stage
+from splitmeans.privacy.events import ComposedEvent, Event
 from splitmeans.study import Study
 from splitmeans.wire.tags import tagged_text
 
@@ -23,38 +25,45 @@ class Plan:
 
     Attributes:
         study: What was agreed.
-        noisy_count: The released number of users, where the method needs it.
+        released: The values of the stages so far.
+        stages: What is released before the main releases, in order.
         n_local_clusters: k' of each party.
         groups: Which parties share a membership release; empty where each party has its own.
         local: The law of each party's local clustering.
         membership: The law of the membership releases.
-        count_scale: Scale of the Laplace noise on the user count, where it is released.
         grid_method: How cell weights of all parties are found.
     """
 
     study: Study
-    noisy_count: int | None
+    released: ReleasedValues
+    stages: tuple[Stage, ...]
     n_local_clusters: tuple[int, ...]
     groups: tuple[Group, ...]
     local: tuple[LocalLaw, ...]
     membership: MembershipLaw
-    count_scale: float | None
     grid_method: str
 
     @property
     def fingerprint(self) -> str:
-        """Hash of every parameter of every release."""
+        """Hash of every parameter of every release, and of the values that they follow from."""
         parts = (self.study.hash, self.groups, self.grid_method, self.local, self.membership)
         # Of a table that draws are looked up in, which the parameters alone do not show (rule R3).
         table_hash = method_of(self.study).table_hash
         table = None if table_hash is None else table_hash(self.membership)
-        parameters = tagged_text((*parts, self.n_local_clusters, self.count_scale, table))
+        staged = (self.stages, self.released) if self.stages else None
+        parameters = tagged_text((*parts, self.n_local_clusters, staged, table))
         return hashlib.sha256(parameters.encode()).hexdigest()
 
     @property
-    def counting_party(self) -> str | None:
-        """The party that releases the user count, where the method needs it."""
-        return None if self.count_scale is None else counting_party(self.study)
+    def next_stage(self) -> Stage | None:
+        """The stage whose values are missing first; None if all of the plan is settled."""
+        done = len(self.released)
+        return self.stages[done] if done < len(self.stages) else None
+
+    @property
+    def released_users(self) -> float | None:
+        """About how many users a party has, as released, at least one; None before or without."""
+        return users_of(self.stages, self.released)
 
     @property
     def sample_rate(self) -> float:
@@ -70,11 +79,9 @@ class Plan:
         return tuple(collusion_law(epsilon, n_local_clusters=k) for k in self.n_local_clusters)
 
     @property
-    def count_event(self) -> Event | None:
-        """What releasing the user count costs."""
-        if self.count_scale is None:
-            return None
-        return LaplaceEvent(noise_multiplier=self.count_scale, single_count=True)
+    def stage_events(self) -> tuple[Event, ...]:
+        """What all stages cost, also those that are still to come."""
+        return tuple(event for stage in self.stages for event in stage.events)
 
     @property
     def membership_event(self) -> Event:
@@ -86,16 +93,14 @@ class Plan:
     @property
     def events(self) -> tuple[Event, ...]:
         """All events of the run, in order."""
-        count = () if self.count_event is None else (self.count_event,)
         local = tuple(mechanism.event for mechanism in self.local)
         n_memberships = 1 if self.groups else len(self.study.parties)
-        return (*count, *local, *(self.membership_event,) * n_memberships)
+        return (*self.stage_events, *local, *(self.membership_event,) * n_memberships)
 
 
-def counting_party(study: Study) -> str:
-    """The one party that releases the user count.
-
-    It is fixed by the study, not chosen by the server: a server that may pick could ask several
-    parties and get several counts for the price of one.
-    """
-    return study.parties[0].name
+def users_of(stages: tuple[Stage, ...], released: ReleasedValues) -> float | None:
+    """Return the mean of the released numbers of users, at least one; None if there are none."""
+    for stage, values in zip(stages, released, strict=False):
+        if stage.name == SIZE:
+            return max(sum(own for (own,) in values) / len(values), 1.0)
+    return None

@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 
-from splitmeans.plan.plan import Plan, counting_party
+from splitmeans.plan.plan import Plan
 from splitmeans.privacy.events import Event
-from splitmeans.wire.messages import CountRelease, PartyRelease
+from splitmeans.wire.messages import PartyRelease, StageRelease, staged
 
 EVERYONE = "all parties"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """One thing that leaves a party, with its privacy event and the tag of its message."""
+    """One thing that leaves a party, with its privacy event and what slots call its message."""
 
     party: str
     what: str
@@ -25,15 +25,16 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
     Releases of `EVERYONE` are made by all parties under one key and have one cost together.
     """
     releases = []
-    if plan.count_event is not None:
-        releases.append(
-            Release(
-                party=counting_party(plan.study),
-                what="number of users",
-                event=plan.count_event,
-                message=CountRelease.TAG,
+    for number, stage in enumerate(plan.stages, start=1):
+        for party in stage.parties:
+            releases.append(
+                Release(
+                    party=party,
+                    what=stage.what,
+                    event=stage.law.event,
+                    message=staged(StageRelease, number),
+                )
             )
-        )
     for party, mechanism in zip(plan.study.party_names, plan.local, strict=True):
         releases.append(
             Release(

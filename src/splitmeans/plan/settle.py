@@ -1,72 +1,105 @@
 """Settle a plan: choose what the study leaves open, and calibrate the noise to its budget.
 
-A function of the study and, where a method needs it, the noisy user count: every participant comes
-to the same plan.
+A function of the study and of what its stages have released so far: every participant comes to the
+same plan. All noise follows from the study alone (`_precisions_of`), so it is the same in the first
+plan and in every later one; `make_plan` checks that it is.
 """
 
 import functools
-import itertools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
-from splitmeans.errors import ParameterError
+from splitmeans.errors import ParameterError, PrivacyError
 from splitmeans.local.methods import local_law
-from splitmeans.membership.method import Group
+from splitmeans.membership.method import enough_clusters
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.bounds import keep_bounds, rough_bounds
-from splitmeans.plan.grid_limits import MAX_CELLS, MAX_GRID_BYTES, grid_bytes
+from splitmeans.plan.grids import check_grid, grid_method, groups_of
 from splitmeans.plan.message_sizes import check_readable
-from splitmeans.plan.plan import Plan
+from splitmeans.plan.plan import Plan, users_of
+from splitmeans.plan.size_stage import (
+    SIZE,
+    LaplaceSize,
+    gaussian_size,
+    size_stage,
+    sizing_parties,
+)
+from splitmeans.plan.stages import ReleasedValues, Stage
+from splitmeans.plan.views import coalition_events, party_events
 from splitmeans.privacy.calibrate import calibrate
 from splitmeans.privacy.events import Event, NonPrivateEvent
-from splitmeans.privacy.split import Precisions, paper_split, tight_split
+from splitmeans.privacy.split import Precisions, Shares, paper_split, tight_split
 from splitmeans.study import Study
 from splitmeans.study.features import bounds_of, features_of
 
-# Labels travel as single bytes, and one value means "absent".
-MAX_LOCAL_CLUSTERS = 250
-
-
-def needs_count(study: Study) -> bool:
-    """Whether the server must know the noisy number of users to read the memberships."""
-    return study.membership_facts.needs_count
+# Noise on a number of users is larger than this many deviations with a probability below 10^-6,
+# Laplace noise included.
+_DEVIATIONS = 10
 
 
 @functools.lru_cache(maxsize=64)
-def make_plan(study: Study, *, noisy_count: int | None = None) -> Plan:
-    """Settle the plan of a run.
+def make_plan(study: Study, *, released: ReleasedValues = ()) -> Plan:
+    """Settle the plan of a run from the values that its stages have released.
 
-    Without a noisy count, a study that needs one gets a plan from its expected number of users; its
-    noise is that of the run, its k' may differ.
+    Before the stage that would tell, a study gets a plan from its expected number of users; its
+    noise is that of the run, its k' may differ. `Plan.next_stage` says what is still missing.
+
+    Args:
+        study: What was agreed.
+        released: The values of the stages so far, in their order.
+
+    Raises:
+        ParameterError: Nobody could run such a plan. No later plan is refused if the first is not.
+        PrivacyError: What was released would change the noise; no plan may do that.
     """
-    build = _builder(study, noisy_count=noisy_count)
-    scale = None
-    if study.accounting != "paper":
-        scale = calibrate(lambda at: _private_events(build(scale=at)), study.budget)
-    plan = build(scale=scale)
-    if scale is not None and has_bounds(study):
-        precisions = keep_bounds(
-            study,
-            _precisions(study, scale, groups=plan.groups),
-            lambda precisions: build(precisions=precisions),
-            _private_events,
-        )
-        plan = build(precisions=precisions)
-    check_readable(plan)
-    method_of(study).check_plan(plan.membership, plan)
-    return plan
+    precisions = _precisions_of(study)
+    if not released:
+        plan = _plan_at(study, precisions, released=())
+        _check_computable(plan)
+        return plan
+    first = make_plan(study)
+    _check_values(first.stages, released)
+    later = _later_plan(first, precisions, released)
+    _check_same_noise(first, later)
+    return later
 
 
-def plan_at(study: Study, *, precision: float) -> Plan:
+def plan_for(study: Study, *, users: int) -> Plan:
+    """Return the plan of a run whose stages find exactly this many users at each party."""
+    stages = make_plan(study).stages
+    return make_plan(study, released=_values(stages, [users] * len(stages)))
+
+
+def largest_plan(study: Study, *, users: int) -> Plan:
+    """Return the plan of a run whose stages find this many users, and more by their noise.
+
+    For room that is needed whatever the noise will be.
+    """
+    stages = make_plan(study).stages
+    deviations = [max(deviation for _, deviation, _ in stage.law.noise_lines()) for stage in stages]
+    most = [users + math.ceil(_DEVIATIONS * deviation) for deviation in deviations]
+    return make_plan(study, released=_values(stages, most))
+
+
+def plan_at(study: Study, *, precision: float, users: int | None = None) -> Plan:
     """Return the plan at a given overall precision, whatever it costs: for forecasts only.
 
     Participants never use it; each computes `make_plan` itself and compares fingerprints.
+
+    Args:
+        study: The study.
+        precision: That of all releases together.
+        users: What the stages find at each party; None takes the plan before them.
     """
-    build = _builder(study, noisy_count=None)
-    plan = build(scale=None if study.accounting == "paper" else precision)
-    if not has_bounds(study):
-        return plan
-    base = _precisions(study, precision, groups=plan.groups)
-    return build(precisions=rough_bounds(study, base, n_groups=len(plan.groups)))
+    precisions = None
+    if study.accounting != "paper":
+        precisions = _precisions(study, precision)
+        if has_bounds(study):
+            precisions = rough_bounds(study, precisions, n_groups=len(groups_of(study)))
+    first = _plan_at(study, precisions, released=())
+    if users is None or not first.stages:
+        return first
+    return _later_plan(first, precisions, _values(first.stages, [users] * len(first.stages)))
 
 
 def has_bounds(study: Study) -> bool:
@@ -75,21 +108,81 @@ def has_bounds(study: Study) -> bool:
     return budget.party_epsilon is not None or budget.coalition_epsilon is not None
 
 
-def _builder(study: Study, *, noisy_count: int | None) -> Callable[..., Plan]:
-    """Settle all that does not depend on the noise; the result makes the plan of a `scale`."""
-    users = study.expected_users if noisy_count is None else max(noisy_count, 1)
-    clusters = _local_clusters(study, users)
-    grid_method = _grid_method(study, clusters)
-    groups = _groups(study, grid_method)
-    _check_grid_size(study, clusters, grid_method)
-    return functools.partial(
-        _plan_at,
-        study,
-        noisy_count=noisy_count,
-        n_local_clusters=clusters,
-        groups=groups,
-        grid_method=grid_method,
+@functools.lru_cache(maxsize=64)
+def _precisions_of(study: Study) -> Precisions | None:
+    """Return how precise every release of a study is; None where costs add up as published."""
+    if study.accounting == "paper":
+        return None
+
+    def build(precisions: Precisions) -> Plan:
+        return _plan_at(study, precisions, released=())
+
+    scale = calibrate(lambda at: _private_events(build(_precisions(study, at))), study.budget)
+    precisions = _precisions(study, scale)
+    return (
+        keep_bounds(study, precisions, build, _private_events) if has_bounds(study) else precisions
     )
+
+
+def _later_plan(first: Plan, precisions: Precisions | None, released: ReleasedValues) -> Plan:
+    """Return the plan that follows from released values, with the noise of the first one.
+
+    An automatic k' is lowered until the plan can be computed: that of the first plan can.
+    """
+    study = first.study
+    k = max(_widths(study, first.stages, released))
+    while True:
+        try:
+            plan = _plan_at(study, precisions, released=released, clusters=k)
+            _check_computable(plan)
+            return plan
+        except ParameterError:
+            if study.n_local_clusters != "auto" or k <= enough_clusters(study):
+                raise
+            k -= 1
+
+
+def _values(stages: tuple[Stage, ...], users: Sequence[int]) -> ReleasedValues:
+    """Return what stages may release; those that do not count users have zeros."""
+    numbers = [
+        count if stage.name == SIZE else 0 for stage, count in zip(stages, users, strict=True)
+    ]
+    return tuple(
+        ((number,) * stage.law.length,) * len(stage.parties)
+        for stage, number in zip(stages, numbers, strict=True)
+    )
+
+
+def _check_values(stages: tuple[Stage, ...], released: ReleasedValues) -> None:
+    """Refuse values that are not those of the first stages."""
+    shapes = [(len(stage.parties), {stage.law.length}) for stage in stages[: len(released)]]
+    if [(len(values), {len(own) for own in values}) for values in released] != shapes:
+        raise ParameterError(
+            "released must have the values of the study's first stages, for each stage as many as "
+            f"its parties release; got {released!r:.80}"
+        )
+
+
+def _check_computable(plan: Plan) -> None:
+    """Refuse a plan that nobody could run; its grid was checked when it was built."""
+    check_readable(plan)
+    method_of(plan.study).check_plan(plan.membership, plan)
+
+
+def _check_same_noise(first: Plan, later: Plan) -> None:
+    """Refuse a later plan with other costs than the first: composition was of the first's."""
+    views: tuple[Callable[[Plan], object], ...] = (
+        lambda plan: (plan.events, plan.stages),
+        party_events,
+        coalition_events,
+    )
+    for view in views:
+        if view(first) != view(later):
+            raise PrivacyError(
+                f"study {first.study.name!r}: the plan that follows from what was released has "
+                "other noise than the first one; no release may depend on that, so nothing more "
+                "is sent (this is an error in splitmeans: please report it)"
+            )
 
 
 def _private_events(plan: Plan) -> tuple[Event, ...]:
@@ -99,122 +192,94 @@ def _private_events(plan: Plan) -> tuple[Event, ...]:
 
 def _plan_at(
     study: Study,
+    precisions: Precisions | None,
     *,
-    scale: float | None = None,
-    precisions: Precisions | None = None,
-    noisy_count: int | None,
-    n_local_clusters: tuple[int, ...],
-    groups: tuple[Group, ...],
-    grid_method: str,
+    released: ReleasedValues,
+    clusters: int | None = None,
 ) -> Plan:
-    """Build the plan at one overall precision or at given ones; with neither, as published."""
-    bounds = [bounds_of(features_of(party)) for party in study.parties]
-    with_count = needs_count(study)
-    if scale is not None:
-        precisions = _precisions(study, scale, groups=groups)
+    """Build the plan at given precisions; without them, as published.
+
+    Args:
+        study: What was agreed.
+        precisions: How precise each release is.
+        released: The values of the stages so far.
+        clusters: The k' of all parties; None takes those of `_widths`.
+    """
+    groups = groups_of(study)
     if precisions is None:
-        shares = paper_split(study.budget, n_parties=len(study.parties), needs_count=with_count)
+        shares = paper_split(
+            study.budget,
+            n_parties=len(study.parties),
+            needs_count=study.membership_facts.needs_count,
+        )
         local_cost: dict[str, float] = {"epsilon": shares.local_epsilon}
-        count_scale = 1 / shares.count_epsilon if with_count else None
+    else:
+        shares, local_cost = None, {"mu": precisions.local}
+    stages = _stages(study, precisions, shares)
+    widths = _widths(study, stages, released)
+    if clusters is not None:
+        widths = (clusters,) * len(study.parties)
+    grid = grid_method(study, widths)
+    check_grid(study, widths, grid)
+    if shares is not None:
         published_law = method_of(study).published_law
         assert published_law is not None, "the study was not checked"
-        membership = published_law(study, shares, max(n_local_clusters))
+        membership = published_law(study, shares, max(widths))
     else:
-        local_cost = {"mu": precisions.local}
-        count_scale = 1 / precisions.count if with_count else None
         tight_law = method_of(study).tight_law
         assert tight_law is not None, "the study was not checked"
-        n_releases = len(groups) or len(study.parties)
-        membership = tight_law(study, precisions, max(n_local_clusters), n_releases)
+        assert precisions is not None
+        membership = tight_law(study, precisions, max(widths), len(groups) or len(study.parties))
     local = tuple(
-        local_law(study.local_facts.name, n_clusters=clusters, bounds=limits, **local_cost)
-        for limits, clusters in zip(bounds, n_local_clusters, strict=True)
+        local_law(
+            study.local_facts.name,
+            n_clusters=width,
+            bounds=bounds_of(features_of(party)),
+            **local_cost,
+        )
+        for party, width in zip(study.parties, widths, strict=True)
     )
     return Plan(
         study=study,
-        noisy_count=noisy_count,
-        n_local_clusters=n_local_clusters,
+        released=released,
+        stages=stages,
+        n_local_clusters=widths,
         groups=groups,
         local=local,
         membership=membership,
-        count_scale=count_scale,
-        grid_method=grid_method,
+        grid_method=grid,
     )
 
 
-def _precisions(study: Study, scale: float, *, groups: tuple[Group, ...]) -> Precisions:
-    n_releases = len(groups) or len(study.parties)
-    return tight_split(study, n_groups=n_releases, needs_count=needs_count(study), scale=scale)
-
-
-def _local_clusters(study: Study, users: int) -> tuple[int, ...]:
-    chosen = study.n_local_clusters
-    k = method_of(study).default_clusters(study, users) if chosen == "auto" else int(chosen)
-    return (k,) * len(study.parties)
-
-
-def _grid_method(study: Study, n_local_clusters: tuple[int, ...]) -> str:
-    """The grid method that "auto" stands for."""
-    if study.grid != "auto":
-        return study.grid
-    if len(study.parties) == 2:
-        return study.membership_facts.grid_of_two
-    if study.user_sets == "partial":
-        return "joint"
-    if study.membership_facts.grid_of_more != "pairs":
-        return study.membership_facts.grid_of_more
-    cells = _cells(n_local_clusters)
-    fits = cells <= MAX_CELLS and _dense_bytes(study, cells) <= MAX_GRID_BYTES
-    return "pairs" if fits else "many"
-
-
-def _groups(study: Study, grid_method: str) -> tuple[Group, ...]:
-    everyone = tuple(range(len(study.parties)))
-    if not study.membership_facts.grouped:
+def _stages(
+    study: Study, precisions: Precisions | None, shares: Shares | None
+) -> tuple[Stage, ...]:
+    """Return what is released before the main releases; a function of the study alone."""
+    if not sizing_parties(study):
         return ()
-    if grid_method == "joint":
-        return (everyone,)
-    return tuple(itertools.combinations(everyone, 2))
+    if shares is not None:
+        return (size_stage(study, LaplaceSize(scale=1 / shares.count_epsilon)),)
+    assert precisions is not None
+    if study.membership_facts.needs_count:
+        return (size_stage(study, LaplaceSize(scale=1 / precisions.size)),)
+    return (size_stage(study, gaussian_size(precisions.size)),)
 
 
-def _cells(n_local_clusters: tuple[int, ...]) -> int:
-    cells = 1
-    for k in n_local_clusters:
-        cells *= k
-    return cells
+def _precisions(study: Study, scale: float) -> Precisions:
+    return tight_split(
+        study,
+        n_groups=len(groups_of(study)) or len(study.parties),
+        n_sizes=len(sizing_parties(study)),
+        scale=scale,
+    )
 
 
-def _check_grid_size(study: Study, n_local_clusters: tuple[int, ...], grid_method: str) -> None:
-    cells, k = _cells(n_local_clusters), max(n_local_clusters)
-    where = f"n_local_clusters={k} at {len(study.parties)} parties gives {cells} grid cells"
-    if cells < study.n_clusters:
-        raise ParameterError(
-            f"{where}, fewer than n_clusters={study.n_clusters}; raise n_local_clusters"
-        )
-    if cells > MAX_CELLS and grid_method != "many":
-        raise ParameterError(
-            f"{where}, more than the {MAX_CELLS} that grid={grid_method!r} can hold; lower "
-            "n_local_clusters or take membership='decoy' with grid='many'"
-        )
-    method_of(study).check_clusters(study, n_local_clusters, grid_method)
-    if k > MAX_LOCAL_CLUSTERS:
-        raise ParameterError(f"n_local_clusters must be <= {MAX_LOCAL_CLUSTERS}, got {k}")
-    if grid_method == "many":
-        return
-    if _dense_bytes(study, cells) > MAX_GRID_BYTES:
-        n_parties = len(study.parties)
-        fewer = next(
-            width
-            for width in range(k, 0, -1)
-            if _dense_bytes(study, width**n_parties) <= MAX_GRID_BYTES
-        )
-        raise ParameterError(
-            f"{where}, which with all the columns take about "
-            f"{_dense_bytes(study, cells) / 1e9:.0f} GB of memory at every participant; lower "
-            f"n_local_clusters to {fewer}, or leave columns out"
-        )
-
-
-def _dense_bytes(study: Study, cells: int) -> int:
-    n_features = sum(len(features_of(party)) for party in study.parties)
-    return grid_bytes(cells=cells, n_features=n_features, n_parties=len(study.parties))
+def _widths(study: Study, stages: tuple[Stage, ...], released: ReleasedValues) -> tuple[int, ...]:
+    """Return the k' of each party: what the study says, or what fits the number of users."""
+    if study.n_local_clusters != "auto":
+        k = int(study.n_local_clusters)
+    else:
+        found = users_of(stages, released)
+        users = study.expected_users if found is None else round(found)
+        k = method_of(study).default_clusters(study, users)
+    return (k,) * len(study.parties)

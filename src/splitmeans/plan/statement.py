@@ -13,7 +13,12 @@ from typing import Any
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import Release, releases_of
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.views import coalition_cost, fellow_party_cost, replaced, spelled_apart_events
+from splitmeans.plan.views import (
+    coalition_cost,
+    fellow_party_cost,
+    replaced_events,
+    spelled_apart_events,
+)
 from splitmeans.privacy.accountant import Cost, cost_text, total_cost
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger_rules import VALUES, VALUES_AND_PRESENCE, Towards
@@ -186,7 +191,7 @@ class PrivacyReport:
         proved = None if self._unproved else self.total
         towards_server: tuple[tuple[str, Cost | None], ...] = (("a user added or removed", proved),)
         if self.plan.study.membership_facts.covers_replacing:
-            events = tuple(replaced(event) for event in self.plan.events)
+            events = replaced_events(self.plan)
             towards_server += (("a user's values replaced", self._cost(events)),)
         return (
             View(
@@ -216,9 +221,15 @@ class PrivacyReport:
 
     @property
     def _seen_by_party(self) -> str:
+        seen = f"the published result{self._staged}, "
         if self.plan.study.user_sets == "partial":
-            return "the published result, and the run key"
-        return "the published result, the run key, and whether all have the same users"
+            return f"{seen}and the run key"
+        return f"{seen}the run key, and whether all have the same users"
+
+    @property
+    def _staged(self) -> str:
+        """What parties release to each other before the main releases."""
+        return "".join(f", each released {stage.what}" for stage in self.plan.stages)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

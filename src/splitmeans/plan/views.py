@@ -61,7 +61,7 @@ def spelled_apart_events(plan: "Plan") -> tuple[Event, ...]:
     """
     others = tuple(mechanism.event for mechanism in plan.local)
     cells = (plan.membership.event,) * sum(len(group) for group in plan.groups)
-    return (*others, ComposedEvent(parts=cells))
+    return (*plan.stage_events, *others, ComposedEvent(parts=cells))
 
 
 def party_events(plan: "Plan") -> Views:
@@ -86,7 +86,9 @@ def coalition_events(plan: "Plan") -> Views:
     views = []
     for observer, labels in enumerate(label_events(plan)):
         others = (local for party, local in enumerate(plan.local) if party != observer)
-        views.append((*(replaced(mechanism.event) for mechanism in others), *labels))
+        name = plan.study.party_names[observer]
+        staged = _staged_events(plan, Relation.REPLACE, without=name)
+        views.append((*staged, *(replaced(mechanism.event) for mechanism in others), *labels))
     return tuple(views)
 
 
@@ -121,15 +123,33 @@ def _epsilon(view: tuple[Event, ...], delta: float, interval: float) -> float:
 def _events(
     plan: "Plan", cell: CountGaussianEvent, observer: int, relation: Relation
 ) -> tuple[Event, ...]:
-    seen = [mechanism.event for party, mechanism in enumerate(plan.local) if party != observer]
-    if relation is Relation.REPLACE:
-        seen = [replaced(event) for event in seen]
+    name = plan.study.party_names[observer]
+    seen = _staged_events(plan, relation, without=name)
+    local = [mechanism.event for party, mechanism in enumerate(plan.local) if party != observer]
+    seen += [replaced(event) for event in local] if relation is Relation.REPLACE else local
     for group in plan.groups:
         # With the observer in the group the user's record moves from one cell to another; without
         # it a record appears in, or leaves, one cell. A replaced user always moves.
         moves = 2 if observer in group or relation is Relation.REPLACE else 1
         seen += [cell] * moves
     return tuple(seen)
+
+
+def replaced_events(plan: "Plan") -> tuple[Event, ...]:
+    """Return what the server sees of a user whose values are replaced."""
+    staged = _staged_events(plan, Relation.REPLACE)
+    return (*staged, *(replaced(event) for event in plan.events[len(plan.stage_events) :]))
+
+
+def _staged_events(plan: "Plan", relation: Relation, *, without: str = "") -> list[Event]:
+    """Return what stages cost, but for the releases of one party: it knows its own rows."""
+    found = []
+    for stage in plan.stages:
+        law = stage.law
+        event = law.event if relation is Relation.ADD_OR_REMOVE else law.replaced_event
+        if event is not None:
+            found += [event] * sum(party != without for party in stage.parties)
+    return found
 
 
 def replaced(event: Event) -> Event:

@@ -41,8 +41,8 @@ from splitmeans.wire.slot import SERVER
 
 _RUN = "rehearsal"
 _TABLE = "table.parquet"
-# A party makes progress in every round: contributions, confirmations, count, plan, release, result.
-_MOST_ROUNDS = 20
+# A party makes progress in every round: contributions, confirmations, stages, release, result.
+_MOST_ROUNDS = 40
 # Decoys beyond this many bytes make a rehearsal take minutes; it then takes a larger epsilon, with
 # fewer of them. Whether the true ones fit is a matter of arithmetic (`message_sizes`).
 _LIGHT_BYTES = 32 << 20

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from splitmeans.errors import ParameterError
+from splitmeans.plan.size_stage import sizing_parties
 from splitmeans.privacy.events import Relation
 from splitmeans.report.data import CostInfo, PrivacyInfo, ReleaseInfo, ViewInfo
 from splitmeans.result.result import Result
@@ -129,9 +130,13 @@ def _local_clusters(result: Result) -> str:
 
 
 def _released_count(result: Result) -> tuple[tuple[str, str], ...]:
-    if result.noisy_count is None:
+    parties = sizing_parties(result.study)
+    if not parties or not result.released:
         return ()
-    return (("Users counted by the first party, noisy", f"{result.noisy_count:,}"),)
+    counts = ", ".join(
+        f"{own:,} at {party}" for party, (own,) in zip(parties, result.released[0], strict=True)
+    )
+    return (("Users as released, noisy", counts),)
 
 
 def _messages(count: int) -> str:

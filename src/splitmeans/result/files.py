@@ -38,8 +38,9 @@ from splitmeans.study import Study
 from splitmeans.study.features import to_own_units
 from splitmeans.synopsis.segments import letter
 from splitmeans.synopsis.synopsis import Synopsis
+from splitmeans.wire.saved_result import read_values
 
-FORMAT = 2
+FORMAT = 3
 _FILES = (
     "centres.csv",
     "certificate.json",
@@ -175,7 +176,7 @@ def read_fields(place: Path) -> dict[str, Any]:
         "synopsis": synopsis,
         "published_centres": centres,
         "published_sizes": sizes,
-        "noisy_count": facts.noisy_count,
+        "released": facts.released,
         "privacy": privacy,
         "statement": f"{statement}\n{dates}",
         "facts": {
@@ -195,15 +196,18 @@ def _facts(head: Mapping[str, Any], path: Path) -> SignedFacts:
     names = [item.name for item in dataclasses.fields(SignedFacts)]
     if sorted(saved) != sorted(names):
         raise ParameterError(f"{path}: 'signed' must have exactly {', '.join(names)}")
-    count = saved["noisy_count"]
-    if count is not None and type(count) is not int:
-        raise ParameterError(f"{path}: must have 'noisy_count' as a whole number or null")
+    try:
+        released = read_values(saved["released"])
+    except (ValueError, RecursionError) as problem:
+        raise ParameterError(
+            f"{path}: must have 'released' as lists of whole numbers, one list for each stage"
+        ) from problem
     for name in names:
-        if name != "noisy_count":
+        if name != "released":
             _entry(saved, name, str, path)
     if not is_date(saved["published_at"]) or not is_date(str(head.get("written_at"))):
         raise ParameterError(f"{path}: must have dates such as 2026-01-31T12:00:00Z")
-    return SignedFacts(**saved)
+    return SignedFacts(**saved | {"released": released})
 
 
 def _check_signature(head: Mapping[str, Any], study: Study, facts: SignedFacts, path: Path) -> bool:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from splitmeans.errors import ParameterError
 from splitmeans.intervals.sizes import SizeIntervals, one_table, refusal, size_intervals
 from splitmeans.membership.methods import method_of
-from splitmeans.plan.settle import make_plan, needs_count
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
 
 if TYPE_CHECKING:
     from splitmeans.result.result import Result, Segmentation
@@ -47,11 +49,11 @@ def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals
     """Return the intervals of sizes of some segmentations of a result; costs no privacy."""
     study, synopsis = result.study, result.synopsis
     none = (None,) * len(items)
-    if needs_count(study) or method_of(study).deviation is None:
+    if method_of(study).deviation is None:
         method = f"memberships were sent by the method {study.membership!r}."
         return Intervals(found=none, words=_UNKNOWN + method)
-    plan = make_plan(study)
-    if plan.fingerprint != result.facts["plan"]:
+    plan = _plan_of(result)
+    if plan is None or plan.fingerprint != result.facts["plan"]:
         version = "it was planned by another version of splitmeans."
         return Intervals(found=none, words=_UNKNOWN + version)
     reason = refusal(plan, synopsis)
@@ -69,3 +71,11 @@ def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals
         + MEANING
         + ("" if all(trusted) else _OTHER_K),
     )
+
+
+def _plan_of(result: "Result") -> Plan | None:
+    """Return the plan of a run; None if this version has no such stages."""
+    try:
+        return make_plan(result.study, released=result.released)
+    except ParameterError:
+        return None

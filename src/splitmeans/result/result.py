@@ -22,6 +22,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
 from splitmeans.figures import users
 from splitmeans.kmeans.distances import nearest_distance
+from splitmeans.plan.stages import ReleasedValues
 from splitmeans.result.files import read_fields
 from splitmeans.result.signed import signer_text
 from splitmeans.study import Study
@@ -92,7 +93,8 @@ class Result:
         synopsis: The weighted grid.
         published_centres: The published segments in distance units, shape (k, D).
         published_sizes: Their estimated users, shape (k,).
-        noisy_count: The released number of users, for methods that release one.
+        released: What the stages of the run released: for each stage and each of its parties the
+            values. The number of users, where the study has that stage.
         privacy: `PrivacyReport.to_mapping` of the run.
         statement: The same in plain words.
         facts: Texts that identify the run: names, hashes, dates, version.
@@ -106,7 +108,7 @@ class Result:
     synopsis: Synopsis
     published_centres: FloatArray
     published_sizes: FloatArray
-    noisy_count: int | None
+    released: ReleasedValues
     privacy: Mapping[str, Any]
     statement: str
     facts: Mapping[str, str]

@@ -24,11 +24,12 @@ import numpy.typing as npt
 
 from splitmeans._types import FloatArray
 from splitmeans.plan.certificate import claims_of, signed_part
+from splitmeans.plan.stages import ReleasedValues
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.identity import PublicIdentity
 
-_PREFIX = b"splitmeans result 1\n"
+_PREFIX = b"splitmeans result 2\n"
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 # Costs are sums over thousands of terms; machines differ in the last digits.
 _DIGITS = 6
@@ -68,7 +69,7 @@ class SignedFacts:
         study_hash: Of the study.
         run: Name of the run.
         plan: Fingerprint of the plan.
-        noisy_count: The released number of users, where there is one.
+        released: The values of each stage, for each of its parties.
         published_at: When the server published, in UTC, by its clock.
         statement: Hash of the privacy statement's text.
         privacy: Hash of the same as values.
@@ -80,7 +81,7 @@ class SignedFacts:
     study_hash: str
     run: str
     plan: str
-    noisy_count: int | None
+    released: ReleasedValues
     published_at: str
     statement: str
     privacy: str
@@ -118,7 +119,7 @@ def facts_of(
         study_hash=plan.study.hash,
         run=run,
         plan=plan.fingerprint,
-        noisy_count=plan.noisy_count,
+        released=plan.released,
         published_at=published_at,
         statement=statement_hash(report.statement()),
         privacy=privacy_hash(report.to_mapping()),

@@ -17,8 +17,6 @@ from splitmeans.run.post import Post, Received
 from splitmeans.run.records import RunKey, SavedRun
 from splitmeans.run.waiting import Patience
 from splitmeans.wire.envelope import Envelope
-from splitmeans.wire.messages import Message
-from splitmeans.wire.tags import tag_of
 
 DONE, FAILED = "done", "failed"
 
@@ -100,10 +98,10 @@ class Desk:
             "new name"
         )
 
-    def next_message(self, expected: frozenset[tuple[str, type[Message]]]) -> Received:
+    def next_message(self, expected: frozenset[tuple[str, str]]) -> Received:
         """Wait until one of the expected messages is there, and return it."""
         while True:
-            for sender, kind in sorted(expected, key=lambda pair: (pair[0], tag_of(pair[1]))):
+            for sender, kind in sorted(expected):
                 received = self.post.fetch(sender, kind)
                 if received is not None:
                     self.patience.news()

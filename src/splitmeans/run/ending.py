@@ -6,6 +6,7 @@ from pathlib import Path
 
 from splitmeans.errors import ParameterError, SplitmeansError
 from splitmeans.plan.settle import make_plan
+from splitmeans.plan.stages import ReleasedValues
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.result.result import Result
 from splitmeans.result.write import write_result
@@ -33,12 +34,12 @@ class Ending:
     folder: Path
     say: Callable[[str], object]
 
-    def finish(self, noisy_count: int | None, result: PublishedResult) -> Path:
+    def finish(self, released: ReleasedValues, result: PublishedResult) -> Path:
         """Write the result and end the run; the journal keeps the result, which is public."""
-        self._write(noisy_count, result)
+        self._write(released, result)
         journal, key = self.desk.journal, self.desk.key
         with journal.transaction():
-            keep_result(journal.connection, key, dump_result(noisy_count, result))
+            keep_result(journal.connection, key, dump_result(released, result))
             journal.finish(key, outcome=DONE, reason="")
         journal.forget_files(key)
         self.say(f"the result is in {self.folder}")
@@ -63,10 +64,10 @@ class Ending:
         self.say(f"run {run!r} is finished; its result is written to {self.folder} again")
         return self.folder
 
-    def _write(self, noisy_count: int | None, result: PublishedResult) -> None:
+    def _write(self, released: ReleasedValues, result: PublishedResult) -> None:
         write_result(
             self.folder,
-            make_plan(self.study, noisy_count=noisy_count),
+            make_plan(self.study, released=released),
             result,
             run=self.desk.key.run,
             participant=self.desk.key.participant,

@@ -39,16 +39,18 @@ from splitmeans.table.walk.spool_folder import sweep_spools
 from splitmeans.wire.identity import Identity, spoken
 from splitmeans.wire.messages import (
     MAX_LARGE_BYTES,
-    CountRelease,
     KeyContribution,
-    Message,
     PartyRelease,
+    StageRelease,
+    kind_of,
+    kinds_of,
+    staged,
 )
 from splitmeans.wire.slot import SERVER
 from splitmeans.wire.tags import tag_of
 
 # What costs privacy; everything else that a party sends depends on no row.
-_RELEASES = (CountRelease, PartyRelease)
+_RELEASES = kinds_of((StageRelease, PartyRelease))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +154,7 @@ class _Driver:
             with self.desk.ending_on_protocol_errors():
                 state = self._step(state, self.desk.next_message(node.expects(state)))
             self.desk.send_pending()
-        return self._ending.finish(state.noisy_count, state.result)
+        return self._ending.finish(state.released, state.result)
 
     @property
     def _ending(self) -> Ending:
@@ -168,6 +170,12 @@ class _Driver:
             result_folder=self.what.result_folder,
             mailbox=self.what.mailbox,
         )
+
+    @property
+    def _releases(self) -> tuple[str, ...]:
+        """The releases that a run of this study can have."""
+        stages = range(1, len(make_plan(self.what.study).stages) + 1)
+        return (*(staged(StageRelease, number) for number in stages), PartyRelease.TAG)
 
     @property
     def _session(self) -> Session:
@@ -245,7 +253,7 @@ class _Driver:
             if charged.source != self.what.source:
                 self.what.say(f"the run was charged to source {charged.source!r} and stays with it")
             return
-        self._refuse_older_home(_RELEASES, begun=True)
+        self._refuse_older_home(self._releases, begun=True)
         self._check_room()
         self._preflight.check_result_folder()  # it may be another one than when the run was joined
         if before != self.what.source:
@@ -260,7 +268,7 @@ class _Driver:
         return self.opened.enter_context(self.what.open_table())
 
     def _join(self) -> PartyState:
-        self._refuse_older_home((KeyContribution, *_RELEASES), begun=False)
+        self._refuse_older_home((KeyContribution.TAG, *self._releases), begun=False)
         # Before joining: a party that drops out later makes the others spend for nothing.
         self._check_room()
         preflight = self._preflight
@@ -292,9 +300,7 @@ class _Driver:
         )
         messages = self.desk.seal(envelopes, release_length=self._release_length(next_state))
         releases = _releases(messages)
-        self._refuse_older_home(
-            [kind for kind in _RELEASES if tag_of(kind) in releases], begun=True
-        )
+        self._refuse_older_home(releases, begun=True)
         self.what.going_on()
         with self.desk.journal.transaction():
             self.desk.journal.accept(self.desk.key, received.slot.path, sha256=received.sha256)
@@ -303,17 +309,17 @@ class _Driver:
             self.desk.journal.save(
                 self.desk.key, stage=tag_of(type(next_state)), state=dump_state(next_state)
             )
-        self.what.say(f"took {tag_of(type(envelope.message))} from {envelope.sender}")
+        self.what.say(f"took {kind_of(envelope.message)} from {envelope.sender}")
         return next_state
 
     def _release_length(self, state: PartyState) -> int:
         """Return the bytes of the release that leads to a state, by the plan that is run."""
         if self.what.is_made_up or not isinstance(state, Released):
             return 0
-        plan = make_plan(self.what.study, noisy_count=state.noisy_count)
+        plan = make_plan(self.what.study, released=state.released)
         return release_length(plan, self.what.party)
 
-    def _refuse_older_home(self, kinds: Iterable[type[Message]], *, begun: bool) -> None:
+    def _refuse_older_home(self, kinds: Iterable[str], *, begun: bool) -> None:
         """End the run if the mailbox has messages of it that this home has forgotten (R11).
 
         A step stores before it sends, so no crash leads here: the home is an older copy. What was
@@ -329,7 +335,7 @@ class _Driver:
                 found[kind] = hashlib.sha256(data).hexdigest()
         if not found:
             return
-        releases = {tag_of(kind): found[kind] for kind in _RELEASES if kind in found}
+        releases = {kind: found[kind] for kind in _RELEASES if kind in found}
         reason = "this home is older than the mailbox, which has messages that it does not know"
         with self.desk.journal.transaction():
             if not begun:
@@ -349,7 +355,7 @@ class _Driver:
         """Charge the whole run at its first release; what follows in the run is covered by it.
 
         Args:
-            releases: Hash of each release by the tag of its message.
+            releases: Hash of each release by what slots call its message.
             late: They were sent before, and this home had forgotten it.
         """
         ledger = Ledger(self.desk.journal.connection)
@@ -373,6 +379,7 @@ def _releases(messages: list[Sealed]) -> dict[str, str]:
     """Return the hash of each release among messages; one that goes to several is one release."""
     found: dict[str, str] = {}
     for message in messages:
-        if isinstance(message.envelope.message, _RELEASES):
-            found.setdefault(tag_of(type(message.envelope.message)), message.sha256)
+        kind = kind_of(message.envelope.message)
+        if kind in _RELEASES:
+            found.setdefault(kind, message.sha256)
     return found

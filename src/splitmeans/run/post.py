@@ -13,7 +13,15 @@ from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity, PublicIdentity
-from splitmeans.wire.messages import LARGE, MAX_LARGE_BYTES, MAX_SMALL_BYTES, Message, PartyRelease
+from splitmeans.wire.messages import (
+    ALL_KINDS,
+    MAX_LARGE_BYTES,
+    MAX_SMALL_BYTES,
+    Message,
+    PartyRelease,
+    is_large,
+    kind_of,
+)
 from splitmeans.wire.sealed import OVERHEAD_BYTES, check_signed, open_sealed, seal
 from splitmeans.wire.slot import Slot
 from splitmeans.wire.tags import tag_of
@@ -72,7 +80,7 @@ class Post:
         if isinstance(envelope.message, PartyRelease):
             payload = payload.ljust(padded_length(len(payload), release_length), b"\0")
         slot = self._slot(
-            sender=self._participant, receiver=envelope.receiver, kind=type(envelope.message)
+            sender=self._participant, receiver=envelope.receiver, kind=kind_of(envelope.message)
         )
         data = seal(
             payload,
@@ -95,7 +103,7 @@ class Post:
 
         self._mailbox.put(path, data, is_junk=is_junk, max_bytes=_MAX_OWN_BYTES)
 
-    def fetch(self, sender: str, kind: type[Message]) -> Received | None:
+    def fetch(self, sender: str, kind: str) -> Received | None:
         """Return the message in a slot, or None if there is none yet.
 
         What is not from this sender for this slot is reported once and left alone: somebody put it
@@ -114,17 +122,17 @@ class Post:
                 data, slot=slot, sender=self._keys[sender], receiver=self._identity, max_bytes=limit
             )
         except MessageRefused as problem:
-            self._warn(f"ignored what is in the place of {sender}'s {tag_of(kind)}: {problem}")
+            self._warn(f"ignored what is in the place of {sender}'s {kind}: {problem}")
             return None
         message = decode(payload)
-        if not isinstance(message, kind):
+        if not isinstance(message, typing.get_args(Message)) or kind_of(message) != kind:
             raise ProtocolError(
-                f"{sender!r} sent a {tag_of(type(message))} in the place of a {tag_of(kind)}"
+                f"{sender!r} sent a {tag_of(type(message))} in the place of a {kind}"
             )
         envelope = Envelope(sender=sender, receiver=self._participant, message=message)
         return Received(envelope=envelope, slot=slot, sha256=hashlib.sha256(data).hexdigest())
 
-    def own_message(self, receiver: str, kind: type[Message]) -> bytes | None:
+    def own_message(self, receiver: str, kind: str) -> bytes | None:
         """Return the message of a kind that this participant has left for a receiver, if any.
 
         None says that the mailbox has none, or bytes that this participant never signed. Whatever
@@ -158,20 +166,20 @@ class Post:
         slots = (
             self._slot(sender=self._participant, receiver=receiver, kind=kind)
             for receiver in self._keys
-            for kind in typing.get_args(Message)
+            for kind in ALL_KINDS
         )
         return {slot.path: slot for slot in slots}
 
-    def _limit(self, kind: type[Message]) -> int:
-        return OVERHEAD_BYTES + (self._max_bytes if kind in LARGE else MAX_SMALL_BYTES)
+    def _limit(self, kind: str) -> int:
+        return OVERHEAD_BYTES + (self._max_bytes if is_large(kind.lower()) else MAX_SMALL_BYTES)
 
-    def _slot(self, *, sender: str, receiver: str, kind: type[Message]) -> Slot:
+    def _slot(self, *, sender: str, receiver: str, kind: str) -> Slot:
         return Slot(
             study_hash=self._study.hash,
             run=self._run,
             sender=sender,
             receiver=receiver,
-            kind=tag_of(kind),
+            kind=kind,
         )
 
     def _warn(self, text: str) -> None:

@@ -18,7 +18,8 @@ from splitmeans.errors import ParameterError
 from splitmeans.forecasting.memory import run_memory
 from splitmeans.mailbox.open import Mailbox, MailboxLimits
 from splitmeans.plan.message_sizes import HEADROOM, MessageSizes, message_sizes, shown_bytes
-from splitmeans.plan.settle import make_plan
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import largest_plan
 from splitmeans.result.write import check_place
 from splitmeans.run.free_memory import available_memory
 from splitmeans.study import Study
@@ -90,20 +91,25 @@ class Preflight:
 
     def problems(self, *, rows: int | None = None) -> list[str]:
         """Return what would make the run fail, one sentence each; see `check`."""
-        plan = make_plan(self.study)
         sizes = self._sizes(rows)
         found = self._result_problems(sizes)
         found += _disk_problems(self.home, needed=_SPARE_BYTES + 2 * self._own_bytes(sizes))
         found += self._reader_problems(sizes)
         if self.mailbox is not None:
             found += self._mailbox_problems(self.mailbox.limits(self.study.hash), sizes)
-        memory = run_memory(plan, sizes)
+        memory = run_memory(self._largest_plan(rows), sizes)
         is_server = self.participant == SERVER
         return found + _memory_problems(memory.server if is_server else memory.reader)
 
     def _sizes(self, rows: int | None) -> MessageSizes:
-        users = max(int(HEADROOM * self.study.expected_users), rows or 0)
-        return message_sizes(make_plan(self.study), users=users)
+        return message_sizes(self._largest_plan(rows), users=self._users(rows))
+
+    def _users(self, rows: int | None) -> int:
+        return max(int(HEADROOM * self.study.expected_users), rows or 0)
+
+    def _largest_plan(self, rows: int | None) -> Plan:
+        """Return the plan of a run whose stages find as many users, and so the largest k'."""
+        return largest_plan(self.study, users=self._users(rows))
 
     def _own_bytes(self, sizes: MessageSizes) -> int:
         """Bytes of everything that the participant sends."""

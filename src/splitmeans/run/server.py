@@ -21,6 +21,7 @@ from splitmeans.errors import MailboxUnavailable, ProtocolError
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.mailbox.open import Mailbox
 from splitmeans.plan.settle import make_plan
+from splitmeans.plan.stages import ReleasedValues
 from splitmeans.privacy.keyed_noise import KeyedNoise
 from splitmeans.privacy.noise import NoiseSource, SecureNoise
 from splitmeans.result.signed import Stamp
@@ -37,10 +38,9 @@ from splitmeans.study import Study
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.messages import MAX_LARGE_BYTES, PartyRelease, PublishedResult
+from splitmeans.wire.messages import MAX_LARGE_BYTES, PartyRelease, PublishedResult, kind_of
 from splitmeans.wire.saved_result import dump_result, load_result
 from splitmeans.wire.slot import SERVER
-from splitmeans.wire.tags import tag_of
 
 _RUNNING, _PROPOSED, _PUBLISHED = "Running", "Proposed", "Published"
 _ATTEMPTS = 3
@@ -144,27 +144,27 @@ def _step(
         desk.journal.accept(desk.key, received.slot.path, sha256=received.sha256)
         desk.queue(messages)
         if isinstance(next_state, node.Done):
-            data = dump_result(next_state.plan.noisy_count, next_state.published)
+            data = dump_result(next_state.plan.released, next_state.published)
             desk.journal.save(desk.key, stage=_PROPOSED, state=data)
-    what.say(f"took {tag_of(type(envelope.message))} from {envelope.sender}")
+    what.say(f"took {kind_of(envelope.message)} from {envelope.sender}")
     return next_state
 
 
-def _settle(what: ServerRun, desk: Desk) -> tuple[int | None, PublishedResult]:
+def _settle(what: ServerRun, desk: Desk) -> tuple[ReleasedValues, PublishedResult]:
     """Let the server's own slot decide which result this run has, and send that to everyone."""
     desk.send_pending()
     saved = desk.journal.load(desk.key)
     assert saved is not None
     assert saved.state is not None
-    noisy_count, result = load_result(saved.state)
+    released, result = load_result(saved.state)
     if saved.stage == _PUBLISHED:
-        return noisy_count, result
+        return released, result
     decided = _decided(desk)
     if encode(decided) != encode(result):
         what.say("the mailbox has a result of this run from before; it is published as it is")
     result = decided
     with desk.ending_on_protocol_errors():
-        if result.fingerprint != make_plan(what.study, noisy_count=noisy_count).fingerprint:
+        if result.fingerprint != make_plan(what.study, released=released).fingerprint:
             raise ProtocolError(
                 "the mailbox has a result of this run that follows from another plan; was it "
                 "published by another version of splitmeans? Begin another run"
@@ -175,9 +175,9 @@ def _settle(what: ServerRun, desk: Desk) -> tuple[int | None, PublishedResult]:
     messages = desk.seal(to_parties)
     with desk.journal.transaction():
         desk.queue(messages)
-        desk.journal.save(desk.key, stage=_PUBLISHED, state=dump_result(noisy_count, result))
+        desk.journal.save(desk.key, stage=_PUBLISHED, state=dump_result(released, result))
     desk.send_pending()
-    return noisy_count, result
+    return released, result
 
 
 def _decided(desk: Desk) -> PublishedResult:
@@ -187,7 +187,7 @@ def _decided(desk: Desk) -> PublishedResult:
         MailboxUnavailable: Somebody keeps changing it.
     """
     for _ in range(_ATTEMPTS):
-        received = desk.post.fetch(SERVER, PublishedResult)
+        received = desk.post.fetch(SERVER, PublishedResult.TAG)
         if received is not None:
             assert isinstance(received.envelope.message, PublishedResult)
             return received.envelope.message

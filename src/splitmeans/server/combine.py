@@ -10,7 +10,7 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ProtocolError
 from splitmeans.membership.estimator import KnowsDeviation, WeightEstimator
-from splitmeans.membership.method import positive_count
+from splitmeans.membership.method import counted_users
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
@@ -97,7 +97,8 @@ def _cells(
         n_classes = 2 * plan.study.n_clusters
         return *latent_points(estimator, n_classes=n_classes, rng=rng, deviation=deviation), None
     parties = plan.study.parties
-    total = None if plan.noisy_count is None else positive_count(plan)
+    needs_count = plan.study.membership_facts.needs_count
+    total = counted_users(plan) if needs_count else None
     match plan.grid_method:
         case "pairs-paper":
             weights = two_party_weights(estimator, total=total, rng=rng)

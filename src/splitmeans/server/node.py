@@ -1,6 +1,6 @@
 """The server's side of the protocol as a state machine without input or output.
 
-Gathering ──all ready, and the user count if it is needed──> Collecting ──all releases──> Done
+Gathering ──all values of all stages, and all ready──> Collecting ──all releases──> Done
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,9 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import ProtocolError
-from splitmeans.plan.plan import Plan, counting_party
-from splitmeans.plan.settle import make_plan, needs_count
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
+from splitmeans.plan.stages import ReleasedValues, flat_values
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.result.publish import publish
@@ -23,12 +24,14 @@ from splitmeans.synopsis.clustering import Clustering
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
-    CountRelease,
     Message,
     PartyRelease,
     PublishedResult,
     Ready,
     RunPlan,
+    StageRelease,
+    kind_of,
+    staged,
 )
 from splitmeans.wire.slot import SERVER
 
@@ -37,11 +40,15 @@ UNSIGNED = Stamp()
 
 @dataclass(frozen=True, kw_only=True)
 class Gathering:
-    """Waits until every party is ready and, where the method needs it, for the user count."""
+    """Waits for the values of every stage, one after the other, and until every party is ready.
+
+    `values` are those of the current stage by party, `released` those of the stages before.
+    """
 
     study: Study
     ready: frozenset[str]
-    noisy_count: int | None
+    released: ReleasedValues
+    values: Mapping[str, tuple[int, ...]]
     run: str = "1"
 
 
@@ -76,22 +83,22 @@ ServerState: TypeAlias = Gathering | Collecting | Done
 
 def start(study: Study, *, run: str = "1") -> ServerState:
     """Begin a run."""
-    return Gathering(study=study, ready=frozenset(), noisy_count=None, run=run)
+    return Gathering(study=study, ready=frozenset(), released=(), values={}, run=run)
 
 
-def expects(state: ServerState) -> frozenset[tuple[str, type[Message]]]:
-    """Return the messages that the state can take, as senders and kinds."""
+def expects(state: ServerState) -> frozenset[tuple[str, str]]:
+    """Return the messages that the state can take, as senders and kinds (`wire.messages`)."""
     match state:
-        case Gathering(study=study, ready=ready, noisy_count=noisy_count):
-            waiting: set[tuple[str, type[Message]]] = {
-                (party, Ready) for party in study.party_names if party not in ready
-            }
-            if needs_count(study) and noisy_count is None:
-                waiting.add((counting_party(study), CountRelease))
+        case Gathering(study=study, ready=ready, released=released, values=values):
+            waiting = {(party, Ready.TAG) for party in study.party_names if party not in ready}
+            stage = make_plan(study, released=released).next_stage
+            if stage is not None:
+                word = staged(StageRelease, len(released) + 1)
+                waiting |= {(party, word) for party in stage.parties if party not in values}
             return frozenset(waiting)
         case Collecting(plan=plan, releases=releases):
             names = plan.study.party_names
-            return frozenset((party, PartyRelease) for party in names if party not in releases)
+            return frozenset((party, PartyRelease.TAG) for party in names if party not in releases)
         case Done():
             return frozenset()
 
@@ -109,31 +116,42 @@ def step(
     `stamp` dates the result and signs it; without a signature it is a simulation's.
     """
     sender = envelope.sender
-    if (sender, type(envelope.message)) not in expects(state):
+    kind = kind_of(envelope.message)
+    if (sender, kind) not in expects(state):
         raise ProtocolError(
-            f"server in state {type(state).__name__} cannot take {type(envelope.message).__name__} "
-            f"from {sender!r}"
+            f"server in state {type(state).__name__} cannot take {kind} from {sender!r}"
         )
     match state, envelope.message:
         case Gathering(study=study), Ready(study_hash=study_hash):
             if study_hash != study.hash:
                 raise ProtocolError(f"party {sender!r} runs another study (hash {study_hash:.12})")
             return _gathered(replace(state, ready=state.ready | {sender}), noise=noise)
-        case Gathering(), CountRelease(noisy_count=noisy_count):
-            return _gathered(replace(state, noisy_count=noisy_count), noise=noise)
+        case Gathering(), StageRelease() as release:
+            return _gathered(_with_values(state, sender, release), noise=noise)
         case Collecting(), PartyRelease() as release:
             return _take_release(state, sender, release, noise=noise, rng=rng, stamp=stamp)
     raise AssertionError("every expected message has a case")
 
 
+def _with_values(state: Gathering, sender: str, release: StageRelease) -> Gathering:
+    """Take a party's values of the current stage; with the last of them the next stage begins."""
+    stage = make_plan(state.study, released=state.released).next_stage
+    assert stage is not None, "no stage is expected otherwise"
+    values = {**state.values, sender: stage.checked(sender, release.values.ravel().tolist())}
+    if len(values) < len(stage.parties):
+        return replace(state, values=values)
+    in_order = tuple(values[party] for party in stage.parties)
+    return replace(state, released=(*state.released, in_order), values={})
+
+
 def _gathered(state: Gathering, *, noise: NoiseSource) -> tuple[ServerState, list[Envelope]]:
     if expects(state):
         return state, []
-    plan = make_plan(state.study, noisy_count=state.noisy_count)
+    plan = make_plan(state.study, released=state.released)
     report = PrivacyReport(plan=plan, secure_noise=noise.secure)
     proposal = RunPlan(
         n_local_clusters=np.array(plan.n_local_clusters),
-        noisy_count=plan.noisy_count,
+        released=np.array(flat_values(plan.released), dtype=np.int64),
         fingerprint=plan.fingerprint,
         statement=statement_to_compare(report),
     )

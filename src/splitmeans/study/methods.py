@@ -35,6 +35,8 @@ class MembershipFacts:
         warning: Said to whoever simulates it; None where there is nothing to warn of.
         is_private: False for a baseline that hides nothing.
         needs_count: Whether the server must know the noisy number of users to read the messages.
+        plans_by_size: Whether k', where the study leaves it open, follows from released numbers of
+            users.
         grouped: Whether parties share a release in groups, under keys of their own.
         pairs_only: Whether more than two parties are read in pairs alone.
         partial_sets: Whether it can tell users who are at some parties only.
@@ -56,6 +58,7 @@ class MembershipFacts:
     warning: str | None = None
     is_private: bool = True
     needs_count: bool
+    plans_by_size: bool = False
     grouped: bool
     pairs_only: bool = False
     partial_sets: bool
@@ -102,6 +105,7 @@ DECOY = MembershipFacts(
     hides_from_parties=True,
     caveats=(),
     needs_count=False,
+    plans_by_size=True,
     grouped=True,
     partial_sets=True,
     # One pair is all there is; "pairs" also removes what is probably noise.
@@ -121,6 +125,7 @@ SKETCH = MembershipFacts(
         "guarantee is towards the server and outsiders only.",
     ),
     needs_count=False,
+    plans_by_size=True,
     grouped=True,
     pairs_only=True,
     partial_sets=True,
@@ -208,9 +213,7 @@ PLAIN = LocalFacts(
 MEMBERSHIPS: Mapping[str, MembershipFacts] = {
     one.name: one for one in (DECOY, SKETCH, SKETCH_PAPER, LDP, INDEPENDENT, EXACT)
 }
-LOCALS: Mapping[str, LocalFacts] = {
-    one.name: one for one in (GUIDED_LLOYD, DPLSF, DPLLOYD, PLAIN)
-}
+LOCALS: Mapping[str, LocalFacts] = {one.name: one for one in (GUIDED_LLOYD, DPLSF, DPLLOYD, PLAIN)}
 # What came before it; studies may still say so, and get what is better.
 OLD_LOCAL_NAMES = {"tree-lloyd": GUIDED_LLOYD.name, "histogram-lloyd": GUIDED_LLOYD.name}
 

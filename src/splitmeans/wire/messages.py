@@ -5,6 +5,7 @@ their way between parties some are secret.
 """
 
 import typing
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
@@ -157,10 +158,16 @@ class Confirmation(_Quiet):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PlanConfirmation(_Quiet):
-    """Keyed digest of a plan that became known only during the run; names its sender."""
+    """Keyed digest of the plan that follows from a stage; names its sender.
+
+    Attributes:
+        stage: Number of the stage, from 1.
+        plan_check: The digest.
+    """
 
     TAG: ClassVar[str] = "PlanConfirmation"
 
+    stage: int
     plan_check: bytes
 
 
@@ -176,13 +183,19 @@ class Ready(_Quiet):
     study_hash: str
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class CountRelease(_Quiet):
-    """The noisy number of users; it goes to the other parties as well."""
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class StageRelease(_Quiet):
+    """What a party releases in a stage, before its `PartyRelease`; the other parties get it too.
 
-    TAG: ClassVar[str] = "CountRelease"
+    Attributes:
+        stage: Number of the stage, from 1.
+        values: Noisy whole numbers, as many as the plan says, shape (values,).
+    """
 
-    noisy_count: int
+    TAG: ClassVar[str] = "StageRelease"
+
+    stage: int
+    values: IntArray = _array("<i8")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -212,7 +225,7 @@ class RunPlan(_Quiet):
 
     Attributes:
         n_local_clusters: The k' of each party, shape (S,).
-        noisy_count: The released number of users, where the method needs it.
+        released: All values of all stages, in the plan's order, flat.
         fingerprint: Hash of all noise parameters, so that participants notice if they computed
             different ones.
         statement: Hash of the privacy statement that the server will sign; empty in a simulation.
@@ -221,7 +234,7 @@ class RunPlan(_Quiet):
     TAG: ClassVar[str] = "RunPlan"
 
     n_local_clusters: IntArray = _array("<i8")
-    noisy_count: int | None
+    released: IntArray = _array("<i8")
     fingerprint: str
     statement: str
 
@@ -262,7 +275,7 @@ Message: TypeAlias = (
     | Confirmation
     | PlanConfirmation
     | Ready
-    | CountRelease
+    | StageRelease
     | PartyRelease
     | RunPlan
     | PublishedResult
@@ -274,7 +287,7 @@ LARGE = (PartyRelease, PublishedResult)
 MAX_LARGE_BYTES = 2**30
 
 # Who sends what to whom; everything else is refused by a relay.
-TO_SERVER = (Ready, CountRelease, PartyRelease)
+TO_SERVER = (Ready, StageRelease, PartyRelease)
 FROM_SERVER = (RunPlan, PublishedResult)
 BETWEEN_PARTIES = tuple(
     kind
@@ -284,18 +297,47 @@ BETWEEN_PARTIES = tuple(
 TO_ITSELF = (PublishedResult,)  # the server, which finds its result there after a loss
 MAX_SMALL_BYTES = 2**16
 
+# Messages of which a run has one for each stage, and the most stages that any run has.
+STAGED = (StageRelease, PlanConfirmation)
+MAX_STAGES = 9
+
+
+def kind_of(message: Message) -> str:
+    """Return what a slot calls a message: its tag, and the number of its stage if it has one."""
+    kind = type(message)
+    if isinstance(message, StageRelease | PlanConfirmation):
+        return staged(kind, message.stage)
+    return tag_of(kind)
+
+
+def staged(kind: type[Message], stage: int) -> str:
+    """Return what a slot calls a message of a stage."""
+    return f"{tag_of(kind)}_{stage}"
+
+
+def kinds_of(types: Iterable[type[Message]]) -> tuple[str, ...]:
+    """Return everything that slots can call messages of some types."""
+    found: list[str] = []
+    for one in types:
+        numbers = range(1, MAX_STAGES + 1)
+        found += [staged(one, n) for n in numbers] if one in STAGED else [tag_of(one)]
+    return tuple(found)
+
+
+ALL_KINDS = kinds_of(typing.get_args(Message))
+
 
 def may_send(kind: str, *, from_server: bool, to_server: bool, to_itself: bool) -> bool:
-    """Tell whether the protocol has a message of a kind, by its tag in paths, on this way."""
+    """Tell whether the protocol has a message of a kind, as paths call it, on this way."""
     if to_itself:
-        kinds: tuple[type, ...] = TO_ITSELF if from_server else ()
+        types: tuple[type[Message], ...] = TO_ITSELF if from_server else ()
     elif from_server:
-        kinds = FROM_SERVER
+        types = FROM_SERVER
     else:
-        kinds = TO_SERVER if to_server else BETWEEN_PARTIES
-    return kind in {tag_of(one).lower() for one in kinds}
+        types = TO_SERVER if to_server else BETWEEN_PARTIES
+    return kind in {one.lower() for one in kinds_of(types)}
 
 
 def is_large(kind: str) -> bool:
-    """Tell whether messages of a kind, by its tag in paths, grow with users or cells."""
-    return kind in {tag_of(one).lower() for one in LARGE}
+    """Tell whether messages of a kind, as paths call it, grow with users or cells."""
+    return kind in {one.lower() for one in kinds_of(LARGE)}

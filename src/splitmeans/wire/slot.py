@@ -1,8 +1,9 @@
 """A slot: the one place in a run that a message can have.
 
-A run has at most one message of each kind from one participant to another, so study, run, sender,
-receiver and kind name it completely. A receiver asks for the slots that it expects and looks at
-nothing else; every sealed message is bound to its slot, so none fits another place or run.
+A run has at most one message of each kind from one participant to another (of those that belong to
+a stage, one in each stage), so study, run, sender, receiver and kind name it completely. A receiver
+asks for the slots that it expects and looks at nothing else; every sealed message is bound to its
+slot, so none fits another place or run.
 """
 
 import hashlib
@@ -26,7 +27,8 @@ class Slot:
         run: Name of the run: lower-case letters, digits and "-".
         sender: Name of the participant who sends.
         receiver: Name of the participant who receives.
-        kind: Tag of the message, such as "KeyContribution".
+        kind: Tag of the message, such as "KeyContribution"; with the number of its stage where a
+            run has one for each, such as "StageRelease_1".
     """
 
     study_hash: str

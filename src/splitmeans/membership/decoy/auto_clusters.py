@@ -90,7 +90,7 @@ def _pair_clusters(study: Study, users: int) -> int:
     fine = math.sqrt(precision / min(max(3 * math.sqrt(20 / k), 3.0), 6.0))
     needed = min(1.6 * k, math.sqrt(precision / (1.5 if n_parties == 2 else 2)))
     # A coarser grid that can be fitted whole beats a finer one that is only sampled.
-    whole = _WHOLE_GRID ** (1 / n_parties)
+    whole = float(_WHOLE_GRID ** (1 / n_parties))
     return math.floor(min(max(fine, needed, _FEWEST), _MOST, whole) + 0.5)
 
 

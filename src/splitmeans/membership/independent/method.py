@@ -11,8 +11,8 @@ from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.method import (
     MembershipMethod,
     RunFacts,
+    counted_users,
     paper_clusters,
-    positive_count,
     shape_problem,
 )
 from splitmeans.privacy.noise import NoiseSource
@@ -27,7 +27,7 @@ MAX_USERS = 2**40
 def _estimator(
     law: NoisyHistogram, plan: RunFacts, messages: Sequence[HistogramMessage], noise: NoiseSource
 ) -> IndependentEstimator:
-    return IndependentEstimator(messages=tuple(messages), noisy_count=positive_count(plan))
+    return IndependentEstimator(messages=tuple(messages), noisy_count=counted_users(plan))
 
 
 def _noise_lines(law: NoisyHistogram, plan: RunFacts) -> Iterator[NoiseLine]:

@@ -6,7 +6,7 @@ from splitmeans._types import NoiseLine
 from splitmeans.membership.method import (
     MembershipMethod,
     RunFacts,
-    positive_count,
+    counted_users,
     shape_problem,
 )
 from splitmeans.membership.sketch_paper.auto_clusters import cell_deviation, paper_local_clusters
@@ -47,7 +47,7 @@ def _estimator(
     return SketchEstimator(
         law=law,
         messages=tuple(messages),
-        noisy_count=positive_count(plan),
+        noisy_count=counted_users(plan),
         estimator=plan.study.sketch.estimator,
     )
 

@@ -169,7 +169,7 @@ def rows_note(rows: int, expected: int) -> str | None:
     return (
         f"the table has {rows:,} rows, {times} the study's expected_users = {expected:,}: is it "
         "the right table, and the whole of it? If it is, agree on another expected_users with all "
-        "parties: local clusters and delta follow from it, and the forecast is made for it"
+        "parties: lengths of messages and delta follow from it, and the forecast is made for it"
     )
 
 

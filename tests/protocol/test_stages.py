@@ -1,4 +1,4 @@
-"""The noisy number of users goes from the one counting party to the server and all others."""
+"""What a stage releases goes to the server and all others, and all confirm what follows."""
 
 import dataclasses
 from collections.abc import Callable
@@ -9,15 +9,15 @@ import pytest
 
 from splitmeans.errors import ProtocolError
 from splitmeans.party import node as party_node
-from splitmeans.party import release as party_release
+from splitmeans.party import stages as party_stages
 from splitmeans.party import states as party_states
 from splitmeans.party.confirm import plan_confirmation
-from splitmeans.plan.settle import make_plan
+from splitmeans.plan.settle import make_plan, plan_for
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.server import node as server_node
 from splitmeans.study import Study
 from splitmeans.wire.envelope import Envelope
-from splitmeans.wire.messages import CountRelease, PlanConfirmation, RunPlan
+from splitmeans.wire.messages import PlanConfirmation, RunPlan, StageRelease
 from splitmeans.wire.slot import SERVER
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
@@ -34,10 +34,8 @@ def counted(small_study: Any) -> Study:
 def by_count(small_study: Any) -> Study:
     """A study whose k' follows from the released number of users."""
     study = small_study("sketch-paper", 3, n_local_clusters="auto")
-    assert (
-        make_plan(study, noisy_count=200).n_local_clusters
-        != make_plan(study, noisy_count=2_000_000).n_local_clusters
-    )
+    few, many = (plan_for(study, users=users) for users in (200, 2_000_000))
+    assert few.n_local_clusters != many.n_local_clusters
     return study
 
 
@@ -45,8 +43,8 @@ def another_count(*receivers: str, add: int) -> Callable[[Envelope], Envelope]:
     """Change the count on its way to some."""
 
     def change(envelope: Envelope) -> Envelope:
-        if isinstance(envelope.message, CountRelease) and envelope.receiver in receivers:
-            count = CountRelease(noisy_count=envelope.message.noisy_count + add)
+        if isinstance(envelope.message, StageRelease) and envelope.receiver in receivers:
+            count = dataclasses.replace(envelope.message, values=envelope.message.values + add)
             return dataclasses.replace(envelope, message=count)
         return envelope
 
@@ -68,37 +66,37 @@ def test_one_count_goes_to_the_server_and_to_all_others(
     membership, small_study, stage, monkeypatch
 ):
     calls = []
-    release_count = party_release.release_count
+    release_stage = party_stages.release_stage
 
-    def counting(plan: Any, table: Any, **options: Any) -> CountRelease:
+    def counting(stage: Any, number: int, table: Any, **options: Any) -> StageRelease:
         calls.append(table.party)
-        return release_count(plan, table, **options)
+        return release_stage(stage, number, table, **options)
 
-    monkeypatch.setattr(party_node, "release_count", counting)
+    monkeypatch.setattr(party_node, "release_stage", counting)
     played = stage(small_study(membership, 3)).play()
     assert played.errors == {}
-    counts = [envelope for envelope in played.sent if isinstance(envelope.message, CountRelease)]
+    counts = [envelope for envelope in played.sent if isinstance(envelope.message, StageRelease)]
     assert calls == ["org0"]
     assert [(envelope.sender, envelope.receiver) for envelope in counts] == [
         ("org0", SERVER),
         ("org0", "org1"),
         ("org0", "org2"),
     ]
-    assert len({envelope.message.noisy_count for envelope in counts}) == 1
-    (noisy_count,) = {state.noisy_count for state in played.states.values()}
-    assert noisy_count == counts[0].message.noisy_count == played.server.plan.noisy_count
+    (sent,) = {tuple(envelope.message.values.tolist()) for envelope in counts}
+    (released,) = {state.released for state in played.states.values()}
+    assert released == ((sent,),) == played.server.plan.released
 
 
 def test_the_count_has_the_plans_noise(counted, small_tables):
     """Means of 400 counts lie within 5 standard errors; a false alarm has p < 1e-6."""
     table = small_tables(counted)[0]
     plan = make_plan(counted)
+    (stage,) = plan.stages
     counts = [
-        party_release.release_count(plan, table, noise=InsecureSeededNoise(seed)).noisy_count
+        party_stages.release_stage(stage, 1, table, noise=InsecureSeededNoise(seed)).values[0]
         for seed in range(400)
     ]
-    assert plan.count_scale is not None
-    deviation = np.sqrt(2) * plan.count_scale
+    deviation = np.sqrt(2) * stage.law.scale
     assert abs(np.mean(counts) - len(table)) < 5 * deviation / np.sqrt(400)
     # The variance of a Laplace variance estimate: kurtosis 6, so sd of s^2 is sigma^2 sqrt(5/400).
     assert abs(np.var(counts) / deviation**2 - 1) < 5 * np.sqrt(5 / 400) + 1 / deviation**2
@@ -107,7 +105,7 @@ def test_the_count_has_the_plans_noise(counted, small_tables):
 def test_nothing_is_counted_before_all_have_confirmed(counted, stage):
     """The counting party needs every confirmation, and then counts at once and never again."""
     waiting = stage(counted).play(until=party_states.Keyed)
-    assert not any(isinstance(envelope.message, CountRelease) for envelope in waiting.sent)
+    assert not any(isinstance(envelope.message, StageRelease) for envelope in waiting.sent)
     state = waiting.states["org0"]
     words = [
         envelope
@@ -117,24 +115,24 @@ def test_nothing_is_counted_before_all_have_confirmed(counted, stage):
     state, sent = step_party(state, words[0].sender, words[0].message)
     assert sent == []
     state, sent = step_party(state, words[1].sender, words[1].message)
-    assert isinstance(state, party_states.Planned)
+    assert isinstance(state, party_states.Agreeing)
     assert [(envelope.receiver, type(envelope.message)) for envelope in sent] == [
-        (SERVER, CountRelease),
-        ("org1", CountRelease),
-        ("org2", CountRelease),
+        (SERVER, StageRelease),
+        ("org1", StageRelease),
+        ("org2", StageRelease),
         ("org1", PlanConfirmation),
         ("org2", PlanConfirmation),
     ]
     for sender in (SERVER, "org1", "org2"):
-        with pytest.raises(ProtocolError, match=f"cannot take CountRelease from '{sender}'"):
-            step_party(state, sender, CountRelease(noisy_count=200))
+        with pytest.raises(ProtocolError, match=f"cannot take StageRelease_1 from '{sender}'"):
+            step_party(state, sender, StageRelease(stage=1, values=np.array([200])))
 
 
 def test_a_study_without_a_count_has_no_count_and_no_second_confirmation(small_study, stage):
     played = stage(small_study("decoy", 3)).play()
     kinds = {type(envelope.message) for envelope in played.sent}
-    assert not kinds & {CountRelease, PlanConfirmation}
-    assert {state.noisy_count for state in played.states.values()} == {None}
+    assert not kinds & {StageRelease, PlanConfirmation}
+    assert {state.released for state in played.states.values()} == {()}
 
 
 def test_the_server_may_not_tell_a_party_the_count(counted, stage):
@@ -147,12 +145,12 @@ def test_the_server_may_not_tell_a_party_the_count(counted, stage):
     state = waiting.states["org1"]
     for envelope in others:
         state, _ = step_party(state, envelope.sender, envelope.message)
-    assert isinstance(state, party_states.Counting)
+    assert isinstance(state, party_states.Surveying)
     for sender in (SERVER, "org2"):
         with pytest.raises(
-            ProtocolError, match=f"in state Counting cannot take CountRelease from '{sender}'"
+            ProtocolError, match=f"in state Surveying cannot take StageRelease_1 from '{sender}'"
         ):
-            step_party(state, sender, CountRelease(noisy_count=200))
+            step_party(state, sender, StageRelease(stage=1, values=np.array([200])))
 
 
 # ---- a count that is not the same for all ----
@@ -172,7 +170,7 @@ def test_another_count_at_some_parties_ends_the_run_before_anything_else_is_rele
     played = stage(by_count, alter=change).play()
     assert set(played.errors) == noticed_by
     assert all(text.endswith(OTHER_PLANS) for text in played.errors.values())
-    assert played.kinds_from("org0", to=SERVER) == ["CountRelease"]
+    assert played.kinds_from("org0", to=SERVER) == ["StageRelease"]
     for party in ("org1", "org2"):
         assert played.kinds_from(party, to=SERVER) == []
     assert isinstance(played.server, server_node.Gathering)
@@ -203,17 +201,17 @@ def test_a_plan_confirmation_of_another_is_not_taken_for_the_senders(
 
     played = stage(by_count, alter=swap)
     # All of them speak before anyone listens.
-    played.play(until=party_states.Planned)
+    played.play(until=party_states.Agreeing)
     played.play()
     assert played.errors["org0"] == f"parties 'org0' and 'org1' {OTHER_PLANS}"
-    assert played.kinds_from("org0", to=SERVER) == ["CountRelease"]
+    assert played.kinds_from("org0", to=SERVER) == ["StageRelease"]
 
 
 def test_a_plan_confirmation_names_its_party_run_and_plan(by_count, stage):
     state = stage(by_count).play(until=party_states.Prepared).states["org0"]
-    session, plan = state.session, make_plan(by_count, noisy_count=state.noisy_count)
+    session, plan = state.session, make_plan(by_count, released=state.released)
     word = plan_confirmation(session, "org1", run_key=state.run_key, plan=plan)
-    other_plan = make_plan(by_count, noisy_count=2_000_000)
+    other_plan = plan_for(by_count, users=2_000_000)
     other_run = dataclasses.replace(session, run="2")
     others = {
         plan_confirmation(session, "org2", run_key=state.run_key, plan=plan).plan_check,
@@ -231,7 +229,7 @@ def test_a_plan_confirmation_names_its_party_run_and_plan(by_count, stage):
 def test_a_plan_with_another_count_than_was_released_is_refused_by_all(counted, stage):
     """A server that takes another count than it was sent gets no release from anyone."""
     played = stage(counted, alter=another_count(SERVER, add=1)).play()
-    text = "the server's plan has another user count than was released"
+    text = "the server's plan has other values than the stages released"
     assert played.errors == {"org0": text, "org1": text, "org2": text}
     for party in counted.party_names:
         assert "PartyRelease" not in played.kinds_from(party, to=SERVER)
@@ -241,22 +239,22 @@ def test_a_plan_with_another_count_than_was_released_is_refused_by_all(counted, 
 def test_a_plan_with_a_needless_or_lacking_count_is_refused(membership, small_study, stage):
     study = small_study(membership, 2)
     ready = stage(study).play(until=party_states.Prepared).states["org0"]
-    count = 600 if membership == "decoy" else None
-    plan = make_plan(study, noisy_count=count)
+    values = [600] if membership == "decoy" else []
+    plan = make_plan(study)
     proposal = RunPlan(
         n_local_clusters=np.array(plan.n_local_clusters),
-        noisy_count=count,
+        released=np.array(values, dtype=np.int64),
         fingerprint=plan.fingerprint,
         statement="",
     )
-    with pytest.raises(ProtocolError, match="another user count than was released"):
+    with pytest.raises(ProtocolError, match="other values than the stages released"):
         step_party(ready, SERVER, proposal)
 
 
 def test_a_negative_count_does_not_stop_a_run(counted, stage, monkeypatch):
-    release = CountRelease(noisy_count=-40)
-    monkeypatch.setattr(party_node, "release_count", lambda *_, **__: release)
+    release = StageRelease(stage=1, values=np.array([-40]))
+    monkeypatch.setattr(party_node, "release_stage", lambda *_, **__: release)
     played = stage(counted).play()
     assert played.errors == {}
     assert isinstance(played.server, server_node.Done)
-    assert played.server.plan.noisy_count == -40
+    assert played.server.plan.released == (((-40,),),)

@@ -1,0 +1,43 @@
+"""What a party computes from its rows in a stage, before its main release.
+
+Everything here sees raw rows; everything it returns is a release with an event (`plan.stages`).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from splitmeans._types import IntArray
+from splitmeans.local.law import gaussian_counts
+from splitmeans.plan.size_stage import SIZE, GaussianSize, LaplaceSize
+from splitmeans.plan.stages import Stage
+from splitmeans.privacy.noise import NoiseSource
+from splitmeans.table.walk.interface import Table
+from splitmeans.wire.messages import StageRelease
+
+_Side: TypeAlias = Callable[[Stage, Table, NoiseSource], IntArray]
+
+
+def release_stage(stage: Stage, number: int, table: Table, *, noise: NoiseSource) -> StageRelease:
+    """Release what a stage asks of a party.
+
+    Guarantee: the event of the stage's law.
+    """
+    return StageRelease(stage=number, values=STAGE_SIDES[stage.name](stage, table, noise))
+
+
+def _size(stage: Stage, table: Table, noise: NoiseSource) -> IntArray:
+    """The number of users; one more or less user moves it by one."""
+    raw_counts = np.array([len(table)], dtype=np.int64)
+    match stage.law:
+        case LaplaceSize(scale=scale):
+            return np.asarray(raw_counts + noise.laplace(scale, 1), dtype=np.int64)
+        case GaussianSize(scale=units):
+            noisy = gaussian_counts(raw_counts, scale=units, noise=noise)
+            return np.rint(noisy).astype(np.int64)
+    raise AssertionError("the number of users has no other law")
+
+
+# By the name of the stage.
+STAGE_SIDES: Mapping[str, _Side] = {SIZE: _size}

@@ -1,0 +1,88 @@
+"""Which grid a study's parties combine to, who shares a release for it, and whether it fits.
+
+The parties that share a release (`groups_of`) follow from the study alone, because noise depends on
+them; how the grid is then fitted may follow from k'.
+"""
+
+import itertools
+import math
+
+from splitmeans.errors import ParameterError
+from splitmeans.membership.method import Group
+from splitmeans.membership.methods import method_of
+from splitmeans.plan.grid_limits import MAX_CELLS, MAX_GRID_BYTES, grid_bytes
+from splitmeans.study import Study
+from splitmeans.study.features import features_of
+
+# Labels travel as single bytes, and one value means "absent".
+MAX_LOCAL_CLUSTERS = 250
+
+
+def groups_of(study: Study) -> tuple[Group, ...]:
+    """Return which parties share a membership release; none where each party has its own."""
+    everyone = tuple(range(len(study.parties)))
+    if not study.membership_facts.grouped:
+        return ()
+    if _kind(study) == "joint":
+        return (everyone,)
+    return tuple(itertools.combinations(everyone, 2))
+
+
+def grid_method(study: Study, n_local_clusters: tuple[int, ...]) -> str:
+    """Return the grid method that "auto" stands for."""
+    chosen = _kind(study)
+    if study.grid != "auto" or len(study.parties) == 2 or chosen != "pairs":
+        return chosen
+    cells = math.prod(n_local_clusters)
+    fits = cells <= MAX_CELLS and _dense_bytes(study, cells) <= MAX_GRID_BYTES
+    return "pairs" if fits else "many"
+
+
+def _kind(study: Study) -> str:
+    """Return the grid method, where "pairs" may give way to "many": both count the same pairs."""
+    if study.grid != "auto":
+        return study.grid
+    if len(study.parties) == 2:
+        return study.membership_facts.grid_of_two
+    return "joint" if study.user_sets == "partial" else study.membership_facts.grid_of_more
+
+
+def check_grid(study: Study, n_local_clusters: tuple[int, ...], grid: str) -> None:
+    """Refuse a grid that nobody could compute.
+
+    Raises:
+        ParameterError: It says what is too many, and what to change.
+    """
+    cells, k = math.prod(n_local_clusters), max(n_local_clusters)
+    where = f"n_local_clusters={k} at {len(study.parties)} parties gives {cells} grid cells"
+    if cells < study.n_clusters:
+        raise ParameterError(
+            f"{where}, fewer than n_clusters={study.n_clusters}; raise n_local_clusters"
+        )
+    if cells > MAX_CELLS and grid != "many":
+        raise ParameterError(
+            f"{where}, more than the {MAX_CELLS} that grid={grid!r} can hold; lower "
+            "n_local_clusters or take membership='decoy' with grid='many'"
+        )
+    method_of(study).check_clusters(study, n_local_clusters, grid)
+    if k > MAX_LOCAL_CLUSTERS:
+        raise ParameterError(f"n_local_clusters must be <= {MAX_LOCAL_CLUSTERS}, got {k}")
+    if grid == "many":
+        return
+    if _dense_bytes(study, cells) > MAX_GRID_BYTES:
+        n_parties = len(study.parties)
+        fewer = next(
+            width
+            for width in range(k, 0, -1)
+            if _dense_bytes(study, width**n_parties) <= MAX_GRID_BYTES
+        )
+        raise ParameterError(
+            f"{where}, which with all the columns take about "
+            f"{_dense_bytes(study, cells) / 1e9:.0f} GB of memory at every participant; lower "
+            f"n_local_clusters to {fewer}, or leave columns out"
+        )
+
+
+def _dense_bytes(study: Study, cells: int) -> int:
+    n_features = sum(len(features_of(party)) for party in study.parties)
+    return grid_bytes(cells=cells, n_features=n_features, n_parties=len(study.parties))

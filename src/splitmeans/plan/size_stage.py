@@ -1,0 +1,108 @@
+"""The stage in which parties release how many users they have, and its laws.
+
+The paper's methods need the number to read memberships, and keep the paper's Laplace noise. Methods
+under tight accounting need it for k' alone, where the study leaves k' open: a rough number does, so
+its share of the budget is small (`privacy.split`). Where all parties have the same users the first
+of them tells; otherwise each has a number of its own, and a user moves all of them by one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from splitmeans import _validate
+from splitmeans._types import NoiseLine
+from splitmeans.local.law import COUNT_UNITS, LAPLACE, gaussian_event, mu_scale
+from splitmeans.plan.stages import Stage, StageLaw
+from splitmeans.privacy.events import GaussianEvent, LaplaceEvent
+from splitmeans.study import Study
+
+SIZE = "size"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceSize:
+    """The number of users with discrete Laplace noise, as in the paper.
+
+    Guarantee: a user added or removed moves it by one; `event` says what that costs. Replacing a
+    user's values moves nothing.
+    """
+
+    TAG: ClassVar[str] = "LaplaceSize"
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        _validate.positive(scale=self.scale)
+
+    @property
+    def length(self) -> int:
+        """One number."""
+        return 1
+
+    @property
+    def event(self) -> LaplaceEvent:
+        """The cost of one party's number."""
+        return LaplaceEvent(noise_multiplier=self.scale, single_count=True)
+
+    @property
+    def replaced_event(self) -> None:
+        """Nothing changes."""
+        return
+
+    def noise_lines(self) -> Iterator[NoiseLine]:
+        """Yield the noise in users."""
+        yield "number of users", LAPLACE * self.scale, "users"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianSize:
+    """The number of users with discrete Gaussian noise, then rounded to whole users.
+
+    Guarantee: as for `LaplaceSize`. The noise has `scale` in 1/COUNT_UNITS of a user.
+    """
+
+    TAG: ClassVar[str] = "GaussianSize"
+
+    scale: int
+
+    def __post_init__(self) -> None:
+        _validate.at_least(1, scale=self.scale)
+
+    @property
+    def length(self) -> int:
+        """One number."""
+        return 1
+
+    @property
+    def event(self) -> GaussianEvent:
+        """The cost of one party's number."""
+        return gaussian_event(self.scale, sensitivity=COUNT_UNITS, coordinates=1)
+
+    @property
+    def replaced_event(self) -> None:
+        """Nothing changes."""
+        return
+
+    def noise_lines(self) -> Iterator[NoiseLine]:
+        """Yield the noise in users."""
+        yield "number of users", self.scale / COUNT_UNITS, "users"
+
+
+def sizing_parties(study: Study) -> tuple[str, ...]:
+    """Return the parties that release how many users they have; none where nobody must know."""
+    facts = study.membership_facts
+    wanted = facts.plans_by_size and study.n_local_clusters == "auto"
+    if not facts.needs_count and not wanted:
+        return ()
+    return study.party_names if study.user_sets == "partial" else study.party_names[:1]
+
+
+def size_stage(study: Study, law: StageLaw) -> Stage:
+    """Return the stage of a study that has it."""
+    return Stage(name=SIZE, what="number of users", parties=sizing_parties(study), law=law)
+
+
+def gaussian_size(mu: float) -> GaussianSize:
+    """Return the law of one party's number at a given precision."""
+    return GaussianSize(scale=mu_scale(COUNT_UNITS, mu=mu))

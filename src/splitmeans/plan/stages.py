@@ -1,0 +1,92 @@
+"""Stages: releases that come before a party's main one, because the rest of the plan needs them.
+
+A stage is a release whose law is fixed in the first plan, by parties that the study names, of whole
+numbers. What follows (k', say) may depend on the values that were released, never on rows, and all
+noise laws are those of the first plan whatever was released (docs/concepts/guarantee.md, "Stages").
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, TypeAlias
+
+from splitmeans._types import NoiseLine
+from splitmeans.errors import ProtocolError
+from splitmeans.privacy.events import Event
+
+# What was released in a stage, for each of its parties in order; and in all stages so far.
+StageValues: TypeAlias = tuple[tuple[int, ...], ...]
+ReleasedValues: TypeAlias = tuple[StageValues, ...]
+
+# No sum on the grid is larger; products of a few such numbers are still exact enough as floats.
+MAX_VALUE = 2**53
+
+
+class StageLaw(Protocol):
+    """Public parameters of one party's release in a stage."""
+
+    TAG: ClassVar[str]
+
+    @property
+    def length(self) -> int:
+        """How many whole numbers are released."""
+        ...
+
+    @property
+    def event(self) -> Event:
+        """What one party's release costs a user who is added or removed."""
+        ...
+
+    @property
+    def replaced_event(self) -> Event | None:
+        """What it costs a user whose values are replaced; None if that changes nothing."""
+        ...
+
+    def noise_lines(self) -> Iterable[NoiseLine]:
+        """Return the noise of one party's release."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One stage of a plan.
+
+    Attributes:
+        name: By which a party finds the code that makes the release (`party/stages.py`).
+        what: What is released, for people.
+        parties: Who releases it. The study names them, never the server: a server that may pick
+            could ask several parties for the price of one.
+        law: The law of each party's release.
+    """
+
+    TAG: ClassVar[str] = "Stage"
+
+    name: str
+    what: str
+    parties: tuple[str, ...]
+    law: StageLaw
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What the stage costs a user who is at every party."""
+        return (self.law.event,) * len(self.parties)
+
+    def checked(self, party: str, values: Sequence[int]) -> tuple[int, ...]:
+        """Return a party's values if they can be a release of this stage.
+
+        Raises:
+            ProtocolError: They are not as many as the law says, or beyond all bounds.
+        """
+        if len(values) != self.law.length:
+            raise ProtocolError(
+                f"party {party!r} released {len(values)} values as its {self.what}, the plan says "
+                f"{self.law.length}"
+            )
+        found = tuple(int(value) for value in values)
+        if any(abs(value) > MAX_VALUE for value in found):
+            raise ProtocolError(f"party {party!r} released a {self.what} that no table can have")
+        return found
+
+
+def flat_values(released: ReleasedValues) -> tuple[int, ...]:
+    """Return all released values in order."""
+    return tuple(value for stage in released for party in stage for value in party)
