@@ -118,7 +118,7 @@ def test_json_is_the_forecast(run):
 
 def test_the_larger_figure_comes_first_and_a_bound_has_a_price(run, tmp_path):
     done = run()
-    assert "epsilon       1.454 towards another party" in done.out
+    assert "epsilon       1.45 towards another party" in done.out
     assert "with party_epsilon = 1 about: loss ratio " in done.out
     bounded = STUDY.replace("delta = 1e-6", "delta = 1e-6\nparty_epsilon = 0.5")
     (tmp_path / "bounded.toml").write_text(bounded)
