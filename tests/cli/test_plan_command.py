@@ -125,7 +125,7 @@ def test_the_larger_figure_comes_first_and_a_bound_has_a_price(run, tmp_path):
     done = run(study="bounded.toml")
     assert "towards the server, 0.5 towards another party" in done.out
     assert "party_epsilon = 0.5: loss ratio " in done.out
-    assert "2.7 times the noise in local releases" in done.out
+    assert "2.69 times the noise in local releases" in done.out
     assert "of its budget" in done.out
     found = json.loads(run("--json", study="bounded.toml").out)
     (price,) = found["bounds"]
