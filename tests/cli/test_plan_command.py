@@ -118,14 +118,14 @@ def test_json_is_the_forecast(run):
 
 def test_the_larger_figure_comes_first_and_a_bound_has_a_price(run, tmp_path):
     done = run()
-    assert "epsilon       1.454 towards another party" in done.out
+    assert "epsilon       1.45 towards another party" in done.out
     assert "with party_epsilon = 1 about: loss ratio " in done.out
     bounded = STUDY.replace("delta = 1e-6", "delta = 1e-6\nparty_epsilon = 0.5")
     (tmp_path / "bounded.toml").write_text(bounded)
     done = run(study="bounded.toml")
     assert "towards the server, 0.5 towards another party" in done.out
     assert "party_epsilon = 0.5: loss ratio " in done.out
-    assert "2.7 times the noise in local releases" in done.out
+    assert "2.69 times the noise in local releases" in done.out
     assert "of its budget" in done.out
     found = json.loads(run("--json", study="bounded.toml").out)
     (price,) = found["bounds"]

@@ -13,6 +13,7 @@ from splitmeans.forecasting.forecast import SWEEP, EpsilonNeeded, forecast
 from splitmeans.forecasting.loss_model import STRUCTURES
 from splitmeans.plan.certificate import certificate_of
 from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
 from splitmeans.study import Study
 
 app = typer.Typer(add_completion=False)
@@ -68,7 +69,7 @@ def plan(
     epsilons = _epsilons(eps)
     found = forecast(Study.read(study), users=users, structure=structure)
     if certificate is not None:
-        _write_certificate(found.plan, certificate)
+        _write_certificate(make_plan(found.study), certificate)
     # Without a forecast of the loss there is nothing to search.
     needed = None if wanted is None or found.loss is None else found.epsilon_for(wanted)
     if json:
