@@ -31,6 +31,7 @@ from splitmeans.kmeans.distances import squared_distances
 from splitmeans.membership.method import Group
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
+from splitmeans.study import EVERYONE
 from splitmeans.synopsis.joint import NOISE_DEVIATIONS, joint_weights
 from splitmeans.synopsis.pairs import CUT, max_entropy_weights
 from splitmeans.synopsis.synopsis import Synopsis
@@ -130,10 +131,7 @@ def size_intervals(
         np.asarray(np.bincount(cells, weights=grid.ravel(), minlength=k), dtype=np.float64)
         for cells, k in zip(of_cell, counts, strict=True)
     ]
-    if one_table(plan):
-        errors = _summed_errors(plan, grid, of_cell, sizes)
-    else:
-        errors = _repeated_errors(plan, grid, of_cell, sizes, rng=rng)
+    errors = _repeated_errors(plan, grid, of_cell, sizes, rng=rng)
     nodes, places = draw_users(synopsis, rng=rng)
     half = WIDTH_95 * float(errors[0][0])
     total = (max(0.0, synopsis.total - half), synopsis.total + half)
@@ -159,9 +157,19 @@ def _ends(
     return np.maximum(low - wider, 0.0), high + wider
 
 
-def one_table(plan: Plan) -> bool:
-    """Whether the cells of three or more parties were counted in one table."""
-    return plan.grid_method == "joint" and len(plan.n_local_clusters) > 2
+def total_interval(plan: Plan, synopsis: Synopsis) -> tuple[float, float] | None:
+    """Return the 95 % interval of all users together where the grid is a model of the users.
+
+    A presence table counts them, whatever the model makes of its cells: those at all parties are
+    one cell, everyone is the sum of all. None where there is no such table, or no users.
+    """
+    law, total, rate = plan.presence, synopsis.total, plan.sample_rate
+    if law is None or total <= 0:
+        return None
+    cells = 2 ** len(plan.study.parties) - 1 if plan.study.population == EVERYONE else 1
+    variance = cells * (float(law.variance) + law.server_sigma**2) / rate**2
+    half = WIDTH_95 * math.sqrt(variance + (1 / rate - 1) * total)
+    return max(0.0, total - half), total + half
 
 
 def _draws(plan: Plan) -> int:
@@ -184,22 +192,6 @@ def _segments_of_cells(synopsis: Synopsis, centres: FloatArray, shape: tuple[int
         place[axis] = shape[axis]
         distances += local.reshape(*place, k)
     return np.asarray(distances.reshape(-1, k).argmin(axis=1), dtype=np.int64)
-
-
-def _summed_errors(
-    plan: Plan, grid: FloatArray, of_cell: Sequence[IntArray], sizes: Sequence[FloatArray]
-) -> list[FloatArray]:
-    """Return the noise of the sums over all cells of each segment.
-
-    Sizes are between those sums and what is left after the cut (`grid.joint.mend_sums`), nearer to
-    the sums where the cut has a bias beyond their noise: they are off by about that noise at most.
-    """
-    ((group, table),) = _margins(plan, grid).items()
-    deviation = _deviation(plan, table, group)
-    return [
-        deviation * np.sqrt(np.bincount(cells, minlength=len(size)))
-        for cells, size in zip(of_cell, sizes, strict=True)
-    ]
 
 
 def _repeated_errors(

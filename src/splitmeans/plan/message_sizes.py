@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from splitmeans.errors import ParameterError
 from splitmeans.membership.methods import method_of
-from splitmeans.plan.grid_limits import N_POINTS
+from splitmeans.plan.grid_limits import N_POINTS, SAMPLED
 from splitmeans.study.features import features_of
 from splitmeans.wire.messages import MAX_LARGE_BYTES
 
@@ -159,7 +159,7 @@ def shown_bytes(size: int) -> str:
 def _result_bytes(plan: "Plan") -> int:
     parties = plan.study.parties
     features = [len(features_of(party)) for party in parties]
-    cells = N_POINTS if plan.grid_method == "many" else math.prod(plan.n_local_clusters)
+    cells = N_POINTS if plan.grid_method in SAMPLED else math.prod(plan.n_local_clusters)
     centres = sum(
         8 * width * d for width, d in zip(plan.n_local_clusters, features, strict=True)
     ) + 8 * plan.study.n_clusters * (sum(features) + 1)

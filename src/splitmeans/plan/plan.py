@@ -8,7 +8,7 @@ import hashlib
 from dataclasses import dataclass
 
 from splitmeans.local.law import LocalLaw
-from splitmeans.membership.decoy.law import collusion_law
+from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import Group, MembershipLaw
 from splitmeans.membership.methods import method_of
@@ -30,6 +30,8 @@ class Plan:
         membership: The law of the membership releases.
         count_scale: Scale of the Laplace noise on the user count, where it is released.
         grid_method: How cell weights of all parties are found.
+        presence: The law of the presence table, where the last group is one: all parties, each
+            with "present" as its only label.
     """
 
     study: Study
@@ -40,6 +42,7 @@ class Plan:
     membership: MembershipLaw
     count_scale: float | None
     grid_method: str
+    presence: DecoyLaw | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -48,7 +51,10 @@ class Plan:
         # Of a table that draws are looked up in, which the parameters alone do not show (rule R3).
         table_hash = method_of(self.study).table_hash
         table = None if table_hash is None else table_hash(self.membership)
-        parameters = tagged_text((*parts, self.n_local_clusters, self.count_scale, table))
+        more: tuple[object, ...] = (self.n_local_clusters, self.count_scale, table)
+        if self.presence is not None:
+            more = (*more, self.presence, self.presence.table_hash)
+        parameters = tagged_text((*parts, *more))
         return hashlib.sha256(parameters.encode()).hexdigest()
 
     @property
@@ -81,7 +87,13 @@ class Plan:
         """What the membership releases cost: per party, or for all parties together in groups."""
         if not self.groups:
             return self.membership.event
-        return ComposedEvent(parts=(self.membership.event,) * len(self.groups))
+        return ComposedEvent(parts=tuple(self.law_of(group).event for group in self.groups))
+
+    def law_of(self, group: Group) -> MembershipLaw:
+        """The law of a group's release."""
+        if self.presence is not None and len(group) == len(self.study.parties):
+            return self.presence
+        return self.membership
 
     @property
     def events(self) -> tuple[Event, ...]:

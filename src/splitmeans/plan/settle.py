@@ -10,15 +10,28 @@ from collections.abc import Callable
 
 from splitmeans.errors import ParameterError
 from splitmeans.local.methods import local_law
+from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.method import Group
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.bounds import keep_bounds, rough_bounds
-from splitmeans.plan.grid_limits import MAX_CELLS, MAX_GRID_BYTES, grid_bytes
+from splitmeans.plan.grid_limits import (
+    MAX_CELLS,
+    MAX_GRID_BYTES,
+    PRESENCE,
+    SAMPLED,
+    grid_bytes,
+)
 from splitmeans.plan.message_sizes import check_readable
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.calibrate import calibrate
 from splitmeans.privacy.events import Event, NonPrivateEvent
-from splitmeans.privacy.split import Precisions, paper_split, tight_split
+from splitmeans.privacy.split import (
+    PRESENCE_SHARE,
+    Precisions,
+    paper_split,
+    presence_precisions,
+    tight_split,
+)
 from splitmeans.study import Study
 from splitmeans.study.features import bounds_of, features_of
 
@@ -46,7 +59,7 @@ def make_plan(study: Study, *, noisy_count: int | None = None) -> Plan:
     if scale is not None and has_bounds(study):
         precisions = keep_bounds(
             study,
-            _precisions(study, scale, groups=plan.groups),
+            _precisions(study, scale, groups=plan.groups, grid_method=plan.grid_method),
             lambda precisions: build(precisions=precisions),
             _private_events,
         )
@@ -65,8 +78,9 @@ def plan_at(study: Study, *, precision: float) -> Plan:
     plan = build(scale=None if study.accounting == "paper" else precision)
     if not has_bounds(study):
         return plan
-    base = _precisions(study, precision, groups=plan.groups)
-    return build(precisions=rough_bounds(study, base, n_groups=len(plan.groups)))
+    base = _precisions(study, precision, groups=plan.groups, grid_method=plan.grid_method)
+    n_releases = _releases(study, plan.groups, plan.grid_method)
+    return build(precisions=rough_bounds(study, base, n_groups=n_releases))
 
 
 def has_bounds(study: Study) -> bool:
@@ -109,9 +123,10 @@ def _plan_at(
 ) -> Plan:
     """Build the plan at one overall precision or at given ones; with neither, as published."""
     bounds = [bounds_of(features_of(party)) for party in study.parties]
+    presence = None
     with_count = needs_count(study)
     if scale is not None:
-        precisions = _precisions(study, scale, groups=groups)
+        precisions = _precisions(study, scale, groups=groups, grid_method=grid_method)
     if precisions is None:
         shares = paper_split(study.budget, n_parties=len(study.parties), needs_count=with_count)
         local_cost: dict[str, float] = {"epsilon": shares.local_epsilon}
@@ -126,6 +141,10 @@ def _plan_at(
         assert tight_law is not None, "the study was not checked"
         n_releases = len(groups) or len(study.parties)
         membership = tight_law(study, precisions, max(n_local_clusters), n_releases)
+        if grid_method == PRESENCE:
+            own = presence_precisions(precisions, n_pairs=len(groups) - 1)
+            presence = tight_law(study, own, 1, n_releases)
+            assert isinstance(presence, DecoyLaw), "the study was not checked"
     local = tuple(
         local_law(study.local_facts.name, n_clusters=clusters, bounds=limits, **local_cost)
         for limits, clusters in zip(bounds, n_local_clusters, strict=True)
@@ -139,12 +158,22 @@ def _plan_at(
         membership=membership,
         count_scale=count_scale,
         grid_method=grid_method,
+        presence=presence,
     )
 
 
-def _precisions(study: Study, scale: float, *, groups: tuple[Group, ...]) -> Precisions:
-    n_releases = len(groups) or len(study.parties)
+def _precisions(
+    study: Study, scale: float, *, groups: tuple[Group, ...], grid_method: str
+) -> Precisions:
+    n_releases = _releases(study, groups, grid_method)
     return tight_split(study, n_groups=n_releases, needs_count=needs_count(study), scale=scale)
+
+
+def _releases(study: Study, groups: tuple[Group, ...], grid_method: str) -> float:
+    """Return how many membership releases share the precision; a presence table has its part."""
+    if grid_method == PRESENCE:
+        return (len(groups) - 1) / (1 - PRESENCE_SHARE)
+    return len(groups) or len(study.parties)
 
 
 def _local_clusters(study: Study, users: int) -> tuple[int, ...]:
@@ -160,7 +189,7 @@ def _grid_method(study: Study, n_local_clusters: tuple[int, ...]) -> str:
     if len(study.parties) == 2:
         return study.membership_facts.grid_of_two
     if study.user_sets == "partial":
-        return "joint"
+        return PRESENCE
     if study.membership_facts.grid_of_more != "pairs":
         return study.membership_facts.grid_of_more
     cells = _cells(n_local_clusters)
@@ -174,7 +203,8 @@ def _groups(study: Study, grid_method: str) -> tuple[Group, ...]:
         return ()
     if grid_method == "joint":
         return (everyone,)
-    return tuple(itertools.combinations(everyone, 2))
+    pairs = tuple(itertools.combinations(everyone, 2))
+    return (*pairs, everyone) if grid_method == PRESENCE else pairs
 
 
 def _cells(n_local_clusters: tuple[int, ...]) -> int:
@@ -191,15 +221,14 @@ def _check_grid_size(study: Study, n_local_clusters: tuple[int, ...], grid_metho
         raise ParameterError(
             f"{where}, fewer than n_clusters={study.n_clusters}; raise n_local_clusters"
         )
-    if cells > MAX_CELLS and grid_method != "many":
+    if cells > MAX_CELLS and grid_method not in SAMPLED:
         raise ParameterError(
             f"{where}, more than the {MAX_CELLS} that grid={grid_method!r} can hold; lower "
             "n_local_clusters or take membership='decoy' with grid='many'"
         )
-    method_of(study).check_clusters(study, n_local_clusters, grid_method)
     if k > MAX_LOCAL_CLUSTERS:
         raise ParameterError(f"n_local_clusters must be <= {MAX_LOCAL_CLUSTERS}, got {k}")
-    if grid_method == "many":
+    if grid_method in SAMPLED:
         return
     if _dense_bytes(study, cells) > MAX_GRID_BYTES:
         n_parties = len(study.parties)

@@ -9,7 +9,7 @@ together is then calculated exactly (`privacy.pld`) and one factor scales all of
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from splitmeans.study import Budget, Study
 
@@ -17,6 +17,11 @@ from splitmeans.study import Budget, Study
 COUNT_SHARE = 0.02
 
 _TIGHT_COUNT_SHARE = 0.02
+
+# Where a presence table is counted beside pair tables: the memberships' share, and of it the
+# presence table's. docs/concepts/budget.md has the measurements.
+_PARTIAL_SHARE = 0.5
+PRESENCE_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +60,27 @@ def paper_split(budget: Budget, *, n_parties: int, needs_count: bool) -> Shares:
     )
 
 
-def tight_split(study: Study, *, n_groups: int, needs_count: bool, scale: float) -> Precisions:
+def presence_precisions(precisions: Precisions, *, n_pairs: int) -> Precisions:
+    """Return the precisions of a presence table beside those of so many pair tables.
+
+    Its squared precision is `PRESENCE_SHARE` of all memberships': as that of so many pairs.
+    """
+    factor = math.sqrt(n_pairs * PRESENCE_SHARE / (1 - PRESENCE_SHARE))
+    server = None if precisions.server is None else factor * precisions.server
+    return replace(precisions, membership=factor * precisions.membership, server=server)
+
+
+def tight_split(study: Study, *, n_groups: float, needs_count: bool, scale: float) -> Precisions:
     """Split the squared precision `scale`^2 among the releases of a run.
 
     `n_groups` is how many membership releases touch one user: one for a joint release of all
-    parties, one per pair, or one per party.
+    parties, one per pair, or one per party; where a presence table has a part, as many pair tables
+    as all of it would be worth.
     """
     count = _TIGHT_COUNT_SHARE if needs_count else 0.0
     share = study.membership_facts.budget_share
+    if study.user_sets == "partial" and len(study.parties) > 2:
+        share = _PARTIAL_SHARE
     assert share is not None, "a study whose method has no tight accounting is refused"
     membership = share * (1 - count)
     local = 1 - count - membership

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from splitmeans.intervals.sizes import SizeIntervals, one_table, refusal, size_intervals
+from splitmeans.intervals.sizes import SizeIntervals, refusal, size_intervals, total_interval
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.settle import make_plan, needs_count
 
@@ -22,10 +22,6 @@ MEANING = (
     "have the size in its middle. Measured over many data sets and settings, nine of ten or more "
     "were right (docs/intervals.md)."
 )
-_OTHER_K = (
-    " Intervals are withheld for numbers of segments that were not published: the sizes were "
-    "mended for the published ones alone."
-)
 _UNKNOWN = "How far sizes are off is not known for this run, so there are no intervals: "
 
 
@@ -36,10 +32,13 @@ class Intervals:
     Attributes:
         found: For each segmentation its intervals, None where they are withheld.
         words: What they are intervals for, or why there are none.
+        users: The interval of all users together, also where those of segments are withheld; None
+            where it is not known.
     """
 
     found: tuple[SizeIntervals | None, ...]
     words: str
+    users: tuple[float, float] | None = None
 
 
 def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals:
@@ -55,12 +54,15 @@ def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals
         return Intervals(found=none, words=_UNKNOWN + version)
     reason = refusal(plan, synopsis)
     if reason is not None:
-        return Intervals(found=none, words=f"{_UNKNOWN}{reason}.")
-    trusted = [item.published or not one_table(plan) for item in items]
-    centres = [item.scaled_centres for item, wanted in zip(items, trusted, strict=True) if wanted]
+        users = total_interval(plan, synopsis)
+        known = ""
+        if users is not None:
+            known = (
+                f" The number of all users is between {users[0]:,.0f} and {users[1]:,.0f} (95 %)."
+            )
+        return Intervals(found=none, words=f"{_UNKNOWN}{reason}.{known}", users=users)
+    centres = [item.scaled_centres for item in items]
     # The seed only makes two reports of one result alike.
-    found = iter(size_intervals(plan, synopsis, centres, rng=np.random.default_rng(0)) or ())
-    return Intervals(
-        found=tuple(next(found) if wanted else None for wanted in trusted),
-        words=MEANING + ("" if all(trusted) else _OTHER_K),
-    )
+    found = size_intervals(plan, synopsis, centres, rng=np.random.default_rng(0)) or none
+    users = next((one.total for one in found if one is not None), None)
+    return Intervals(found=tuple(found), words=MEANING, users=users)

@@ -12,15 +12,17 @@ from splitmeans.errors import ProtocolError
 from splitmeans.membership.estimator import KnowsDeviation, WeightEstimator
 from splitmeans.membership.method import positive_count
 from splitmeans.membership.methods import method_of
+from splitmeans.plan.grid_limits import PRESENCE
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.study import EVERYONE
 from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.features import bounds_of, features_of
-from splitmeans.synopsis.joint import joint_weights, mend_sums
+from splitmeans.synopsis.joint import joint_weights
 from splitmeans.synopsis.many import latent_points
 from splitmeans.synopsis.pairs import max_entropy_weights
 from splitmeans.synopsis.pairs_paper import two_party_weights
-from splitmeans.synopsis.segments import assign_nodes
+from splitmeans.synopsis.presence import KnowsPresence, presence_points
 from splitmeans.synopsis.synopsis import Synopsis, build_synopsis, build_synopsis_from_points
 from splitmeans.wire.messages import PartyRelease
 
@@ -75,6 +77,15 @@ def combine(
             deviation=_deviation(plan, estimator),
         )
         return build_synopsis_from_points(labels, point_weights, centres, parties), None
+    if plan.grid_method == PRESENCE:
+        assert isinstance(estimator, KnowsPresence), "the study was not checked"
+        labels, point_weights = presence_points(
+            estimator,
+            n_classes=3 * plan.study.n_clusters,
+            everyone=plan.study.population == EVERYONE,
+            rng=rng,
+        )
+        return build_synopsis_from_points(labels, point_weights, centres, parties), None
     total = None if plan.noisy_count is None else positive_count(plan)
     match plan.grid_method:
         case "pairs-paper":
@@ -84,13 +95,6 @@ def combine(
         case _:
             deviation = _deviation(plan, estimator)
             weights = joint_weights(estimator, total=total, deviation=deviation)
-            if deviation is not None and len(parties) > 2:
-                # Of the table of three parties or more so much is cut that sizes need mending.
-                cut = build_synopsis(weights, centres, parties)
-                found = cut.cluster(plan.study.n_clusters, random_state=rng)
-                segments, _ = assign_nodes(cut, found.scaled_centres)
-                estimate = estimator.joint(range(len(parties)))
-                weights = mend_sums(weights, estimate, deviation=deviation, blocks=segments)
     return build_synopsis(weights, centres, parties), weights
 
 
