@@ -150,13 +150,13 @@ def test_grid_and_groups(membership, n_parties, changes, grid, groups):
     assert (plan.presence is not None) == (grid == "presence")
 
 
-def test_a_presence_table_has_a_tenth_of_the_memberships():
-    """Half of mu^2 for memberships: 0.05 for presence and 0.15 for each of three pairs."""
+def test_a_presence_table_has_a_fifth_of_the_memberships():
+    """Half of mu^2 for memberships: 0.1 for presence and 0.4 for three pairs."""
     plan = make_plan(open_study(membership="decoy", n_parties=3, user_sets="partial"))
     pair, presence = plan.membership, plan.presence
     assert isinstance(pair, DecoyLaw)
     assert presence is not None
-    assert (pair.sigma / presence.sigma) ** 2 == pytest.approx(0.05 / 0.15)
+    assert (pair.sigma / presence.sigma) ** 2 == pytest.approx(0.1 / (0.4 / 3))
     assert presence.server_sigma == presence.sigma
     local = plan.local[0].event
     (memberships,) = plan.events[3:]

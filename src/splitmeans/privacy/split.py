@@ -21,7 +21,7 @@ _TIGHT_COUNT_SHARE = 0.02
 # Where a presence table is counted beside pair tables: the memberships' share, and of it the
 # presence table's. docs/concepts/budget.md has the measurements.
 _PARTIAL_SHARE = 0.5
-PRESENCE_SHARE = 0.1
+PRESENCE_SHARE = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,11 +17,10 @@ _MOST_LOCAL_CLUSTERS = 16
 # Cells of a grid that is fitted in seconds.
 _WHOLE_GRID = 2**22
 # Of three or more parties with partial user sets: how many users, per deviation of its noise, a
-# cell of a pair table should have on average. How many two parties share nobody knows: half of a
-# party's users are a guess.
+# cell of a pair table should have on average where each label is in two tables. How many two
+# parties share nobody knows: half of a party's users are a guess.
 _USERS_PER_CELL = 6
 _AT_BOTH = 0.5
-_FEWEST_PARTIAL = 4
 
 
 def decoy_local_clusters(study: Study, users: int) -> int:
@@ -35,12 +34,12 @@ def _partial_clusters(study: Study, users: int) -> int:
     """Return k' where pair tables of three or more parties have "absent" as one more label.
 
     Segments that are far apart are merged if there are fewer local clusters than segments; so there
-    are a few more, whatever the noise.
+    is at least one more, whatever the noise.
     """
     shared = _AT_BOTH * users / _cell_deviation(study)
-    wanted = round(math.sqrt(shared / _USERS_PER_CELL))
-    fewest = max(_FEWEST_PARTIAL, study.n_clusters + 1)
-    return min(max(wanted, fewest), _MOST_LOCAL_CLUSTERS)
+    tables = (len(study.parties) - 1) / 2
+    wanted = round(math.sqrt(shared * tables / _USERS_PER_CELL))
+    return min(max(wanted, study.n_clusters + 1), _MOST_LOCAL_CLUSTERS)
 
 
 def _pair_clusters(study: Study, users: int) -> int:
