@@ -162,6 +162,20 @@ def test_coverage_prints_a_table_and_writes_all_segments(run, tmp_path):
     assert set(written["summary"]) >= {"data even", "data tuned on", "2 parties, partial sets"}
 
 
+def test_partial_prints_both_populations_and_writes_all_runs(run, tmp_path):
+    record = tmp_path / "partial.json"
+    done = run(
+        "partial", "--quick", "--seeds", "1", "--workers", "1", "--json", str(record)
+    )  # fmt: skip
+    assert done.code == 0
+    assert "total off" in done.out
+    shared, everyone = json.loads(record.read_text())["scores"]
+    assert (shared["population"], everyone["population"]) == ("shared", "everyone")
+    # Three parties, 70 % of 20,000 users at each; seeded.
+    assert shared["loss_ratio"] < 1.03
+    assert abs(everyone["counted"] / everyone["users"] - 1) < 0.03
+
+
 def test_plan_fits_checks_and_writes(run, tmp_path):
     """A small run of the benchmark: it fits, it compares, and the file has what the model reads."""
     from splitmeans.forecasting import loss_model
