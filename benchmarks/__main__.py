@@ -8,6 +8,7 @@ from benchmarks.commands.coverage import coverage
 from benchmarks.commands.labels import labels
 from benchmarks.commands.local import local
 from benchmarks.commands.paper import paper
+from benchmarks.commands.partial import partial
 from benchmarks.commands.plan import plan
 from benchmarks.commands.relay import relay
 from benchmarks.commands.run import run
@@ -20,7 +21,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (*(accuracy, local, labels, coverage, accounting, speed, paper, plan, relay, run),):
+for command in (
+    *(accuracy, partial, local, labels, coverage, accounting, speed, paper, plan, relay, run),
+):
     app.command()(command)
 
 

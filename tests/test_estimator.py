@@ -687,3 +687,21 @@ def test_a_fit_that_counts_few_or_nobody_says_so_and_raises_nothing(seed):
         assert model.score(parts) < 0
     assert set(model.predict(parts)) == set(model.labels_)
     repr(model.result_)
+
+
+def test_too_few_users_at_all_parties_are_said_and_everyone_has_segments():
+    """Three parties of which two share a thousand users each, and all of them twenty."""
+    rng = np.random.default_rng(8)
+    rows = np.where(np.arange(3000)[:, np.newaxis] % 2, 0.5, -0.5) + rng.normal(0, 0.05, (3000, 3))
+    ids = [np.r_[:2000], np.r_[:20, 1000:3000], np.r_[:1000, 2000:3000]]
+    blocks = [rows[own, [party]][:, np.newaxis] for party, own in enumerate(ids)]
+    options = {"user_sets": "partial", "noise": InsecureSeededNoise(3), "random_state": 3}
+    model = VerticalKMeans(2, epsilon=2.0, bounds=(-1, 1), expected_users=2000, **options)
+    with pytest.warns(UserWarning, match="too few users are at all parties"):
+        model.fit(blocks, ids=ids)
+    assert model.synopsis_.total == 0
+    assert len(model.cluster_centers_) == 0
+    model.set_params(population="everyone").fit(blocks, ids=ids)
+    assert model.synopsis_.total == pytest.approx(3000, rel=0.1)
+    np.testing.assert_allclose(np.sort(model.cluster_centers_, axis=0)[0], -0.5, atol=0.1)
+    np.testing.assert_allclose(np.sort(model.cluster_centers_, axis=0)[1], 0.5, atol=0.1)

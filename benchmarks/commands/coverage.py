@@ -32,7 +32,7 @@ def coverage(
     """
     there = [name for name in DATA_SETS if data_dir is not None or name not in REAL]
     names = options.listed("data", data, DATA_SETS) if data else there
-    settings = (SETTINGS[2], SETTINGS[6], SETTINGS[13]) if quick else SETTINGS
+    settings = (SETTINGS[2], SETTINGS[6], SETTINGS[11]) if quick else SETTINGS
     runs = run_coverage(
         data=names, settings=settings, seeds=seeds, data_dir=data_dir, workers=workers
     )

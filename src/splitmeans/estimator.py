@@ -56,6 +56,8 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             name for all parties. What can be read in two ways is refused.
         grid: How cell weights are found: "auto", "joint", "pairs", "pairs-paper" or "many".
         user_sets: "equal", or "partial" if some users are at some parties only (give ids then).
+        population: With partial user sets of three or more parties "shared" for segments of the
+            users at all of them (the default), "everyone" for those at one or more.
         expected_users: A public rough number of users; sets defaults, and delta must be below one
             over it. A warning says if the tables are far from it.
         sketch: Parameters of the sketch methods; None takes the paper's.
@@ -91,6 +93,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         bounds: Any = None,
         grid: str = "auto",
         user_sets: str = "equal",
+        population: str | None = None,
         expected_users: int = 10_000,
         sketch: SketchOptions | None = None,
         decoy: DecoyOptions | None = None,
@@ -108,6 +111,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.bounds = bounds
         self.grid = grid
         self.user_sets = user_sets
+        self.population = population
         self.expected_users = expected_users
         self.sketch = sketch
         self.decoy = decoy
@@ -167,7 +171,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.cluster_centers_: FloatArray = self.result_.server.clustering.centres
         self.n_features_in_ = self.cluster_centers_.shape[1]
         self.segment_names_ = tuple(letter(rank) for rank in range(len(self.cluster_centers_)))
-        remark = about_found(len(self.cluster_centers_), asked=study.n_clusters)
+        remark = about_found(len(self.cluster_centers_), study)
         if remark is not None:
             warnings.warn(remark, UserWarning, stacklevel=4)
         # Simulation only: no participant of a real run can compute these joint labels.
@@ -238,6 +242,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             grid=self.grid,
             accounting=self.accounting,
             user_sets=self.user_sets,
+            population=self.population,
             ids=AS_IS,  # the lists of ids are compared as they are
             expected_users=self.expected_users,
             sketch=self.sketch or SketchOptions(),

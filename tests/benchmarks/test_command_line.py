@@ -159,7 +159,21 @@ def test_coverage_prints_a_table_and_writes_all_segments(run, tmp_path):
     assert "right" in done.out
     written = json.loads(record.read_text())
     assert written["summary"]["all"]["segments"] == len(written["segments"]) == 20
-    assert set(written["summary"]) >= {"data even", "data tuned on", "3 parties, partial sets"}
+    assert set(written["summary"]) >= {"data even", "data tuned on", "2 parties, partial sets"}
+
+
+def test_partial_prints_both_populations_and_writes_all_runs(run, tmp_path):
+    record = tmp_path / "partial.json"
+    done = run(
+        "partial", "--quick", "--seeds", "1", "--workers", "1", "--json", str(record)
+    )  # fmt: skip
+    assert done.code == 0
+    assert "total off" in done.out
+    shared, everyone = json.loads(record.read_text())["scores"]
+    assert (shared["population"], everyone["population"]) == ("shared", "everyone")
+    # Three parties, 70 % of 20,000 users at each; seeded.
+    assert shared["loss_ratio"] < 1.03
+    assert abs(everyone["counted"] / everyone["users"] - 1) < 0.03
 
 
 def test_plan_fits_checks_and_writes(run, tmp_path):

@@ -167,24 +167,14 @@ class TestLdpMixed(EstimatorContract):
         return ldp(0.1)
 
 
-class TestDecoyJoint(EstimatorContract):
-    method = "decoy"
-
-    def build(self):
-        return of_plan("decoy", grid="joint")
-
-    def test_margins_of_any_subset_agree(self, estimator):
-        whole = estimator.joint(range(4))
-        np.testing.assert_allclose(whole.sum(axis=(1, 3)), estimator.joint([0, 2]), atol=1e-6)
-
-
 class TestDecoyPartial(EstimatorContract):
-    """With labels that stand for absent users."""
+    """With labels that stand for absent users, and a presence table."""
 
     method = "decoy"
+    most_parties = 2
 
     def build(self):
-        return of_plan("decoy", grid="joint", user_sets="partial")
+        return of_plan("decoy", user_sets="partial")
 
 
 class TestDecoyPairs(EstimatorContract):

@@ -14,9 +14,8 @@ from splitmeans.forecasting.cell_error import cell_error
 from splitmeans.forecasting.forecast import Forecast, forecast
 from splitmeans.forecasting.noise import noise_levels
 from splitmeans.forecasting.rough_plan import rough_plan, study_at
-from splitmeans.membership.decoy.auto_clusters import MAX_TABLE_CELLS
 from splitmeans.membership.decoy.estimate import DecoyEstimator
-from splitmeans.membership.method import enough_clusters
+from splitmeans.plan.message_sizes import message_sizes
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.study import DecoyOptions
@@ -264,7 +263,8 @@ def test_methods_of_the_paper_have_no_loss_forecast(membership):
 
 def test_what_the_model_is_not_for_is_refused():
     assert "guided-lloyd" in forecast(tiny_study(local="dplsf")).loss_refusal
-    assert "pairs" in forecast(tiny_study(parties=3, user_sets="partial")).loss_refusal
+    partial = forecast(tiny_study(parties=3, user_sets="partial"))
+    assert "share only some of their users" in partial.loss_refusal
     assert forecast(tiny_study(user_sets="partial")).loss is not None
 
 
@@ -368,25 +368,29 @@ def test_partial_sets_of_many_parties_can_be_sent(parties, users, epsilon):
         user_sets="partial",
         expected_users=users,
     )
-    plan = rough_plan(study)
-    cells = (plan.n_local_clusters[0] + 1) ** parties
-    assert cells <= MAX_TABLE_CELLS
-    smallest = plan.n_local_clusters[0] <= max(2, enough_clusters(study))
-    assert smallest or cells * plan.membership.mean <= 2**24
+    sizes = message_sizes(rough_plan(study), users=users)
+    records = sizes.records["p0"]
+    assert records - parties * users <= max(2**22, parties * users)
+    assert study.n_clusters < rough_plan(study).n_local_clusters[0] <= 16
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 8.0])
-def test_partial_sets_of_too_many_parties_are_refused(epsilon):
-    study = tiny_study(parties=13, epsilon=epsilon, user_sets="partial")
-    with pytest.raises(ParameterError, match="take fewer parties or only users that all"):
-        rough_plan(study)
-
-
-def test_a_table_that_is_too_large_is_refused_with_the_largest_that_is_not():
-    study = tiny_study(parties=6, user_sets="partial", n_local_clusters=12)
-    with pytest.raises(ParameterError, match=r"4826809 cells.*n_local_clusters=8 or fewer"):
-        make_plan(study)
-    assert make_plan(dataclasses.replace(study, n_local_clusters=8)).n_local_clusters[0] == 8
+def test_sizes_with_a_presence_table():
+    rng = np.random.default_rng(6)
+    rows = rng.uniform(-1, 1, (3000, 4))
+    model = VerticalKMeans(
+        4,
+        epsilon=2.0,
+        bounds=(-1, 1),
+        user_sets="partial",
+        expected_users=2000,
+        noise=InsecureSeededNoise(1),
+    )
+    ids = [np.sort(rng.choice(3000, 2000, replace=False)) for _ in range(4)]
+    model.fit([rows[own, [party]][:, np.newaxis] for party, own in enumerate(ids)], ids=ids)
+    expected = forecast(model.study_).sizes
+    for party in model.study_.party_names:
+        real = model.result_.traffic[party, "PartyRelease"]
+        assert expected.releases[party] == pytest.approx(real, rel=0.03)
 
 
 def test_warnings_come_before_anything_is_spent():
@@ -400,8 +404,14 @@ def test_warnings_come_before_anything_is_spent():
     assert "a run may count nobody" in beyond
     expected = forecast(tiny_study(parties=4, user_sets="partial"))
     (partial,) = expected.warnings
-    cells = max(expected.plan.n_local_clusters) ** 4
-    assert f"one table of {cells:,}" in partial
-    assert f"less than {3 * expected.cell_error:,.0f} users are cut" in partial
-    assert "--users M" in partial
+    law = expected.plan.presence
+    noise = math.sqrt(law.variance + law.server_sigma**2)
+    assert f"a noise of plus or minus {1.96 * noise:,.0f}" in partial
+    assert f"below {10 * noise:,.0f} of them no segments are published" in partial
+    assert "half of a party's 20,000 users" in partial
     assert expected.to_mapping()["warnings"] == [partial]
+    (few,) = forecast(tiny_study(parties=4, user_sets="partial"), users=100).warnings
+    assert few.startswith("all 100 users of a party would be too few")
+    everyone = tiny_study(parties=4, user_sets="partial", population="everyone")
+    (filled,) = forecast(everyone).warnings
+    assert "filled in from users like it" in filled

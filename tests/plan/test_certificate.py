@@ -49,7 +49,7 @@ def check(certificate, folder):
 def test_the_page_s_program_is_short_and_imports_nothing_of_ours():
     assert "splitmeans" not in CHECK
     statements = [line for line in CHECK.splitlines() if line.strip() and line[0] != "#"]
-    assert len(statements) <= 40
+    assert len(statements) <= 42
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,20 @@ def test_the_page_s_program_accepts_true_certificates(epsilon, delta, n_parties,
     plan = make_plan(study_of(epsilon, delta, n_parties=n_parties, local=local))
     code, said = check(certificate_of(plan), tmp_path)
     assert (code, said[:6]) == (0, "holds:"), said
+
+
+def test_the_page_s_program_reads_a_presence_table_too(tmp_path):
+    certificate = certificate_of(make_plan(study_of(n_parties=3, user_sets="partial")))
+    pair, presence = certificate["releases"][-1]["parts"]
+    assert (pair["times"], presence["times"]) == (3, 1)
+    noise = certificate["server_noise"]
+    assert noise["groups"][-1] == [0, 1, 2]
+    assert (noise["scale"], noise["presence_scale"]) == (pair["scale"], presence["scale"])
+    code, said = check(certificate, tmp_path)
+    assert (code, said[:6]) == (0, "holds:"), said
+    presence["truncation"] -= 1
+    code, said = check(certificate, tmp_path)
+    assert code != 0, said
 
 
 @pytest.mark.parametrize("broken", ["noise", "mu", "table", "upper", "lower", "left out"])
@@ -93,11 +107,12 @@ def test_the_page_s_program_refuses_false_ones(broken, tmp_path):
     [
         {},
         {"user_sets": "partial"},
+        {"user_sets": "partial", "n_parties": 3},
         {"local": "dplsf"},
         {"membership": "sketch", "sketch": {"repetitions": 256}},
         {"membership": "independent", "local": "dplsf"},
     ],
-    ids=["decoy", "partial", "dplsf", "sketch", "independent"],
+    ids=["decoy", "partial", "presence", "dplsf", "sketch", "independent"],
 )
 def test_a_contour_integral_finds_the_same_epsilon_from_the_certificate(changes):
     """Of every law, rebuilt from the numbers in the file alone."""

@@ -29,7 +29,9 @@ from splitmeans.plan.grid_limits import MAX_CELLS
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan, plan_for
 from splitmeans.plan.size_stage import GaussianSize, LaplaceSize, sizing_parties
+from splitmeans.plan.views import fellow_party_cost
 from splitmeans.privacy.accountant import basic_composition
+from splitmeans.privacy.events import ComposedEvent, Relation
 from splitmeans.privacy.pld import delta_for, epsilon_for
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
 from splitmeans.study.features import bounds_of, features_of
@@ -125,8 +127,7 @@ def test_local_clusterings_have_their_party_s_bounds():
         ("decoy", 2, {"user_sets": "partial"}, "pairs", ((0, 1),)),
         ("decoy", 2, {"grid": "joint"}, "joint", ((0, 1),)),
         ("decoy", 3, {}, "pairs", ((0, 1), (0, 2), (1, 2))),
-        ("decoy", 3, {"grid": "joint"}, "joint", ((0, 1, 2),)),
-        ("decoy", 3, {"user_sets": "partial"}, "joint", ((0, 1, 2),)),
+        ("decoy", 3, {"user_sets": "partial"}, "presence", ((0, 1), (0, 2), (1, 2), (0, 1, 2))),
         ("decoy", 3, {"grid": "pairs-paper"}, "pairs-paper", ((0, 1), (0, 2), (1, 2))),
         ("decoy", 3, {"grid": "many"}, "many", ((0, 1), (0, 2), (1, 2))),
         ("sketch", 2, {}, "joint", ((0, 1),)),
@@ -150,6 +151,40 @@ def test_grid_and_groups(membership, n_parties, changes, grid, groups):
     plan = make_plan(study)
     assert plan.grid_method == grid
     assert plan.groups == groups
+    assert (plan.presence is not None) == (grid == "presence")
+
+
+def test_a_presence_table_has_a_fifth_of_the_memberships():
+    """Half of mu^2 for memberships: 0.1 for presence and 0.4 for three pairs."""
+    plan = make_plan(open_study(membership="decoy", n_parties=3, user_sets="partial"))
+    pair, presence = plan.membership, plan.presence
+    assert isinstance(pair, DecoyLaw)
+    assert presence is not None
+    assert (pair.sigma / presence.sigma) ** 2 == pytest.approx(0.1 / (0.4 / 3))
+    assert presence.server_sigma == presence.sigma
+    local = plan.local[0].event
+    (memberships,) = plan.events[3:]
+    assert memberships == ComposedEvent(parts=(pair.event,) * 3 + (presence.event,))
+    assert plan.events[:3] == (local,) * 3
+    assert epsilon_for(plan.events, 1e-5) <= 1.0
+    # Whoever calculates another table stops at the comparison of plans.
+    other = dataclasses.replace(presence, truncation=presence.truncation + 1)
+    assert dataclasses.replace(plan, presence=other).fingerprint != plan.fingerprint
+    assert dataclasses.replace(plan, presence=None).fingerprint != plan.fingerprint
+
+
+def test_a_bound_towards_parties_holds_for_the_presence_table_too():
+    budget = Budget(epsilon=1.0, delta=1e-5, party_epsilon=0.5)
+    plan = make_plan(open_study(n_parties=3, user_sets="partial", budget=budget))
+    pair, presence = plan.membership, plan.presence
+    assert isinstance(pair, DecoyLaw)
+    assert presence is not None
+    assert presence.server_sigma > presence.sigma
+    assert presence.server_sigma / presence.sigma == pytest.approx(pair.server_sigma / pair.sigma)
+    for relation in Relation:
+        cost = fellow_party_cost(plan, relation)
+        assert cost is not None
+        assert cost.epsilon <= 0.5
 
 
 @pytest.mark.usefixtures("uncalibrated")

@@ -299,27 +299,30 @@ def test_the_figures_of_the_design():
 def test_the_view_is_the_other_parties_centres_and_two_cells():
     plan = designed_plan()
     local, cell = GaussianEvent(noise_multiplier=5.3), CountGaussianEvent(scale=7.6)
-    law = plan.membership
-    assert isinstance(law, DecoyLaw)
     for observer in (0, 1):
-        assert _events(
-            plan, CountGaussianEvent(scale=law.server_sigma), observer, Relation.ADD_OR_REMOVE
-        ) == (local, cell, cell)
+        assert _events(plan, observer, Relation.ADD_OR_REMOVE) == (local, cell, cell)
         replaced_local = GaussianEvent(noise_multiplier=2.65)
-        assert _events(
-            plan, CountGaussianEvent(scale=law.server_sigma), observer, Relation.REPLACE
-        ) == (replaced_local, cell, cell)
+        assert _events(plan, observer, Relation.REPLACE) == (replaced_local, cell, cell)
 
 
 def test_in_pairs_of_three_parties_the_observer_sees_one_pair_from_outside():
-    plan = dataclasses.replace(designed_plan(n_parties=3), groups=((0, 1), (0, 2), (1, 2)))
-    law = plan.membership
-    assert isinstance(law, DecoyLaw)
-    added = _events(plan, CountGaussianEvent(scale=law.server_sigma), 0, Relation.ADD_OR_REMOVE)
+    pairs = ((0, 1), (0, 2), (1, 2))
+    plan = dataclasses.replace(designed_plan(n_parties=3), groups=pairs, presence=None)
+    added = _events(plan, 0, Relation.ADD_OR_REMOVE)
     # Two cells move in each of the observer's two pairs, one in the pair of the others.
     assert [type(event) for event in added] == [GaussianEvent] * 2 + [CountGaussianEvent] * 5
-    changed = _events(plan, CountGaussianEvent(scale=law.server_sigma), 0, Relation.REPLACE)
+    changed = _events(plan, 0, Relation.REPLACE)
     assert [type(event) for event in changed] == [GaussianEvent] * 2 + [CountGaussianEvent] * 6
+
+
+def test_in_a_presence_table_a_user_moves_who_comes_not_one_who_changes():
+    plan = designed_plan(n_parties=3)
+    assert plan.presence is not None
+    cell, there = (
+        CountGaussianEvent(scale=law.server_sigma) for law in (plan.membership, plan.presence)
+    )
+    assert _events(plan, 0, Relation.ADD_OR_REMOVE)[2:] == (*(cell,) * 5, *(there,) * 2)
+    assert _events(plan, 0, Relation.REPLACE)[2:] == (cell,) * 6
 
 
 def test_the_worst_observer_counts():
@@ -431,7 +434,10 @@ def test_another_spelling_at_every_party_has_its_figure(membership, n_parties):
     plan = plan_of(membership, n_parties=n_parties, user_sets="partial")
     report = PrivacyReport(plan=plan, secure_noise=True)
     local = tuple(mechanism.event for mechanism in plan.local)
-    expected = epsilon_for((*local, *(plan.membership.event,) * n_parties), 1e-5)
+    # Of three parties each has two pairs, and a cell of its own in the presence table.
+    there = () if plan.presence is None else (plan.presence.event,) * n_parties
+    cells = (plan.membership.event,) * (n_parties * (n_parties - 1))
+    expected = epsilon_for((*local, *cells, *there), 1e-5)
     assert report.spelled_apart is not None
     assert report.spelled_apart.epsilon == pytest.approx(expected, rel=1e-6)
     assert report.spelled_apart.epsilon > 1.05 * report.epsilon

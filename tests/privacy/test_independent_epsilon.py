@@ -63,7 +63,7 @@ STUDIES = {
     "decoy, S=2, one column": study(2, 0.3, 1e-6, columns=1),
     "decoy, S=2, partial sets": study(2, 0.5, 1e-6, user_sets="partial"),
     "decoy, S=3 in pairs": study(3, 1.0, 1e-5),
-    "decoy, S=3 jointly, partial sets": study(3, 2.0, 1e-5, user_sets="partial"),
+    "decoy, S=3, partial sets": study(3, 2.0, 1e-5, user_sets="partial"),
     "decoy, S=5 in pairs": study(5, 4.0, 1e-6),
     "decoy, dplsf": study(2, 1.0, 5e-5, local="dplsf"),
     "decoy, dplloyd": study(2, 1.0, 5e-5, local="dplloyd"),
@@ -143,7 +143,9 @@ def laws_of(plan):
                 laws += [Normal(ROW / scale)] * len(stage.parties)
     match plan.membership:
         case DecoyLaw(weights=weights):
-            laws += [shifted(weights)] * len(plan.groups)
+            presence = () if plan.presence is None else (plan.presence.weights,)
+            laws += [shifted(weights)] * (len(plan.groups) - len(presence))
+            laws += [shifted(own) for own in presence]
         case SketchLaw() as law:
             laws += [register_table(law)] * len(plan.groups)
         case NoisyHistogram(scale=scale):
@@ -161,7 +163,9 @@ def laws_towards_party(plan):
     noise = stats.norm.pdf(np.arange(-math.ceil(12 * sigma), math.ceil(12 * sigma) + 1) / sigma)
     # Parties are alike here, so any of them sees as much as another one.
     laws = [law for mechanism in plan.local[1:] for law in local_laws(mechanism, factor=2)]
-    return [*laws, *[shifted(noise)] * (2 * len(plan.groups))]
+    # Who is at which parties does not change with values.
+    n_tables = len(plan.groups) - (plan.presence is not None)
+    return [*laws, *[shifted(noise)] * (2 * n_tables)]
 
 
 def of_library(law, interval):

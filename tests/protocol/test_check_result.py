@@ -26,7 +26,7 @@ from splitmeans.wire.slot import SERVER
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 
-# Sketches of many parties are decoded in pairs only.
+# Sketches and decoys of many parties are decoded in pairs only.
 CASES = [
     (membership, grid, n_parties)
     for membership in MEMBERSHIPS
@@ -34,7 +34,21 @@ CASES = [
     if grid != "auto"
     for n_parties in (2, 3)
     if (membership, n_parties) != ("sketch", 3) or grid in ("pairs", "many")
+    if (membership, grid, n_parties) != ("decoy", "joint", 3)
 ]
+
+
+@pytest.mark.parametrize("population", ["shared", "everyone"])
+def test_an_honest_result_of_partial_user_sets_is_accepted(population, small_study, stage):
+    study = small_study("decoy", 3, user_sets="partial", population=population)
+    played = stage(study).play()
+    assert played.errors == {}
+    assert played.server.plan.grid_method == "presence"
+    for party in study.party_names:
+        state = played.states[party]
+        assert isinstance(state, party_states.Finished)
+        synopsis = read_published(played.server.plan, state.result)
+        np.testing.assert_array_equal(synopsis.weights, played.server.synopsis.weights)
 
 
 @pytest.mark.parametrize(("membership", "grid", "n_parties"), CASES)

@@ -27,7 +27,7 @@ from splitmeans.wire.messages import (
 )
 from splitmeans.wire.slot import SERVER
 
-PARTIAL = {"user_sets": "partial", "grid": "joint"}
+PARTIAL = {"user_sets": "partial"}
 
 
 @pytest.fixture

@@ -101,9 +101,9 @@ def test_noise_that_leaves_no_segment_is_no_failure():
 
 def test_heavy_decoys_are_rehearsed_with_fewer_of_them():
     study = rehearsed_study(
-        names=[f"org {n}" for n in range(4)],
+        names=[f"org {n}" for n in range(3)],
         user_sets="partial",
-        n_local_clusters=10,
+        n_local_clusters=60,
         budget=Budget(epsilon=0.3, delta=1e-7),
     )
     plan = make_plan(study)

@@ -189,8 +189,16 @@ def _methods(chance: random.Random, *, partial: bool, n_parties: int) -> dict[st
         grids = ["joint", "pairs", "pairs-paper", "many"]
         if n_parties > 2 and chance.random() < 0.95:
             # What a study of many parties allows.
-            grids = ["joint"] if partial else ["pairs", "many"] if membership == "sketch" else grids
+            if membership in ("decoy", "sketch"):
+                grids.remove("joint")
+            if membership == "sketch":
+                grids.remove("pairs-paper")
+            if partial:
+                grids = ["auto"]
         chosen["grid"] = chance.choice(grids)
+    if partial and chance.random() < 0.4:
+        able = n_parties > 2 and membership == "decoy"
+        chosen["population"] = "everyone" if able else "shared"
     if chance.random() < 0.4:
         chosen["n_local_clusters"] = chance.choice(
             (2, 3, 4, 5, 8, chance.randint(2, 30), chance.randint(2, 250) if n_parties == 2 else 6)

@@ -51,6 +51,7 @@ def test_every_choice_of_every_field_comes_up():
         "grid": {"joint", "pairs", "pairs-paper", "many"},
         "accounting": {"paper"},
         "user_sets": {"partial"},
+        "population": {"shared", "everyone"},
     }.items():
         assert {one[field] for one in settings if field in one} >= wanted
     parties = [party for one in settings for party in one["parties"]]

@@ -525,6 +525,35 @@ def test_partial_user_sets_and_sketches_of_many_parties():
         with pytest.raises(StudyError, match="more than two parties needs membership='decoy'"):
             Study.from_mapping(three | changes | PARTIAL)
     assert Study.from_mapping(three | PARTIAL).user_sets == "partial"
+    with pytest.raises(StudyError, match="decoded in pairs of parties; grid='joint'"):
+        Study.from_mapping(three | {"grid": "joint"} | PARTIAL)
+
+
+def test_partial_user_sets_have_a_largest_number_of_parties():
+    columns = [{"name": "x", "low": 0, "high": 1}]
+    parties = [{"name": f"party {number}", "columns": columns} for number in range(13)]
+    assert len(Study.from_mapping(MAPPING | {"parties": parties[:12]} | PARTIAL).parties) == 12
+    with pytest.raises(StudyError, match="at most 12 parties, got 13"):
+        Study.from_mapping(MAPPING | {"parties": parties} | PARTIAL)
+    assert len(Study.from_mapping(MAPPING | {"parties": parties}).parties) == 13
+
+
+def test_population():
+    third = {"name": "third", "columns": [{"name": "x", "low": 0, "high": 1}]}
+    three = MAPPING | {"parties": [*MAPPING["parties"], third]} | PARTIAL
+    default = Study.from_mapping(three)
+    shared = Study.from_mapping(three | {"population": "shared"})
+    everyone = Study.from_mapping(three | {"population": "everyone"})
+    assert default.population is None
+    assert shared == default
+    assert shared.hash == default.hash
+    assert everyone.hash != default.hash
+    assert Study.from_toml(everyone.to_toml()) == everyone
+    with pytest.raises(StudyError, match="population must be one of 'shared', 'everyone'"):
+        Study.from_mapping(three | {"population": "all"})
+    for changes in ({}, PARTIAL):
+        with pytest.raises(StudyError, match="needs user_sets='partial' and three or more"):
+            Study.from_mapping(MAPPING | changes | {"population": "everyone"})
 
 
 def test_gamma_follows_the_method():

@@ -198,7 +198,7 @@ def test_a_cluster_spread_over_many_cells_survives():
 
 def test_explaining_marks_by_hand():
     table = np.array([[5.0, 1.0, 3.0, -2.0], [1.0, 1.0, -1.0, 0.0], [9.0, 9.0, 9.0, 9.0]])
-    marks = pairs_module._explaining(np.array([6.0, 10.0, -1.0]), table)
+    marks = pairs_module.explaining(np.array([6.0, 10.0, -1.0]), table)
     assert marks.tolist() == [
         [True, False, True, False],
         [True, True, False, False],

@@ -31,6 +31,8 @@ _GROUP = (0, 1)
 # Cells, hence trials, of one call; a label has one byte.
 _CELLS = 200
 _WIDTHS = (_CELLS, 1)
+# Parties of a presence table; it has 255 cells.
+_MANY = 8
 # Ids among which users of a sample are found; enough for rates from 1/20 up.
 _CANDIDATES = 8000
 
@@ -48,6 +50,42 @@ def changed_cell(law: DecoyLaw, trials: int, noise: NoiseSource, *, rate: float 
         if present:
             ids = _sampled_users(keys.subkey(key, keys.SAMPLE), threshold)
         return _joined(_messages(law, ids, key, noise=noise, sample_rate=rate))
+
+    return _scores(one_call, trials)
+
+
+def changed_presence(law: DecoyLaw, trials: int, noise: NoiseSource) -> Scores:
+    """How many records the server counts of users at just the user's parties: a presence table.
+
+    Every way to be at some of eight parties has a user of its own, or none has.
+    """
+    patterns = np.indices((2,) * _MANY).reshape(_MANY, -1)[:, :-1]
+    everyone, widths = tuple(range(_MANY)), (3,) * _MANY
+
+    def one_call(present: bool) -> FloatArray:
+        key = fresh_key(noise)
+        messages = []
+        for party in everyone:
+            own = np.flatnonzero(patterns[party] == 0) if present else np.zeros(0, dtype=np.int64)
+            ids = pa.array([f"user {number}" for number in own], type=pa.large_string())
+            users = MemoryUsers(ids=ids, labels=(own % 3).astype(np.int32))
+            messages.append(
+                encode(
+                    law,
+                    users=users,
+                    position=party,
+                    groups=(everyone,),
+                    n_local_clusters=widths,
+                    run_key=key,
+                    equal_sets=False,
+                    presence=law,
+                    noise=noise,
+                )
+            )
+        counted = join_counts(
+            messages, groups=(everyone,), n_local_clusters=widths, equal_sets=False, presence=True
+        )
+        return np.asarray(counted[everyone].ravel()[:-1], dtype=np.float64)
 
     return _scores(one_call, trials)
 

@@ -122,6 +122,19 @@ def _decoy(name: str, what: str, *, rate: float) -> Part:
     )
 
 
+def _presence() -> Part:
+    law, halved = audit_decoys(), audit_decoys(2 * _DECOY_MU)
+    return Part(
+        name="presence",
+        what="joined records of eight parties, of users at just the user's parties",
+        claim=CurveClaim(events=(law.event,)),
+        sample=functools.partial(decoy_views.changed_presence, law),
+        halved=functools.partial(decoy_views.changed_presence, halved),
+        trials=30_000,
+        long_trials=500_000,
+    )
+
+
 def _fellow_party() -> Part:
     law = audit_decoys()
     sample = functools.partial(decoy_views.fellow_party, law)
@@ -197,6 +210,7 @@ MEMBERSHIP_PARTS: Mapping[str, Callable[[], Part]] = {
     "decoy-sampled": functools.partial(
         _decoy, "decoy-sampled", "the same for a user who is in a sample", rate=0.05
     ),
+    "presence": _presence,
     "fellow-party": _fellow_party,
     "collusion": _coalition,
     "sketch": _sketch,

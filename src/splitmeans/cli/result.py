@@ -47,6 +47,7 @@ def show(result: Path = RESULT, k: int | None = K, json: bool = _JSON) -> None:
     intervals = intervals_of(read, [item])
     if json:
         mapping = _mapping(read, item, intervals.found[0])
+        mapping["users_interval"] = None if intervals.users is None else list(intervals.users)
         mapping["intervals"] = intervals.words
         typer.echo(json_format.dumps(mapping, indent=1))
         return

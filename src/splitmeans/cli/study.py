@@ -16,7 +16,7 @@ from splitmeans.cli.stopping import asked
 from splitmeans.errors import ParameterError
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
-from splitmeans.study import DEFAULT_DELTA, Column, IdRules, Study
+from splitmeans.study import DEFAULT_DELTA, EVERYONE, Column, IdRules, Study
 from splitmeans.wire.identity import PublicIdentity, spoken
 from splitmeans.wire.slot import SERVER
 
@@ -33,6 +33,8 @@ _USERS = {
     "equal": "the same at every party",
     "partial": "some of them at some parties only",
 }
+# Of a study with partial user sets.
+_WHOSE = {None: "users at all parties", EVERYONE: "everyone at one party or more"}
 
 
 @app.command()
@@ -168,7 +170,8 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
         table.add_row(party.name, columns, party.id_column, key)
     table.add_row(SERVER, "", "", keys.get(SERVER, "none"))
     out.print(table)
-    out.print(f"segments  {agreed.n_clusters}", markup=False)
+    whose = "" if agreed.user_sets == "equal" else f" of {_WHOSE[agreed.population]}"
+    out.print(f"segments  {agreed.n_clusters}{whose}", markup=False)
     out.print(f"users     about {agreed.expected_users}, {_USERS[agreed.user_sets]}", markup=False)
     out.print(f"ids       {_describe_ids(agreed.id_rules)}", markup=False)
     out.print(

@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 
 from splitmeans.forecasting.cell_error import cell_error
 from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
+from splitmeans.plan.grid_limits import PRESENCE
 from splitmeans.plan.plan import Plan
 from splitmeans.study.features import features_of
 
@@ -198,6 +199,11 @@ def refusal(plan: Plan) -> str | None:
         )
     if not all(isinstance(law, GuidedLloydLaw) for law in plan.local):
         return f"the model is for local='guided-lloyd' (what 'auto' takes), not {study.local!r}"
+    if plan.grid_method == PRESENCE:
+        return (
+            "the model is not for three or more parties that share only some of their users; "
+            "docs/accuracy.md has what was measured"
+        )
     grids = ("pairs", "joint") if len(study.parties) == 2 else ("pairs",)
     if plan.grid_method not in grids:
         return f"the model is for grids of pairs of parties, not for grid={plan.grid_method!r}"

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from splitmeans.membership.methods import method_of
-from splitmeans.plan.grid_limits import N_POINTS, grid_bytes
+from splitmeans.plan.grid_limits import N_POINTS, SAMPLED, grid_bytes
 from splitmeans.plan.message_sizes import MessageSizes
 from splitmeans.plan.plan import Plan
 from splitmeans.study.features import features_of
@@ -34,7 +34,7 @@ class RunMemory:
 def run_memory(plan: Plan, sizes: MessageSizes) -> RunMemory:
     """Return about how much memory the server and a reader of the result need."""
     parties = plan.study.parties
-    n_cells = N_POINTS if plan.grid_method == "many" else math.prod(plan.n_local_clusters)
+    n_cells = N_POINTS if plan.grid_method in SAMPLED else math.prod(plan.n_local_clusters)
     n_features = sum(len(features_of(party)) for party in parties)
     grid = grid_bytes(cells=n_cells, n_features=n_features, n_parties=len(parties))
     # All releases are kept; the one that arrives last is there sealed, open and decoded.

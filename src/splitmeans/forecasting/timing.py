@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from splitmeans.membership.methods import method_of
-from splitmeans.plan.grid_limits import N_POINTS
+from splitmeans.plan.grid_limits import N_POINTS, SAMPLED
 from splitmeans.plan.message_sizes import MessageSizes
 from splitmeans.plan.plan import Plan
 from splitmeans.study.features import features_of
@@ -63,7 +63,7 @@ def run_time(plan: Plan, sizes: MessageSizes, *, users: int) -> RunTime:
 def _grid(plan: Plan, *, n_features: int) -> float:
     """Return the seconds for fitting the grid and clustering it."""
     n_parties = len(plan.study.parties)
-    cells = N_POINTS if plan.grid_method == "many" else math.prod(plan.n_local_clusters)
+    cells = N_POINTS if plan.grid_method in SAMPLED else math.prod(plan.n_local_clusters)
     clustering = cells * _GRID_DISTANCE * plan.study.n_clusters * n_features
     if plan.grid_method == "pairs-paper":
         return clustering + cells * _PAPER_STEP * fit_steps(n_parties)

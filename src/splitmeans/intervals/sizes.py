@@ -32,6 +32,7 @@ from splitmeans.intervals.cell_tables import PossibleCells, possible_cells
 from splitmeans.membership.method import Group
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
+from splitmeans.study import EVERYONE
 from splitmeans.synopsis.joint import NOISE_DEVIATIONS, joint_weights
 from splitmeans.synopsis.pairs import CUT, max_entropy_weights
 from splitmeans.synopsis.synopsis import Synopsis
@@ -134,10 +135,7 @@ def size_intervals(
     # All users together are one more segmentation, of one segment.
     shares = [one_segment(grid.size)]
     shares += [cell_shares(synopsis, centres, grid.shape) for centres in segmentations]
-    if one_table(plan):
-        errors = _summed_errors(plan, grid, shares)
-    else:
-        errors = _repeated_errors(plan, grid, shares, rng=rng)
+    errors = _repeated_errors(plan, grid, shares, rng=rng)
     half = WIDTH_95 * float(errors[0][0])
     total = (max(0.0, synopsis.total - half), synopsis.total + half)
     found: list[SizeIntervals] = []
@@ -150,25 +148,24 @@ def size_intervals(
     return found
 
 
-def one_table(plan: Plan) -> bool:
-    """Whether the cells of three or more parties were counted in one table."""
-    return plan.grid_method == "joint" and len(plan.n_local_clusters) > 2
+def total_interval(plan: Plan, synopsis: Synopsis) -> tuple[float, float] | None:
+    """Return the 95 % interval of all users together where the grid is a model of the users.
+
+    A presence table counts them, whatever the model makes of its cells: those at all parties are
+    one cell, everyone is the sum of all. None where there is no such table, or no users.
+    """
+    law, total, rate = plan.presence, synopsis.total, plan.sample_rate
+    if law is None or total <= 0:
+        return None
+    cells = 2 ** len(plan.study.parties) - 1 if plan.study.population == EVERYONE else 1
+    variance = cells * (float(law.variance) + law.server_sigma**2) / rate**2
+    half = WIDTH_95 * math.sqrt(variance + (1 / rate - 1) * total)
+    return max(0.0, total - half), total + half
 
 
 def _draws(plan: Plan) -> int:
     work = math.prod(plan.n_local_clusters) * max(1, len(plan.groups))
     return min(_MOST_DRAWS, _WORK // work)
-
-
-def _summed_errors(plan: Plan, grid: FloatArray, shares: Sequence[CellShares]) -> list[FloatArray]:
-    """Return the noise of the sums over all cells of each segment.
-
-    Sizes are between those sums and what is left after the cut (`joint.mend_sums`), nearer to the
-    sums where the cut has a bias beyond their noise: they are off by about that noise at most.
-    """
-    ((group, table),) = _margins(plan, grid).items()
-    deviation = _deviation(plan, table, group)
-    return [deviation * np.sqrt(share.squares()) for share in shares]
 
 
 def _repeated_errors(

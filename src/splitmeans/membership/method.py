@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from splitmeans._types import FloatArray, NoiseLine
+from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.estimator import WeightEstimator
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.privacy.events import Event
@@ -57,6 +58,11 @@ class RunFacts(Protocol):
         ...
 
     @property
+    def presence(self) -> DecoyLaw | None:
+        """The law of the presence table, where the group of all parties is one."""
+        ...
+
+    @property
     def sample_rate(self) -> float:
         """Share of users in a message."""
         ...
@@ -97,7 +103,6 @@ class MembershipMethod(Generic[L, M]):
             publishes, where it does.
         table_hash: Hash of a table that draws are looked up in and the law's parameters do not
             show (rule R3), where there is one.
-        check_clusters: Refuses k' of all parties for a grid method that nobody could compute.
         check_plan: Refuses a plan that nobody could compute.
         check_message: Says what is wrong with the message of the party at a position, where the
             estimator would not refuse it.
@@ -119,7 +124,6 @@ class MembershipMethod(Generic[L, M]):
     deviation: Callable[[L, RunFacts, Group, FloatArray], float] | None = None
     server_noise: Callable[[L], float] | None = None
     table_hash: Callable[[L], str] | None = None
-    check_clusters: Callable[[Study, tuple[int, ...], str], None] = lambda *_: None
     check_plan: Callable[[L, RunFacts], None] = lambda *_: None
     check_message: Callable[[RunFacts, int, M], str | None] = lambda *_: None
     party_seconds: Callable[[L, RunFacts, int, int], float] = lambda *_: 0.0

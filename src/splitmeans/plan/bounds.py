@@ -73,7 +73,7 @@ def keep_bounds(
     return replace(kept, membership=base.membership * max(1.0, found))
 
 
-def rough_bounds(study: Study, base: Precisions, *, n_groups: int) -> Precisions:
+def rough_bounds(study: Study, base: Precisions, *, n_groups: float) -> Precisions:
     """Return about what `keep_bounds` does, as if all losses were Gaussian; for forecasts only.
 
     Replacing a user's values moves a local release by twice its bound and two cells of each group

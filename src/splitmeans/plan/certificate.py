@@ -92,6 +92,9 @@ def claims_of(plan: Plan) -> dict[str, Any]:
             "scale": _ratio(server_noise(plan.membership)),
             "groups": [list(group) for group in plan.groups],
         }
+        if plan.presence is not None:
+            # The last group is the presence table, with noise of its own.
+            certificate["server_noise"]["presence_scale"] = _ratio(plan.presence.server_sigma)
         what, cost = towards_party
         certificate["towards_party"] = {
             "of": what,
@@ -128,8 +131,8 @@ def _part(event: Event, plan: Plan) -> dict[str, Any]:
         case RandomisedResponseEvent(epsilon=epsilon):
             return {"law": "randomised response", "epsilon": _ratio(epsilon)}
         case ShiftEvent(weights=weights):
-            assert isinstance(plan.membership, DecoyLaw)
-            law = plan.membership
+            laws = (plan.membership, plan.presence)
+            law = next(one for one in laws if isinstance(one, DecoyLaw) and one.weights == weights)
             return {
                 "law": "truncated discrete gaussian",
                 "scale": _ratio(law.sigma),

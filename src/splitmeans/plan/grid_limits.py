@@ -14,6 +14,10 @@ MAX_CELLS = 10_000_000
 # Points of a grid that is too large to be dense; twice as many change the loss by less than a per
 # mille.
 N_POINTS = 20_000
+# The grid of three or more parties whose user sets differ: pair tables and a presence table.
+PRESENCE = "presence"
+# Grids that are a model of the users, from which so many points are drawn.
+SAMPLED = ("many", PRESENCE)
 # More than a large machine gives to one process.
 MAX_GRID_BYTES = 16 * 10**9
 

@@ -9,8 +9,13 @@ import math
 
 from splitmeans.errors import ParameterError
 from splitmeans.membership.method import Group
-from splitmeans.membership.methods import method_of
-from splitmeans.plan.grid_limits import MAX_CELLS, MAX_GRID_BYTES, grid_bytes
+from splitmeans.plan.grid_limits import (
+    MAX_CELLS,
+    MAX_GRID_BYTES,
+    PRESENCE,
+    SAMPLED,
+    grid_bytes,
+)
 from splitmeans.study import Study
 from splitmeans.study.features import features_of
 
@@ -23,14 +28,16 @@ def groups_of(study: Study) -> tuple[Group, ...]:
     everyone = tuple(range(len(study.parties)))
     if not study.membership_facts.grouped:
         return ()
-    if _kind(study) == "joint":
+    kind = grid_kind(study)
+    if kind == "joint":
         return (everyone,)
-    return tuple(itertools.combinations(everyone, 2))
+    pairs = tuple(itertools.combinations(everyone, 2))
+    return (*pairs, everyone) if kind == PRESENCE else pairs
 
 
 def grid_method(study: Study, n_local_clusters: tuple[int, ...]) -> str:
     """Return the grid method that "auto" stands for."""
-    chosen = _kind(study)
+    chosen = grid_kind(study)
     if study.grid != "auto" or len(study.parties) == 2 or chosen != "pairs":
         return chosen
     cells = math.prod(n_local_clusters)
@@ -38,13 +45,13 @@ def grid_method(study: Study, n_local_clusters: tuple[int, ...]) -> str:
     return "pairs" if fits else "many"
 
 
-def _kind(study: Study) -> str:
+def grid_kind(study: Study) -> str:
     """Return the grid method, where "pairs" may give way to "many": both count the same pairs."""
     if study.grid != "auto":
         return study.grid
     if len(study.parties) == 2:
         return study.membership_facts.grid_of_two
-    return "joint" if study.user_sets == "partial" else study.membership_facts.grid_of_more
+    return PRESENCE if study.user_sets == "partial" else study.membership_facts.grid_of_more
 
 
 def check_grid(study: Study, n_local_clusters: tuple[int, ...], grid: str) -> None:
@@ -59,15 +66,14 @@ def check_grid(study: Study, n_local_clusters: tuple[int, ...], grid: str) -> No
         raise ParameterError(
             f"{where}, fewer than n_clusters={study.n_clusters}; raise n_local_clusters"
         )
-    if cells > MAX_CELLS and grid != "many":
+    if cells > MAX_CELLS and grid not in SAMPLED:
         raise ParameterError(
             f"{where}, more than the {MAX_CELLS} that grid={grid!r} can hold; lower "
             "n_local_clusters or take membership='decoy' with grid='many'"
         )
-    method_of(study).check_clusters(study, n_local_clusters, grid)
     if k > MAX_LOCAL_CLUSTERS:
         raise ParameterError(f"n_local_clusters must be <= {MAX_LOCAL_CLUSTERS}, got {k}")
-    if grid == "many":
+    if grid in SAMPLED:
         return
     if _dense_bytes(study, cells) > MAX_GRID_BYTES:
         n_parties = len(study.parties)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from splitmeans.errors import ParameterError
 from splitmeans.membership.methods import method_of
-from splitmeans.plan.grid_limits import N_POINTS
+from splitmeans.plan.grid_limits import N_POINTS, SAMPLED
 from splitmeans.study.features import features_of
 from splitmeans.wire.messages import MAX_LARGE_BYTES
 
@@ -177,7 +177,7 @@ def most_nodes(plan: "Plan") -> int:
 
     Cells of a grid; or pseudo-users, about N_POINTS of them, but one at least of each cell.
     """
-    cells = N_POINTS if plan.grid_method == "many" else math.prod(plan.n_local_clusters)
+    cells = N_POINTS if plan.grid_method in SAMPLED else math.prod(plan.n_local_clusters)
     if plan.study.local_facts.n_points:
         return N_POINTS + min(cells, N_POINTS)
     return cells

@@ -8,7 +8,7 @@ import hashlib
 from dataclasses import dataclass
 
 from splitmeans.local.law import LocalLaw
-from splitmeans.membership.decoy.law import collusion_law
+from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import Group, MembershipLaw
 from splitmeans.membership.methods import method_of
@@ -32,6 +32,8 @@ class Plan:
         local: The law of each party's local clustering.
         membership: The law of the membership releases.
         grid_method: How cell weights of all parties are found.
+        presence: The law of the presence table, where the last group is one: all parties, each
+            with "present" as its only label.
     """
 
     study: Study
@@ -42,6 +44,7 @@ class Plan:
     local: tuple[LocalLaw, ...]
     membership: MembershipLaw
     grid_method: str
+    presence: DecoyLaw | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -51,7 +54,10 @@ class Plan:
         table_hash = method_of(self.study).table_hash
         table = None if table_hash is None else table_hash(self.membership)
         staged = (self.stages, self.released) if self.stages else None
-        parameters = tagged_text((*parts, self.n_local_clusters, staged, table))
+        more: tuple[object, ...] = (self.n_local_clusters, staged, table)
+        if self.presence is not None:
+            more = (*more, self.presence, self.presence.table_hash)
+        parameters = tagged_text((*parts, *more))
         return hashlib.sha256(parameters.encode()).hexdigest()
 
     @property
@@ -88,7 +94,13 @@ class Plan:
         """What the membership releases cost: per party, or for all parties together in groups."""
         if not self.groups:
             return self.membership.event
-        return ComposedEvent(parts=(self.membership.event,) * len(self.groups))
+        return ComposedEvent(parts=tuple(self.law_of(group).event for group in self.groups))
+
+    def law_of(self, group: Group) -> MembershipLaw:
+        """The law of a group's release."""
+        if self.presence is not None and len(group) == len(self.study.parties):
+            return self.presence
+        return self.membership
 
     @property
     def events(self) -> tuple[Event, ...]:

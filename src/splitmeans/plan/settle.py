@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 
 from splitmeans.errors import ParameterError, PrivacyError
 from splitmeans.local.methods import local_law
+from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.method import enough_clusters
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.bounds import keep_bounds, rough_bounds
-from splitmeans.plan.grids import check_grid, grid_method, groups_of
+from splitmeans.plan.grid_limits import PRESENCE
+from splitmeans.plan.grids import check_grid, grid_kind, grid_method, groups_of
 from splitmeans.plan.message_sizes import check_readable
 from splitmeans.plan.plan import Plan, users_of
 from splitmeans.plan.size_stage import (
@@ -28,7 +30,14 @@ from splitmeans.plan.stages import ReleasedValues, Stage
 from splitmeans.plan.views import coalition_events, party_events
 from splitmeans.privacy.calibrate import calibrate
 from splitmeans.privacy.events import Event, NonPrivateEvent
-from splitmeans.privacy.split import Precisions, Shares, paper_split, tight_split
+from splitmeans.privacy.split import (
+    PRESENCE_SHARE,
+    Precisions,
+    Shares,
+    paper_split,
+    presence_precisions,
+    tight_split,
+)
 from splitmeans.study import Study
 from splitmeans.study.features import bounds_of, features_of
 
@@ -95,7 +104,7 @@ def plan_at(study: Study, *, precision: float, users: int | None = None) -> Plan
     if study.accounting != "paper":
         precisions = _precisions(study, precision)
         if has_bounds(study):
-            precisions = rough_bounds(study, precisions, n_groups=len(groups_of(study)))
+            precisions = rough_bounds(study, precisions, n_groups=_releases(study))
     first = _plan_at(study, precisions, released=())
     if users is None or not first.stages:
         return first
@@ -206,6 +215,7 @@ def _plan_at(
         clusters: The k' of all parties; None takes those of `_widths`.
     """
     groups = groups_of(study)
+    presence = None
     if precisions is None:
         shares = paper_split(
             study.budget,
@@ -229,7 +239,12 @@ def _plan_at(
         tight_law = method_of(study).tight_law
         assert tight_law is not None, "the study was not checked"
         assert precisions is not None
-        membership = tight_law(study, precisions, max(widths), len(groups) or len(study.parties))
+        n_releases = len(groups) or len(study.parties)
+        membership = tight_law(study, precisions, max(widths), n_releases)
+        if grid == PRESENCE:
+            own = presence_precisions(precisions, n_pairs=len(groups) - 1)
+            presence = tight_law(study, own, 1, n_releases)
+            assert isinstance(presence, DecoyLaw), "the study was not checked"
     local = tuple(
         local_law(
             study.local_facts.name,
@@ -248,6 +263,7 @@ def _plan_at(
         local=local,
         membership=membership,
         grid_method=grid,
+        presence=presence,
     )
 
 
@@ -268,10 +284,18 @@ def _stages(
 def _precisions(study: Study, scale: float) -> Precisions:
     return tight_split(
         study,
-        n_groups=len(groups_of(study)) or len(study.parties),
+        n_groups=_releases(study),
         n_sizes=len(sizing_parties(study)),
         scale=scale,
     )
+
+
+def _releases(study: Study) -> float:
+    """Return how many membership releases share the precision; a presence table has its part."""
+    groups = groups_of(study)
+    if grid_kind(study) == PRESENCE:
+        return (len(groups) - 1) / (1 - PRESENCE_SHARE)
+    return len(groups) or len(study.parties)
 
 
 def _widths(study: Study, stages: tuple[Stage, ...], released: ReleasedValues) -> tuple[int, ...]:

@@ -60,8 +60,8 @@ def spelled_apart_events(plan: "Plan") -> tuple[Event, ...]:
     they would anyway, and of a group's cells one for each of its parties instead of one in all.
     """
     others = tuple(mechanism.event for mechanism in plan.local)
-    cells = (plan.membership.event,) * sum(len(group) for group in plan.groups)
-    return (*plan.stage_events, *others, ComposedEvent(parts=cells))
+    cells = [plan.law_of(group).event for group in plan.groups for _ in group]
+    return (*plan.stage_events, *others, ComposedEvent(parts=tuple(cells)))
 
 
 def party_events(plan: "Plan") -> Views:
@@ -71,14 +71,12 @@ def party_events(plan: "Plan") -> Views:
 
 def fellow_party_events(plan: "Plan", relation: Relation) -> Views:
     """Return what each party sees of a user's change elsewhere; nothing if no bound is claimed."""
-    server_noise = method_of(plan.study).server_noise
-    if server_noise is None:
+    if method_of(plan.study).server_noise is None:
         return ()
     if relation is Relation.ADD_OR_REMOVE and plan.study.user_sets == "equal":
         return ()
     observers = range(len(plan.study.parties))
-    cell = CountGaussianEvent(scale=server_noise(plan.membership))
-    return tuple(_events(plan, cell, observer, relation) for observer in observers)
+    return tuple(_events(plan, observer, relation) for observer in observers)
 
 
 def coalition_events(plan: "Plan") -> Views:
@@ -120,18 +118,21 @@ def _epsilon(view: tuple[Event, ...], delta: float, interval: float) -> float:
     return epsilon_for(rest, delta, interval=interval) + sum(event.epsilon for event in pure)
 
 
-def _events(
-    plan: "Plan", cell: CountGaussianEvent, observer: int, relation: Relation
-) -> tuple[Event, ...]:
+def _events(plan: "Plan", observer: int, relation: Relation) -> tuple[Event, ...]:
+    server_noise = method_of(plan.study).server_noise
+    assert server_noise is not None, "no bound is claimed"
     name = plan.study.party_names[observer]
     seen = _staged_events(plan, relation, without=name)
     local = [mechanism.event for party, mechanism in enumerate(plan.local) if party != observer]
     seen += [replaced(event) for event in local] if relation is Relation.REPLACE else local
     for group in plan.groups:
+        law = plan.law_of(group)
+        if law is plan.presence and relation is Relation.REPLACE:
+            continue  # other values, at the same parties
         # With the observer in the group the user's record moves from one cell to another; without
         # it a record appears in, or leaves, one cell. A replaced user always moves.
         moves = 2 if observer in group or relation is Relation.REPLACE else 1
-        seen += [cell] * moves
+        seen += [CountGaussianEvent(scale=server_noise(law))] * moves
     return tuple(seen)
 
 

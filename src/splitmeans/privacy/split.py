@@ -9,7 +9,7 @@ together is then calculated exactly (`privacy.pld`) and one factor scales all of
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from splitmeans.study import Budget, Study
 
@@ -22,6 +22,11 @@ _TIGHT_COUNT_SHARE = 0.02
 # At epsilon 1 that is a deviation of some 60 users. k' follows about the square root of the number,
 # so even a tenth of 1,000 users moves it by one in twenty; and all other noise grows by 0.25 %.
 _SIZE_SHARE = 0.005
+
+# Where a presence table is counted beside pair tables: the memberships' share, and of it the
+# presence table's. docs/concepts/budget.md has the measurements.
+_PARTIAL_SHARE = 0.5
+PRESENCE_SHARE = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +67,24 @@ def paper_split(budget: Budget, *, n_parties: int, needs_count: bool) -> Shares:
     )
 
 
-def tight_split(study: Study, *, n_groups: int, n_sizes: int, scale: float) -> Precisions:
+def presence_precisions(precisions: Precisions, *, n_pairs: int) -> Precisions:
+    """Return the precisions of a presence table beside those of so many pair tables.
+
+    Its squared precision is `PRESENCE_SHARE` of all memberships': as that of so many pairs.
+    """
+    factor = math.sqrt(n_pairs * PRESENCE_SHARE / (1 - PRESENCE_SHARE))
+    server = None if precisions.server is None else factor * precisions.server
+    return replace(precisions, membership=factor * precisions.membership, server=server)
+
+
+def tight_split(study: Study, *, n_groups: float, n_sizes: int, scale: float) -> Precisions:
     """Split the squared precision `scale`^2 among the releases of a run.
 
     Args:
         study: The study.
         n_groups: How many membership releases touch one user: one for a joint release of all
-            parties, one per pair, or one per party.
+            parties, one per pair, or one per party; where a presence table has a part, as many
+            pair tables as all of it would be worth.
         n_sizes: How many parties release their number of users.
         scale: The precision of all releases together.
     """
@@ -76,6 +92,8 @@ def tight_split(study: Study, *, n_groups: int, n_sizes: int, scale: float) -> P
     size_share = _TIGHT_COUNT_SHARE if facts.needs_count else _SIZE_SHARE
     sizes = size_share if n_sizes else 0.0
     share = facts.share_of(len(study.parties))
+    if study.user_sets == "partial" and len(study.parties) > 2:
+        share = _PARTIAL_SHARE
     assert share is not None, "a study whose method has no tight accounting is refused"
     membership = share * (1 - sizes)
     local = 1 - sizes - membership

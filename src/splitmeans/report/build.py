@@ -84,7 +84,7 @@ def build_report(
     )
     return ReportData(
         **_about(result, title=title),
-        users_interval=next((one.total for one in intervals.found if one is not None), None),
+        users_interval=intervals.users,
         columns=columns,
         columns_left_out=0,
         segmentations=segmentations,

@@ -11,6 +11,7 @@ from splitmeans.privacy.events import Relation
 from splitmeans.report.data import CostInfo, PrivacyInfo, ReleaseInfo, ViewInfo
 from splitmeans.result.result import Result
 from splitmeans.result.signed import signer_text
+from splitmeans.study import EVERYONE, Study
 
 
 def read_privacy(result: Result) -> PrivacyInfo:
@@ -88,6 +89,7 @@ def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
         ("Parties", ", ".join(study.party_names)),
         ("Users expected by the study", f"{study.expected_users:,}"),
         ("Users at the parties", _USER_SETS[study.user_sets]),
+        *_whose(study),
         ("Memberships sent by", study.membership),
         ("Local clustering asked for", study.local),
         ("Local clusters", _local_clusters(result)),
@@ -110,6 +112,19 @@ _USER_SETS = {
     "equal": "the same at every party",
     "partial": "some users are at some parties only",
 }
+
+
+def _whose(study: Study) -> tuple[tuple[str, str], ...]:
+    """Return whose segments these are, where user sets differ."""
+    if study.user_sets == "equal":
+        return ()
+    if study.population == EVERYONE:
+        text = (
+            "everyone at one party or more; what a user is like where it is not was filled in from "
+            "users like it, by a model"
+        )
+        return (("Segments are of", text),)
+    return (("Segments are of", "users at all parties"),)
 
 
 def _signature(result: Result) -> str:

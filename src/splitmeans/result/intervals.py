@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from splitmeans.errors import ParameterError
-from splitmeans.intervals.sizes import SizeIntervals, one_table, refusal, size_intervals
+from splitmeans.intervals.sizes import SizeIntervals, refusal, size_intervals, total_interval
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
@@ -25,10 +25,6 @@ MAYBE_NOBODY = (
     "What is shown here may be noise and nothing else: the 95 % interval of the number of all "
     "users begins at 0."
 )
-_OTHER_K = (
-    " Intervals are withheld for numbers of segments that were not published: the sizes were "
-    "mended for the published ones alone."
-)
 _UNKNOWN = "How far sizes are off is not known for this run, so there are no intervals: "
 
 
@@ -39,10 +35,13 @@ class Intervals:
     Attributes:
         found: For each segmentation its intervals, None where they are withheld.
         words: What they are intervals for, or why there are none.
+        users: The interval of all users together, also where those of segments are withheld; None
+            where it is not known.
     """
 
     found: tuple[SizeIntervals | None, ...]
     words: str
+    users: tuple[float, float] | None = None
 
 
 def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals:
@@ -58,19 +57,20 @@ def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals
         return Intervals(found=none, words=_UNKNOWN + version)
     reason = refusal(plan, synopsis)
     if reason is not None:
-        return Intervals(found=none, words=f"{_UNKNOWN}{reason}.")
-    trusted = [item.published or not one_table(plan) for item in items]
-    centres = [item.scaled_centres for item, wanted in zip(items, trusted, strict=True) if wanted]
+        users = total_interval(plan, synopsis)
+        known = ""
+        if users is not None:
+            known = (
+                f" The number of all users is between {users[0]:,.0f} and {users[1]:,.0f} (95 %)."
+            )
+        return Intervals(found=none, words=f"{_UNKNOWN}{reason}.{known}", users=users)
+    centres = [item.scaled_centres for item in items]
     # The seed only makes two reports of one result alike.
-    intervals = size_intervals(plan, synopsis, centres, rng=np.random.default_rng(0)) or ()
-    found = iter(intervals)
-    maybe_nobody = any(one.total[0] <= 0 for one in intervals)
-    return Intervals(
-        found=tuple(next(found) if wanted else None for wanted in trusted),
-        words=(f"{MAYBE_NOBODY} " if maybe_nobody else "")
-        + MEANING
-        + ("" if all(trusted) else _OTHER_K),
-    )
+    found = size_intervals(plan, synopsis, centres, rng=np.random.default_rng(0)) or none
+    users = next((one.total for one in found if one is not None), None)
+    maybe_nobody = users is not None and users[0] <= 0
+    words = f"{MAYBE_NOBODY} {MEANING}" if maybe_nobody else MEANING
+    return Intervals(found=tuple(found), words=words, users=users)
 
 
 def _plan_of(result: "Result") -> Plan | None:

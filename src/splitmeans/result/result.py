@@ -28,7 +28,7 @@ from splitmeans.result.signed import signer_text
 from splitmeans.study import Study
 from splitmeans.study.features import to_own_units
 from splitmeans.synopsis.choose_k import ChooseK
-from splitmeans.synopsis.clustering import NOBODY, Clustering, about_found
+from splitmeans.synopsis.clustering import Clustering, about_found, nobody
 from splitmeans.synopsis.segments import assign_nodes, by_size, letter
 from splitmeans.synopsis.synopsis import Synopsis
 
@@ -147,7 +147,7 @@ class Result:
     @property
     def remark(self) -> str | None:
         """What to know if there are fewer segments than the study asks for, or none."""
-        return about_found(len(self.published_sizes), asked=self.study.n_clusters)
+        return about_found(len(self.published_sizes), self.study)
 
     @functools.cached_property
     def published(self) -> Segmentation:
@@ -169,7 +169,7 @@ class Result:
             return self.published
         _validate.at_least(2, k=k)
         if self.most_segments == 0:
-            raise ParameterError(f"{self.folder}: {NOBODY}")
+            raise ParameterError(f"{self.folder}: {nobody(self.study)}")
         if k > self.most_segments:
             raise ParameterError(
                 f"k must be at most {self.most_segments}, the number of different places of the "

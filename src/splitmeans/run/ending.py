@@ -43,7 +43,7 @@ class Ending:
             journal.finish(key, outcome=DONE, reason="")
         journal.forget_files(key)
         self.say(f"the result is in {self.folder}")
-        if remark := about_found(len(result.sizes), asked=self.study.n_clusters):
+        if remark := about_found(len(result.sizes), self.study):
             self.say(remark)
         return self.folder
 

@@ -12,22 +12,19 @@ from splitmeans.errors import ProtocolError
 from splitmeans.membership.estimator import KnowsDeviation, WeightEstimator
 from splitmeans.membership.method import counted_users
 from splitmeans.membership.methods import method_of
+from splitmeans.plan.grid_limits import PRESENCE
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.study import EVERYONE
 from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.features import bounds_of, features_of
-from splitmeans.synopsis.joint import joint_weights, mend_sums
+from splitmeans.synopsis.joint import joint_weights
 from splitmeans.synopsis.many import latent_points
 from splitmeans.synopsis.pairs import max_entropy_weights
 from splitmeans.synopsis.pairs_paper import two_party_weights
+from splitmeans.synopsis.presence import KnowsPresence, presence_points
 from splitmeans.synopsis.pseudo_users import place_users
-from splitmeans.synopsis.segments import assign_nodes
-from splitmeans.synopsis.synopsis import (
-    Synopsis,
-    all_cells,
-    build_synopsis,
-    build_synopsis_from_points,
-)
+from splitmeans.synopsis.synopsis import Synopsis, all_cells, build_synopsis_from_points
 from splitmeans.wire.messages import PartyRelease
 
 
@@ -79,7 +76,7 @@ def combine(
     messages = [release.membership for release in releases]
     estimator = method_of(plan.study).estimator(plan.membership, plan, messages, noise)
     centres: list[IntArray] = [release.centres for release in releases]
-    labels, weights, dense = _cells(plan, estimator, centres, rng=rng)
+    labels, weights, dense = _cells(plan, estimator, rng=rng)
     nodes = None
     if plan.study.local_facts.n_points:
         points = [release.points.astype(np.int64) for release in releases]
@@ -89,16 +86,23 @@ def combine(
 
 
 def _cells(
-    plan: Plan, estimator: WeightEstimator, centres: list[IntArray], *, rng: np.random.Generator
+    plan: Plan, estimator: WeightEstimator, *, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray, FloatArray | None]:
     """Return labels and weights of all cells, or of some where they are too many, and the grid."""
     deviation = _deviation(plan, estimator)
     if plan.grid_method == "many":
         n_classes = 2 * plan.study.n_clusters
         return *latent_points(estimator, n_classes=n_classes, rng=rng, deviation=deviation), None
-    parties = plan.study.parties
-    needs_count = plan.study.membership_facts.needs_count
-    total = counted_users(plan) if needs_count else None
+    if plan.grid_method == PRESENCE:
+        assert isinstance(estimator, KnowsPresence), "the study was not checked"
+        points = presence_points(
+            estimator,
+            n_classes=3 * plan.study.n_clusters,
+            everyone=plan.study.population == EVERYONE,
+            rng=rng,
+        )
+        return *points, None
+    total = counted_users(plan) if plan.study.membership_facts.needs_count else None
     match plan.grid_method:
         case "pairs-paper":
             weights = two_party_weights(estimator, total=total, rng=rng)
@@ -106,13 +110,6 @@ def _cells(
             weights = max_entropy_weights(estimator, deviation=deviation)
         case _:
             weights = joint_weights(estimator, total=total, deviation=deviation)
-            if deviation is not None and len(parties) > 2:
-                # Of the table of three parties or more so much is cut that sizes need mending.
-                cut = build_synopsis(weights, centres, parties)
-                found = cut.cluster(plan.study.n_clusters, random_state=rng)
-                segments, _ = assign_nodes(cut, found.scaled_centres)
-                estimate = estimator.joint(range(len(parties)))
-                weights = mend_sums(weights, estimate, deviation=deviation, blocks=segments)
     return all_cells(weights.shape), weights.ravel(), weights
 
 

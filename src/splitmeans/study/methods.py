@@ -40,6 +40,7 @@ class MembershipFacts:
         grouped: Whether parties share a release in groups, under keys of their own.
         pairs_only: Whether more than two parties are read in pairs alone.
         partial_sets: Whether it can tell users who are at some parties only.
+        counts_presence: Whether it can also count who is at which of three or more parties.
         grid_of_two: The grid method of two parties, where the study leaves it open.
         grid_of_more: That of three or more parties; "pairs" gives way to "many" for large grids.
         gamma: Base of the registers minus one, where the study leaves it open.
@@ -62,6 +63,7 @@ class MembershipFacts:
     grouped: bool
     pairs_only: bool = False
     partial_sets: bool
+    counts_presence: bool = False
     grid_of_two: str
     grid_of_more: str
     gamma: float = 1.0
@@ -108,6 +110,7 @@ DECOY = MembershipFacts(
     plans_by_size=True,
     grouped=True,
     partial_sets=True,
+    counts_presence=True,
     # One pair is all there is; "pairs" also removes what is probably noise.
     grid_of_two="pairs",
     grid_of_more="pairs",

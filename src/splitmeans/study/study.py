@@ -46,6 +46,11 @@ __all__ = [
 
 GRID_METHODS = ("auto", "joint", "pairs", "pairs-paper", "many")
 USER_SETS = ("equal", "partial")
+SHARED, EVERYONE = "shared", "everyone"
+POPULATIONS = (SHARED, EVERYONE)
+
+# With partial user sets a table has a cell for every way to be at some parties of all: 4095 here.
+MAX_PARTIAL_PARTIES = 12
 
 # Where nobody says otherwise; it suits fewer than 100,000 users.
 DEFAULT_DELTA = 1e-5
@@ -72,6 +77,9 @@ class Study:
         accounting: "tight" composes exact privacy losses; "paper" adds costs up as published.
         user_sets: "equal" if every party holds the same users (checked before anything is sent),
             "partial" if some users are at some parties only.
+        population: Whose segments, with partial user sets: "shared" for users at all parties,
+            "everyone" for all users, whose values at parties they are not at are filled in by a
+            model; that needs three or more parties. None, the default, is "shared".
         expected_users: A public rough number of users. It sets defaults such as k' and the largest
             delta, which must be below one over it; a wrong value costs accuracy.
         sketch: Parameters of the sketch methods.
@@ -91,6 +99,7 @@ class Study:
     grid: str = "auto"
     accounting: str = "tight"
     user_sets: str = "equal"
+    population: str | None = None
     expected_users: int = 10_000
     sketch: SketchOptions = field(default_factory=SketchOptions)
     decoy: DecoyOptions = field(default_factory=DecoyOptions)
@@ -118,6 +127,12 @@ class Study:
             _validate.at_least(2, error=StudyError, n_local_clusters=self.n_local_clusters)
             to_builtin(self, n_local_clusters=int)
         _validate.one_of(USER_SETS, error=StudyError, user_sets=self.user_sets)
+        if self.population is not None:
+            _validate.one_of(POPULATIONS, error=StudyError, population=self.population)
+        if self.population == SHARED:
+            object.__setattr__(
+                self, "population", None
+            )  # a default has the hash of what is left out
         _validate.at_least(1, error=StudyError, expected_users=self.expected_users)
         to_builtin(self, n_clusters=int, expected_users=int)
         if not isinstance(self.ids, IdRules | None):
@@ -177,6 +192,12 @@ class Study:
                 "randomises labels; take about half of coalition_epsilon, shared among the other "
                 "parties"
             )
+        if self.population == EVERYONE and (self.user_sets == "equal" or len(self.parties) == 2):
+            raise StudyError(
+                "population='everyone' needs user_sets='partial' and three or more parties: with "
+                "equal user sets everyone is at all parties, and two parties count only the users "
+                "that both have; leave population out"
+            )
         if len(self.parties) > 2:
             self._check_many_parties()
         if self.user_sets == "partial" and self.ids is None:
@@ -198,19 +219,28 @@ class Study:
             )
 
     def _check_many_parties(self) -> None:
-        pairs_only = self.membership_facts.pairs_only
-        if pairs_only and self.grid in ("joint", "pairs-paper"):
+        method = self.membership_facts
+        not_in_pairs = ("joint", "pairs-paper") if method.pairs_only else ("joint",)
+        if method.grouped and self.grid in not_in_pairs:
             raise StudyError(
                 f"membership={self.membership!r} is decoded in pairs of parties; "
                 f"grid={self.grid!r} is for two parties or for other methods: take grid='auto', "
                 "'pairs' or 'many'"
             )
-        # A pair's cells hold the users of that pair, not those of all parties.
-        in_pairs = pairs_only or self.grid not in ("auto", "joint")
-        if self.user_sets == "partial" and in_pairs:
+        if self.user_sets == "equal":
+            return
+        # A pair's cells alone hold the users of that pair, not those of all parties.
+        if not method.counts_presence or self.grid != "auto":
             raise StudyError(
                 "user_sets='partial' with more than two parties needs membership='decoy' and "
-                "grid='auto' or 'joint'"
+                "grid='auto'"
+            )
+        if len(self.parties) > MAX_PARTIAL_PARTIES:
+            raise StudyError(
+                f"user_sets='partial' is for at most {MAX_PARTIAL_PARTIES} parties, got "
+                f"{len(self.parties)}: who is at which of them is counted in one table, and more "
+                "parties make more cells than users; take fewer parties, or only users that all "
+                "parties have (user_sets='equal')"
             )
 
     @property

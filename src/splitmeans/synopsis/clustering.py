@@ -12,12 +12,20 @@ import numpy as np
 from splitmeans._types import FloatArray
 from splitmeans.kmeans.distances import CHUNK_ROWS, distance_chunks
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
+from splitmeans.study import EVERYONE, Study
 from splitmeans.study.features import Feature, to_own_units
 
 # Said by server, party, estimator, commands and report alike.
 NOBODY = (
     "the released counts hold no user: the noise is larger than what any cell counts, so there are "
     "no segments; agree on more epsilon, more users or fewer local clusters"
+)
+
+
+TOO_FEW_SHARED = (
+    "too few users are at all parties: their released number is below ten times its noise, so no "
+    "segments of them are published; agree on more epsilon or fewer parties, or on segments of "
+    'everyone (population = "everyone")'
 )
 
 
@@ -72,10 +80,17 @@ def cluster_nodes(
     )
 
 
-def about_found(found: int, *, asked: int) -> str | None:
-    """Return what to say if fewer segments were found than asked for."""
+def nobody(study: Study) -> str:
+    """Return what to say of a run of a study that ends without segments."""
+    shared = study.user_sets == "partial" and study.population != EVERYONE
+    return TOO_FEW_SHARED if shared and len(study.parties) > 2 else NOBODY
+
+
+def about_found(found: int, study: Study) -> str | None:
+    """Return what to say if fewer segments were found than the study asks for."""
+    asked = study.n_clusters
     if found == 0:
-        return NOBODY
+        return nobody(study)
     if found < asked:
         return (
             f"asked for k = {asked}, found {found} with users: the released counts have users in "

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from splitmeans._types import FloatArray, IntArray
+from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
 from splitmeans.kmeans.simplex import project_to_simplex
 from splitmeans.membership.estimator import WeightEstimator
@@ -40,38 +40,6 @@ def joint_weights(
             # all cells has no bias, so the cells that are left are scaled to it.
             return standing_out * (total / found)
     return project_to_simplex(estimate, total=total)
-
-
-def mend_sums(
-    weights: FloatArray, estimate: FloatArray, *, deviation: float, blocks: IntArray
-) -> FloatArray:
-    """Move the sum of each block of cells towards its sum before cells were cut.
-
-    Cells that were cut as noise may hold most users of a region where users are spread thinly, so
-    the cells left there count too few. The sum over all cells of a block, cut or not, has no bias,
-    but the noise of all its cells. How far the two differ beyond that noise, over all blocks, tells
-    how much to trust the first (its mean squared bias is estimated by moments). A common factor
-    does not move the mean of a block: blocks that k-means found are found again. The total stays.
-
-    Args:
-        weights: Weights of all cells after cutting, none negative.
-        estimate: The unbiased estimate that they were made from, same shape.
-        deviation: Standard deviation of the noise on a cell of the estimate.
-        blocks: The block of each cell, shape (cells,), in the order of ravel.
-    """
-    if weights.sum() <= 0:  # nobody was counted, so there are no blocks
-        return weights
-    after = np.bincount(blocks, weights=weights.ravel())
-    before = np.bincount(blocks, weights=estimate.ravel())
-    noise = deviation**2 * np.bincount(blocks)
-    bias = max(0.0, float(np.mean(np.square(before - after) - noise)))
-    trusted = np.divide(bias, bias + noise, out=np.zeros_like(noise), where=bias + noise > 0)
-    sums = np.maximum(after + trusted * (before - after), 0.0)
-    factors = np.divide(sums, after, out=np.zeros_like(sums), where=after > 0)
-    scaled = weights * factors[blocks].reshape(weights.shape)
-    if scaled.sum() <= 0:
-        return weights
-    return np.asarray(scaled * (weights.sum() / scaled.sum()))
 
 
 def check_dense(estimator: WeightEstimator) -> None:

@@ -32,8 +32,7 @@ def model_html(
         f"fitted on {len(synopsis.party_names)} parties, about {users(synopsis.total)} users "
         f"(noisy); {cost_text(privacy.total)}"
     )
-    asked = privacy.plan.study.n_clusters
-    remark = about_found(len(clustering.sizes), asked=asked)
+    remark = about_found(len(clustering.sizes), privacy.plan.study)
     if remark is not None:
         parts.append(line(f"NOTE: {remark}", strong=True))
     centres = centres_html(

@@ -156,18 +156,23 @@ def _above_noise(
     deviation: float,
 ) -> dict[tuple[int, int], npt.NDArray[np.bool_]]:
     """Say which cells stay: above the noise, or needed to explain the size of a cluster."""
-    sure = [np.minimum(_EXPLAINED_SHARE * size, size - _UNEXPLAINED * deviation) for size in sizes]
+    sure = [sure_sizes(size, deviation=deviation) for size in sizes]
     kept = {}
     for (first, second), table in tables.items():
         kept[first, second] = (
             (table >= CUT * deviation)
-            | _explaining(sure[first], table)
-            | _explaining(sure[second], table.T).T
+            | explaining(sure[first], table)
+            | explaining(sure[second], table.T).T
         )
     return kept
 
 
-def _explaining(wanted: FloatArray, table: FloatArray) -> npt.NDArray[np.bool_]:
+def sure_sizes(sizes: FloatArray, *, deviation: float) -> FloatArray:
+    """Return how much of each cluster's size its cells must explain, given a cell's noise."""
+    return np.minimum(_EXPLAINED_SHARE * sizes, sizes - _UNEXPLAINED * deviation)
+
+
+def explaining(wanted: FloatArray, table: FloatArray) -> npt.NDArray[np.bool_]:
     """Mark in each row the fewest positive cells that add up to `wanted` (or all of them)."""
     order = np.argsort(-table, axis=1)
     descending = np.take_along_axis(table, order, axis=1)

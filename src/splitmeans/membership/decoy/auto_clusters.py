@@ -5,73 +5,40 @@ From public quantities only; docs/concepts/budget.md has the measurements.
 
 import math
 
-from splitmeans.errors import ParameterError
 from splitmeans.membership.method import enough_clusters
 from splitmeans.privacy.gaussian import gaussian_multiplier
+from splitmeans.privacy.split import tight_split
 from splitmeans.study import Study
-from splitmeans.study.methods import DECOY, MANY_PARTIES
+from splitmeans.study.methods import MANY_PARTIES
 
-# Limits of k' of two to five parties, and of more, whose pairs share the budget.
-_FEWEST, _MOST, _MOST_OF_MANY = 4, 64, 24
+# Limits of k' of two to five parties, of more, whose pairs share the budget, and with partial sets.
+_FEWEST, _MOST, _MOST_OF_MANY, _MOST_OF_PARTIAL = 4, 64, 24, 16
 # Cells of a grid that is fitted in seconds.
 _WHOLE_GRID = 2**22
-# One table of all parties gets finer only as long as the noise on its total is at most this share
-# of a party's users. Three to six parties that share 12 to 60 % of their users (mixed Gaussian,
-# letter, one run each): the loss is mostly lowest at 2 to 5 %; above, it can be several times that.
-_TOTAL_NOISE = 0.045
-# ... and as its decoys are no more than this, a message of 140 MB. A cell has about this many per
-# deviation of its noise.
-_MOST_DECOYS = 2**23
-_DECOYS_PER_DEVIATION = 4
-
-# Cells of one table of more than two parties, those of absent users included. Each costs every
-# party some fifty decoys at epsilon 1, so that a release then has half a gigabyte.
-MAX_TABLE_CELLS = 600_000
+# Of three or more parties with partial user sets: how many users, per deviation of its noise, a
+# cell of a pair table should have on average where each label is in two tables. How many two
+# parties share nobody knows: half of a party's users are a guess.
+_USERS_PER_CELL = 6
+_AT_BOTH = 0.5
 
 
 def decoy_local_clusters(study: Study, users: int) -> int:
     """Return k' for a study with about this many users."""
-    chosen = _pair_clusters(study, users)
-    if _one_table(study):
-        chosen = min(chosen, _one_table_clusters(study, users))
+    partial = study.user_sets == "partial" and len(study.parties) > 2
+    chosen = _partial_clusters(study, users) if partial else _pair_clusters(study, users)
     return max(chosen, enough_clusters(study))
 
 
-def check_table_size(study: Study, n_local_clusters: tuple[int, ...], grid_method: str) -> None:
-    """Refuse one table of all parties whose decoys alone would keep everyone busy for hours."""
-    n_parties, k = len(study.parties), max(n_local_clusters)
-    if grid_method != "joint" or n_parties == 2:
-        return
-    absent = int(study.user_sets == "partial")
-    cells = math.prod(k + absent for k in n_local_clusters)
-    if cells <= MAX_TABLE_CELLS:
-        return
-    most = next(k for k in range(k, 0, -1) if (k + absent) ** n_parties <= MAX_TABLE_CELLS)
-    with_absent = ' with "absent" as one more' if absent else ""
-    if most >= 2 and most**n_parties >= study.n_clusters:
-        fix = f"take n_local_clusters={most} or fewer"
-    else:
-        fix = "take fewer parties" + (" or only users that all parties have" if absent else "")
-    raise ParameterError(
-        f"n_local_clusters={k}{with_absent} at {n_parties} parties gives one table of {cells} "
-        f"cells, more than the {MAX_TABLE_CELLS} whose decoys can be sent and joined; {fix}"
-    )
+def _partial_clusters(study: Study, users: int) -> int:
+    """Return k' where pair tables of three or more parties have "absent" as one more label.
 
-
-def _one_table(study: Study) -> bool:
-    """Whether the cells of three or more parties are counted in one table, not pair by pair."""
-    joint = study.grid == "joint" or (study.grid == "auto" and study.user_sets == "partial")
-    return joint and len(study.parties) > 2
-
-
-def _one_table_clusters(study: Study, users: int) -> int:
-    """Return the largest k' whose table has little noise beside the users, and not many decoys."""
-    deviation, n_parties = _cell_deviation(study), len(study.parties)
-    precise: float = (_TOTAL_NOISE * users / deviation) ** (2 / n_parties)
-    cells = min(MAX_TABLE_CELLS, _MOST_DECOYS / (_DECOYS_PER_DEVIATION * deviation))
-    # "Absent" is one more label of each party.
-    sendable: float = cells ** (1 / n_parties) - 1
-    return max(2, math.floor(min(precise, sendable)))
+    Segments that are far apart are merged if there are fewer local clusters than segments; so there
+    is at least one more, whatever the noise.
+    """
+    shared = _AT_BOTH * users / _cell_deviation(study)
+    tables = (len(study.parties) - 1) / 2
+    wanted = round(math.sqrt(shared * tables / _USERS_PER_CELL))
+    return min(max(wanted, study.n_clusters + 1), _MOST_OF_PARTIAL)
 
 
 def _pair_clusters(study: Study, users: int) -> int:
@@ -95,9 +62,8 @@ def _pair_clusters(study: Study, users: int) -> int:
 
 
 def _cell_deviation(study: Study) -> float:
-    """Roughly the noise on a published cell: decoys and the server's noise."""
-    n_tables = 1 if _one_table(study) else math.comb(len(study.parties), 2)
+    """Roughly the noise on a published cell of a pair: decoys and the server's noise."""
     sigma = gaussian_multiplier(study.budget.epsilon, study.budget.delta)
-    share = DECOY.share_of(len(study.parties))
-    assert share is not None
-    return math.sqrt(2 * n_tables / share) * sigma
+    n_pairs = math.comb(len(study.parties), 2)
+    at_one = tight_split(study, n_groups=n_pairs, n_sizes=0, scale=1.0)
+    return math.sqrt(2) * sigma / at_one.membership

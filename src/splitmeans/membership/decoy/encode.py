@@ -22,6 +22,7 @@ from splitmeans.membership.decoy.layout import (
     cell_count,
     cell_shape,
     check_groups,
+    law_and_widths,
     pack,
 )
 from splitmeans.membership.ldp.encode import encode as randomise
@@ -48,6 +49,7 @@ def encode(
     equal_sets: bool,
     sample_rate: float = 1.0,
     collusion: RandomisedLabels | None = None,
+    presence: DecoyLaw | None = None,
     noise: NoiseSource,
 ) -> DecoyMessage:
     """Return this party's records for every group it is in.
@@ -56,7 +58,8 @@ def encode(
     removing one. Towards a server without the run key, the messages of ALL parties of a group
     together are a function of the counts H + D of its cells and of fresh randomness: tags are
     pseudorandom, different keys make those of users and decoys and of each group, and records are
-    in tag order. A user is in one cell, so the group costs one `law.event`, up to the advantage
+    in tag order. A user is in one cell, so the group costs one `law.event` (a presence table one
+    `presence.event`), up to the advantage
     against the hash (records^2 / 2^129 for a repeated tag included), and groups compose. With
     `equal_sets` neighbours have the user at all parties or at none: a user at one party alone would
     show in the lengths, so the parties must have compared their user sets before. All of it needs a
@@ -75,6 +78,7 @@ def encode(
         equal_sets: Whether all parties are known to have the same users; then no tags are sent.
         sample_rate: Share of users who take part, by a secret choice common to all parties.
         collusion: Randomised response of this party's labels; users only, once for all groups.
+        presence: The law of the presence table, where the group of all parties is one.
         noise: The party's own source, for the randomised response.
     """
     chosen = check_groups(groups, n_local_clusters=n_local_clusters)
@@ -95,16 +99,18 @@ def encode(
     for group in chosen:
         if position not in group:
             continue
-        shape = cell_shape(group, n_local_clusters=n_local_clusters, equal_sets=equal_sets)
+        own, widths = law_and_widths(group, law, presence, n_local_clusters=n_local_clusters)
+        shape = cell_shape(group, n_local_clusters=widths, equal_sets=equal_sets)
         records_of = partial(
             _user_records,
             tag_key=keys.subkey(run_key, keys.USER_TAG, group=group),
             sample_key=keys.subkey(run_key, keys.SAMPLE),
             sample_rate=sample_rate,
             width=width,
+            only_present=own is presence,
         )
         decoys = _decoys(
-            law,
+            own,
             group,
             shape=shape,
             axis=group.index(position),
@@ -112,10 +118,10 @@ def encode(
             equal_sets=equal_sets,
         )
         pieces = list(users.in_tag_order(records_of, finish=packing, extra=decoys))
-        labels = np.concatenate([own for _, own in pieces])
+        labels = np.concatenate([part for _, part in pieces])
         lengths.append(len(labels))
-        tags += [own for own, _ in pieces]
-        packed.append(pack(labels, n_clusters=width))
+        tags += [part for part, _ in pieces]
+        packed.append(pack(labels, n_clusters=widths[position]))
     return DecoyMessage(
         lengths=np.array(lengths, dtype=np.int64),
         tags=np.concatenate(tags),
@@ -157,9 +163,15 @@ def decoys_to_compare(
 
 
 def _user_records(
-    block: UserBlock, *, tag_key: bytes, sample_key: bytes, sample_rate: float, width: int
+    block: UserBlock,
+    *,
+    tag_key: bytes,
+    sample_key: bytes,
+    sample_rate: float,
+    width: int,
+    only_present: bool,
 ) -> Records:
-    """Return tags and labels of the users who take part.
+    """Return tags and labels of the users who take part; in a presence table all labels are 0.
 
     The choice has its own key, the same for all groups: were it made by the tag, users' tags would
     lie in one part of the range and decoys' tags everywhere (rule R4).
@@ -167,7 +179,8 @@ def _user_records(
     labels = block.labels
     if labels.size and not 0 <= labels.min() <= labels.max() < width:
         raise ParameterError(f"labels must be between 0 and {width - 1}")
-    ids, own_labels = block.ids, labels.astype(np.uint8)
+    ids = block.ids
+    own_labels = np.zeros(len(labels), dtype=np.uint8) if only_present else labels.astype(np.uint8)
     threshold = sample_threshold(sample_rate)
     if sample_rate < 1:
         kept = hash_ids(sample_key, ids)[:, 0] < np.uint64(threshold)
@@ -232,6 +245,7 @@ def release(
         equal_sets=plan.study.user_sets == "equal",
         sample_rate=plan.sample_rate,
         collusion=plan.collusion_laws[position],
+        presence=plan.presence,
         noise=noise,
     )
 
@@ -244,10 +258,13 @@ def shared_pieces(law: DecoyLaw, plan: RunFacts, run_key: bytes) -> Iterator[byt
     yield hash_ids(keys.subkey(run_key, keys.SAMPLE), _PROBE).tobytes()
     for group in plan.groups:
         yield hash_ids(keys.subkey(run_key, keys.USER_TAG, group=group), _PROBE).tobytes()
+        own, widths = law_and_widths(
+            group, law, plan.presence, n_local_clusters=plan.n_local_clusters
+        )
         counts, tags, labels = decoys_to_compare(
-            law,
+            own,
             group,
-            n_local_clusters=plan.n_local_clusters,
+            n_local_clusters=widths,
             run_key=run_key,
             equal_sets=plan.study.user_sets == "equal",
             tagged_cells=_TAGGED_CELLS,

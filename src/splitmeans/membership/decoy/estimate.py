@@ -23,6 +23,7 @@ from splitmeans.membership.decoy.layout import (
     cell_count,
     cell_shape,
     check_groups,
+    law_and_widths,
     packed_size,
     unpack,
 )
@@ -39,10 +40,12 @@ def join_counts(
     groups: Sequence[Group],
     n_local_clusters: tuple[int, ...],
     equal_sets: bool,
+    presence: bool = False,
 ) -> dict[Group, IntArray]:
     """Return the records H + D in every cell of every group, "absent" labels included.
 
-    Not for publication: parties know D.
+    Not for publication: parties know D. `presence` says that the group of all parties is a presence
+    table.
 
     Raises:
         ProtocolError: If a message is not one that a party following the protocol can send.
@@ -50,12 +53,15 @@ def join_counts(
     chosen = check_groups(groups, n_local_clusters=n_local_clusters)
     if len(messages) != len(n_local_clusters):
         raise ProtocolError(f"expected {len(n_local_clusters)} messages, got {len(messages)}")
+    widths = {
+        group: (1,) * len(group) if presence and len(group) == len(messages) else n_local_clusters
+        for group in chosen
+    }
     lengths = [
         _check_sizes(
             message,
             party,
-            groups=[group for group in chosen if party in group],
-            n_clusters=n_local_clusters[party],
+            widths={group: widths[group][party] for group in chosen if party in group},
             equal_sets=equal_sets,
         )
         for party, message in enumerate(messages)
@@ -68,14 +74,14 @@ def join_counts(
             message,
             party=party,
             lengths=lengths[party],
-            n_clusters=n_local_clusters[party],
+            widths={group: widths[group][party] for group in lengths[party]},
             equal_sets=equal_sets,
         )
         for party, message in enumerate(messages)
     ]
     tables: dict[Group, IntArray] = {}
     for group in chosen:
-        shape = cell_shape(group, n_local_clusters=n_local_clusters, equal_sets=equal_sets)
+        shape = cell_shape(group, n_local_clusters=widths[group], equal_sets=equal_sets)
         tags = [records[party][group][0] for party in group]
         labels = [records[party][group][1] for party in group]
         if not equal_sets:
@@ -86,19 +92,26 @@ def join_counts(
 
 
 def add_server_noise(
-    law: DecoyLaw, counts: Mapping[Group, IntArray], *, equal_sets: bool, noise: NoiseSource
+    law: DecoyLaw,
+    counts: Mapping[Group, IntArray],
+    *,
+    equal_sets: bool,
+    noise: NoiseSource,
+    presence: DecoyLaw | None = None,
 ) -> dict[Group, IntArray]:
     """Return H + D + E, one draw of E for every cell.
 
     Guarantee: parties know D and their own labels; what they learn from the result about a user's
     labels elsewhere is limited by E. It must be drawn once for a run, stored before anything is
     published, and be the same for everyone (rule R17): a second draw would average it away.
+    `presence` is the law of the presence table, where that of three or more parties is one.
     """
     noisy_tables: dict[Group, IntArray] = {}
     for group, table in counts.items():
         n_cells = cell_count(table.shape, equal_sets=equal_sets)
         flat = table.flatten()
-        flat[:n_cells] += noise.gaussian(law.server_sigma, n_cells)
+        own = law if presence is None or table.ndim == 2 else presence
+        flat[:n_cells] += noise.gaussian(own.server_sigma, n_cells)
         noisy_tables[group] = flat.reshape(table.shape)
     return noisy_tables
 
@@ -114,6 +127,7 @@ class DecoyEstimator:
         equal_sets: Whether the tables have no "absent" labels.
         sample_rate: Share of users who took part.
         collusion: Randomised response of each party, None where there is none; () for no party.
+        presence_law: The law of the presence table, where the group of all parties is one.
     """
 
     law: DecoyLaw
@@ -122,6 +136,7 @@ class DecoyEstimator:
     equal_sets: bool
     sample_rate: float = 1.0
     collusion: tuple[RandomisedLabels | None, ...] = ()
+    presence_law: DecoyLaw | None = None
 
     def __post_init__(self) -> None:
         widths = tuple(self.n_local_clusters)
@@ -138,7 +153,8 @@ class DecoyEstimator:
                 raise ParameterError(f"collusion must be a direct response on {width} labels")
         tables: dict[Group, IntArray] = {}
         for group in check_groups(tuple(self.noisy_tables), n_local_clusters=widths):
-            shape = cell_shape(group, n_local_clusters=widths, equal_sets=self.equal_sets)
+            _, own = law_and_widths(group, self.law, self.presence_law, n_local_clusters=widths)
+            shape = cell_shape(group, n_local_clusters=own, equal_sets=self.equal_sets)
             table = np.array(self.noisy_tables[group])
             if table.dtype != np.int64 or table.shape != shape:
                 raise ParameterError(
@@ -201,8 +217,43 @@ class DecoyEstimator:
             variance += per_user * max(0.0, float(weights.sum())) / weights.size
         return math.sqrt(variance)
 
+    def with_absent(self, pair: Group) -> FloatArray:
+        """Return the users in each cell of two parties with "absent" as their last label.
+
+        Shape (k'_1 + 1, k'_2 + 1), as estimated; the corner, absent at both, is not counted: zero.
+        """
+        if self.equal_sets:
+            raise ParameterError("with equal user sets nobody is absent")
+        counts = (self.noisy_tables[pair] - self.law.mean) / self.sample_rate
+        counts[-1, -1] = 0.0
+        for axis, party in enumerate(pair):
+            response = self.collusion[party]
+            if response is not None:
+                # Who is absent reports nothing, so nothing is randomised there.
+                inverse = np.eye(response.n_local_clusters + 1)
+                inverse[:-1, :-1] = inverse_support(response)
+                counts = np.moveaxis(np.tensordot(inverse, counts, axes=(1, axis)), 0, axis)
+        return np.ascontiguousarray(counts, dtype=np.float64)
+
+    def presence(self) -> tuple[FloatArray, float]:
+        """Return how many users are at which parties, and the deviation of such a number.
+
+        Shape (2, ..., 2): 0 is present, 1 absent; the last cell, absent everywhere, is zero.
+        """
+        if self.presence_law is None:
+            raise ParameterError("no presence table was counted")
+        law, everyone = self.presence_law, tuple(range(len(self.n_local_clusters)))
+        counts = (self.noisy_tables[everyone] - law.mean) / self.sample_rate
+        counts[(1,) * counts.ndim] = 0.0
+        variance = (float(law.variance) + law.server_sigma**2) / self.sample_rate**2
+        # A user is in the sample or not.
+        variance += (1 / self.sample_rate - 1) * max(0.0, float(counts.flat[0]))
+        return np.asarray(counts, dtype=np.float64), math.sqrt(variance)
+
     def _groups_with(self, parties: tuple[int, ...]) -> list[Group]:
         found = [group for group in self.groups if set(parties) <= set(group)]
+        if self.presence_law is not None:
+            found = [group for group in found if len(group) < len(self.n_local_clusters)]
         if not found:
             raise ParameterError(
                 f"parties must be together in a group; {parties!r} are in none of {self.groups!r}"
@@ -230,17 +281,17 @@ def _records(
     *,
     party: int,
     lengths: Mapping[Group, int],
-    n_clusters: int,
+    widths: Mapping[Group, int],
     equal_sets: bool,
 ) -> dict[Group, tuple[WordArray, ByteArray]]:
     """Return tags and labels of each group of a party, after every check that a server can make."""
     records: dict[Group, tuple[WordArray, ByteArray]] = {}
     first_tag = first_byte = 0
     for group, length in lengths.items():
-        size = packed_size(length, n_clusters=n_clusters)
+        size = packed_size(length, n_clusters=widths[group])
         try:
             packed = message.labels[first_byte : first_byte + size]
-            labels = unpack(packed, length, n_clusters=n_clusters)
+            labels = unpack(packed, length, n_clusters=widths[group])
         except ProtocolError as problem:
             raise ProtocolError(f"records of party {party}: {problem}") from problem
         tags = message.tags[first_tag : first_tag + (0 if equal_sets else length)]
@@ -266,19 +317,21 @@ def _check_sizes(
     message: DecoyMessage,
     party: int,
     *,
-    groups: Sequence[Group],
-    n_clusters: int,
+    widths: Mapping[Group, int],
     equal_sets: bool,
 ) -> dict[Group, int]:
     """Return how many records each group of a party has; tags and labels have just that size."""
     lengths, tags, labels = message.lengths, message.tags, message.labels
-    if lengths.dtype != np.int64 or lengths.shape != (len(groups),) or (lengths < 0).any():
-        raise ProtocolError(f"party {party} must send {len(groups)} lengths that are not negative")
+    if lengths.dtype != np.int64 or lengths.shape != (len(widths),) or (lengths < 0).any():
+        raise ProtocolError(f"party {party} must send {len(widths)} lengths that are not negative")
     sizes = [int(length) for length in lengths]  # Python numbers: the sum cannot overflow
     n_tags = 0 if equal_sets else sum(sizes)
     if tags.dtype != np.uint64 or tags.shape != (n_tags, 2):
         raise ProtocolError(f"party {party} must send {n_tags} tags of 128 bits")
-    n_bytes = sum(packed_size(length, n_clusters=n_clusters) for length in sizes)
+    n_bytes = sum(
+        packed_size(length, n_clusters=width)
+        for length, width in zip(sizes, widths.values(), strict=True)
+    )
     if labels.dtype != np.uint8 or labels.shape != (n_bytes,):
         raise ProtocolError(f"party {party} must send {n_bytes} bytes of packed labels")
-    return dict(zip(groups, sizes, strict=True))
+    return dict(zip(widths, sizes, strict=True))

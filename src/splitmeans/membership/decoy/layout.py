@@ -3,6 +3,9 @@
 A cell of a group is one label per party, in the group's order; where user sets may differ, label k'
 stands for "absent", and the cell where all are absent does not exist. On the wire a label takes
 ceil(log2 k') bits, packed from the low end of each byte, and every group starts a new byte.
+
+Where user sets differ at three or more parties, the group of all of them is a **presence table**:
+each party's only label is "present", so its 2^S - 1 cells say how many users are at which parties.
 """
 
 import math
@@ -14,6 +17,7 @@ import numpy as np
 from splitmeans import _validate
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.kernels.packing import ByteArray, pack_bits, unpack_bits
+from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.ldp.law import MAX_LOCAL_CLUSTERS
 
 Group: TypeAlias = tuple[int, ...]
@@ -41,6 +45,22 @@ def check_groups(
                 f"{len(n_local_clusters) - 1}, got {group!r}"
             )
     return chosen
+
+
+def law_and_widths(
+    group: Group, law: DecoyLaw, presence: DecoyLaw | None, *, n_local_clusters: Sequence[int]
+) -> tuple[DecoyLaw, tuple[int, ...]]:
+    """Return the law of a group's decoys, and how many labels every party has in it.
+
+    Args:
+        group: The parties of the group.
+        law: The law of all groups but the presence table.
+        presence: The law of the presence table, where the group of all parties is one.
+        n_local_clusters: k' of every party.
+    """
+    if presence is not None and len(group) == len(n_local_clusters):
+        return presence, (1,) * len(n_local_clusters)
+    return law, tuple(n_local_clusters)
 
 
 def cell_shape(

@@ -6,10 +6,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from splitmeans._types import FloatArray, NoiseLine
-from splitmeans.membership.decoy.auto_clusters import check_table_size, decoy_local_clusters
+from splitmeans.membership.decoy.auto_clusters import decoy_local_clusters
 from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise, join_counts
 from splitmeans.membership.decoy.law import DecoyLaw, decoy_law
-from splitmeans.membership.decoy.layout import cell_count, cell_shape, packed_size
+from splitmeans.membership.decoy.layout import (
+    cell_count,
+    cell_shape,
+    law_and_widths,
+    packed_size,
+)
 from splitmeans.membership.ldp.estimate import inverse_support
 from splitmeans.membership.method import Group, MembershipMethod, RunFacts
 from splitmeans.privacy.noise import NoiseSource
@@ -41,20 +46,36 @@ def _estimator(
         groups=plan.groups,
         n_local_clusters=plan.n_local_clusters,
         equal_sets=equal_sets,
+        presence=plan.presence is not None,
     )
     return DecoyEstimator(
         law=law,
-        noisy_tables=add_server_noise(law, counts, equal_sets=equal_sets, noise=noise),
+        noisy_tables=add_server_noise(
+            law, counts, equal_sets=equal_sets, noise=noise, presence=plan.presence
+        ),
         n_local_clusters=plan.n_local_clusters,
         equal_sets=equal_sets,
         sample_rate=plan.sample_rate,
         collusion=plan.collusion_laws,
+        presence_law=plan.presence,
     )
+
+
+def _tables(law: DecoyLaw, plan: RunFacts) -> Iterator[tuple[Group, DecoyLaw, tuple[int, ...]]]:
+    """Yield every group with its law and how many labels every party has in it."""
+    for group in plan.groups:
+        own, widths = law_and_widths(
+            group, law, plan.presence, n_local_clusters=plan.n_local_clusters
+        )
+        yield group, own, widths
 
 
 def _noise_lines(law: DecoyLaw, plan: RunFacts) -> Iterator[NoiseLine]:
     yield "decoys in each cell", math.sqrt(law.variance), "users"
     yield "the server's noise on each cell", law.server_sigma, "users"
+    if plan.presence is not None:
+        yield "decoys in each cell of presence", math.sqrt(plan.presence.variance), "users"
+        yield "the server's noise on each of them", plan.presence.server_sigma, "users"
     for response in {response for response in plan.collusion_laws if response is not None}:
         yield "misreported labels", 1 - float(response.true_support), "probability"
 
@@ -62,23 +83,23 @@ def _noise_lines(law: DecoyLaw, plan: RunFacts) -> Iterator[NoiseLine]:
 def _message_size(
     law: DecoyLaw, plan: RunFacts, position: int, users: int, deviations: int
 ) -> tuple[int, int]:
-    width = plan.n_local_clusters[position]
     equal_sets = plan.study.user_sets == "equal"
     size = records = 0
-    for group in plan.groups:
+    for group, own, widths in _tables(law, plan):
         if position not in group:
             continue
-        shape = cell_shape(group, n_local_clusters=plan.n_local_clusters, equal_sets=equal_sets)
+        width = widths[position]
+        shape = cell_shape(group, n_local_clusters=widths, equal_sets=equal_sets)
         n_cells = cell_count(shape, equal_sets=equal_sets)
         if not equal_sets:
             # Only the cells in which the party is present are decoys of its own.
             n_cells = n_cells + 1 - (n_cells + 1) // (width + 1)
-        length = round(users * plan.sample_rate) + n_cells * law.mean
+        length = round(users * plan.sample_rate) + n_cells * own.mean
         # Hoeffding's bound for the sampled users; the scale bounds the decoys.
-        spread = math.sqrt(n_cells) * law.sigma
+        spread = math.sqrt(n_cells) * own.sigma
         if plan.sample_rate < 1:
             spread += math.sqrt(users / 4)
-        length = min(length + math.ceil(deviations * spread), users + 2 * n_cells * law.truncation)
+        length = min(length + math.ceil(deviations * spread), users + 2 * n_cells * own.truncation)
         tags = 0 if equal_sets else 16 * length
         size += 8 + tags + packed_size(length, n_clusters=width)
         records += length
@@ -117,12 +138,12 @@ def _deviation(law: DecoyLaw, plan: RunFacts, group: Group, table: FloatArray) -
     return estimator.deviation(group)
 
 
-def _cells(plan: RunFacts) -> list[int]:
+def _cells(law: DecoyLaw, plan: RunFacts) -> list[int]:
     """Return the cells of each group for which the server draws noise."""
     equal_sets = plan.study.user_sets == "equal"
     shapes = (
-        cell_shape(group, n_local_clusters=plan.n_local_clusters, equal_sets=equal_sets)
-        for group in plan.groups
+        cell_shape(group, n_local_clusters=widths, equal_sets=equal_sets)
+        for group, _, widths in _tables(law, plan)
     )
     return [math.prod(shape) for shape in shapes]
 
@@ -140,7 +161,6 @@ METHOD: MembershipMethod[DecoyLaw, DecoyMessage] = MembershipMethod(
     deviation=_deviation,
     server_noise=lambda law: law.server_sigma,
     table_hash=lambda law: law.table_hash,
-    check_clusters=check_table_size,
-    server_seconds=lambda law, plan, users: _NOISE_DRAW * sum(_cells(plan)),
-    server_bytes=lambda law, plan: _DRAWN_CELL * max(_cells(plan)),
+    server_seconds=lambda law, plan, users: _NOISE_DRAW * sum(_cells(law, plan)),
+    server_bytes=lambda law, plan: _DRAWN_CELL * max(_cells(law, plan)),
 )
