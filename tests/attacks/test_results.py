@@ -105,9 +105,9 @@ def test_result_of_another_plan(forger):
         {"local_centres": lambda true: true.local_centres[:-1]},
         {"local_centres": lambda true: np.empty(0, dtype=np.int64)},
         {
-            "labels": lambda true: np.repeat(true.labels, 10**4, axis=0),
-            "weights": lambda true: np.repeat(true.weights, 10**4),
-            "nodes": lambda true: np.repeat(true.nodes, 10**4, axis=0),
+            "labels": lambda true: np.repeat(true.labels, 10, axis=0),
+            "weights": lambda true: np.repeat(true.weights, 10),
+            "nodes": lambda true: np.repeat(true.nodes, 10, axis=0),
         },
         {"nodes": lambda true: true.nodes[:-1]},
         {"nodes": lambda true: true.nodes[:, :1]},

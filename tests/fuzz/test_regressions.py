@@ -77,7 +77,8 @@ def test_messages_inside_messages_are_not_followed() -> None:
     # The recursion went as deep as the header was long.
     header: Any = {"type": "PartyRelease", "fields": {}}
     for _ in range(200):
-        header = {"type": "PartyRelease", "fields": {"centres": [0], "membership": header}}
+        fields = {"centres": [0], "points": [0], "membership": header}
+        header = {"type": "PartyRelease", "fields": fields}
     with pytest.raises(ProtocolError, match=r"PartyRelease\.membership must not be a PartyRelease"):
         decode(framed(header))
 

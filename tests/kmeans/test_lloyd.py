@@ -86,7 +86,7 @@ def test_loss_is_that_of_scikit_learn(n, d, k):
 
 
 def test_of_many_points_the_starts_see_a_sample_and_lose_nothing():
-    # Seeded on both sides. Single ratios on such data lie between 0.99 and 1.01.
+    # Seeded on both sides, so the ratio is the same at every run.
     points, weights = blobs(20_000, d=6, k=8, seed=3)
     ours = best_of_starts(points, weights, n_clusters=8, n_starts=10, rng=np.random.default_rng(0))
     theirs = KMeans(8, n_init=10, random_state=0).fit(points, sample_weight=weights)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.grid_limits import N_POINTS, SAMPLED, grid_bytes
-from splitmeans.plan.message_sizes import MessageSizes
+from splitmeans.plan.message_sizes import MessageSizes, most_nodes
 from splitmeans.plan.plan import Plan
 from splitmeans.study.features import features_of
 
@@ -36,16 +36,21 @@ def run_memory(plan: Plan, sizes: MessageSizes) -> RunMemory:
     parties = plan.study.parties
     n_cells = N_POINTS if plan.grid_method in SAMPLED else math.prod(plan.n_local_clusters)
     n_features = sum(len(features_of(party)) for party in parties)
-    grid = grid_bytes(cells=n_cells, n_features=n_features, n_parties=len(parties))
+    n_nodes = most_nodes(plan)
+    # The server has cells before it has nodes; readers have nodes alone.
+    held, published = (
+        grid_bytes(cells=count, n_features=n_features, n_parties=len(parties))
+        for count in (max(n_cells, n_nodes), n_nodes)
+    )
     # All releases are kept; the one that arrives last is there sealed, open and decoded.
     reading = sum(sizes.releases.values()) + 2 * max(sizes.releases.values())
     reading += method_of(plan.study).server_bytes(plan.membership, plan)
     n_records = sum(sizes.records.values())
     reading += n_records * (_RECORD if plan.study.user_sets == "equal" else _TAGGED_RECORD)
     # The result is sealed for every party before the first copy is sent.
-    publishing = grid + sizes.result * (len(parties) + 2)
+    publishing = held + sizes.result * (len(parties) + 2)
     kept = sum(sizes.releases.values())
     return RunMemory(
         server=_START + max(reading, kept + publishing),
-        reader=_START + grid + 3 * sizes.result,
+        reader=_START + published + 3 * sizes.result,
     )

@@ -41,7 +41,7 @@ from splitmeans.synopsis.synopsis import Synopsis
 WIDTH_95 = 1.96
 
 # Repeated estimates do not see all that noise does: 92 % of sizes of equal user sets were within
-# their interval as far as cells go, on eleven data sets. A quarter more makes it 97 %.
+# their interval as far as cells go, on eleven data sets. A quarter more makes it 97 % on thirteen.
 _NOISE = 1.25 * WIDTH_95
 
 # Half the width that stands for borders, over the geometric mean of the segment's size and the

@@ -5,7 +5,8 @@ second; loading scikit-learn for it takes most of a second at every participant.
 benchmarks speed` prints its time beside scikit-learn's, and the tests compare the losses.
 
 Of many points the starts see a sample, and the best of them go on with all points: two and a half
-times as fast as ten starts on 20,000 points, and with a loss that is no larger (k of 5 to 20).
+times as fast as ten starts on 20,000 points, and with a mean loss that is no larger
+(k of 5 to 15 on one synopsis, six seeds each).
 """
 
 import math
