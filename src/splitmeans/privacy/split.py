@@ -27,6 +27,9 @@ _SIZE_SHARE = 0.005
 # presence table's. docs/concepts/budget.md has the measurements.
 _PARTIAL_SHARE = 0.5
 PRESENCE_SHARE = 0.2
+# Of two parties with partial user sets: with more, a fellow party could learn more about whether
+# somebody is a user elsewhere than the server can.
+_PARTIAL_SHARE_OF_TWO = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +95,8 @@ def tight_split(study: Study, *, n_groups: float, n_sizes: int, scale: float) ->
     size_share = _TIGHT_COUNT_SHARE if facts.needs_count else _SIZE_SHARE
     sizes = size_share if n_sizes else 0.0
     share = facts.share_of(len(study.parties))
-    if study.user_sets == "partial" and len(study.parties) > 2:
-        share = _PARTIAL_SHARE
+    if study.user_sets == "partial" and facts.hides_from_parties:
+        share = _PARTIAL_SHARE if len(study.parties) > 2 else _PARTIAL_SHARE_OF_TWO
     assert share is not None, "a study whose method has no tight accounting is refused"
     membership = share * (1 - sizes)
     local = 1 - sizes - membership
