@@ -53,9 +53,9 @@ def test_noise_by_hand():
     assert size.deviation == pytest.approx(math.sqrt(2) / 0.245)
     # DPLSF: a fifth of 0.245 over 21 levels of the tree, the rest for sums of two columns in
     # [-1, 1], whose L1 sensitivity is 2.
-    tree = levels["p0", "local centres", "each count of the tree"]
+    tree = levels["p0", "local clusters", "each count of the tree"]
     assert tree.deviation == pytest.approx(math.sqrt(2) * 21 / (0.2 * 0.245), rel=1e-4)
-    total = levels["p0", "local centres", "each coordinate of a leaf's sum"]
+    total = levels["p0", "local clusters", "each coordinate of a leaf's sum"]
     assert total.deviation == pytest.approx(math.sqrt(2) * 2 / (0.8 * 0.245), rel=1e-4)
     assert total.unit == "box"
 

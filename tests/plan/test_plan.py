@@ -213,10 +213,11 @@ def test_a_cell_sketch_knows_about_partial_user_sets():
 
 
 @pytest.mark.usefixtures("uncalibrated")
-@pytest.mark.parametrize(("users", "expected"), [(500, 5), (1_000, 8), (10_000, 12), (99_999, 16)])
+@pytest.mark.parametrize(("users", "expected"), [(500, 7), (1_000, 8), (10_000, 15), (99_999, 47)])
 def test_decoy_takes_more_clusters_the_more_users_stand_above_the_noise(users, expected):
-    # (1, 1e-5) is a Gaussian of 3.73; a quarter of its squared precision and two noises make a
-    # deviation of sqrt(2 / 0.25) x 3.73 = 10.6: 47, 94, 945 and 9,450 users for each.
+    # (1, 1e-5) is a Gaussian of 3.73; half of its squared precision and two noises make a deviation
+    # of sqrt(2 / 0.5) x 3.73 = 7.46: 67, 134, 1,340 and 13,400 users for each. Five segments want
+    # 1.6 x 5 = 8 clusters, or sqrt(67 / 1.5) = 6.7; from sqrt(1340 / 6) = 15 on the grid decides.
     assert make_plan(open_study(expected_users=users)).n_local_clusters == (expected, expected)
 
 
@@ -243,9 +244,10 @@ def test_enough_clusters_is_the_root_rounded_up(n_clusters, n_parties, expected)
 @pytest.mark.usefixtures("uncalibrated")
 @pytest.mark.parametrize("membership", ["decoy", "sketch"])
 def test_many_segments_need_more_local_clusters(membership):
-    # 21^2 = 441 is the first square of at least 401.
+    # 21^2 = 441 is the first square of at least 401; decoy has sqrt(1340 / 1.5) = 30.
     study = open_study(membership=membership, n_clusters=401)
-    assert make_plan(study).n_local_clusters == (21, 21)
+    expected = {"decoy": (30, 30), "sketch": (21, 21)}[membership]
+    assert make_plan(study).n_local_clusters == expected
 
 
 def test_the_paper_s_rule_reads_the_noisy_count():
@@ -630,7 +632,7 @@ def test_an_epsilon_that_exact_accounting_cannot_serve_is_refused_by_name(epsilo
         make_plan(study)
 
 
-@pytest.mark.parametrize(("n_parties", "expected"), [(5, 16), (6, 12), (7, 8), (9, 5), (10, 16)])
-def test_many_parties_get_a_grid_that_can_be_fitted_whole(n_parties, expected):
+@pytest.mark.parametrize(("n_parties", "expected"), [(2, 64), (4, 41), (5, 21), (6, 24), (16, 23)])
+def test_up_to_five_parties_get_a_grid_that_can_be_fitted_whole(n_parties, expected):
     study = open_study(n_parties=n_parties, budget=Budget(epsilon=2, delta=1e-5))
     assert method_of(study).default_clusters(study, 100_000) == expected

@@ -38,8 +38,8 @@ def without_events(rows: list[tuple]) -> list[tuple]:
 
 
 LOCAL = [
-    ("bank", "local centres", "PartyRelease"),
-    ("shop", "local centres", "PartyRelease"),
+    ("bank", "local clusters", "PartyRelease"),
+    ("shop", "local clusters", "PartyRelease"),
 ]
 
 

@@ -113,16 +113,16 @@ def test_room_is_kept_for_more_users_than_noise_makes_up() -> None:
     assert largest_plan(make_study(), users=5) == make_plan(make_study())
 
 
-@pytest.mark.parametrize("k", [None, 14])
+@pytest.mark.parametrize("k", [None, 21])
 def test_a_plan_that_cannot_be_run_gets_a_smaller_k_if_nobody_chose_it(
     k: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if a message with more than thirteen local clusters were too long for its readers."""
+    """As if a message with more than twenty local clusters were too long for its readers."""
     study = dataclasses.replace(study_of("decoy"), n_local_clusters=k or "auto")
     readable = settle.check_readable
 
     def check(plan: Plan) -> None:
-        if max(plan.n_local_clusters) > 13:
+        if max(plan.n_local_clusters) > 20:
             raise ParameterError("too long")
         readable(plan)
 
@@ -130,7 +130,7 @@ def test_a_plan_that_cannot_be_run_gets_a_smaller_k_if_nobody_chose_it(
     settle._precisions_of.cache_clear()
     monkeypatch.setattr(settle, "check_readable", check)
     if k is None:
-        assert plan_for(study, users=10**7).n_local_clusters == (13, 13)
+        assert plan_for(study, users=10**7).n_local_clusters == (20, 20)
     else:
         with pytest.raises(ParameterError, match="too long"):
             make_plan(study)

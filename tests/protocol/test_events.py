@@ -39,7 +39,7 @@ BETWEEN_PARTIES = {
 FROM_SERVER = {
     messages.RunPlan: {"n_local_clusters", "released", "fingerprint", "statement"},
     messages.PublishedResult: {
-        *("fingerprint", "local_centres", "labels", "weights", "centres", "sizes"),
+        *("fingerprint", "local_centres", "labels", "weights", "nodes", "centres", "sizes"),
         *("published_at", "signature"),
     },
 }
@@ -48,7 +48,11 @@ WITHOUT_DATA = {messages.Ready}
 # Party to server, made from data: every field, and the release that pays for it.
 FROM_DATA = {
     messages.StageRelease: {"stage": "number of users", "values": "number of users"},
-    messages.PartyRelease: {"centres": "local centres", "membership": "memberships"},
+    messages.PartyRelease: {
+        "centres": "local clusters",
+        "points": "local clusters",
+        "membership": "memberships",
+    },
 }
 # A release that goes to the other parties too: the same one, paid for once.
 ALSO_TO_PARTIES = {messages.StageRelease}

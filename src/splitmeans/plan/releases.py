@@ -35,10 +35,11 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
                     message=staged(StageRelease, number),
                 )
             )
+    # Centres and, where the local algorithm makes them, points: one release, paid for once.
     for party, mechanism in zip(plan.study.party_names, plan.local, strict=True):
         releases.append(
             Release(
-                party=party, what="local centres", event=mechanism.event, message=PartyRelease.TAG
+                party=party, what="local clusters", event=mechanism.event, message=PartyRelease.TAG
             )
         )
     members = (EVERYONE,) if plan.groups else plan.study.party_names
