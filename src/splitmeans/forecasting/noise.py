@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from splitmeans._types import NoiseLine
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.releases import EVERYONE, releases_of
+from splitmeans.plan.releases import EVERYONE, LOCAL_CLUSTERS, releases_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +15,7 @@ class NoiseLevel:
 
     Attributes:
         party: Who releases it, or "all parties".
-        release: What of a stage, "local centres" or "memberships".
+        release: What of a stage, "local clusters" or "memberships".
         what: The quantity.
         deviation: Standard deviation of its noise; for phantoms and misreports their number or
             probability.
@@ -42,7 +42,7 @@ def noise_levels(plan: Plan, *, users: int) -> tuple[NoiseLevel, ...]:
     for release in releases_of(plan):
         if release.what in staged:
             found: Iterable[NoiseLine] = staged[release.what].noise_lines()
-        elif release.what == "local centres":
+        elif release.what == LOCAL_CLUSTERS:
             found = laws[release.party].noise_lines(users)
         else:
             found = method_of(plan.study).noise_lines(plan.membership, plan)

@@ -7,6 +7,7 @@ from splitmeans.privacy.events import Event
 from splitmeans.wire.messages import PartyRelease, StageRelease, staged
 
 EVERYONE = "all parties"
+LOCAL_CLUSTERS, MEMBERSHIPS = "local clusters", "memberships"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
     for party, mechanism in zip(plan.study.party_names, plan.local, strict=True):
         releases.append(
             Release(
-                party=party, what="local clusters", event=mechanism.event, message=PartyRelease.TAG
+                party=party, what=LOCAL_CLUSTERS, event=mechanism.event, message=PartyRelease.TAG
             )
         )
     members = (EVERYONE,) if plan.groups else plan.study.party_names
@@ -47,7 +48,7 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
         releases.append(
             Release(
                 party=party,
-                what="memberships",
+                what=MEMBERSHIPS,
                 event=plan.membership_event,
                 message=PartyRelease.TAG,
             )
