@@ -50,21 +50,21 @@ def test_the_parts_add_up_to_mu(d, mu):
     spent = math.hypot(*(1 / part.noise_multiplier for part in parts))
     assert 0.999 * mu <= spent <= mu
     assert sum(part.slack for part in parts) < 1e-6
-    # Number of rows, columns; products of two or more columns; cells of two or three.
-    assert len(parts) == {1: 2, 2: 4, 3: 4}.get(d, 3)
+    # Number of rows, columns; products and cells of two or more.
+    assert len(parts) == (2 if d == 1 else 4)
 
 
 def test_scales_by_hand():
     law = SurveyLaw(bounds=(UNIT,) * 4, mu=1.0)
     assert law.size_scale / UNIT == pytest.approx(1 / math.sqrt(0.02), rel=1e-5)
     # A row moves one bin in each of four columns: L2 sensitivity 2.
-    assert law.column_scale / UNIT == pytest.approx(2 / math.sqrt(0.98 * 0.5), rel=1e-5)
+    assert law.column_scale / UNIT == pytest.approx(2 / math.sqrt(0.98 * 0.3), rel=1e-5)
     # The length is at most sqrt(6) * 256 = 627.07, rounded down; six products of a quarter of its
     # square then.
     products = math.sqrt(6) * 627**2 / 4
-    assert law.product_scale == pytest.approx(products / math.sqrt(0.98 * 0.5), rel=1e-5)
+    assert law.product_scale == pytest.approx(products / math.sqrt(0.98 * 0.2), rel=1e-5)
     two = SurveyLaw(bounds=(UNIT, UNIT), mu=1.0)
-    assert two.cell_scale / UNIT == pytest.approx(1 / math.sqrt(0.98 * 0.3), rel=1e-5)
+    assert two.cell_scale / UNIT == pytest.approx(1 / math.sqrt(0.98 * 0.5), rel=1e-5)
     assert two.product_scale == pytest.approx(443**2 / 2 / math.sqrt(0.98 * 0.2), rel=1e-5)
 
 
@@ -197,9 +197,8 @@ def points_of(survey, *, n_points=4000):
 
 
 def test_points_follow_histograms_and_correlation():
-    points, weights = points_of(flat_survey(correlation=[[1.0, 0.9], [0.9, 1.0]]))
+    points = points_of(flat_survey(correlation=[[1.0, 0.9], [0.9, 1.0]]))
     assert points.shape == (4000, 2)
-    assert weights.sum() == pytest.approx(100)
     assert np.abs(points).max() <= UNIT
     # A quarter in each bin: five standard errors are 0.034. Ranks are correlated by 0.89.
     for column in points.T:
@@ -209,22 +208,49 @@ def test_points_follow_histograms_and_correlation():
 
 
 def test_a_correlation_that_may_be_noise_is_not_believed():
-    points, _ = points_of(flat_survey(correlation=[[1.0, 0.9], [0.9, 1.0]], deviation=3.0))
+    points = points_of(flat_survey(correlation=[[1.0, 0.9], [0.9, 1.0]], deviation=3.0))
     assert abs(np.corrcoef(points.T)[0, 1]) < 5 / math.sqrt(4000)
 
 
 def test_an_impossible_correlation_is_mended():
     # Two columns that go with a third one cannot go against each other.
     impossible = [[1.0, 0.9, 0.9], [0.9, 1.0, -0.9], [0.9, -0.9, 1.0]]
-    points, _ = points_of(flat_survey(correlation=impossible))
+    points = points_of(flat_survey(correlation=impossible))
     assert np.isfinite(points).all()
     assert np.abs(points).max() <= UNIT
 
 
-def test_points_are_weighted_to_the_cells():
-    half = Intervals(edges=np.array([0, 2, 4]), points=np.zeros(2), spreads=np.zeros(2))
+HALF = Intervals(edges=np.array([0, 2, 4]), points=np.zeros(2), spreads=np.zeros(2))
+WHOLE = Intervals(edges=np.array([0, 4]), points=np.zeros(1), spreads=np.zeros(1))
+
+
+def quarters(points):
+    return np.bincount(2 * (points[:, 0] > 0) + (points[:, 1] > 0), minlength=4)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.8])
+def test_points_are_where_the_cells_are(correlation):
     counts = np.array([10.0, 40.0, 50.0, 0.0])
-    cells = CellCounts(columns=[half, half], noisy_counts=counts, deviation=1e-9)
-    points, weights = points_of(flat_survey(correlation=[[1.0, 0.0], [0.0, 1.0]], cells=cells))
-    cell = 2 * (points[:, 0] > 0) + (points[:, 1] > 0)
-    assert np.bincount(cell, weights=weights, minlength=4) == pytest.approx(counts, abs=1e-6)
+    cells = CellCounts(columns=[HALF, HALF], noisy_counts=counts, deviation=1e-9)
+    matrix = [[1.0, correlation], [correlation, 1.0]]
+    points = points_of(flat_survey(correlation=matrix, cells=cells))
+    assert quarters(points) == pytest.approx([400, 1600, 2000, 0], abs=1)
+
+
+def test_cells_that_may_be_noise_leave_the_rest_to_the_columns():
+    # The first cell stands out with 40 of 100 rows; three others share 60 as the columns say.
+    cells = CellCounts(
+        columns=[HALF, HALF], noisy_counts=np.array([40.0, 20.0, 0.0, -3.0]), deviation=10.0
+    )
+    points = points_of(flat_survey(correlation=[[1.0, 0.0], [0.0, 1.0]], cells=cells))
+    # A quarter of the free draws in each cell, five standard errors of it are 0.034 of all.
+    assert quarters(points) == pytest.approx([1600, 800, 800, 800], abs=150)
+
+
+def test_a_column_that_is_not_cut_follows_those_that_are():
+    # All rows are in the upper half of the first column; the second goes with it.
+    cells = CellCounts(columns=[HALF, WHOLE], noisy_counts=np.array([0.0, 100.0]), deviation=1e-9)
+    points = points_of(flat_survey(correlation=[[1.0, 0.95], [0.95, 1.0]], cells=cells))
+    assert points[:, 0].min() >= 0
+    # The mean of a normal variable above 0 is 0.8, so the second is at 0.76: the 0.78 quantile.
+    assert np.median(points[:, 1]) / UNIT > 0.3

@@ -78,7 +78,7 @@ def _products() -> Part:
         "score-products",
         "noisy sums of products of the scores of four columns, user clipped",
         GaussianClaim(mu=_MU),
-        functools.partial(guided_views.products, _survey(4, share=1 - COLUMN_SHARE)),
+        functools.partial(guided_views.products, _survey(4, share=1 - COLUMN_SHARE - CELL_SHARE)),
         trials=4_000,
         long_trials=50_000,
     )

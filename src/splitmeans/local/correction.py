@@ -151,16 +151,18 @@ def _believed_squares(
     counted = answer.squares / rows
     deviations = answer.square_deviations[:, np.newaxis] / rows
     total = float((rows * squares).sum())
-    if total > 0:
-        squares = squares * _factor(float((rows * counted).sum()) / total)
+    change = float(answer.squares.sum()) - total
+    noise = squares.shape[1] * float(np.square(answer.square_deviations).sum())
+    if total > 0 and change**2 > noise:
+        squares = squares * _factor(1 + change * (1 - noise / change**2) / total)
     of_cluster = squares.sum(axis=1, keepdims=True)
     off = (counted.sum(axis=1, keepdims=True) - of_cluster) / unit**2
     off *= _believed(off, deviations * np.sqrt(squares.shape[1]) / unit**2)
     ratios = np.divide(off * unit**2, of_cluster, out=np.zeros_like(off), where=of_cluster > 0)
     squares = squares * _factor(1 + ratios)
-    change = counted - squares
-    change *= _believed(change / unit**2, deviations / unit**2)
-    return np.asarray(np.maximum(squares + change, _LEAST_SQUARES * squares))
+    single = counted - squares
+    single *= _believed(single / unit**2, deviations / unit**2)
+    return np.asarray(np.maximum(squares + single, _LEAST_SQUARES * squares))
 
 
 def _factor(ratio: npt.ArrayLike) -> FloatArray:

@@ -3,7 +3,8 @@
 How columns go together is told by their scores: a bin's score is where a standard normal variable
 with the column's share below the middle of the bin would be, so that sums of products of scores say
 how columns rise and fall together, whatever their shapes. Cells of all columns (`column_splits`)
-show clusters apart from each other, which scores cannot. Everything that `synthetic.py` makes of this is post-processing.
+show clusters apart from each other, which scores cannot. Everything that `synthetic.py` makes of
+this is post-processing.
 """
 
 import math

@@ -39,7 +39,7 @@ def draw_points(
         cells = _evenly(wanted, n_points, rng=rng)
         scores = _scores_in_cells(cells, survey.cells, edges, correlation, rng=rng)
         places = _places(scores, edges)
-    return (places / n_bins * 2 - 1) * np.array(bounds)
+    return np.asarray((places / n_bins * 2 - 1) * np.array(bounds))
 
 
 def _places(scores: FloatArray, edges: FloatArray) -> FloatArray:
@@ -90,7 +90,7 @@ def _believed_cells(places: FloatArray, cells: CellCounts, *, size: float) -> Fl
     left = max(size - float(counted.sum()), 0.0)
     if rest.sum() > 0:
         counted += rest * (left / float(rest.sum()))
-    return counted if counted.sum() > 0 else expected
+    return np.asarray(counted if counted.sum() > 0 else expected)
 
 
 def _scores_in_cells(
@@ -109,7 +109,7 @@ def _scores_in_cells(
     widths = [len(column.points) for column in counts.columns]
     order = sorted(range(d), key=lambda column: widths[column] == 1)
     factor = np.linalg.cholesky(correlation[np.ix_(order, order)])
-    intervals = np.stack(np.unravel_index(cells, widths), axis=1)
+    intervals = _intervals_of(cells, widths)
     drawn, scores = np.zeros((len(cells), d)), np.empty((len(cells), d))
     for at, column in enumerate(order):
         known = drawn[:, :at] @ factor[at, :at]
@@ -118,7 +118,9 @@ def _scores_in_cells(
             limits = normal_scores(edges[column][counts.columns[column].edges])
             limits[0], limits[-1] = -_OUTER_SCORE, _OUTER_SCORE
             low, high = (
-                np.interp((limits[intervals[:, column] + side] - known) / factor[at, at], _TABLE, _SHARES)
+                np.interp(
+                    (limits[intervals[:, column] + side] - known) / factor[at, at], _TABLE, _SHARES
+                )
                 for side in (0, 1)
             )
             own = low + own * (high - low)
@@ -130,6 +132,15 @@ def _scores_in_cells(
             scores[:, column] = np.clip(scores[:, column], *inside)
             drawn[:, at] = (scores[:, column] - known) / factor[at, at]
     return scores
+
+
+def _intervals_of(cells: IntArray, widths: list[int]) -> IntArray:
+    """Return which interval of each column cells are in, shape (n, d); last column fastest."""
+    columns = []
+    for width in reversed(widths):
+        columns.append(cells % width)
+        cells = cells // width
+    return np.stack(columns[::-1], axis=1)
 
 
 def _evenly(weights: FloatArray, n: int, *, rng: np.random.Generator) -> IntArray:
