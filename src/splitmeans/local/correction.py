@@ -8,12 +8,13 @@ to believe each (empirical Bayes: the share signal / (signal + noise)). Post-pro
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.distances import distance_chunks
 
 # A coordinate's spread changes by no more than this factor in a round, either way.
-_MOST_STRETCH = 2.0
+_MOST_STRETCH = 3.0
 # No squares are believed to be below this share of what they were.
 _LEAST_SQUARES = 0.1
 
@@ -116,9 +117,7 @@ def corrected(
     shift *= _believed(shift / unit, answer.offset_deviations[:, np.newaxis] / rows / unit)
 
     squares = _means(np.square(clipped), weights, nearest, before)
-    change = answer.squares / rows - squares
-    change *= _believed(change / unit**2, answer.square_deviations[:, np.newaxis] / rows / unit**2)
-    wanted = np.maximum(squares + change, _LEAST_SQUARES * squares)
+    wanted = _believed_squares(squares, answer, rows=rows, unit=unit)
     stretch = np.sqrt(np.divide(wanted, squares, out=np.ones_like(wanted), where=squares > 0))
     stretch = np.clip(stretch, 1 / _MOST_STRETCH, _MOST_STRETCH)
 
@@ -135,10 +134,50 @@ def corrected(
     return moved, weighted, np.where(new_totals[:, np.newaxis] > 0, new_means, clusters.centres)
 
 
+def _believed_squares(
+    squares: FloatArray, answer: Answer, *, rows: FloatArray, unit: FloatArray
+) -> FloatArray:
+    """Return the mean squares of each cluster's coordinates, shape (k, d).
+
+    From coarse to fine: of all clusters together, of each, of each coordinate. What is coarse has
+    little noise, and where a party has many columns a single coordinate is mostly noise.
+
+    Args:
+        squares: Mean squares of the points, clipped as the rows were.
+        answer: What the rows said.
+        rows: Rows of each cluster, shape (k, 1).
+        unit: Root mean square distance in each cluster, shape (k, 1).
+    """
+    counted = answer.squares / rows
+    deviations = answer.square_deviations[:, np.newaxis] / rows
+    total = float((rows * squares).sum())
+    if total > 0:
+        squares = squares * _factor(float((rows * counted).sum()) / total)
+    of_cluster = squares.sum(axis=1, keepdims=True)
+    off = (counted.sum(axis=1, keepdims=True) - of_cluster) / unit**2
+    off *= _believed(off, deviations * np.sqrt(squares.shape[1]) / unit**2)
+    ratios = np.divide(off * unit**2, of_cluster, out=np.zeros_like(off), where=of_cluster > 0)
+    squares = squares * _factor(1 + ratios)
+    change = counted - squares
+    change *= _believed(change / unit**2, deviations / unit**2)
+    return np.asarray(np.maximum(squares + change, _LEAST_SQUARES * squares))
+
+
+def _factor(ratio: npt.ArrayLike) -> FloatArray:
+    """Return a ratio of squares within what a round may change."""
+    return np.clip(ratio, 1 / _MOST_STRETCH**2, _MOST_STRETCH**2)
+
+
 def _believed(differences: FloatArray, deviations: FloatArray) -> FloatArray:
-    """Return how much of each difference to believe, given the deviation of its noise."""
-    noise = np.square(deviations)
-    signal = max(float(np.mean(np.square(differences) - noise)), 0.0)
+    """Return how much of each difference to believe, given the deviation of its noise.
+
+    The mean square beyond the noise is estimated from all differences, the more of each the less
+    noise it has: those of clusters with few rows are mostly noise and say nothing about the others.
+    """
+    noise = np.square(np.broadcast_to(deviations, differences.shape))
+    weights = np.square(noise.min() / noise)
+    surplus = weights * (np.square(differences) - noise)
+    signal = max(float(surplus.sum() / weights.sum()), 0.0)
     return np.asarray(signal / (signal + noise))
 
 

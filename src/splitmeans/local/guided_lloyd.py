@@ -63,7 +63,8 @@ class GuidedLloyd(GuidedLloydLaw):
         """Return centres and synthetic points; see `LocalClustering`."""
         rows = as_rows(raw_rows)
         survey = self.survey.release(rows, noise=noise)
-        points, weights = draw_points(survey, bounds=self.bounds, n_points=self.N_POINTS, rng=rng)
+        points = draw_points(survey, bounds=self.bounds, n_points=self.N_POINTS, rng=rng)
+        weights = np.full(len(points), survey.size / len(points))
         limits = np.array(self.bounds, dtype=np.float64)
         centres = np.zeros((1, len(self.bounds)))
         for n_clusters, mu in zip(self.round_clusters, self.round_mus, strict=True):

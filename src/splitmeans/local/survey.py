@@ -2,8 +2,8 @@
 
 How columns go together is told by their scores: a bin's score is where a standard normal variable
 with the column's share below the middle of the bin would be, so that sums of products of scores say
-how columns rise and fall together, whatever their shapes. Two or three columns are counted in cells
-as well (`column_splits`). Everything that `synthetic.py` makes of this is post-processing.
+how columns rise and fall together, whatever their shapes. Cells of all columns (`column_splits`)
+show clusters apart from each other, which scores cannot. Everything that `synthetic.py` makes of this is post-processing.
 """
 
 import math
@@ -63,7 +63,7 @@ class Survey:
         shares: Share of the rows in each bin of each column, shape (d, bins).
         correlation: Of the columns' scores, shape (d, d), noisy; ones on the diagonal.
         correlation_deviation: Standard deviation of the noise on its entries.
-        cells: For two or three columns the rows in cells.
+        cells: The rows in cells; None for one column.
     """
 
     size: float
@@ -89,7 +89,7 @@ class ColumnSurvey(SurveyLaw):
         )
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-9)
         correlation, uncertain = self._correlation(rows, shares, size=size, noise=noise)
-        cells = self._cells(rows, counts, size=size, noise=noise) if self.has_cells else None
+        cells = self._cells(rows, counts, size=size, noise=noise) if len(self.bounds) > 1 else None
         return Survey(
             size=size,
             shares=shares,

@@ -1,39 +1,61 @@
 """Synthetic points of a party, from its survey: post-processing, no row is looked at.
 
 Points are drawn from a Gaussian copula: normal scores with the released correlation, brought to
-each column's released histogram. Where cells were counted the points are weighted to them.
+each column's released histogram. How many lie in which cell follows the released cells as far as
+these are more than noise; within a cell scores are drawn one column after the other, each between
+the edges of the cell, given those before.
 """
+
+import math
 
 import numpy as np
 
-from splitmeans._types import FloatArray
-from splitmeans.kmeans.simplex import project_to_simplex
+from splitmeans._types import FloatArray, IntArray
 from splitmeans.local.survey import CellCounts, Survey, cells_of, normal_scores
 
 # Directions in which noise leaves less variance than this get it.
 _LEAST_VARIANCE = 0.02
 
+# A cell with more than this many deviations of its noise has rows.
+_STANDING_OUT = 2.5
+
+# Normal scores beyond this do not occur; between, shares are looked up in a table.
+_OUTER_SCORE = 8.0
+_TABLE = np.linspace(-_OUTER_SCORE, _OUTER_SCORE, 4001)
+_SHARES = np.array([(1 + math.erf(score / math.sqrt(2))) / 2 for score in _TABLE])
+
 
 def draw_points(
     survey: Survey, *, bounds: tuple[int, ...], n_points: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Return points in grid units, shape (n_points, d), and their weights, shape (n_points,).
-
-    The weights add up to the number of rows.
-    """
+) -> FloatArray:
+    """Return points in grid units, shape (n_points, d), each standing for equally many rows."""
     d, n_bins = survey.shares.shape
-    factor = np.linalg.cholesky(_correlation(survey))
-    scores = rng.standard_normal((n_points, d)) @ factor.T
-    places = np.empty((n_points, d))  # in bins
+    correlation = _correlation(survey)
+    scores = rng.standard_normal((n_points, d)) @ np.linalg.cholesky(correlation).T
     edges = np.concatenate([np.zeros((d, 1)), np.cumsum(survey.shares, axis=1)], axis=1)
-    for column in range(d):
-        # Bins without rows have edges at one place; a hair's breadth keeps them in order.
-        at = normal_scores(edges[column]) + np.arange(n_bins + 1) * 1e-9
-        places[:, column] = np.interp(scores[:, column], at, np.arange(n_bins + 1.0))
-    weights = np.full(n_points, survey.size / n_points)
+    places = _places(scores, edges)
     if survey.cells is not None:
-        weights = _weighted_to_cells(places, weights, survey.cells, size=survey.size)
-    return (places / n_bins * 2 - 1) * np.array(bounds), weights
+        wanted = _believed_cells(places, survey.cells, size=survey.size)
+        cells = _evenly(wanted, n_points, rng=rng)
+        scores = _scores_in_cells(cells, survey.cells, edges, correlation, rng=rng)
+        places = _places(scores, edges)
+    return (places / n_bins * 2 - 1) * np.array(bounds)
+
+
+def _places(scores: FloatArray, edges: FloatArray) -> FloatArray:
+    """Return where scores are in each column's histogram, in bins, shape (n, d).
+
+    Args:
+        scores: Shape (n, d).
+        edges: Share of the rows below each edge of a bin, shape (d, bins + 1).
+    """
+    n_edges = edges.shape[1]
+    columns = []
+    for own, below in zip(scores.T, edges, strict=True):
+        # Bins without rows have edges at one place; a hair's breadth keeps them in order.
+        at = normal_scores(below) + np.arange(n_edges) * 1e-9
+        columns.append(np.interp(own, at, np.arange(float(n_edges))))
+    return np.stack(columns, axis=1)
 
 
 def _correlation(survey: Survey) -> FloatArray:
@@ -52,19 +74,67 @@ def _correlation(survey: Survey) -> FloatArray:
     return np.asarray(mended / np.outer(scale, scale) + 1e-9 * np.eye(d))
 
 
-def _weighted_to_cells(
-    places: FloatArray, weights: FloatArray, cells: CellCounts, *, size: float
-) -> FloatArray:
-    """Weight the points of each cell to its count, as far as that is more than noise."""
+def _believed_cells(places: FloatArray, cells: CellCounts, *, size: float) -> FloatArray:
+    """Return the rows of each cell, between the counts and what the copula makes of the columns."""
     n_bins = len(cells.columns[0].interval_of_bin)
     bins = np.clip(places.astype(np.int64), 0, n_bins - 1)
-    cell = cells_of(bins, cells.columns)
-    before = np.bincount(cell, weights=weights, minlength=len(cells.noisy_counts))
-    off = cells.noisy_counts - before
-    signal = max(float(np.mean(np.square(off))) - cells.deviation**2, 0.0)
-    gain = signal / (signal + cells.deviation**2)
-    after = project_to_simplex(before + gain * off, total=size)
-    # What the points cannot say, because none is in the cell, is left to the rounds.
-    factors = np.divide(after, before, out=np.zeros_like(after), where=before > 0)
-    weighted = weights * factors[cell]
-    return np.asarray(weighted * (size / max(float(weighted.sum()), 1e-9)))
+    found = cells_of(bins, cells.columns)
+    expected = np.bincount(found, minlength=len(cells.noisy_counts)) * (size / len(places))
+    # Cells that stand out have the rows that were counted; the others share what is left as the
+    # columns say. Where clusters are apart from each other nothing is left, and points between
+    # them, which the columns alone would allow, are not made.
+    counted = np.where(
+        cells.noisy_counts > _STANDING_OUT * cells.deviation, cells.noisy_counts, 0.0
+    )
+    rest = np.where(counted > 0, 0.0, expected)
+    left = max(size - float(counted.sum()), 0.0)
+    if rest.sum() > 0:
+        counted += rest * (left / float(rest.sum()))
+    return counted if counted.sum() > 0 else expected
+
+
+def _scores_in_cells(
+    cells: IntArray,
+    counts: CellCounts,
+    edges: FloatArray,
+    correlation: FloatArray,
+    *,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Draw scores of points in these cells, shape (n, d).
+
+    Columns that are cut come first, so that those that are not follow them.
+    """
+    d = len(counts.columns)
+    widths = [len(column.points) for column in counts.columns]
+    order = sorted(range(d), key=lambda column: widths[column] == 1)
+    factor = np.linalg.cholesky(correlation[np.ix_(order, order)])
+    intervals = np.stack(np.unravel_index(cells, widths), axis=1)
+    drawn, scores = np.zeros((len(cells), d)), np.empty((len(cells), d))
+    for at, column in enumerate(order):
+        known = drawn[:, :at] @ factor[at, :at]
+        own = rng.random(len(cells))
+        if widths[column] > 1:
+            limits = normal_scores(edges[column][counts.columns[column].edges])
+            limits[0], limits[-1] = -_OUTER_SCORE, _OUTER_SCORE
+            low, high = (
+                np.interp((limits[intervals[:, column] + side] - known) / factor[at, at], _TABLE, _SHARES)
+                for side in (0, 1)
+            )
+            own = low + own * (high - low)
+        drawn[:, at] = np.interp(own, _SHARES, _TABLE)
+        scores[:, column] = known + factor[at, at] * drawn[:, at]
+        if widths[column] > 1:
+            # Where the edges are so far out that the table has nothing between them.
+            inside = (limits[intervals[:, column]], limits[intervals[:, column] + 1])
+            scores[:, column] = np.clip(scores[:, column], *inside)
+            drawn[:, at] = (scores[:, column] - known) / factor[at, at]
+    return scores
+
+
+def _evenly(weights: FloatArray, n: int, *, rng: np.random.Generator) -> IntArray:
+    """Return n positions, each as often as its weight says, up to one."""
+    edges = np.cumsum(weights)
+    marks = (np.arange(n) + rng.random()) / n * edges[-1]
+    found = np.searchsorted(edges, marks, side="right")
+    return np.asarray(np.minimum(found, len(weights) - 1), dtype=np.int64)

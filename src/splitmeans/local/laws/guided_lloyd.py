@@ -21,14 +21,13 @@ from splitmeans.privacy.events import ComposedEvent, GaussianEvent, Realised
 from splitmeans.privacy.gaussian import discrete_slack
 from splitmeans.study.methods import GUIDED_LLOYD
 
-# Share of mu^2 for the survey, by the number of columns: one column is known by its histogram.
-_SURVEY_SHARES = {1: 0.5, 2: 0.3, 3: 0.3}
-_SURVEY_SHARE = 0.15
+# Share of mu^2 for the survey; one column is known by its histogram.
+_SURVEY_SHARE, _SURVEY_SHARE_OF_ONE = 0.2, 0.5
 
 # The rounds: how many clusters each has as a part of k', and its part of the budget. Few clusters
 # first, because a few large ones are placed well by little budget. The list is the same for every
 # k', so that k' may follow from what was released before without changing what a release costs.
-ROUNDS = ((1 / 8, 0.15), (1 / 4, 0.25), (1 / 2, 0.5), (1.0, 1.0), (1.0, 1.0), (1.0, 1.5))
+ROUNDS = ((1 / 4, 0.25), (1 / 2, 0.5), (1.0, 1.0), (1.0, 1.0), (1.0, 1.5))
 _FEWEST_CLUSTERS = 4
 
 # A radius is this many times the root mean square distance from the centre. Clipping rows there
@@ -69,7 +68,7 @@ class GuidedLloydLaw:
 
     @property
     def _survey_share(self) -> float:
-        return _SURVEY_SHARES.get(len(self.bounds), _SURVEY_SHARE)
+        return _SURVEY_SHARE_OF_ONE if len(self.bounds) == 1 else _SURVEY_SHARE
 
     @property
     def survey(self) -> SurveyLaw:

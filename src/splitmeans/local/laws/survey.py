@@ -7,13 +7,12 @@ from splitmeans import _validate
 from splitmeans.local.law import COUNT_UNITS, check_public, gaussian_event, mu_scale, whole_root
 from splitmeans.privacy.events import ComposedEvent
 
-# Shares of mu^2, by measurement: the number of rows, and of the rest the histograms of columns. Two
-# or three columns also have a histogram over cells of all of them, which says more about so few
-# than the products of their scores do.
+# Shares of mu^2, by measurement: the number of rows, and of the rest the histograms of columns and
+# the histogram over cells of all of them, which alone shows clusters apart from each other. What
+# then remains is for the products of scores.
 SIZE_SHARE = 0.02
-COLUMN_SHARE = 0.5
-CELL_SHARE = 0.3
-MOST_COLUMNS_IN_CELLS = 3
+COLUMN_SHARE = 0.3
+CELL_SHARE = 0.5
 
 # Scores are whole numbers of this part of a standard deviation.
 SCORE_UNITS = 2**8
@@ -43,11 +42,6 @@ class SurveyLaw:
         _validate.positive(mu=self.mu)
 
     @property
-    def has_cells(self) -> bool:
-        """Whether rows are counted in cells of all columns."""
-        return 1 < len(self.bounds) <= MOST_COLUMNS_IN_CELLS
-
-    @property
     def size_scale(self) -> int:
         """Scale of the noise on the number of rows, in 1/COUNT_UNITS of a row."""
         return mu_scale(COUNT_UNITS, mu=self.mu * math.sqrt(SIZE_SHARE))
@@ -61,7 +55,7 @@ class SurveyLaw:
     @property
     def product_scale(self) -> int:
         """Scale of the noise on every sum of products, in squared score units."""
-        share = 1 - COLUMN_SHARE - (CELL_SHARE if self.has_cells else 0.0)
+        share = 1 - COLUMN_SHARE - CELL_SHARE
         return mu_scale(self.product_sensitivity, mu=self._part(share))
 
     @property
@@ -102,9 +96,8 @@ class SurveyLaw:
                 sensitivity=self.product_sensitivity,
                 coordinates=d * (d - 1) // 2,
             )
-            parts.append(products)
-        if self.has_cells:
-            parts.append(gaussian_event(self.cell_scale, sensitivity=COUNT_UNITS, coordinates=1))
+            cells = gaussian_event(self.cell_scale, sensitivity=COUNT_UNITS, coordinates=1)
+            parts += [products, cells]
         return ComposedEvent(parts=tuple(parts))
 
     def _part(self, share: float) -> float:
