@@ -49,6 +49,8 @@ _START = {
 _INCREASE = {"smooth": loss_model.smooth_increase, "clear": loss_model.clear_increase}
 # Residuals beyond this (in logarithms) count less: single seeds fail by chance.
 _SOFT = 0.3
+# Powers stay below this: with few settings a fit would run away with one of them.
+_LARGEST_POWER = 10.0
 # Share of the fitted settings that lie within the factor `spread` of the fit.
 _SPREAD_SHARE = 0.8
 
@@ -219,7 +221,14 @@ def _fit(
         ]
         return np.log(np.array(predicted) + NEGLIGIBLE) - measured
 
-    solved = least_squares(errors, np.log(list(start.values())), loss="soft_l1", f_scale=_SOFT)
+    most = [_LARGEST_POWER if name.endswith("_power") else math.inf for name in start]
+    solved = least_squares(
+        errors,
+        np.log(list(start.values())),
+        bounds=(-math.inf, np.log(most)),
+        loss="soft_l1",
+        f_scale=_SOFT,
+    )
     spread = math.exp(float(np.quantile(np.abs(solved.fun), _SPREAD_SHARE)))
     found_constants = zip(start, np.exp(solved.x), strict=True)
     return {name: float(f"{value:.4g}") for name, value in (*found_constants, ("spread", spread))}

@@ -39,7 +39,10 @@ def _received(inputs: Inputs, plan: Plan) -> list[bytes]:
         membership = encode_party(inputs, plan, position, run_key=run_key)
         k = plan.n_local_clusters[position]
         centres = some_centres(len(party.columns), k=k)
-        releases.append(encode(PartyRelease(centres=centres, membership=membership)))
+        n_points = plan.study.local_facts.n_points
+        points = some_centres(len(party.columns), k=n_points).astype(np.int32)
+        release = PartyRelease(centres=centres, points=points, membership=membership)
+        releases.append(encode(release))
     return releases
 
 

@@ -5,7 +5,7 @@
     1  stages          none, or a few: parties that the study names release whole numbers with noise
                        (how many users there are), everyone computes the next plan from the same
                        values (k' follows), and all parties confirm it to each other
-    2  local centres   each party clusters its own columns, privately
+    2  local clusters  each party clusters its own columns, privately
     3  memberships     each party encodes which user is in which of its clusters, privately
     4  weights         the server estimates how many users are in each combination of clusters
     5  centres         the server runs k-means on the weighted grid and publishes it

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +19,11 @@ from splitmeans.forecasting.loss_model import LossForecast
 from splitmeans.plan.certificate import certificate_of
 from splitmeans.plan.settle import make_plan
 
+# Its k' is given: inside what the loss model is fitted to, whatever the rule of k' chooses.
 STUDY = """
 name = "two"
 n_clusters = 4
+n_local_clusters = 12
 expected_users = 20000
 [budget]
 epsilon = 1.0
@@ -118,22 +121,23 @@ def test_json_is_the_forecast(run):
 
 def test_the_larger_figure_comes_first_and_a_bound_has_a_price(run, tmp_path):
     done = run()
-    assert "epsilon       1.45 towards another party" in done.out
+    assert "epsilon       1.45" in done.out
+    assert " towards another party (a user's values elsewhere replaced), 1 towards" in done.out
     assert "with party_epsilon = 1 about: loss ratio " in done.out
-    bounded = STUDY.replace("delta = 1e-6", "delta = 1e-6\nparty_epsilon = 0.5")
+    bounded = STUDY.replace("delta = 1e-6", "delta = 1e-6\nparty_epsilon = 0.2")
     (tmp_path / "bounded.toml").write_text(bounded)
     done = run(study="bounded.toml")
-    assert "towards the server, 0.5 towards another party" in done.out
-    assert "party_epsilon = 0.5: loss ratio " in done.out
-    assert "2.69 times the noise in local releases" in done.out
+    assert "towards the server, 0.1999 towards another party" in done.out
+    assert "party_epsilon = 0.2: loss ratio " in done.out
+    assert "6.36 times the noise in local releases" in done.out
     assert "of its budget" in done.out
     found = json.loads(run("--json", study="bounded.toml").out)
     (price,) = found["bounds"]
-    assert (price["bound"], price["value"], price["chosen"]) == ("party_epsilon", 0.5, True)
+    assert (price["bound"], price["value"], price["chosen"]) == ("party_epsilon", 0.2, True)
     without, given = price["cell_error"]
     assert without == forecast(Study.from_toml(STUDY)).cell_error
     assert given == found["cell_error"] > without
-    assert found["budget"]["party_epsilon"] == 0.5
+    assert found["budget"]["party_epsilon"] == 0.2
 
 
 def test_a_certificate_is_written(run, tmp_path):
@@ -167,16 +171,18 @@ def test_methods_without_a_loss_forecast_say_so(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("target", "typical", "answer", "message"),
+    ("typical", "answer", "message"),
     [
-        ("1.0001", False, "no epsilon up to 12; 1.0", "1.0001 is not reached by any epsilon"),
-        ("1.02", True, "typically, no epsilon up to 12 to be", "is not reached on the safe side"),
+        (False, "no epsilon up to 12; 1.0", "1.0001 is not reached by any epsilon"),
+        (True, "typically, no epsilon up to 12 to be", "is not reached on the safe side"),
     ],
 )
-def test_an_unreachable_ratio_costs_nothing_but_the_exit_code(
-    run, target, typical, answer, message
-):
+def test_an_unreachable_ratio_costs_nothing_but_the_exit_code(run, typical, answer, message):
     """The same whether no epsilon is enough at all or only none on the safe side."""
+    target = "1.0001"
+    if typical:  # half way between the best typical ratio and the best on the safe side
+        reachable = forecast(Study.from_toml(STUDY)).epsilon_for(1.0001).best
+        target = f"{(reachable.typical + reachable.high) / 2:.4f}"
     done = run("--target", target)
     assert done.code == 2
     assert message in " ".join(done.err.split())
@@ -247,7 +253,7 @@ def test_nothing_is_cut_in_a_narrow_terminal(run, monkeypatch, width):
     assert ("█" in chart) == (width > 50)
     # Lines are broken between words and go on below the figures.
     assert "had not seen: within a factor" in " ".join(text.split())
-    at = next(place for place, line in enumerate(lines) if "(on 160 settings" in line)
+    at = next(place for place, line in enumerate(lines) if re.search(r"\(on \d+ settings", line))
     assert lines[at + 1].startswith(" " * 14)
 
 

@@ -61,16 +61,18 @@ def test_noise_by_hand():
 
 
 def test_noise_of_the_default_by_hand():
-    """A quarter of mu^2 for memberships, three eighths for each of two parties."""
+    """Half of mu^2 for memberships, a quarter for each of two parties."""
     study = tiny_study(n_local_clusters=8)
     mu = 1 / gaussian_multiplier(1.0, 1e-5)
     levels = {(x.party, x.what): x.deviation for x in forecast(study, users=16_000).noise}
-    assert levels["all parties", "decoys in each cell"] == pytest.approx(2 / mu, rel=0.01)
-    local = mu * math.sqrt(0.375)
-    cells = local * math.sqrt(0.4 * 0.98 * 0.75)
-    assert levels["p0", "each cell of the start"] == pytest.approx(1 / cells, rel=0.01)
-    # 1.3 spreads of radius, sqrt(77/64) of sensitivity, 2,000 users in a cluster.
-    centre = 1.3 * math.sqrt(77 / 64) / (local * math.sqrt(0.6)) / 2000
+    assert levels["all parties", "decoys in each cell"] == pytest.approx(
+        math.sqrt(2) / mu, rel=0.01
+    )
+    local = mu * math.sqrt(0.25)
+    rows = local * math.sqrt(0.2 * 0.02)
+    assert levels["p0", "number of rows"] == pytest.approx(1 / rows, rel=0.01)
+    # 1.3 spreads of radius, sqrt(89/64) of sensitivity, 2,000 users in a cluster.
+    centre = 1.3 * math.sqrt(89 / 64) / (local * math.sqrt(0.8)) / 2000
     assert levels["p0", "each coordinate of a centre"] == pytest.approx(centre, rel=0.01)
 
 
@@ -281,7 +283,7 @@ def test_notes_warn():
     assert "fewer than the 12 segments" in notes
     assert "outside what the loss model was fitted to" in notes
     assert "expected_users = 20000" in notes
-    assert forecast(tiny_study()).notes == ()
+    assert forecast(tiny_study(n_local_clusters=12)).notes == ()
 
 
 def test_segment_error_by_hand():
@@ -400,7 +402,7 @@ def test_warnings_come_before_anything_is_spent():
     assert "nears the 200 users of an average segment" in near
     (over,) = forecast(tiny_study(n_local_clusters=16), users=400).warnings
     assert "exceeds the 100 users of an average segment" in over
-    (beyond,) = forecast(tiny_study(n_local_clusters=16), users=300).warnings
+    (beyond,) = forecast(tiny_study(n_local_clusters=16), users=200).warnings
     assert "a run may count nobody" in beyond
     expected = forecast(tiny_study(parties=4, user_sets="partial"))
     (partial,) = expected.warnings

@@ -156,7 +156,8 @@ def test_grid_and_groups(membership, n_parties, changes, grid, groups):
 
 def test_a_presence_table_has_a_fifth_of_the_memberships():
     """Half of mu^2 for memberships: 0.1 for presence and 0.4 for three pairs."""
-    plan = make_plan(open_study(membership="decoy", n_parties=3, user_sets="partial"))
+    study = open_study(n_parties=3, user_sets="partial", n_local_clusters=5)
+    plan = make_plan(study)
     pair, presence = plan.membership, plan.presence
     assert isinstance(pair, DecoyLaw)
     assert presence is not None

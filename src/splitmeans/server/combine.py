@@ -89,10 +89,6 @@ def _cells(
     plan: Plan, estimator: WeightEstimator, *, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray, FloatArray | None]:
     """Return labels and weights of all cells, or of some where they are too many, and the grid."""
-    deviation = _deviation(plan, estimator)
-    if plan.grid_method == "many":
-        n_classes = 2 * plan.study.n_clusters
-        return *latent_points(estimator, n_classes=n_classes, rng=rng, deviation=deviation), None
     if plan.grid_method == PRESENCE:
         assert isinstance(estimator, KnowsPresence), "the study was not checked"
         points = presence_points(
@@ -102,6 +98,10 @@ def _cells(
             rng=rng,
         )
         return *points, None
+    deviation = _deviation(plan, estimator)
+    if plan.grid_method == "many":
+        n_classes = 2 * plan.study.n_clusters
+        return *latent_points(estimator, n_classes=n_classes, rng=rng, deviation=deviation), None
     total = counted_users(plan) if plan.study.membership_facts.needs_count else None
     match plan.grid_method:
         case "pairs-paper":

@@ -1,10 +1,11 @@
 """The synopsis: a weighted grid of pseudo-points that stands for all users (paper, section 3.4).
 
-Its nodes are combinations of the parties' local centres, its weights the estimated number of users
-near each. It is made from released messages only. Differential privacy survives post-processing:
-whatever is computed from released values, without going back to the rows, tells no more about a
-user than those values did. So clustering for any k, choosing k, estimating a loss, drawing
-synthetic rows, saving and publishing all cost nothing, however often they are done.
+Its nodes are in combinations of the parties' local clusters, at their centres or at released points
+of them, its weights the estimated number of users near each. It is made from released messages
+only. Differential privacy survives post-processing: whatever is computed from released values,
+without going back to the rows, tells no more about a user than those values did. So clustering for
+any k, choosing k, estimating a loss, drawing synthetic rows, saving and publishing all cost
+nothing, however often they are done.
 """
 
 from collections.abc import Iterable, Sequence
