@@ -54,9 +54,8 @@ def _survey(given: Given) -> IntArray:
     """Spend everything on the survey and cluster the points drawn from it."""
     survey = ColumnSurvey(bounds=given.bounds, mu=given.mu)
     found = survey.release(given.raw_rows, noise=given.noise)
-    points, weights = draw_points(
-        found, bounds=given.bounds, n_points=GuidedLloyd.N_POINTS, rng=given.rng
-    )
+    points = draw_points(found, bounds=given.bounds, n_points=GuidedLloyd.N_POINTS, rng=given.rng)
+    weights = np.ones(len(points))
     centres = weighted_kmeans(points, weights, n_clusters=given.n_clusters, rng=given.rng)
     return to_grid(centres, given.bounds)
 
