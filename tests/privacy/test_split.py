@@ -1,11 +1,14 @@
 """How budgets are divided, by hand."""
 
+import dataclasses
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.privacy.split import paper_split, tight_split
 from splitmeans.study import Budget
+from splitmeans.study.id_rules import IdRules
 from splitmeans.study.methods import MEMBERSHIPS, TIGHT
 from tests.scene import make_study
 
@@ -45,11 +48,32 @@ def test_the_paper_s_shares_add_up(epsilon, delta, n_parties, needs_count):
 
 
 def test_squared_precisions_by_hand():
-    # Decoys take a quarter; each of two parties half of the rest.
+    # Decoys take a half; each of two parties half of the rest.
     precisions = tight_split(make_study("decoy", 2), n_groups=1, n_sizes=0, scale=2.0)
     assert precisions.size == 0
-    assert precisions.membership == pytest.approx(2 * 0.25**0.5)
-    assert precisions.local == pytest.approx(2 * 0.375**0.5)
+    assert precisions.membership == pytest.approx(2 * 0.5**0.5)
+    assert precisions.local == pytest.approx(2 * 0.25**0.5)
+
+
+def test_squared_precisions_of_many_parties_by_hand():
+    # 70 % to 15 pairs of six parties; a sixth of the rest to each.
+    precisions = tight_split(make_study("decoy", 6), n_groups=15, n_sizes=0, scale=1.0)
+    assert precisions.membership == pytest.approx((0.7 / 15) ** 0.5)
+    assert precisions.local == pytest.approx(0.05**0.5)
+
+
+def test_squared_precisions_of_partial_user_sets_by_hand():
+    # A quarter of two parties, so that neither learns more than the server about who is where.
+    ids = IdRules(type="integer")
+    two, three = (
+        dataclasses.replace(make_study("decoy", n), user_sets="partial", ids=ids) for n in (2, 3)
+    )
+    precisions = tight_split(two, n_groups=1, n_sizes=0, scale=1.0)
+    assert precisions.membership == pytest.approx(0.25**0.5)
+    assert precisions.local == pytest.approx(0.375**0.5)
+    precisions = tight_split(three, n_groups=3, n_sizes=0, scale=1.0)
+    assert precisions.membership == pytest.approx((0.5 / 3) ** 0.5)
+    assert precisions.local == pytest.approx((0.5 / 3) ** 0.5)
 
 
 def test_squared_precisions_with_a_count_by_hand():
@@ -62,11 +86,11 @@ def test_squared_precisions_with_a_count_by_hand():
 
 
 def test_squared_precisions_with_sizes_for_k_by_hand():
-    # 0.5 % to the sizes of both parties, a quarter of what is left to the decoys.
+    # 0.5 % to the sizes of both parties, half of what is left to the decoys.
     precisions = tight_split(make_study("decoy", 2), n_groups=1, n_sizes=2, scale=1.0)
     assert precisions.size == pytest.approx(0.0025**0.5)
-    assert precisions.membership == pytest.approx(0.24875**0.5)
-    assert precisions.local == pytest.approx((0.74625 / 2) ** 0.5)
+    assert precisions.membership == pytest.approx(0.4975**0.5)
+    assert precisions.local == pytest.approx((0.4975 / 2) ** 0.5)
 
 
 @pytest.mark.parametrize(

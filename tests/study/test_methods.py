@@ -21,6 +21,7 @@ from splitmeans.forecasting.noise import noise_levels
 from splitmeans.local import algorithms as mechanisms
 from splitmeans.local import methods as local_methods
 from splitmeans.local.law import LocalMethod
+from splitmeans.local.rows import LocalRelease
 from splitmeans.membership import methods
 from splitmeans.membership.exact.encode import encode as send_labels
 from splitmeans.membership.exact.encode import in_secret_order
@@ -228,7 +229,8 @@ class CornersLaw:
 class Corners(CornersLaw):
     def release(self, raw_rows: Any, *, noise: Any, rng: Any) -> Any:
         places = np.linspace(-1, 1, self.n_clusters)[:, np.newaxis]
-        return np.rint(places * np.array(self.bounds)).astype(np.int64)
+        centres = np.rint(places * np.array(self.bounds)).astype(np.int64)
+        return LocalRelease.of_centres(centres)
 
 
 CORNERS = LocalFacts(name="corners", accountings=(TIGHT,), gathers_rows=False)

@@ -208,11 +208,12 @@ class Result:
     def compare_k(self, ks: Iterable[int]) -> ChooseK:
         """Measure the segments for each k, as `segments` returns them.
 
-        Numbers beyond `most_segments` are left out.
+        Numbers beyond `most_segments` are left out. Where noise left users at a single place, that
+        is the one segment there is.
         """
         wanted = sorted(set(ks))
         most = max(self.most_segments, self.published.k)
-        tried = [k for k in wanted if k <= most] or wanted[:1]
+        tried = [k for k in wanted if k <= most] or ([1] if most == 1 else wanted[:1])
         found = [self.synopsis.fit_of(self.segments(k).scaled_centres) for k in tried]
         losses, silhouettes = zip(*found, strict=True)
         return ChooseK(
