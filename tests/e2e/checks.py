@@ -56,11 +56,16 @@ def check_centres(result: dict[str, Any]) -> None:
 
 
 def check_charges(world: World, *, runs: int = 1) -> None:
-    """Each party was charged once for each run."""
+    """Each party was charged once for each run, with its first release.
+
+    The first party also releases the number of users, from which k' follows.
+    """
     for who in PARTIES:
         ledger = world.ledger(who)
-        assert [entry["kind"] for entry in ledger["entries"]] == ["charge"] * runs
-        assert {entry["what"] for entry in ledger["entries"]} == {"PartyRelease"}
+        releases = [("charge", "PartyRelease")]
+        if who == PARTIES[0]:
+            releases = [("charge", "StageRelease_1"), ("cover", "PartyRelease")]
+        assert [(entry["kind"], entry["what"]) for entry in ledger["entries"]] == releases * runs
         spent = ledger["sources"][DATA[who]]
         assert (spent["epsilon"], spent["delta"]) == (2.0 * runs, 1e-5 * runs)
 
