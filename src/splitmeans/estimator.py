@@ -28,13 +28,14 @@ from splitmeans.study import (
     SketchOptions,
     Study,
 )
-from splitmeans.study.column_bounds import read_bounds
+from splitmeans.study.column_bounds import column_with, read_bounds
 from splitmeans.study.id_rules import AS_IS
 from splitmeans.synopsis.clustering import about_found
 from splitmeans.synopsis.segments import letter
 from splitmeans.table.checks.facts import TableFacts, ignore_facts, rows_note
 from splitmeans.table.frames import as_stream, listed_names
 from splitmeans.table.prepare import PartyTable, prepare_table
+from splitmeans.table.settled import settled_in_memory
 
 
 class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,7 +54,9 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         bounds: Public bounds of the columns, from general knowledge; there is no default. One
             (low, high) for all columns; or a list with one entry per party, each a (low, high), a
             list with one (low, high) per column, or a dict by column name; or one dict by column
-            name for all parties. What can be read in two ways is refused.
+            name for all parties. What can be read in two ways is refused. "private", for all or
+            in place of any (low, high), has the run learn the bounds, with noise and from a part
+            of the budget; `result_.plan.parties` has them then.
         grid: How cell weights are found: "auto", "joint", "pairs", "pairs-paper" or "many".
         user_sets: "equal", or "partial" if some users are at some parties only (give ids then).
         population: With partial user sets of three or more parties "shared" for segments of the
@@ -175,13 +178,13 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if remark is not None:
             warnings.warn(remark, UserWarning, stacklevel=4)
         # Simulation only: no participant of a real run can compute these joint labels.
-        self.labels_ = self._nearest(tables)
+        self.labels_ = self._nearest(self._on_grid(tables))
         return self
 
     def predict(self, X: Sequence[Any]) -> LabelArray:
         """Return the nearest segment of each row; needs all parties' columns (simulation only)."""
         check_is_fitted(self)
-        return self._nearest(_prepare_aligned(self.study_, X))
+        return self._nearest(self._on_grid(_prepare_aligned(self.study_, X)))
 
     def score(self, X: Sequence[Any], y: None = None) -> float:
         """Return minus the mean squared distance to the nearest centre, in scaled units.
@@ -189,7 +192,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         If there is no segment, to the middle of the bounds.
         """
         check_is_fitted(self)
-        tables = _prepare_aligned(self.study_, X)
+        tables = self._on_grid(_prepare_aligned(self.study_, X))
         centres = self.result_.server.clustering.scaled_centres
         return -normalised_loss(pooled_rows(tables)[0], centres)
 
@@ -215,6 +218,14 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         from splitmeans._html import bundle
 
         return bundle(repr(self), self._repr_html_())
+
+    def _on_grid(self, tables: Sequence[PartyTable]) -> list[PartyTable]:
+        """Return the tables with the bounds that the run learned."""
+        settled = self.result_.plan.parties
+        return [
+            settled_in_memory(table, agreed, learned)
+            for table, agreed, learned in zip(tables, self.study_.parties, settled, strict=True)
+        ]
 
     def _nearest(self, tables: Sequence[PartyTable]) -> LabelArray:
         rows, _ = pooled_rows(tables)
@@ -287,10 +298,7 @@ def _columns(blocks: Sequence[Any], bounds: Any) -> list[tuple[Column, ...]]:
     """Make column specifications from the blocks' column names and the bounds argument."""
     names = [_column_names(block, position) for position, block in enumerate(blocks)]
     return [
-        tuple(
-            Column(name=name, low=low, high=high)
-            for name, (low, high) in zip(own, pairs, strict=True)
-        )
+        tuple(column_with(name, pair) for name, pair in zip(own, pairs, strict=True))
         for own, pairs in zip(names, read_bounds(bounds, names), strict=True)
     ]
 

@@ -69,7 +69,28 @@ def random_case(seed: int) -> Case:
     if partial or rules != {"type": "as-is"}:
         settings["ids"] = rules
     tables = _tables(chance, parties, users=users, partial=partial, id_type=id_type)
+    _hide_bounds(random.Random(f"splitmeans bounds {seed}"), settings)
     return Case(seed=seed, settings=settings, tables=tables, secure=chance.random() < 0.05)
+
+
+def _hide_bounds(chance: random.Random, settings: dict[str, Any]) -> None:
+    """Have a run learn some bounds, in some studies; the values stay what they are.
+
+    With the few users of these tables learned bounds are mostly noise, which must stop nothing: the
+    study expects more, so that it is not refused.
+    """
+    if settings["budget"]["epsilon"] < 0.5 or chance.random() < 0.7:
+        return
+    settings["expected_users"] = max(settings["expected_users"], 50_000)
+    settings["budget"]["delta"] = min(settings["budget"]["delta"], 1e-6)
+    if chance.random() < 0.3:
+        settings["bounds"] = "private"
+    for column in (column for party in settings["parties"] for column in party["columns"]):
+        if "low" in column and chance.random() < 0.6:
+            column["bounds"] = "private"
+            for end in ("low", "high"):
+                if chance.random() < 0.7:
+                    del column[end]
 
 
 def _parties(chance: random.Random) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
 from splitmeans.study import DEFAULT_DELTA, EVERYONE, Column, IdRules, Study
+from splitmeans.study.parties import PRIVATE
 from splitmeans.wire.identity import PublicIdentity, spoken
 from splitmeans.wire.slot import SERVER
 
@@ -57,7 +58,9 @@ def new(
         [], help="NAME=FILE with the party's public key (`keys new`); once for each party."
     ),
     column: list[str] = typer.Option(
-        [], help="PARTY:COLUMN:LOW:HIGH for numbers, PARTY:COLUMN:a|b|c for categories."
+        [],
+        help="PARTY:COLUMN:LOW:HIGH for numbers, PARTY:COLUMN:private for numbers whose bounds the "
+        "run learns, PARTY:COLUMN:a|b|c for categories.",
     ),
     id_column: list[str] = typer.Option([], help="PARTY:COLUMN that identifies users; default id."),
     id_type: str | None = typer.Option(
@@ -272,6 +275,10 @@ def _describe(column: Column) -> str:
     parts = [column.name]
     if column.categories:
         parts.append(" | ".join(column.categories))
+    elif column.is_private:
+        parts.append("bounds learned by the run")
+        limits = {"from": column.low, "to": column.high}
+        parts += [f"{word} {end:g}" for word, end in limits.items() if end is not None]
     else:
         parts.append(f"{column.low:g} to {column.high:g}")
     if column.weight != 1:
@@ -286,12 +293,15 @@ def parse_column(text: str) -> tuple[str, dict[str, Any]]:
     parts = text.split(":")
     if len(parts) == 3 and "|" in parts[2]:
         return parts[0], {"name": parts[1], "categories": parts[2].split("|")}
+    if len(parts) == 3 and parts[2] == PRIVATE:
+        return parts[0], {"name": parts[1], "bounds": PRIVATE}
     try:
         who, name, low, high = parts
         return who, {"name": name, "low": float(low), "high": float(high)}
     except ValueError:
         raise ParameterError(
-            f"--column must be PARTY:COLUMN:LOW:HIGH or PARTY:COLUMN:a|b|c, got {text!r}"
+            "--column must be PARTY:COLUMN:LOW:HIGH, PARTY:COLUMN:private or PARTY:COLUMN:a|b|c, "
+            f"got {text!r}"
         ) from None
 
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from splitmeans.errors import DataError, ParameterError
 from splitmeans.party.labels import segment_probabilities
+from splitmeans.plan.settle import make_plan
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
 from splitmeans.study.id_rules import IdRules
@@ -70,7 +71,7 @@ def write_labels(
     Raises:
         DataError: If the data breaks a rule of the study; values are never shown.
     """
-    spec = result.study.party(party)
+    spec = make_plan(result.study, released=result.released).party(party)
     rows = 0
     with _replacing(output) as draft, contextlib.ExitStack() as opened:
         writer: Any = None

@@ -102,6 +102,7 @@ def _scaled(base: Precisions, local: float, server: float) -> Precisions:
     return replace(
         base,
         size=base.size * local,
+        bounds=tuple(own * local for own in base.bounds),
         local=base.local * local,
         server=base.membership * server,
     )

@@ -4,6 +4,7 @@ Server and parties each compute the plan themselves from the study and the value
 have released; a plan that another participant proposes is compared, never believed.
 """
 
+import functools
 import hashlib
 from dataclasses import dataclass
 
@@ -12,10 +13,11 @@ from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import Group, MembershipLaw
 from splitmeans.membership.methods import method_of
+from splitmeans.plan.settled import settled_parties
 from splitmeans.plan.size_stage import SIZE
 from splitmeans.plan.stages import ReleasedValues, Stage
 from splitmeans.privacy.events import ComposedEvent, Event
-from splitmeans.study import Study
+from splitmeans.study import PartySpec, Study
 from splitmeans.wire.tags import tagged_text
 
 
@@ -65,6 +67,18 @@ class Plan:
         """The stage whose values are missing first; None if all of the plan is settled."""
         done = len(self.released)
         return self.stages[done] if done < len(self.stages) else None
+
+    @functools.cached_property
+    def parties(self) -> tuple[PartySpec, ...]:
+        """The parties of the study with the bounds that were learned so far.
+
+        Where something is still to be learned, something stands for it that has the same noise.
+        """
+        return settled_parties(self.study, self.stages, self.released)
+
+    def party(self, name: str) -> PartySpec:
+        """The party of this name, with the bounds that were learned."""
+        return self.parties[self.study.party_names.index(self.study.party(name).name)]
 
     @property
     def released_users(self) -> float | None:

@@ -32,7 +32,7 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
                 Release(
                     party=party,
                     what=stage.what,
-                    event=stage.law.event,
+                    event=stage.law_of(party).event,
                     message=staged(StageRelease, number),
                 )
             )

@@ -15,10 +15,12 @@ from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.method import enough_clusters
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.bounds import keep_bounds, rough_bounds
+from splitmeans.plan.bounds_stage import bounds_stage, check_enough_users
 from splitmeans.plan.grid_limits import PRESENCE
 from splitmeans.plan.grids import check_grid, grid_kind, grid_method, groups_of
 from splitmeans.plan.message_sizes import check_readable
 from splitmeans.plan.plan import Plan, users_of
+from splitmeans.plan.settled import settled_parties
 from splitmeans.plan.size_stage import (
     SIZE,
     LaplaceSize,
@@ -65,6 +67,7 @@ def make_plan(study: Study, *, released: ReleasedValues = ()) -> Plan:
     if not released:
         plan = _plan_at(study, precisions, released=())
         _check_computable(plan)
+        check_enough_users(study, plan.stages)
         return plan
     first = make_plan(study)
     _check_values(first.stages, released)
@@ -85,8 +88,11 @@ def largest_plan(study: Study, *, users: int) -> Plan:
     For room that is needed whatever the noise will be.
     """
     stages = make_plan(study).stages
-    deviations = [max(deviation for _, deviation, _ in stage.law.noise_lines()) for stage in stages]
-    most = [users + math.ceil(_DEVIATIONS * deviation) for deviation in deviations]
+    most = [
+        users
+        + math.ceil(_DEVIATIONS * max(line[1] for law in stage.laws for line in law.noise_lines()))
+        for stage in stages
+    ]
     return make_plan(study, released=_values(stages, most))
 
 
@@ -152,20 +158,22 @@ def _later_plan(first: Plan, precisions: Precisions | None, released: ReleasedVa
 
 
 def _values(stages: tuple[Stage, ...], users: Sequence[int]) -> ReleasedValues:
-    """Return what stages may release; those that do not count users have zeros."""
-    numbers = [
-        count if stage.name == SIZE else 0 for stage, count in zip(stages, users, strict=True)
-    ]
+    """Return what stages may release: a number of users, or what their laws assume; else zeros."""
     return tuple(
-        ((number,) * stage.law.length,) * len(stage.parties)
-        for stage, number in zip(stages, numbers, strict=True)
+        tuple(
+            (count,) * law.length
+            if stage.name == SIZE
+            else getattr(law, "assumed", (0,) * law.length)
+            for law in stage.laws
+        )
+        for stage, count in zip(stages, users, strict=True)
     )
 
 
 def _check_values(stages: tuple[Stage, ...], released: ReleasedValues) -> None:
     """Refuse values that are not those of the first stages."""
-    shapes = [(len(stage.parties), {stage.law.length}) for stage in stages[: len(released)]]
-    if [(len(values), {len(own) for own in values}) for values in released] != shapes:
+    shapes = [[law.length for law in stage.laws] for stage in stages[: len(released)]]
+    if [[len(own) for own in values] for values in released] != shapes:
         raise ParameterError(
             "released must have the values of the study's first stages, for each stage as many as "
             f"its parties release; got {released!r:.80}"
@@ -226,11 +234,13 @@ def _plan_at(
     else:
         shares, local_cost = None, {"mu": precisions.local}
     stages = _stages(study, precisions, shares)
+    parties = settled_parties(study, stages, released)
     widths = _widths(study, stages, released)
     if clusters is not None:
         widths = (clusters,) * len(study.parties)
-    grid = grid_method(study, widths)
-    check_grid(study, widths, grid)
+    n_features = sum(len(features_of(party)) for party in parties)
+    grid = grid_method(study, widths, n_features=n_features)
+    check_grid(study, widths, grid, n_features=n_features)
     if shares is not None:
         published_law = method_of(study).published_law
         assert published_law is not None, "the study was not checked"
@@ -252,7 +262,7 @@ def _plan_at(
             bounds=bounds_of(features_of(party)),
             **local_cost,
         )
-        for party, width in zip(study.parties, widths, strict=True)
+        for party, width in zip(parties, widths, strict=True)
     )
     return Plan(
         study=study,
@@ -271,14 +281,19 @@ def _stages(
     study: Study, precisions: Precisions | None, shares: Shares | None
 ) -> tuple[Stage, ...]:
     """Return what is released before the main releases; a function of the study alone."""
-    if not sizing_parties(study):
-        return ()
+    stages = [] if not sizing_parties(study) else [_size_stage(study, precisions, shares)]
+    if precisions is not None:
+        stages += [stage for stage in (bounds_stage(study, precisions.bounds),) if stage]
+    return tuple(stages)
+
+
+def _size_stage(study: Study, precisions: Precisions | None, shares: Shares | None) -> Stage:
     if shares is not None:
-        return (size_stage(study, LaplaceSize(scale=1 / shares.count_epsilon)),)
+        return size_stage(study, LaplaceSize(scale=1 / shares.count_epsilon))
     assert precisions is not None
     if study.membership_facts.needs_count:
-        return (size_stage(study, LaplaceSize(scale=1 / precisions.size)),)
-    return (size_stage(study, gaussian_size(precisions.size)),)
+        return size_stage(study, LaplaceSize(scale=1 / precisions.size))
+    return size_stage(study, gaussian_size(precisions.size))
 
 
 def _precisions(study: Study, scale: float) -> Precisions:

@@ -144,12 +144,12 @@ def replaced_events(plan: "Plan") -> tuple[Event, ...]:
 
 def _staged_events(plan: "Plan", relation: Relation, *, without: str = "") -> list[Event]:
     """Return what stages cost, but for the releases of one party: it knows its own rows."""
-    found = []
+    found: list[Event] = []
     for stage in plan.stages:
-        law = stage.law
-        event = law.event if relation is Relation.ADD_OR_REMOVE else law.replaced_event
-        if event is not None:
-            found += [event] * sum(party != without for party in stage.parties)
+        for party, law in zip(stage.parties, stage.laws, strict=True):
+            event = law.event if relation is Relation.ADD_OR_REMOVE else law.replaced_event
+            if event is not None and party != without:
+                found.append(event)
     return found
 
 

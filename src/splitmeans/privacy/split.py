@@ -32,6 +32,11 @@ PRESENCE_SHARE = 0.2
 _PARTIAL_SHARE_OF_TWO = 0.25
 
 
+# Share of mu^2 for bounds that are learned, were all columns private: by measurement, a tenth at
+# epsilon 1 and more, a fifth at a quarter and less, where bounds would otherwise be mostly noise.
+_BOUNDS_SHARE, _MOST_BOUNDS_SHARE = 0.1, 0.2
+
+
 @dataclass(frozen=True, kw_only=True)
 class Shares:
     """What each release may cost. Per party: local and membership; once per run: count."""
@@ -46,7 +51,8 @@ class Shares:
 class Precisions:
     """How precise each release is, as mu. Per party: local, size; per group: membership.
 
-    `size` is that of each party that releases its number of users.
+    `size` is that of each party that releases its number of users, `bounds` of each party what it
+    spends on learning bounds of columns, 0 where it learns none.
 
     `server` is that of the noise which the server adds to memberships before it publishes; None
     takes the same as for the memberships.
@@ -56,6 +62,7 @@ class Precisions:
     local: float
     membership: float
     server: float | None = None
+    bounds: tuple[float, ...] = ()
 
 
 def paper_split(budget: Budget, *, n_parties: int, needs_count: bool) -> Shares:
@@ -98,10 +105,30 @@ def tight_split(study: Study, *, n_groups: float, n_sizes: int, scale: float) ->
     if study.user_sets == "partial" and facts.hides_from_parties:
         share = _PARTIAL_SHARE if len(study.parties) > 2 else _PARTIAL_SHARE_OF_TWO
     assert share is not None, "a study whose method has no tight accounting is refused"
-    membership = share * (1 - sizes)
-    local = 1 - sizes - membership
+    learned = bounds_shares(study)
+    before = sizes + math.fsum(learned)
+    membership = share * (1 - before)
+    local = 1 - before - membership
     return Precisions(
         size=scale * math.sqrt(sizes / max(n_sizes, 1)),
         local=scale * math.sqrt(local / len(study.parties)),
         membership=scale * math.sqrt(membership / n_groups),
+        bounds=tuple(scale * math.sqrt(own) for own in learned),
+    )
+
+
+def bounds_shares(study: Study) -> tuple[float, ...]:
+    """Return each party's share of mu^2 for bounds that are learned.
+
+    In proportion to its private columns among all of them, so that a column's noise does not depend
+    on how many others are private.
+    """
+    epsilon = study.budget.epsilon
+    share = min(max(_BOUNDS_SHARE / math.sqrt(epsilon), _BOUNDS_SHARE), _MOST_BOUNDS_SHARE)
+    return tuple(
+        share
+        / len(study.parties)
+        * sum(column.is_private for column in party.columns)
+        / len(party.columns)
+        for party in study.parties
     )

@@ -19,15 +19,25 @@ MAX_FEATURE_WEIGHTS = 2000
 # What results call the level of people whose category is missing.
 MISSING_LEVEL = "(missing)"
 
+# Of a column whose bounds a run learns from the table, with noise.
+PRIVATE = "private"
+# Learned bounds lie between plus and minus this; it is below 2^50.
+MOST_LEARNED = 1e15
+# Limits of learned bounds are at least this part of them apart.
+_CLOSEST = 1e-6
+
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One column of a party: a number between public bounds, or a choice from a public list.
+    """One column of a party: a number between bounds, or a choice from a public list.
 
     Attributes:
         name: The column's name in the party's table.
         low: Smallest value of interest; smaller ones are clipped to it.
         high: Largest value of interest; larger ones are clipped to it.
+        bounds: "private" if the run learns the bounds from the table, with noise and from its
+            budget; low and high, either or both, are then limits that no learned bound exceeds.
+            None if low and high are the bounds.
         weight: How much the column counts in distances; its values fill [-weight, weight].
         categories: For a categorical column the public list of its values; no bounds then.
         missing: What a missing value becomes: "error" refuses the table, "midpoint" takes the
@@ -42,6 +52,7 @@ class Column:
     weight: float = 1.0
     categories: Sequence[str] = ()
     missing: str | float = "error"
+    bounds: str | None = None
 
     def __post_init__(self) -> None:
         check_name("column name", self.name)
@@ -60,6 +71,11 @@ class Column:
             self._check_bounds(where)
 
     @property
+    def is_private(self) -> bool:
+        """Whether the run learns the column's bounds."""
+        return self.bounds is not None
+
+    @property
     def levels(self) -> tuple[str, ...]:
         """The levels of a categorical column, one feature each; empty for a number column."""
         own = (MISSING_LEVEL,) if self.categories and self.missing == "level" else ()
@@ -68,6 +84,8 @@ class Column:
     def _check_categories(self, where: str) -> None:
         if self.low is not None or self.high is not None:
             raise StudyError(f"{where} has categories, so it must not have low or high")
+        if self.bounds is not None:
+            raise StudyError(f"{where} has categories, so it must not have bounds")
         if not isinstance(self.categories, list | tuple):
             raise StudyError(f"categories of {where} must be a list of names")
         if not all(isinstance(category, str) for category in self.categories):
@@ -89,16 +107,42 @@ class Column:
             )
 
     def _check_bounds(self, where: str) -> None:
-        if self.low is None or self.high is None:
-            raise StudyError(f"{where} needs low and high (public bounds), or categories")
+        if self.bounds is not None and self.bounds != PRIVATE:
+            raise StudyError(
+                f"bounds of {where} must be {PRIVATE!r} (learned by the run, with noise), got "
+                f"{_validate.shown(self.bounds)}; public bounds are low and high"
+            )
+        if not self.is_private and (self.low is None or self.high is None):
+            raise StudyError(
+                f"{where} needs low and high (public bounds), bounds = {PRIVATE!r} (learned by the "
+                "run), or categories"
+            )
+        ends = {"low": self.low, "high": self.high}
+        given = {name: end for name, end in ends.items() if end is not None}
         _validate.finite(
-            error=StudyError, **{f"low of {where}": self.low, f"high of {where}": self.high}
+            error=StudyError, **{f"{name} of {where}": end for name, end in given.items()}
         )
-        if not self.low < self.high:
-            raise StudyError(f"{where} must have low < high, got {self.low!r} and {self.high!r}")
-        if not math.isfinite(float(self.high) - float(self.low)):
-            raise StudyError(f"{where} must have bounds whose difference is a finite number")
-        to_builtin(self, low=float, high=float)
+        far = [name for name, end in given.items() if abs(end) > MOST_LEARNED]
+        if self.is_private and far:
+            raise StudyError(
+                f"{far[0]} of {where} must be between {-MOST_LEARNED:g} and {MOST_LEARNED:g}, where "
+                "learned bounds lie; leave it out"
+            )
+        if self.low is not None and self.high is not None:
+            if not self.low < self.high:
+                raise StudyError(
+                    f"{where} must have low < high, got {self.low!r} and {self.high!r}"
+                )
+            if not math.isfinite(float(self.high) - float(self.low)):
+                raise StudyError(f"{where} must have bounds whose difference is a finite number")
+            if self.is_private and self.high - self.low < _CLOSEST * max(
+                abs(self.low), abs(self.high), 1e-3
+            ):
+                raise StudyError(
+                    f"{where} must have limits further apart to learn bounds between them, got "
+                    f"{self.low!r} and {self.high!r}; leave bounds = {PRIVATE!r} out"
+                )
+        to_builtin(self, **dict.fromkeys(given, float))
         if isinstance(self.missing, str):
             if self.missing not in ("error", "midpoint"):
                 raise StudyError(f"missing of {where} must be 'error', 'midpoint' or a number")

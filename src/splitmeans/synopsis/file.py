@@ -51,14 +51,19 @@ def _header(synopsis: "Synopsis") -> dict[str, Any]:
         "labels": synopsis.labels is not None,
     }
     if synopsis.columns is not None:
-        header["columns"] = [
-            [dataclasses.asdict(item) for item in group] for group in synopsis.columns
-        ]
+        header["columns"] = [[_column(item) for item in group] for group in synopsis.columns]
     if synopsis.centres is not None:
         header["centres"] = [own.tolist() for own in synopsis.centres]
     if synopsis.weight_deviation is not None:
         header["weight_deviation"] = float(synopsis.weight_deviation)
     return header
+
+
+def _column(column: Column) -> dict[str, Any]:
+    """A column as plain values; its bounds are settled, so the rule for them is left out."""
+    fields = dataclasses.asdict(column)
+    del fields["bounds"]
+    return fields
 
 
 def read_synopsis(path: str | Path) -> dict[str, Any]:
