@@ -103,7 +103,7 @@ def arrow_table(study: Study, case: Case, party: str) -> pa.Table:
                 None
                 if name not in columns
                 else pa.string()
-                if columns[name].categories
+                if columns[name].is_categorical
                 else pa.float64(),
             )
             for name, values in table.items()

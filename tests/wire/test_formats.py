@@ -87,6 +87,7 @@ EVENTS = (
     e.CellSketchEvent(repetitions=64, gamma=0.1, phantoms=7, floor=3),
     e.ShiftEvent(weights=(1, 2**63, 1)),
     e.CountGaussianEvent(scale=1.5),
+    e.RareEvent(probability=1e-7),
     e.NonPrivateEvent(reason="a reason"),
     e.ComposedEvent(parts=(e.PureEvent(epsilon=0.1),)),
 )
@@ -125,7 +126,10 @@ PRIVATE_STUDY = Study.from_mapping(
         "budget": {"epsilon": 2.0, "delta": 1e-6},
         "parties": [
             {"name": "bank", "columns": [{"name": "x"}, {"name": "y", "low": 0, "high": 1}]},
-            {"name": "shop", "columns": [{"name": "z", "low": 0}]},
+            {
+                "name": "shop",
+                "columns": [{"name": "z", "low": 0}, {"name": "c", "categories": "open"}],
+            },
         ],
     }
 )
@@ -170,7 +174,7 @@ def vectors() -> dict[str, Any]:
             for chosen in PLANNED
         }
         | {"decoy, open k'": plan_for(OPEN_STUDY, users=200).fingerprint}
-        | {"decoy, private bounds": plan_for(PRIVATE_STUDY, users=200).fingerprint},
+        | {"decoy, learned columns": plan_for(PRIVATE_STUDY, users=200).fingerprint},
         "journal towards": [item.name for item in dataclasses.fields(Towards)],
     }
 

@@ -9,7 +9,7 @@ import typer
 from splitmeans.cli.console import err
 from splitmeans.cli.stopping import asked
 from splitmeans.study import DEFAULT_DELTA, Study
-from splitmeans.study.parties import PRIVATE
+from splitmeans.study.parties import OPEN, PRIVATE
 
 _BY_OPTIONS = "no answer; give the study by options instead (splitmeans study new --help)"
 
@@ -60,7 +60,9 @@ def _ask_delta(users: int) -> float:
 
 def _ask_column() -> dict[str, Any]:
     name = _ask("  name of a column")
-    categories = _ask("    its categories as a|b|c, or empty for numbers", default="")
+    categories = _ask("    its categories as a|b|c (or 'open'), or empty for numbers", default="")
+    if categories.strip() == OPEN:
+        return {"name": name, "categories": OPEN}
     if categories:
         return {"name": name, "categories": categories.split("|")}
     low = _ask_low("    smallest value of interest (or 'private': the run learns both bounds)")

@@ -153,7 +153,7 @@ def _to_learn(study: Study, party: str) -> list[str]:
     if study.all_public:
         return []
     learned = [line for line in learned_lines(make_plan(study)) if line.startswith(f"{party}: ")]
-    said = [column.name for column in study.party(party).columns if not column.is_private]
+    said = [column.name for column in study.party(party).columns if column.is_settled]
     assumed = f"taken from the study: bounds or categories of {', '.join(said)}"
     return [
         *(f"learned by the run: {line.removeprefix(f'{party}: ')}" for line in learned),

@@ -17,7 +17,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
 from splitmeans.study import DEFAULT_DELTA, EVERYONE, Column, IdRules, Study
-from splitmeans.study.parties import PRIVATE
+from splitmeans.study.parties import OPEN, PRIVATE
 from splitmeans.wire.identity import PublicIdentity, spoken
 from splitmeans.wire.slot import SERVER
 
@@ -60,7 +60,8 @@ def new(
     column: list[str] = typer.Option(
         [],
         help="PARTY:COLUMN:LOW:HIGH for numbers, PARTY:COLUMN:private for numbers whose bounds the "
-        "run learns, PARTY:COLUMN:a|b|c for categories.",
+        "run learns, PARTY:COLUMN:a|b|c for categories, PARTY:COLUMN:open for categories that the "
+        "run learns.",
     ),
     id_column: list[str] = typer.Option([], help="PARTY:COLUMN that identifies users; default id."),
     id_type: str | None = typer.Option(
@@ -273,8 +274,9 @@ def _describe_ids(rules: IdRules) -> str:
 def _describe(column: Column) -> str:
     """Return a column as people read it: name, bounds or categories, and what is unusual."""
     parts = [column.name]
-    if column.categories:
-        parts.append(" | ".join(column.categories))
+    if column.is_categorical:
+        learned = ("others learned by the run",) if column.is_open else ()
+        parts.append(" | ".join((*column.categories, *learned)))
     elif column.is_private:
         parts.append("bounds learned by the run")
         limits = {"from": column.low, "to": column.high}
@@ -295,13 +297,15 @@ def parse_column(text: str) -> tuple[str, dict[str, Any]]:
         return parts[0], {"name": parts[1], "categories": parts[2].split("|")}
     if len(parts) == 3 and parts[2] == PRIVATE:
         return parts[0], {"name": parts[1], "bounds": PRIVATE}
+    if len(parts) == 3 and parts[2] == OPEN:
+        return parts[0], {"name": parts[1], "categories": OPEN}
     try:
         who, name, low, high = parts
         return who, {"name": name, "low": float(low), "high": float(high)}
     except ValueError:
         raise ParameterError(
-            "--column must be PARTY:COLUMN:LOW:HIGH, PARTY:COLUMN:private or PARTY:COLUMN:a|b|c, "
-            f"got {text!r}"
+            "--column must be PARTY:COLUMN:LOW:HIGH, PARTY:COLUMN:private, PARTY:COLUMN:a|b|c or "
+            f"PARTY:COLUMN:open, got {text!r}"
         ) from None
 
 

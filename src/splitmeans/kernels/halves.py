@@ -8,14 +8,18 @@ _HALF = 32
 _SHIFT = 2**31
 
 
-def to_halves(values: FloatArray, *, out: IntArray) -> None:
-    """Write the bits of floats, shape (n,), into `out` (OUT), shape (n, 2): both in 32 bits."""
-    bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
+def to_halves(values: FloatArray | IntArray, *, out: IntArray) -> None:
+    """Write the 64 bits of values, shape (n,), into `out` (OUT), shape (n, 2): both in 32 bits."""
+    bits = np.ascontiguousarray(values).view(np.int64)
     out[:, 0] = bits >> _HALF
     out[:, 1] = (bits & (2**_HALF - 1)) - _SHIFT
 
 
+def whole_halves(halves: IntArray) -> IntArray:
+    """Return the integers that `to_halves` wrote, shape (n,)."""
+    return np.asarray((halves[:, 0] << _HALF) | (halves[:, 1] + _SHIFT))
+
+
 def from_halves(halves: IntArray) -> FloatArray:
     """Return the floats that `to_halves` wrote, shape (n,), bit for bit."""
-    bits = (halves[:, 0] << _HALF) | (halves[:, 1] + _SHIFT)
-    return np.asarray(np.ascontiguousarray(bits).view(np.float64))
+    return np.asarray(np.ascontiguousarray(whole_halves(halves)).view(np.float64))

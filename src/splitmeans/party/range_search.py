@@ -37,7 +37,7 @@ _NARROW_BINS = 2
 # A window to zoom in on must have every bin with so many deviations, and this share of the values:
 # of fine bins up to noise, as long as noise hides no more than the last share leaves; of others
 # beyond noise, because a tail that is cut off there is lost.
-_ZOOM_BIN = 4.0
+_ZOOM_BIN = 5.5
 _FINE_SHARE, _FINE_NOISE, _FINE_LEAST = 0.97, -2.5, 0.7
 _EQUAL_SHARE, _EQUAL_NOISE = 0.98, 1.0
 _LAST_WINDOW = 8
@@ -135,7 +135,8 @@ class RangeSearch:
     def _scaled(self, noisy_counts: FloatArray, *, deviation: float) -> "RangeSearch":
         first, last, clear = _occupied(noisy_counts, deviation=deviation)
         values = max(float(noisy_counts[first : last + 1].sum()), 2 * deviation, 1.0)
-        first, last = _without_ends(noisy_counts, first, last, most=_TRIMMED_SHARE * values)
+        seen = np.where(noisy_counts > _BESIDE_DEVIATIONS * deviation, noisy_counts, 0.0)
+        first, last = _without_ends(seen, first, last, most=_TRIMMED_SHARE * values)
         narrow = last - first < _NARROW_BINS and not first <= POWERS <= last
         low, high = _edge(first), _edge(last + 1)
         if not narrow:
@@ -254,18 +255,15 @@ def _smallest_window(
     return None
 
 
-def _without_ends(
-    noisy_counts: FloatArray, first: int, last: int, *, most: float
-) -> tuple[int, int]:
+def _without_ends(counts: FloatArray, first: int, last: int, *, most: float) -> tuple[int, int]:
     """Leave bins at both ends out as long as they have no more than so many values together."""
-    left = max(float(noisy_counts[first]), 0.0)
-    right = max(float(noisy_counts[last]), 0.0)
-    while first < last and left <= most:
+    below = above = 0.0
+    while first < last and below + counts[first] <= most:
+        below += float(counts[first])
         first += 1
-        left += max(float(noisy_counts[first]), 0.0)
-    while last > first and right <= most:
+    while last > first and above + counts[last] <= most:
+        above += float(counts[last])
         last -= 1
-        right += max(float(noisy_counts[last]), 0.0)
     return first, last
 
 

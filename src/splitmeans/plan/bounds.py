@@ -103,6 +103,7 @@ def _scaled(base: Precisions, local: float, server: float) -> Precisions:
         base,
         size=base.size * local,
         bounds=tuple(own * local for own in base.bounds),
+        categories=tuple(own * local for own in base.categories),
         local=base.local * local,
         server=base.membership * server,
     )

@@ -8,6 +8,7 @@ plan and in every later one; `make_plan` checks that it is.
 import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from splitmeans.errors import ParameterError, PrivacyError
 from splitmeans.local.methods import local_law
@@ -16,6 +17,7 @@ from splitmeans.membership.method import enough_clusters
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.bounds import keep_bounds, rough_bounds
 from splitmeans.plan.bounds_stage import bounds_stage, check_enough_users
+from splitmeans.plan.categories_stage import categories_stage
 from splitmeans.plan.grid_limits import PRESENCE
 from splitmeans.plan.grids import check_grid, grid_kind, grid_method, groups_of
 from splitmeans.plan.message_sizes import check_readable
@@ -28,10 +30,10 @@ from splitmeans.plan.size_stage import (
     size_stage,
     sizing_parties,
 )
-from splitmeans.plan.stages import ReleasedValues, Stage
+from splitmeans.plan.stages import ReleasedValues, Stage, check_room
 from splitmeans.plan.views import coalition_events, party_events
-from splitmeans.privacy.calibrate import calibrate
-from splitmeans.privacy.events import Event, NonPrivateEvent
+from splitmeans.privacy.calibrate import Views, calibrate
+from splitmeans.privacy.events import Event, NonPrivateEvent, covers_all
 from splitmeans.privacy.split import (
     PRESENCE_SHARE,
     Precisions,
@@ -42,6 +44,10 @@ from splitmeans.privacy.split import (
 )
 from splitmeans.study import Study
 from splitmeans.study.features import bounds_of, features_of
+
+# By how much less precise a local release becomes where features are known later; the first that is
+# enough is taken. It makes up for the rounding of scales, so the last is enough by far.
+_LESS_PRECISE = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
 
 # Noise on a number of users is larger than this many deviations with a probability below 10^-6,
 # Laplace noise included.
@@ -68,6 +74,7 @@ def make_plan(study: Study, *, released: ReleasedValues = ()) -> Plan:
         plan = _plan_at(study, precisions, released=())
         _check_computable(plan)
         check_enough_users(study, plan.stages)
+        check_room(plan.stages)
         return plan
     first = make_plan(study)
     _check_values(first.stages, released)
@@ -148,13 +155,31 @@ def _later_plan(first: Plan, precisions: Precisions | None, released: ReleasedVa
     k = max(_widths(study, first.stages, released))
     while True:
         try:
-            plan = _plan_at(study, precisions, released=released, clusters=k)
+            plan = _covered_plan(first, precisions, released, clusters=k)
             _check_computable(plan)
             return plan
         except ParameterError:
             if study.n_local_clusters != "auto" or k <= enough_clusters(study):
                 raise
             k -= 1
+
+
+def _covered_plan(
+    first: Plan, precisions: Precisions | None, released: ReleasedValues, *, clusters: int
+) -> Plan:
+    """Return the plan whose costs the first one covers.
+
+    Learned categories change how many features a party has, and with them how scales of noise are
+    rounded to whole numbers. So the local noise grows by as little as makes up for that.
+    """
+    for less in _LESS_PRECISE:
+        own = precisions
+        if precisions is not None:
+            own = replace(precisions, local=precisions.local * (1 - less))
+        plan = _plan_at(first.study, own, released=released, clusters=clusters)
+        if _is_covered(first, plan):
+            break
+    return plan
 
 
 def _values(stages: tuple[Stage, ...], users: Sequence[int]) -> ReleasedValues:
@@ -188,18 +213,27 @@ def _check_computable(plan: Plan) -> None:
 
 def _check_same_noise(first: Plan, later: Plan) -> None:
     """Refuse a later plan with other costs than the first: composition was of the first's."""
-    views: tuple[Callable[[Plan], object], ...] = (
-        lambda plan: (plan.events, plan.stages),
+    if not _is_covered(first, later):
+        raise PrivacyError(
+            f"study {first.study.name!r}: the plan that follows from what was released has "
+            "other noise than the first one; no release may depend on that, so nothing more "
+            "is sent (this is an error in splitmeans: please report it)"
+        )
+
+
+def _is_covered(first: Plan, later: Plan) -> bool:
+    """Whether every event of a later plan, in every view, is one of the first or costs less."""
+    if first.stages != later.stages:
+        return False
+    views: tuple[Callable[[Plan], Views], ...] = (
+        lambda plan: (plan.events,),
         party_events,
         coalition_events,
     )
-    for view in views:
-        if view(first) != view(later):
-            raise PrivacyError(
-                f"study {first.study.name!r}: the plan that follows from what was released has "
-                "other noise than the first one; no release may depend on that, so nothing more "
-                "is sent (this is an error in splitmeans: please report it)"
-            )
+    return all(
+        len(before) == len(after) and all(map(covers_all, before, after))
+        for before, after in ((view(first), view(later)) for view in views)
+    )
 
 
 def _private_events(plan: Plan) -> tuple[Event, ...]:
@@ -283,7 +317,11 @@ def _stages(
     """Return what is released before the main releases; a function of the study alone."""
     stages = [] if not sizing_parties(study) else [_size_stage(study, precisions, shares)]
     if precisions is not None:
-        stages += [stage for stage in (bounds_stage(study, precisions.bounds),) if stage]
+        learned = (
+            bounds_stage(study, precisions.bounds),
+            categories_stage(study, precisions.categories),
+        )
+        stages += [stage for stage in learned if stage is not None]
     return tuple(stages)
 
 

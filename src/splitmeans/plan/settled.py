@@ -1,4 +1,4 @@
-"""A study's parties as a run goes on: with the bounds that its stages have released.
+"""A study's parties as a run goes on: with the bounds and categories that its stages released.
 
 The study stays what was agreed. Whatever needs features, from clustering to the report, takes the
 parties of the plan (`Plan.parties`), which follow from the study and released values alone, so all
@@ -8,7 +8,8 @@ participants come to the same ones.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from splitmeans.plan.bounds_stage import BOUNDS, BoundsLaw, decode_bounds, with_bounds
+from splitmeans.plan.bounds_stage import BoundsLaw, decode_bounds, with_bounds
+from splitmeans.plan.categories_stage import CategoriesLaw, decode_names, with_categories
 from splitmeans.plan.stages import ReleasedValues, Stage
 from splitmeans.study import PartySpec, Study
 
@@ -21,8 +22,12 @@ def settled_parties(
     for number, stage in enumerate(stages):
         for at, name in enumerate(stage.parties):
             law = stage.law_of(name)
-            if stage.name == BOUNDS and isinstance(law, BoundsLaw):
-                values = released[number][at] if number < len(released) else law.assumed
+            if not isinstance(law, BoundsLaw | CategoriesLaw):
+                continue
+            values = released[number][at] if number < len(released) else law.assumed
+            if isinstance(law, BoundsLaw):
                 columns = with_bounds(parties[name], decode_bounds(values))
-                parties[name] = replace(parties[name], columns=columns)
+            else:
+                columns = with_categories(parties[name], decode_names(values))
+            parties[name] = replace(parties[name], columns=columns)
     return tuple(parties[name] for name in study.party_names)

@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias
 
 from splitmeans._types import NoiseLine
-from splitmeans.errors import ProtocolError
+from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.privacy.events import Event
+from splitmeans.wire.messages import MAX_SMALL_BYTES
 
 # What was released in a stage, for each of its parties in order; and in all stages so far.
 StageValues: TypeAlias = tuple[tuple[int, ...], ...]
 ReleasedValues: TypeAlias = tuple[StageValues, ...]
+
+# Of the server's plan beside released values: k' of all parties, hashes, headers.
+_PLAN_BYTES = 2048
 
 # No sum on the grid is larger; products of a few such numbers are still exact enough as floats.
 MAX_VALUE = 2**53
@@ -113,6 +117,22 @@ class Stage:
             except ProtocolError as problem:
                 raise ProtocolError(f"party {party!r} released {self.what}: {problem}") from problem
         return found
+
+
+def check_room(stages: Sequence[Stage]) -> None:
+    """Refuse stages whose values are more than the server's plan, a small message, can hold.
+
+    Raises:
+        ParameterError: It says what to do about it.
+    """
+    numbers = sum(law.length for stage in stages for law in stage.laws)
+    most = (MAX_SMALL_BYTES - _PLAN_BYTES) // 8
+    if numbers > most:
+        raise ParameterError(
+            f"the columns whose bounds or categories the run learns would take {numbers:,} "
+            f"numbers in a message that holds {most:,} (5 a column with bounds = 'private', 216 a "
+            "column with open categories); give public bounds or categories for some of them"
+        )
 
 
 def flat_values(released: ReleasedValues) -> tuple[int, ...]:

@@ -29,6 +29,7 @@ from splitmeans.privacy.events import (
     PublishedSketchEvent,
     PureEvent,
     RandomisedResponseEvent,
+    RareEvent,
     ShiftEvent,
 )
 from splitmeans.privacy.losses import (
@@ -127,7 +128,11 @@ def _epsilon(
 
 
 def grouped(parts: tuple[Event, ...]) -> tuple[tuple[Event, int], ...]:
-    """Count equal events, and merge all Gaussian ones: they compose to one Gaussian exactly."""
+    """Count equal events, and merge all Gaussian ones: they compose to one Gaussian exactly.
+
+    Rare events have no loss that could be composed: all of them is in `gap_of`.
+    """
+    parts = tuple(part for part in parts if not isinstance(part, RareEvent))
     gaussians = [part for part in parts if isinstance(part, GaussianEvent)]
     others = Counter(part for part in parts if not isinstance(part, GaussianEvent))
     groups: list[tuple[Event, int]] = list(others.items())
@@ -170,6 +175,10 @@ def gap_of(parts: Iterable[Event]) -> Gap:
                 # 1 - 2^-50 of the view that is sent.
                 rare += _REPEATED_TAG
                 loss += 2 * _REPEATED_TAG
+            case RareEvent(probability=own):
+                # What is released without these outcomes is a part of at least 1 - p of it.
+                rare += own
+                loss -= math.log1p(-own)
             case (
                 CountGaussianEvent()
                 | LaplaceEvent()

@@ -50,6 +50,7 @@ def features_of_columns(columns: Iterable[Column]) -> tuple[Feature, ...]:
 
 
 def _features(column: Column) -> list[Feature]:
+    assert not column.is_open, "the categories of the column are not learned yet"
     if column.categories:
         weight = column.weight * ONE_HOT_WEIGHT
         return [

@@ -10,6 +10,7 @@ from typing import Any
 from splitmeans.study.parties import PRIVATE
 
 _BOUNDS = "bounds"
+_SAID = (_BOUNDS, "categories", "others")
 
 
 def spread_bounds(mapping: Any) -> Any:
@@ -33,7 +34,7 @@ def _party(party: Any, *, whole: bool) -> Any:
 
 
 def _column(column: Any) -> Any:
-    if not isinstance(column, Mapping) or _BOUNDS in column or "categories" in column:
+    if not isinstance(column, Mapping) or any(key in column for key in _SAID):
         return column
     if "low" in column and "high" in column:
         return column

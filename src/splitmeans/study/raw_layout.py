@@ -1,8 +1,8 @@
-"""Where a party's columns are in a row as it is read, before the run has learned their bounds.
+"""Where a party's columns are in a row as it is read, before the run has learned anything.
 
-A column whose bounds are known is on the grid from the beginning (`features.py`). One whose bounds
-the run learns has no grid yet: its value is kept whole, as two numbers of 32 bits
-(`kernels.halves`), which is what every engine stores for a grid integer as well.
+A column whose bounds or categories are known is on the grid from the beginning (`features.py`). One
+of which the run learns them has no grid yet: its value, or a hash of its category, is kept whole,
+as two numbers of 32 bits (`kernels.halves`), as every engine stores for a grid integer as well.
 """
 
 import itertools
@@ -14,7 +14,7 @@ HALVES = 2
 
 def raw_width(column: Column) -> int:
     """Return how many whole numbers a column has in a row as it is read."""
-    return HALVES if column.is_private else max(1, len(column.levels))
+    return max(1, len(column.levels)) if column.is_settled else HALVES
 
 
 def raw_places(party: PartySpec) -> tuple[slice, ...]:
@@ -25,4 +25,4 @@ def raw_places(party: PartySpec) -> tuple[slice, ...]:
 
 def is_settled(party: PartySpec) -> bool:
     """Whether all columns of a party are on the grid as they are read."""
-    return not any(column.is_private for column in party.columns)
+    return all(column.is_settled for column in party.columns)

@@ -206,15 +206,16 @@ class Study:
             raise StudyError(IDS_NEEDED)
 
     def _check_private(self) -> None:
-        """Bounds are learned from a budget whose exact costs are composed."""
+        """Bounds and categories are learned from a budget whose exact costs are composed."""
         if self.accounting == TIGHT:
             return
         for party in self.parties:
             for column in party.columns:
-                if column.is_private:
+                if not column.is_settled:
+                    what = "bounds = 'private'" if column.is_private else "categories = 'open'"
                     raise StudyError(
-                        f"column {column.name!r} of party {party.name!r} must have low and high: "
-                        f"bounds = 'private' needs accounting={TIGHT!r}"
+                        f"column {column.name!r} of party {party.name!r} must have public bounds "
+                        f"or categories: {what} needs accounting={TIGHT!r}"
                     )
 
     def _check_keys(self) -> None:
@@ -264,8 +265,8 @@ class Study:
 
     @property
     def all_public(self) -> bool:
-        """Whether the study says all bounds, so that a run learns none."""
-        return not any(column.is_private for party in self.parties for column in party.columns)
+        """Whether the study says all bounds and categories, so that a run learns none."""
+        return all(column.is_settled for party in self.parties for column in party.columns)
 
     @property
     def membership_facts(self) -> MembershipFacts:

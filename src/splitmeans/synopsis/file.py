@@ -60,10 +60,9 @@ def _header(synopsis: "Synopsis") -> dict[str, Any]:
 
 
 def _column(column: Column) -> dict[str, Any]:
-    """A column as plain values; its bounds are settled, so the rule for them is left out."""
+    """A column as plain values; nothing of it is left to learn, so the rules for that are out."""
     fields = dataclasses.asdict(column)
-    del fields["bounds"]
-    return fields
+    return {name: value for name, value in fields.items() if name not in ("bounds", "others")}
 
 
 def read_synopsis(path: str | Path) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""A party's table on the grid, once the run has learned bounds of its columns.
+"""A party's table on the grid, once the run has learned bounds and categories of its columns.
 
 Rows were read and checked before anything was known (rule R12); what is learned later is applied to
 every block of rows as it is walked, so no engine has to store the rows a second time. A row's grid
 values depend on that row, the study and released values alone (rule R7).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -13,9 +13,10 @@ from typing import TypeVar
 import numpy as np
 
 from splitmeans._types import IntArray, LabelArray
-from splitmeans.kernels.halves import from_halves
+from splitmeans.kernels.halves import from_halves, whole_halves
 from splitmeans.study import PartySpec
 from splitmeans.study.raw_layout import is_settled, raw_places
+from splitmeans.table.checks.open_columns import hashes_to_grid
 from splitmeans.table.checks.rows import fill_numbers
 from splitmeans.table.prepare import PartyTable
 from splitmeans.table.walk.interface import RawRows, Table, Users
@@ -29,7 +30,7 @@ def settle_table(table: Table, agreed: PartySpec, settled: PartySpec) -> Table:
     Args:
         table: The table as it was read by the study.
         agreed: The party in the study.
-        settled: The same party with the bounds that were learned.
+        settled: The same party with the bounds and categories that were learned.
     """
     if is_settled(agreed):
         return table
@@ -54,6 +55,8 @@ def grid_block(raw_rows: IntArray, *, agreed: PartySpec, settled: PartySpec) -> 
     ):
         if before.is_private:
             fill_numbers(after, from_halves(raw_rows[:, own]), out=rows[:, place.start])
+        elif before.is_open:
+            rows[:, place] = hashes_to_grid(after, whole_halves(raw_rows[:, own]))
         else:
             rows[:, place] = raw_rows[:, own]
     return rows
@@ -88,6 +91,10 @@ class _SettledTable:
     @property
     def party(self) -> str:
         return self.table.party
+
+    @property
+    def names(self) -> Mapping[str, Sequence[str]]:
+        return self.table.names
 
     @property
     def rows(self) -> RawRows:

@@ -6,8 +6,9 @@ all the same, so that a party hears of everything at once.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from splitmeans.table.checks.category_columns import grid_categories
 from splitmeans.table.checks.facts import BoundFacts, TableFacts, bound_facts
 from splitmeans.table.checks.names import name_problems
 from splitmeans.table.checks.number_columns import check_numbers
+from splitmeans.table.checks.open_columns import hash_categories
 from splitmeans.table.checks.problems import Problem, refuse
 from splitmeans.table.frames import named_columns
 from splitmeans.table.ids.canonical import check_ids
@@ -65,9 +67,9 @@ def grid_rows(
         first_row: Row number of the first one in the whole table, for errors.
     """
     columns, id_values, problems = _find_columns(party, data, with_names=True)
-    rows, bounds, more = _grid(party, columns, first_row=first_row, n_ids=None)
-    refuse([*problems, *more], party=party.name)
-    return rows, id_values, bounds
+    found = _grid(party, columns, first_row=first_row, n_ids=None)
+    refuse([*problems, *found.problems], party=party.name)
+    return found.rows, id_values, found.bounds
 
 
 def check_rows(
@@ -99,35 +101,45 @@ def check_rows(
     if id_values is not None:
         text, id_problems = check_ids(id_values, first_row=first_row, rules=rules)
     n_ids = None if text is None else len(text)
-    rows, bounds, value_problems = _grid(party, columns, first_row=first_row, n_ids=n_ids)
+    found = _grid(party, columns, first_row=first_row, n_ids=n_ids)
     if id_values is None or id_problems:
-        facts = IdFacts(rows=len(rows), kind="row numbers", odd={}, n_odd=0)
+        facts = IdFacts(rows=len(found.rows), kind="row numbers", odd={}, n_odd=0)
     else:
         facts = id_facts(id_values)
     return CheckedRows(
-        rows=rows,
+        rows=found.rows,
         ids=None if id_problems else text,
-        facts=TableFacts(ids=facts, bounds=bounds),
-        problems=(*problems, *id_problems, *value_problems),
+        facts=TableFacts(ids=facts, bounds=found.bounds, names=found.names),
+        problems=(*problems, *id_problems, *found.problems),
     )
 
 
-def _grid(
-    party: PartySpec, columns: list[Any], *, first_row: int, n_ids: int | None
-) -> tuple[IntArray, tuple[BoundFacts, ...], list[Problem]]:
+class _Grid(NamedTuple):
+    rows: IntArray
+    bounds: tuple[BoundFacts, ...]
+    names: Mapping[str, tuple[str, ...]]
+    problems: list[Problem]
+
+
+def _grid(party: PartySpec, columns: list[Any], *, first_row: int, n_ids: int | None) -> _Grid:
     """Check columns, None where one is missing, and put their values on the grid."""
     places = raw_places(party)
     checked: list[tuple[Column, slice, npt.NDArray[Any]]] = []
     bounds: list[BoundFacts] = []
+    names: dict[str, tuple[str, ...]] = {}
     problems: list[Problem] = []
     for column, place, values in zip(party.columns, places, columns, strict=True):
         own: npt.NDArray[Any] | None = None
         wrong: list[Problem] = []
-        if column.categories and values is not None:
+        if column.is_open:
+            names[column.name] = ()
+        if column.is_open and values is not None:
+            own, names[column.name], wrong = hash_categories(column, values, first_row=first_row)
+        elif column.categories and values is not None:
             own, wrong = grid_categories(column, values, _first(column), first_row=first_row)
         elif values is not None:
             own, wrong = check_numbers(column, values, first_row=first_row)
-        if not column.categories and not column.is_private:
+        if column.is_settled and not column.categories:
             bounds.append(bound_facts(column, None if wrong else own))
         if own is not None and not wrong:
             checked.append((column, place, own))
@@ -139,13 +151,13 @@ def _grid(
     for start in range(0, n, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
         for column, place, own in checked:
-            if column.categories:
-                rows[part, place] = own[part]
-            elif column.is_private:
+            if not column.is_settled:
                 to_halves(own[part], out=rows[part, place])
+            elif column.categories:
+                rows[part, place] = own[part]
             else:
                 fill_numbers(column, own[part], out=rows[part, place.start])
-    return rows, tuple(bounds), problems
+    return _Grid(rows=rows, bounds=tuple(bounds), names=names, problems=problems)
 
 
 def _first(column: Column) -> Feature:

@@ -111,6 +111,7 @@ class SparkTable:
         self.party = party
         self._walk = Walk(frozen=frozen, progress=progress, names=count(1))
         self._n_columns = n_columns
+        self.names = frozen.facts.names
 
     def __len__(self) -> int:
         return self._walk.frozen.n_rows
