@@ -58,8 +58,8 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         user_sets: "equal", or "partial" if some users are at some parties only (give ids then).
         population: With partial user sets of three or more parties "shared" for segments of the
             users at all of them (the default), "everyone" for those at one or more.
-        expected_users: A public rough number of users; sets defaults, and delta must be below one
-            over it. A warning says if the tables are far from it.
+        expected_users: A public rough number of users, which need not be said. Delta must be below
+            one over it, and a warning says if the tables are far from it.
         sketch: Parameters of the sketch methods; None takes the paper's.
         decoy: Parameters of the decoy join; None takes the defaults.
         allow_clipping: Fit also if more than half of a column's values lie outside the bounds and
@@ -94,7 +94,7 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         grid: str = "auto",
         user_sets: str = "equal",
         population: str | None = None,
-        expected_users: int = 10_000,
+        expected_users: int | None = None,
         sketch: SketchOptions | None = None,
         decoy: DecoyOptions | None = None,
         allow_clipping: bool = False,
@@ -316,7 +316,7 @@ def _warn(study: Study, facts: Sequence[TableFacts]) -> None:
     """Say what `party check` would say to each party; nobody here is anybody else."""
     for party, own in zip(study.parties, facts, strict=True):
         notes = [str(column) for column in own.clipped]
-        rows = rows_note(own.ids.rows, study.expected_users)
+        rows = rows_note(own.ids.rows, expected=study.expected_users, delta=study.budget.delta)
         for note in notes if rows is None else [*notes, rows]:
             warnings.warn(f"party {party.name!r}: {note}", UserWarning, stacklevel=5)
 
