@@ -5,7 +5,7 @@ import pytest
 from sklearn.cluster import KMeans
 
 from splitmeans.kernels.lloyd import lloyd_step, nearer_distances
-from splitmeans.kmeans.lloyd import best_of_starts, draw_evenly, lloyd, spread_start
+from splitmeans.kmeans.lloyd import best_of_starts, lloyd, spread_start
 
 
 def blobs(n, *, d, k, seed):
@@ -102,11 +102,3 @@ def test_a_sample_with_one_place_is_no_end():
     found = best_of_starts(points, weights, n_clusters=3, n_starts=2, rng=np.random.default_rng(0))
     assert found.shape == (3, 2)
     assert np.isfinite(found).all()
-
-
-def test_even_draws_are_as_often_as_weights_say():
-    drawn = draw_evenly(np.array([3.0, 0.0, 1.0]), 40, rng=np.random.default_rng(0))
-    counts = np.bincount(drawn, minlength=3)
-    assert counts[1] == 0
-    assert abs(counts[0] - 30) <= 1
-    assert counts.sum() == 40

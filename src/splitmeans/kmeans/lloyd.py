@@ -15,6 +15,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.lloyd import lloyd_step, nearer_distances
+from splitmeans.kmeans.draws import draw_evenly
 
 _STEPS = 300
 # The steps end when the centres move by less than this share of the points' variance.
@@ -125,11 +126,3 @@ def _draw(weights: FloatArray, n_draws: int, *, rng: np.random.Generator) -> Int
     edges = np.cumsum(weights)
     found = np.searchsorted(edges, rng.random(n_draws) * edges[-1], side="right")
     return np.asarray(np.minimum(found, len(weights) - 1))
-
-
-def draw_evenly(weights: FloatArray, n: int, *, rng: np.random.Generator) -> IntArray:
-    """Return n positions, each as often as its weight says, up to one."""
-    edges = np.cumsum(weights)
-    marks = (np.arange(n) + rng.random()) / n * edges[-1]
-    found = np.searchsorted(edges, marks, side="right")
-    return np.asarray(np.minimum(found, len(weights) - 1), dtype=np.int64)

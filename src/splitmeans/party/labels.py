@@ -15,7 +15,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.assign import nearest
 from splitmeans.kmeans.distances import squared_distances
-from splitmeans.kmeans.lloyd import draw_evenly
+from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.study.features import GRID_UNITS
 from splitmeans.synopsis.clustering import NOBODY, Clustering
 from splitmeans.synopsis.synopsis import Synopsis

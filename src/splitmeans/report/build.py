@@ -9,7 +9,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans._version import __version__
 from splitmeans.errors import ParameterError
 from splitmeans.intervals.sizes import SizeIntervals
-from splitmeans.kmeans.lloyd import draw_evenly
+from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.report.data import ColumnInfo, MapInfo, ReportData, SegmentationInfo, SegmentInfo
 from splitmeans.report.facts import read_privacy, run_facts
 from splitmeans.report.projection import Plane, fit_plane
