@@ -130,3 +130,23 @@ def screen_block(screen, room, size):  # type: ignore[no-untyped-def]
                     labels[i] = np.int32(c) if closer else labels[i]
     for i in range(size):
         margins[i] -= best[i]
+
+
+@kernel
+def screen_points(screen, points, labels, certain):  # type: ignore[no-untyped-def]
+    """Fill `labels` (n,) and whether each is `certain` (n,), both OUT; `points` is (n, d)."""
+    n, d = points.shape
+    room = room_for(screen)
+    for start in range(0, n, BLOCK):
+        size = min(BLOCK, n - start)
+        largest = 0.0
+        for i in range(size):
+            for j in range(d):
+                value = points[start + i, j]
+                room.columns[j, i] = value
+                largest = abs(value) if abs(value) > largest else largest
+        screen_block(screen, room, size)
+        slack = screen.slack_at_zero + screen.slack_by_size * largest
+        for i in range(size):
+            labels[start + i] = room.labels[i]
+            certain[start + i] = room.margins[i] > slack
