@@ -18,7 +18,7 @@ from splitmeans._types import FloatArray, LabelArray
 from splitmeans.errors import DataError, ParameterError
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.simulate.evaluation import assign_labels, normalised_loss
-from splitmeans.simulate.pooling import pooled_rows
+from splitmeans.simulate.pooling import pooled_blocks, pooled_rows
 from splitmeans.study import (
     DEFAULT_DELTA,
     Budget,
@@ -217,11 +217,11 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return bundle(repr(self), self._repr_html_())
 
     def _nearest(self, tables: Sequence[PartyTable]) -> LabelArray:
-        rows, _ = pooled_rows(tables)
         centres = self.result_.server.clustering.scaled_centres
+        blocks = pooled_blocks(tables)
         if len(centres) == 0:
-            return np.full(len(rows), -1, dtype=np.int32)
-        return assign_labels(rows, centres)
+            return np.concatenate([np.full(len(rows), -1, dtype=np.int32) for rows in blocks])
+        return np.concatenate([assign_labels(rows, centres) for rows in blocks])
 
     def _study(self, blocks: Sequence[Any]) -> Study:
         for name, kind in (("sketch", SketchOptions), ("decoy", DecoyOptions)):

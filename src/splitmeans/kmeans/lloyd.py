@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.kernels.lloyd import lloyd_step, nearer_distances
+from splitmeans.kernels.lloyd import lloyd_step, nearer_distances, own_distances
 from splitmeans.kmeans.draws import draw_evenly
 
 _STEPS = 300
@@ -100,24 +100,26 @@ def lloyd(
         tolerance: Stop once the squared shifts of all centres add up to no more than this.
     """
     n = columns.shape[1]
-    centres, labels, distances = start, np.full(n, -1, dtype=np.int32), np.empty(n)
+    centres, labels = start, np.full(n, -1, dtype=np.int32)
     for _ in range(_STEPS):
-        changed, sums, totals = lloyd_step(
-            columns, weights, centres, labels=labels, distances=distances
-        )
+        compared = centres  # what the labels are about
+        changed, sums, totals = lloyd_step(columns, weights, centres, labels=labels)
         if changed == 0:
             break
         moved = sums / np.where(totals > 0, totals, 1.0)[:, np.newaxis]
         lost = np.flatnonzero(totals == 0)
         if len(lost):
             # A centre without points starts anew where the loss is largest.
+            distances = own_distances(columns, centres, labels=labels)
             worst = np.argsort(-weights * distances, kind="stable")[: len(lost)]
             moved[lost] = columns[:, worst].T
         shift = float(np.sum(np.square(moved - centres)))
         centres = moved
         if shift <= tolerance:
-            lloyd_step(columns, weights, centres, labels=labels, distances=distances)
+            compared = centres
+            lloyd_step(columns, weights, centres, labels=labels)
             break
+    distances = own_distances(columns, compared, labels=labels)
     return centres, float((weights * distances).sum())
 
 
