@@ -19,7 +19,7 @@ from splitmeans.kmeans.draws import draw_evenly
 
 _STEPS = 300
 # The steps end when the centres move by less than this share of the points' variance.
-_TOLERANCE = 1e-4
+TOLERANCE = 1e-4
 # Points that starts see where there are more than twice as many, and the starts that go on then.
 _SAMPLE = 4096
 _KEPT_STARTS = 4
@@ -44,7 +44,7 @@ def best_of_starts(
     """
     columns = np.ascontiguousarray(points.T, dtype=np.float64)
     weights = np.ascontiguousarray(weights, dtype=np.float64)
-    tolerance = _TOLERANCE * float(np.mean(np.var(columns, axis=1)))
+    tolerance = TOLERANCE * float(np.mean(np.var(columns, axis=1)))
     seen, seen_weights = columns, weights
     if len(points) > 2 * _SAMPLE:
         drawn = draw_evenly(weights, _SAMPLE, rng=rng)
