@@ -10,14 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from splitmeans import protocol
 from splitmeans._types import FloatArray, LabelArray
+from splitmeans.analysis.fitted import HasResult
+from splitmeans.analysis.result import Result
 from splitmeans.errors import ParameterError
+from splitmeans.kmeans.distances import squared_distances
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.result.of_run import fields_of_run
 from splitmeans.simulate.blocks import (
     ID_COLUMN,
     Blocks,
@@ -44,7 +48,7 @@ from splitmeans.synopsis.segments import letter
 from splitmeans.table.prepare import PartyTable
 
 
-class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Differentially private k-means over columns that different organisations hold.
 
     Args:
@@ -92,8 +96,11 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             no segment.
         synopsis_: The weighted grid the centres come from; clusters for any other k.
         privacy_: What was released and what it cost; `privacy_.statement()` says it in words.
-        result_: Everything the run produced.
-        study_: The study that was run.
+        published_: What a run would publish, as a `Result`: `report`, `save`, `to_pandas`, `label`,
+            `rename` and plots. The model has the first five itself.
+        result_: Everything the run produced, traffic included; for experiments.
+        study_: The study that was run; without keys, which a simulation does not have.
+        feature_names_in_: Names of the columns of `cluster_centers_`, as "party: column".
     """
 
     def __init__(
@@ -177,7 +184,8 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         blocks = read_blocks(X)
         if ids is None:
             check_id_columns(study, blocks)
-        return self._fit(study, blocks, ids=ids)
+        # Nobody signs a simulation, so that nothing of it can be taken for a run.
+        return self._fit(study.without_keys(), blocks, ids=ids)
 
     def _fit(self, study: Study, blocks: Blocks, *, ids: Sequence[Any] | None) -> Self:
         if self.noise is not None and not hasattr(self.noise, "spawn"):
@@ -193,6 +201,8 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.privacy_ = self.result_.privacy
         self.cluster_centers_: FloatArray = self.result_.server.clustering.centres
         self.n_features_in_ = self.cluster_centers_.shape[1]
+        self.feature_names_in_ = np.array(self.synopsis_.feature_names, dtype=object)
+        self.published_ = Result(**fields_of_run(self.privacy_, self.result_.server.published))
         self.segment_names_ = tuple(letter(rank) for rank in range(len(self.cluster_centers_)))
         remark = about_found(len(self.cluster_centers_), study)
         if remark is not None:
@@ -205,6 +215,18 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Return the nearest segment of each row; needs all parties' columns (simulation only)."""
         check_is_fitted(self)
         return self._nearest(prepare_blocks(self.study_, read_blocks(X), None))
+
+    def transform(self, X: Any) -> Any:
+        """Return the distance of each row to each centre, in scaled units (simulation only)."""
+        check_is_fitted(self)
+        rows, _ = pooled_rows(prepare_blocks(self.study_, read_blocks(X), None))
+        centres = self.result_.server.clustering.scaled_centres
+        return np.sqrt(squared_distances(rows, centres))
+
+    def get_feature_names_out(self, input_features: None = None) -> Any:
+        """Return the names of what `transform` gives, for `set_output`."""
+        check_is_fitted(self)
+        return np.array([f"distance to {name}" for name in self.segment_names_], dtype=object)
 
     def score(self, X: Sequence[Any], y: None = None) -> float:
         """Return minus the mean squared distance to the nearest centre, in scaled units.

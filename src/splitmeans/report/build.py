@@ -7,13 +7,13 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans._version import __version__
-from splitmeans.errors import ParameterError
 from splitmeans.intervals.sizes import SizeIntervals
 from splitmeans.kmeans.lloyd import draw_evenly
 from splitmeans.report.data import ColumnInfo, MapInfo, ReportData, SegmentationInfo, SegmentInfo
 from splitmeans.report.facts import read_privacy, run_facts
 from splitmeans.report.projection import Plane, fit_plane
 from splitmeans.result.intervals import intervals_of
+from splitmeans.result.names import checked_names
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study.features import to_own_units
 from splitmeans.synopsis.choose_k import ChooseK
@@ -43,18 +43,14 @@ def build_report(
         result: The result of a run.
         ks: Numbers of segments to offer; those beyond the number of different places with users
             are left out, and the published one is always there.
-        names: Names of published segments, by letter.
+        names: Names of published segments, by letter, beside those that the result has.
         title: What the page is called; made from the parties' names by default.
         progress: Told what is being worked out.
     """
     synopsis = result.synopsis
     if synopsis.total <= 0:
         return _nobody(result, title=title)
-    names = dict(names or {})
-    for given in names:
-        if given not in result.published.letters:
-            known = ", ".join(result.published.letters)
-            raise ParameterError(f"there is no segment {given!r} to name; there are {known}")
+    names = checked_names({**result.names, **(names or {})}, result.published.letters)
     wanted = sorted({*(k for k in ks if k <= result.most_segments), result.published.k})
     found = []
     for k in wanted:

@@ -29,7 +29,7 @@ def render(data: ReportData) -> str:
     own = _segment_parts(data) if data.segmentations else _nobody_parts(data)
     values = {
         "title": escape(data.title),
-        "style": _style(),
+        "style": style(),
         "version": escape(data.version),
         "origin": _origin(data),
         "privacy": privacy_page(data.privacy),
@@ -95,7 +95,8 @@ def _asset(name: str) -> str:
     return (resources.files("splitmeans.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _style() -> str:
+def style() -> str:
+    """Return the style sheet, with colours for light and dark."""
     # One list of dark colours, for those who ask for dark and for systems that are dark.
     return _asset("report.css").replace("/* dark colours */", _asset("dark.css"))
 
