@@ -25,6 +25,7 @@ LEVELS = (
     ("synopsis",),
     ("intervals",),
     ("result",),
+    ("insights",),
     ("party", "server"),
     ("protocol",),
     ("simulate",),
@@ -49,7 +50,7 @@ PUBLIC = ("local.law", "local.methods")
 # What a server loads, whoever plans a study, or whoever reads what was published.
 SERVER_SIDE = (
     *("wire", "kernels", "kmeans", "study", "privacy", "plan", "synopsis", "intervals", "result"),
-    *("server", "forecasting", "mailbox", "relay", "report"),
+    *("insights", "server", "forecasting", "mailbox", "relay", "report"),
 )
 
 

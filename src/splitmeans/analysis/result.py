@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 from splitmeans.analysis.pages import Picture, ReportPage
 from splitmeans.errors import ParameterError
+from splitmeans.insights.own_labels import OwnLabels, own_labels
+from splitmeans.insights.partners import Partners, partners
+from splitmeans.insights.why import Reason, reasons
 from splitmeans.report.build import DEFAULT_KS, build_report
 from splitmeans.report.data import ReportData
 from splitmeans.report.html import render
 from splitmeans.result import result as published
 from splitmeans.result.names import checked_names
 from splitmeans.result.write import write_folder
+from splitmeans.synopsis.synopsis import Synopsis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,6 +110,19 @@ class Result(published.Result):
             self, data, segments=self.segments(k), party=party, allow_clipping=allow_clipping
         )
 
+    def partners(self, k: int | None = None) -> Partners:
+        """Return what each party's columns add to the segments, and would have found alone."""
+        return partners(self._counted(), self.segments(k))
+
+    def own_labels(self, k: int | None = None) -> tuple[OwnLabels, ...]:
+        """Return how well each party can label its users from its own columns: an estimate."""
+        return own_labels(self._counted(), self.segments(k))
+
+    def why(self, k: int | None = None) -> dict[str, tuple[Reason, ...]]:
+        """Return for each segment, by letter, the few columns that tell it from all users."""
+        item = self.segments(k)
+        return dict(zip(item.letters, reasons(self._counted(), item), strict=True))
+
     def picture(self, what: str = "map", k: int | None = None) -> Picture:
         """Return a picture as the report draws it, which a notebook shows.
 
@@ -141,8 +158,12 @@ class Result(published.Result):
 
         return plot_k(self.compare_k(ks), published=self.published.k, ax=ax)
 
-    def _report_data(self, k: int | None = None, *, curve: bool = False) -> ReportData:
+    def _counted(self) -> Synopsis:
         if self.synopsis.total <= 0:
             raise ParameterError(f"{self.where}: {self.remark}")
+        return self.synopsis
+
+    def _report_data(self, k: int | None = None, *, curve: bool = False) -> ReportData:
+        self._counted()
         wanted = {} if k is None else {k}
         return build_report(self, ks={*DEFAULT_KS, *wanted} if curve else wanted)

@@ -7,6 +7,9 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans._version import __version__
+from splitmeans.insights.own_labels import own_labels
+from splitmeans.insights.partners import partners
+from splitmeans.insights.why import reasons
 from splitmeans.intervals.sizes import SizeIntervals
 from splitmeans.kmeans.lloyd import draw_evenly
 from splitmeans.report.data import ColumnInfo, MapInfo, ReportData, SegmentationInfo, SegmentInfo
@@ -21,7 +24,6 @@ from splitmeans.synopsis.synopsis import Synopsis
 
 DEFAULT_KS = range(2, 13)
 
-_STANDING_OUT = 5
 # Of cells the largest are drawn; of pseudo-users, who are about equal, some that stand for all.
 _MAP_CELLS, _MAP_USERS = 250, 400
 _AXIS_COLUMNS = 3
@@ -61,7 +63,7 @@ def build_report(
     wanted = [item.k for item in found]
     progress("how well each number of segments fits")
     curve = result.compare_k(wanted)
-    progress("how far the sizes may be off")
+    progress("how far the sizes may be off, what each party adds")
     intervals = intervals_of(result, found)
     plane = fit_plane(synopsis.scaled_nodes, synopsis.weights)
     shown, users = _shown(synopsis)
@@ -87,6 +89,8 @@ def build_report(
         suggested_k=curve.suggested,
         map=_map(synopsis, plane, shown, users),
         uncertainty=intervals.words,
+        partners=partners(synopsis, result.published),
+        own_labels=own_labels(synopsis, result.published),
     )
 
 
@@ -127,6 +131,8 @@ def _nobody(result: Result, *, title: str | None) -> ReportData:
             towards=(none, none),
         ),
         uncertainty="",
+        partners=None,
+        own_labels=(),
     )
 
 
@@ -203,6 +209,7 @@ def _segmentation(
     same = spreads < 1e-9
     differences = np.where(same, 0.0, (item.scaled_centres - means) / np.where(same, 1.0, spreads))
     places = plane.place(item.scaled_centres)
+    telling = reasons(synopsis, item)
     segments = tuple(
         SegmentInfo(
             letter=item.letters[at],
@@ -214,9 +221,7 @@ def _segmentation(
             else (float(intervals.low[at]), float(intervals.high[at])),
             centre=tuple(item.centres[at].tolist()),
             difference=tuple(differences[at].tolist()),
-            standing_out=tuple(
-                np.argsort(-np.abs(differences[at]), kind="stable")[:_STANDING_OUT].tolist()
-            ),
+            standing_out=tuple(reason.feature for reason in telling[at]),
             x=float(places[at, 0]),
             y=float(places[at, 1]),
         )
