@@ -23,7 +23,7 @@ def read_privacy(result: Result) -> PrivacyInfo:
     try:
         return _privacy(result.privacy, result.statement)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as problem:
-        path = result.folder / "result.json"
+        path = f"{result.where}/result.json" if result.folder else result.where
         raise ParameterError(f"{path}: its privacy statement cannot be read") from problem
 
 

@@ -9,7 +9,7 @@ import functools
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -292,6 +292,13 @@ class Study:
             return {}
         keys = {party.name: party.public_key or "" for party in self.parties}
         return {**keys, SERVER: self.server_key}
+
+    def without_keys(self) -> "Study":
+        """Return the study for a simulation, which nobody can sign; itself if it has no keys."""
+        if self.server_key is None:
+            return self
+        parties = tuple(replace(party, public_key=None) for party in self.parties)
+        return replace(self, parties=parties, server_key=None)
 
     def party(self, name: str) -> PartySpec:
         """Return the party of this name."""
