@@ -203,7 +203,7 @@ def noise_share(law: BoundsLaw, *, users: int) -> float:
 def check_enough_users(study: Study, stages: Sequence[Stage]) -> None:
     """Refuse a study whose bounds would be mostly noise, before anything is spent.
 
-    The number of users is the study's public `expected_users`.
+    The number of users is the study's public one, whatever a stage will find.
 
     Raises:
         ParameterError: It says what to do about it.
@@ -212,13 +212,13 @@ def check_enough_users(study: Study, stages: Sequence[Stage]) -> None:
         for party in stage.parties if stage.name == BOUNDS else ():
             law = stage.law_of(party)
             assert isinstance(law, BoundsLaw)
-            share = noise_share(law, users=study.expected_users)
+            share = noise_share(law, users=study.assumed_users)
             if share > REFUSE_SHARE:
-                needed = math.ceil(study.expected_users * share / REFUSE_SHARE)
+                needed = math.ceil(study.assumed_users * share / REFUSE_SHARE)
                 raise ParameterError(
                     f"party {party!r}: bounds = 'private' needs more users or a larger epsilon: "
                     f"the noise would be {100 * share:.0f} % of expected_users = "
-                    f"{study.expected_users:,}, and bounds learned with more than "
+                    f"{study.assumed_users:,}, and bounds learned with more than "
                     f"{100 * REFUSE_SHARE:.0f} % are worse than rough public ones. Give low and "
                     f"high for some or all of its {len(law.columns)} private columns; or with this "
                     f"budget about {needed:,} users are enough"

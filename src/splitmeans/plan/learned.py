@@ -39,7 +39,7 @@ def _lines(plan: Plan, party: str, law: StageLaw, values: tuple[int, ...] | None
         yield "; ".join(f"{name} {_range_text(own)}" for name, own in found)
         return
     share = bounds_shares(plan.study)[plan.study.party_names.index(party)]
-    sure = noise_share(law, users=plan.study.expected_users)
+    sure = noise_share(law, users=plan.study.assumed_users)
     yield (
         f"bounds of {', '.join(names)}, from {100 * share:.2g} % of the budget; quantiles are off "
         f"by about {100 * sure:.2g} % of the users"
