@@ -37,6 +37,7 @@ _COMMANDS = {
     "demo": "demo",
     "study": "study",
     "plan": "plan",
+    "simulate": "simulate",
     "keys": "keys",
     "party": "party",
     "server": "server",
