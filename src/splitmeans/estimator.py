@@ -79,6 +79,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             can have it, such as ("midpoint", "level"). Missing values are refused otherwise.
         weights: How much columns count in distances, 1 if not said: a dict by column name, or a
             list with one such dict per party.
+        scaling: How columns count in the distances of the final k-means: "bounds" through their
+            bounds, or "equal" each the same, one of categories too. Costs no privacy.
         id_rules: How ids are written: "as-is" (None), "text", "integer" or "uuid", or `IdRules`.
         sketch: Parameters of the sketch methods; None takes the paper's.
         decoy: Parameters of the decoy join; None takes the defaults.
@@ -122,6 +124,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         missing: Any = None,
         weights: Any = None,
         id_rules: Any = None,
+        scaling: str = "bounds",
         sketch: SketchOptions | None = None,
         decoy: DecoyOptions | None = None,
         allow_clipping: bool = False,
@@ -144,6 +147,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.missing = missing
         self.weights = weights
         self.id_rules = id_rules
+        self.scaling = scaling
         self.sketch = sketch
         self.decoy = decoy
         self.allow_clipping = allow_clipping
@@ -221,7 +225,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         check_is_fitted(self)
         rows, _ = pooled_rows(prepare_blocks(self.study_, read_blocks(X), None))
         centres = self.result_.server.clustering.scaled_centres
-        return np.sqrt(squared_distances(rows, centres))
+        return np.sqrt(squared_distances(self.synopsis_.seen(rows), self.synopsis_.seen(centres)))
 
     def get_feature_names_out(self, input_features: None = None) -> Any:
         """Return the names of what `transform` gives, for `set_output`."""
@@ -236,7 +240,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         check_is_fitted(self)
         tables = prepare_blocks(self.study_, read_blocks(X), None)
         centres = self.result_.server.clustering.scaled_centres
-        return -normalised_loss(pooled_rows(tables)[0], centres)
+        rows, _ = pooled_rows(tables)
+        return -normalised_loss(self.synopsis_.seen(rows), self.synopsis_.seen(centres))
 
     def fit_predict(
         self,
@@ -266,7 +271,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         centres = self.result_.server.clustering.scaled_centres
         if len(centres) == 0:
             return np.full(len(rows), -1, dtype=np.int32)
-        return assign_labels(rows, centres)
+        return assign_labels(self.synopsis_.seen(rows), self.synopsis_.seen(centres))
 
     def _study(self, blocks: Blocks, id_columns: Sequence[str] | None) -> Study:
         for name, kind in (("sketch", SketchOptions), ("decoy", DecoyOptions)):
@@ -298,6 +303,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             user_sets=self.user_sets,
             population=self.population,
             ids=self._id_rules(),
+            scaling=self.scaling,
             expected_users=self._users(blocks),
             sketch=self.sketch or SketchOptions(),
             decoy=self.decoy or DecoyOptions(),

@@ -82,7 +82,7 @@ def measure(
         random_state: Seeds the starts of k-means without privacy.
     """
     rows, ids = pooled_rows(tables)
-    centres = clustering.scaled_centres
+    rows, centres = synopsis.seen(rows), synopsis.seen(clustering.scaled_centres)
     k = len(centres)
     labels = assign_labels(rows, centres)
     spread = float(np.square(rows - rows.mean(axis=0)).sum(axis=1).mean())
