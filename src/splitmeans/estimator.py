@@ -4,7 +4,6 @@ For experiments and for learning what a study would give. Between organisations 
 own side; see `splitmeans.protocol`.
 """
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -33,7 +32,7 @@ from splitmeans.simulate.blocks import (
 )
 from splitmeans.simulate.evaluation import assign_labels, normalised_loss
 from splitmeans.simulate.frame_columns import read_columns
-from splitmeans.simulate.pooling import pooled_rows
+from splitmeans.simulate.pooling import pooled_blocks, pooled_rows
 from splitmeans.study import (
     DEFAULT_DELTA,
     Budget,
@@ -69,9 +68,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         user_sets: "equal", or "partial" if some users are at some parties only (give ids then).
         population: With partial user sets of three or more parties "shared" for segments of the
             users at all of them (the default), "everyone" for those at one or more.
-        expected_users: A public rough number of users; sets defaults, and delta must be below one
-            over it. A warning says if the tables are far from it. None takes the rows of the
-            tables, rounded, which only a simulation may.
+        expected_users: A public rough number of users, which need not be said. Delta must be below
+            one over it, and a warning says if the tables are far from it.
         categories: For columns of categories the public lists of all their values: a dict by
             column name, or a list with one such dict per party.
         missing: What missing values become: a dict by column name, or a list with one such dict per
@@ -267,11 +265,12 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         return bundle(repr(self), self._repr_html_())
 
     def _nearest(self, tables: Sequence[PartyTable]) -> LabelArray:
-        rows, _ = pooled_rows(tables)
         centres = self.result_.server.clustering.scaled_centres
+        blocks = pooled_blocks(tables)
         if len(centres) == 0:
-            return np.full(len(rows), -1, dtype=np.int32)
-        return assign_labels(self.synopsis_.seen(rows), self.synopsis_.seen(centres))
+            return np.concatenate([np.full(len(rows), -1, dtype=np.int32) for rows in blocks])
+        seen = self.synopsis_.seen
+        return np.concatenate([assign_labels(seen(rows), seen(centres)) for rows in blocks])
 
     def _study(self, blocks: Blocks, id_columns: Sequence[str] | None) -> Study:
         for name, kind in (("sketch", SketchOptions), ("decoy", DecoyOptions)):
@@ -304,7 +303,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             population=self.population,
             ids=self._id_rules(),
             scaling=self.scaling,
-            expected_users=self._users(blocks),
+            expected_users=self.expected_users,
             sketch=self.sketch or SketchOptions(),
             decoy=self.decoy or DecoyOptions(),
         )
@@ -315,18 +314,3 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         if not isinstance(self.id_rules, IdRules | None):
             raise ParameterError(f"id_rules must be one of {', '.join(ID_TYPES)}, or IdRules")
         return self.id_rules or AS_IS
-
-    def _users(self, blocks: Blocks) -> int:
-        """Return the expected number of users; if nobody says it, that of the rows, rounded."""
-        if self.expected_users is not None:
-            return self.expected_users
-        rows = blocks.most_rows or _USERS_OF_A_STREAM
-        unit = int(10 ** (len(str(rows)) - 1))
-        rounded = round(rows / unit) * unit or 1
-        delta = self.delta if isinstance(self.delta, float) and 0 < self.delta < 1 else 1.0
-        # A larger one would be refused with this delta; the run then warns about the rows.
-        return min(rounded, max(1, math.ceil(1 / delta) - 1))
-
-
-# What is expected of a table that does not tell how many rows it has.
-_USERS_OF_A_STREAM = 10_000

@@ -151,7 +151,6 @@ def mixed_model(**changes) -> VerticalKMeans:
 def test_a_fit_on_mixed_frames_with_messy_ids():
     model = mixed_model().fit(messy_customers(), ids=["customer", "nr"])
     assert model.study_.party_names == ("bank", "shop")
-    assert model.study_.expected_users == 400
     assert model.study_.ids == IdRules(type="integer")
     assert model.synopsis_.feature_names[1:4] == (
         "bank: region=north",
@@ -164,18 +163,6 @@ def test_a_fit_on_mixed_frames_with_messy_ids():
     tables = messy_customers()
     tables["shop"] = tables["shop"][::-1]
     np.testing.assert_array_equal(model.predict(tables), model.labels_)
-
-
-@pytest.mark.parametrize(
-    ("rows", "delta", "expected"), [(7, 1e-5, 7), (1_499, 1e-5, 1_000), (26_000, 1e-4, 9_999)]
-)
-def test_the_number_of_users_follows_from_the_rows(rows, delta, expected):
-    blocks = read_blocks([np.zeros((rows, 1)), np.zeros((rows, 1))])
-    model = VerticalKMeans(bounds=(-1, 1), delta=delta)
-    assert model._study(blocks, None).expected_users == expected
-    assert (
-        VerticalKMeans(bounds=(-1, 1), expected_users=77)._study(blocks, None).expected_users == 77
-    )
 
 
 def test_rules_for_ids_are_checked():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from splitmeans._types import FloatArray
-from splitmeans.kmeans.lloyd import draw_evenly
+from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.result.result import Segmentation
 from splitmeans.study.features import GRID_UNITS
 from splitmeans.synopsis.own_columns import segment_shares

@@ -12,7 +12,7 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.insights.columns import column_places
 from splitmeans.kmeans.distances import distance_chunks
-from splitmeans.kmeans.lloyd import draw_evenly
+from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 from splitmeans.result.result import Segmentation
 from splitmeans.synopsis.synopsis import Synopsis

@@ -11,7 +11,7 @@ from splitmeans.insights.own_labels import own_labels
 from splitmeans.insights.partners import partners
 from splitmeans.insights.why import reasons
 from splitmeans.intervals.sizes import SizeIntervals
-from splitmeans.kmeans.lloyd import draw_evenly
+from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.report.data import ColumnInfo, MapInfo, ReportData, SegmentationInfo, SegmentInfo
 from splitmeans.report.facts import read_privacy, run_facts
 from splitmeans.report.projection import Plane, fit_plane

@@ -41,12 +41,6 @@ class Blocks:
         """The names of each table's columns; x0, x1 and so on for plain arrays."""
         return [_column_names(block, at) for at, block in enumerate(self.tables)]
 
-    @property
-    def most_rows(self) -> int | None:
-        """The rows of the longest table; None if all are streams, which tell at their end."""
-        known = [rows for rows in map(_n_rows, self.tables) if rows is not None]
-        return max(known, default=None)
-
 
 def read_blocks(tables: Any) -> Blocks:
     """Return what the caller gave: a list with one table per party, or a dict by party name."""
@@ -155,7 +149,7 @@ def prepare_with_warnings(
     tables = prepare_blocks(study, blocks, ids, notice=facts.append, allow_clipping=allow_clipping)
     for party, own in zip(study.parties, facts, strict=True):
         notes = [str(column) for column in own.clipped]
-        rows = rows_note(own.ids.rows, study.expected_users)
+        rows = rows_note(own.ids.rows, expected=study.expected_users, delta=study.budget.delta)
         for note in notes if rows is None else [*notes, rows]:
             warnings.warn(f"party {party.name!r}: {note}", UserWarning, stacklevel=4)
     _check_enough_rows(study, tables)
@@ -185,12 +179,6 @@ def _column_names(block: Any, position: int) -> list[str]:
             f"party {position + 1} must be a table of rows and columns, got shape {shape}"
         )
     return [f"x{number}" for number in range(shape[1])]
-
-
-def _n_rows(block: Any) -> int | None:
-    if isinstance(block, Mapping):
-        return max((len(values) for values in block.values()), default=0)
-    return len(block) if hasattr(block, "__len__") else None
 
 
 def _check_equal_rows(tables: Sequence[PartyTable]) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
 from splitmeans.kmeans.distances import squared_distances
-from splitmeans.kmeans.lloyd import draw_evenly
+from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.study.features import GRID_UNITS
 from splitmeans.synopsis.synopsis import Synopsis
 
