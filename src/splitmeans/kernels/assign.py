@@ -2,7 +2,8 @@
 
 A user's label must depend on that user's row and the released centres alone. Floating-point
 distances break this: blocked matrix products round differently when other rows come and go. Here
-every distance is an exact 64-bit integer and ties go to the lowest index.
+every distance that decides is an exact 64-bit integer and ties go to the lowest index; single
+precision only settles what no rounding could change (`screen.py`).
 
 Exactness needs d * (2 * bound)^2 < 2^63, with bound the largest coordinate of rows and centres;
 with 2^20 grid units that allows a million columns of weight 1. `nearest` checks it.
@@ -13,22 +14,17 @@ import numpy as np
 from splitmeans._types import IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.compiled import kernel
+from splitmeans.kernels.screen import BLOCK, room_for, screen_block, screen_of
 
+# Whole numbers below 2^53 are exact in double precision, and so are their sums in any order.
+EXACT_FLOAT = 2**53
 
-@kernel
-def nearest_centre(rows, centres, labels):  # type: ignore[no-untyped-def]
-    """Fill `labels` (n,) (OUT) from `rows` (n, d) and `centres` (k, d), both int64."""
-    for i in range(rows.shape[0]):
-        best = np.int64(0)
-        best_distance = np.int64(-1)
-        for c in range(centres.shape[0]):
-            distance = np.int64(0)
-            for j in range(rows.shape[1]):
-                gap = rows[i, j] - centres[c, j]
-                distance += gap * gap
-            if best_distance < 0 or distance < best_distance:
-                best, best_distance = np.int64(c), distance
-        labels[i] = best
+# Shrinks a clipped row a little more than its length asks for, so that rounding cannot leave it
+# longer than the radius; 2^-40 is far above the rounding of doubles and far below any noise.
+SHRINK = 1.0 - 2.0**-40
+
+# No coordinate is cut.
+_NO_LIMIT = 2**62
 
 
 def nearest(raw_rows: IntArray, centres: IntArray) -> LabelArray:
@@ -50,78 +46,13 @@ def nearest(raw_rows: IntArray, centres: IntArray) -> LabelArray:
         )
     if len(centres) == 0:
         raise ParameterError("centres must have at least one row, got 0")
-    largest_gap = _largest(raw_rows) + _largest(centres)
-    if raw_rows.shape[1] * largest_gap**2 >= 2**63:
-        raise ParameterError("coordinates are too large for exact 64-bit distances")
     labels = np.empty(len(raw_rows), dtype=np.int32)
-    nearest_centre(np.ascontiguousarray(raw_rows), np.ascontiguousarray(centres), labels)
+    rows, limits = np.ascontiguousarray(raw_rows), np.full(raw_rows.shape[1], _NO_LIMIT)
+    screen = screen_of(centres.astype(np.float64))
+    low, high = _nearest(rows, limits, _as_own(centres), screen, labels)
+    if raw_rows.shape[1] * (max(int(high), -int(low)) + _largest(centres)) ** 2 >= 2**63:
+        raise ParameterError("coordinates are too large for exact 64-bit distances")
     return labels
-
-
-def _largest(points: IntArray) -> int:
-    """Return the largest absolute coordinate as a Python integer, which cannot overflow."""
-    if points.size == 0:
-        return 0
-    return max(int(points.max()), -int(points.min()))
-
-
-# Whole numbers below 2^53 are exact in double precision, and so are their sums in any order.
-EXACT_FLOAT = 2**53
-
-# Rows are walked in blocks whose distances stay in the processor's nearest cache.
-_BLOCK = 512
-
-# Shrinks a clipped row a little more than its length asks for, so that rounding cannot leave it
-# longer than the radius; 2^-40 is far above the rounding of doubles and far below any noise.
-SHRINK = 1.0 - 2.0**-40
-
-
-@kernel
-def _clipped_sums(rows, limits, centres, radii, sums):  # type: ignore[no-untyped-def]
-    """Fill `sums` (k, 2 d + 1) (OUT, int64); see `clipped_sums`.
-
-    `rows` (n, d), `limits` (d,) and `radii` (k,) are int64; `centres` (k, d) holds whole numbers
-    as float64, small enough that every squared distance is below 2^53.
-    """
-    n, d = rows.shape
-    k = centres.shape[0]
-    columns = np.empty((d, _BLOCK))
-    distances = np.empty(_BLOCK)
-    best = np.empty(_BLOCK)
-    labels = np.empty(_BLOCK, dtype=np.int64)
-    for start in range(0, n, _BLOCK):
-        size = min(_BLOCK, n - start)
-        for i in range(size):
-            for j in range(d):
-                columns[j, i] = min(max(rows[start + i, j], -limits[j]), limits[j])
-        for c in range(k):
-            distances[:size] = 0.0
-            for j in range(d):
-                column = columns[j]
-                centre = centres[c, j]
-                for i in range(size):
-                    gap = column[i] - centre
-                    distances[i] += gap * gap
-            if c == 0:
-                for i in range(size):
-                    best[i] = distances[i]
-                    labels[i] = 0
-            else:
-                for i in range(size):
-                    closer = distances[i] < best[i]
-                    best[i] = distances[i] if closer else best[i]
-                    labels[i] = c if closer else labels[i]
-        for i in range(size):
-            c = labels[i]
-            radius = radii[c]
-            sums[c, d] += 1
-            inside = best[i] <= float(radius) * float(radius)
-            factor = 1.0 if inside else radius / np.sqrt(best[i]) * SHRINK
-            for j in range(d):
-                # Conversion to an integer cuts towards zero: the clipped row gets no longer.
-                offset = np.int64((columns[j, i] - centres[c, j]) * factor)
-                sums[c, j] += offset
-                sums[c, d + 1 + j] += offset * offset // (2 * radius)
 
 
 def clipped_sums(
@@ -154,33 +85,17 @@ def clipped_sums(
         )
     if k == 0 or radii.min() < 1:
         raise ParameterError("there must be one or more centres and every radius must be >= 1")
-    # Public values alone decide: rows are clipped to the limits.
-    if d * (_largest(limits[np.newaxis]) + _largest(centres)) ** 2 >= EXACT_FLOAT:
+    # Public values alone decide: rows are clipped to the limits. With a + b below 2^53 the rounded
+    # quotient of whole numbers a / b has the right whole part: where a / b is below a whole number
+    # m, it is so by 1 / b or more, and half a unit in m's last place is at most m / 2^53 < 1 / b.
+    largest_gap = _largest(limits) + _largest(centres)
+    if d * largest_gap**2 + 2 * int(radii.max()) >= EXACT_FLOAT:
         raise ParameterError("coordinates are too large for exact distances in double precision")
     sums = np.zeros((k, 2 * d + 1), dtype=np.int64)
-    whole_radii = radii.astype(np.int64)
+    screen = screen_of(centres.astype(np.float64))
     rows = np.ascontiguousarray(raw_rows)
-    _clipped_sums(rows, limits, centres.astype(np.float64), whole_radii, sums)
+    _clipped_sums(rows, limits, _as_own(centres), screen, radii.astype(np.float64), sums)
     return sums
-
-
-@kernel
-def _nearest_sums(rows, centres, sums):  # type: ignore[no-untyped-def]
-    """Add to `sums` (k, d + 1) (OUT) the rows nearest to each centre, and 1 for each in the end."""
-    n, d = rows.shape
-    for i in range(n):
-        best = 0
-        best_distance = np.int64(-1)
-        for c in range(centres.shape[0]):
-            distance = np.int64(0)
-            for j in range(d):
-                gap = rows[i, j] - centres[c, j]
-                distance += gap * gap
-            if best_distance < 0 or distance < best_distance:
-                best, best_distance = c, distance
-        for j in range(d):
-            sums[best, j] += rows[i, j]
-        sums[best, d] += 1
 
 
 def nearest_sums(raw_rows: IntArray, centres: IntArray) -> IntArray:
@@ -190,5 +105,106 @@ def nearest_sums(raw_rows: IntArray, centres: IntArray) -> IntArray:
     """
     k, d = centres.shape
     sums = np.zeros((k, d + 1), dtype=np.int64)
-    _nearest_sums(np.ascontiguousarray(raw_rows), np.ascontiguousarray(centres), sums)
+    _sum_up(np.ascontiguousarray(raw_rows), nearest(raw_rows, centres), sums)
     return sums
+
+
+def _as_own(centres: IntArray) -> IntArray:
+    """Return a copy: what was read from messages is read-only, which would be another type."""
+    return np.array(centres, order="C")
+
+
+def _largest(values: IntArray) -> int:
+    """Return the largest absolute value as a Python integer, which cannot overflow."""
+    if values.size == 0:
+        return 0
+    return max(int(values.max()), -int(values.min()))
+
+
+@kernel
+def _nearest(rows, limits, centres, screen, labels):  # type: ignore[no-untyped-def]
+    """Fill `labels` (n,) (OUT); return the smallest and the largest coordinate."""
+    room = room_for(screen)
+    low, high = np.int64(0), np.int64(0)
+    for start in range(0, rows.shape[0], BLOCK):
+        block = rows[start : start + BLOCK]
+        lowest, highest = _label_block(block, limits, centres, screen, room)
+        low, high = min(low, lowest), max(high, highest)
+        labels[start : start + BLOCK] = room.labels[: block.shape[0]]
+    return low, high
+
+
+@kernel
+def _label_block(block, limits, centres, screen, room):  # type: ignore[no-untyped-def]
+    """Fill `room.labels` (OUT) of at most BLOCK rows, clipped to the limits; return their range."""
+    size, d = block.shape
+    low, high = np.int64(0), np.int64(0)
+    for i in range(size):
+        for j in range(d):
+            value = min(max(block[i, j], -limits[j]), limits[j])
+            low, high = min(low, value), max(high, value)
+            room.columns[j, i] = value
+    screen_block(screen, room, size)
+    slack = screen.slack_at_zero + screen.slack_by_size * max(float(high), -float(low))
+    for i in range(size):
+        if not room.margins[i] > slack:
+            room.labels[i] = _exactly_nearest(block[i], limits, centres)
+    return low, high
+
+
+@kernel
+def _exactly_nearest(row, limits, centres):  # type: ignore[no-untyped-def]
+    best = 0
+    best_distance = np.int64(-1)
+    for c in range(centres.shape[0]):
+        distance = np.int64(0)
+        for j in range(row.size):
+            gap = min(max(row[j], -limits[j]), limits[j]) - centres[c, j]
+            distance += gap * gap
+        if best_distance < 0 or distance < best_distance:
+            best, best_distance = c, distance
+    return best
+
+
+@kernel
+def _clipped_sums(rows, limits, centres, screen, radii, sums):  # type: ignore[no-untyped-def]
+    """Fill `sums` (k, 2 d + 1) (OUT, int64); see `clipped_sums`.
+
+    `rows` (n, d), `limits` (d,) and `centres` (k, d) are int64, small enough that every squared
+    distance is below 2^53; `radii` (k,) holds whole numbers as float64.
+    """
+    d = rows.shape[1]
+    room = room_for(screen)
+    gaps = np.empty(d)
+    for start in range(0, rows.shape[0], BLOCK):
+        block = rows[start : start + BLOCK]
+        _label_block(block, limits, centres, screen, room)
+        for i in range(block.shape[0]):
+            c = room.labels[i]
+            row, centre, own = block[i], centres[c], sums[c]
+            square = np.int64(0)
+            for j in range(d):
+                gap = min(max(row[j], -limits[j]), limits[j]) - centre[j]
+                square += gap * gap
+                gaps[j] = gap
+            radius, length = radii[c], float(square)
+            inside = length <= radius * radius
+            factor = 1.0 if inside else radius / np.sqrt(length) * SHRINK
+            twice = 2 * radius
+            own[d] += 1
+            for j in range(d):
+                # Conversion to an integer cuts towards zero: the clipped row gets no longer.
+                offset = np.int64(gaps[j] * factor)
+                own[j] += offset
+                own[d + 1 + j] += np.int64(float(offset * offset) / twice)
+
+
+@kernel
+def _sum_up(rows, labels, sums):  # type: ignore[no-untyped-def]
+    """Add to `sums` (k, d + 1) (OUT) the rows of each label, and 1 for each in the end."""
+    n, d = rows.shape
+    for i in range(n):
+        own = sums[labels[i]]
+        for j in range(d):
+            own[j] += rows[i, j]
+        own[d] += 1

@@ -9,61 +9,74 @@ import numpy as np
 
 from splitmeans._types import FloatArray, LabelArray
 from splitmeans.kernels.compiled import kernel
-
-# Points of a block: their distances stay in the processor's nearest cache.
-_BLOCK = 512
+from splitmeans.kernels.screen import BLOCK, room_for, screen_block, screen_of
 
 
 @kernel
-def _step(columns, weights, centres, labels, distances, sums):  # type: ignore[no-untyped-def]
-    """Fill `labels` (n,), `distances` (n,) and `sums` (k, d + 1), all OUT; return what changed.
+def _step(columns, weights, centres, screen, labels, sums):  # type: ignore[no-untyped-def]
+    """Fill `labels` (n,) and `sums` (k, d + 1), both OUT; return how many labels changed.
 
     `columns` is (d, n), `weights` (n,), `centres` (k, d). The weights are in the last
     column of `sums`.
     """
     d, n = columns.shape
-    k = centres.shape[0]
-    found = np.empty(_BLOCK)
-    best = np.empty(_BLOCK)
-    nearest = np.empty(_BLOCK, dtype=np.int32)
+    room = room_for(screen)
     changed = 0
     sums[:] = 0.0
-    for start in range(0, n, _BLOCK):
-        size = min(_BLOCK, n - start)
-        for c in range(k):
-            found[:size] = 0.0
-            for j in range(d):
-                column = columns[j, start : start + size]
-                centre = centres[c, j]
-                for i in range(size):
-                    gap = column[i] - centre
-                    found[i] += gap * gap
-            if c == 0:
-                for i in range(size):
-                    best[i] = found[i]
-                    nearest[i] = 0
-            else:
-                for i in range(size):
-                    closer = found[i] < best[i]
-                    best[i] = found[i] if closer else best[i]
-                    nearest[i] = c if closer else nearest[i]
+    for start in range(0, n, BLOCK):
+        size = min(BLOCK, n - start)
+        largest = 0.0
+        for j in range(d):
+            column = columns[j, start : start + size]
+            for i in range(size):
+                room.columns[j, i] = column[i]
+                largest = abs(column[i]) if abs(column[i]) > largest else largest
+        screen_block(screen, room, size)
+        slack = screen.slack_at_zero + screen.slack_by_size * largest
         for i in range(size):
-            changed += nearest[i] != labels[start + i]
-            labels[start + i] = nearest[i]
-            distances[start + i] = best[i]
-            own = sums[nearest[i]]
-            own[d] += weights[start + i]
+            c = room.labels[i]
+            if not room.margins[i] > slack:
+                c = _nearest_of_all(columns, start + i, centres)
+            changed += c != labels[start + i]
+            labels[start + i] = c
+            weight, own = weights[start + i], sums[c]
+            own[d] += weight
             for j in range(d):
-                own[j] += weights[start + i] * columns[j, start + i]
+                own[j] += weight * columns[j, start + i]
     return changed
+
+
+@kernel
+def _own_distances(columns, centres, labels, out):  # type: ignore[no-untyped-def]
+    """Fill `out` (n,) (OUT)."""
+    out[:] = 0.0
+    for j in range(columns.shape[0]):
+        for i in range(labels.size):
+            gap = columns[j, i] - centres[labels[i], j]
+            out[i] += gap * gap
+
+
+@kernel
+def _nearest_of_all(columns, i, centres):  # type: ignore[no-untyped-def]
+    """Return the centre nearest to point i in double precision, the lowest index on ties."""
+    best = 0
+    best_distance = np.inf
+    for c in range(centres.shape[0]):
+        distance = 0.0
+        for j in range(columns.shape[0]):
+            gap = columns[j, i] - centres[c, j]
+            distance += gap * gap
+        if distance < best_distance:
+            best, best_distance = c, distance
+    return best
 
 
 @kernel
 def _nearer(columns, candidates, nearest, out):  # type: ignore[no-untyped-def]
     """Fill `out` (c, n) (OUT): `nearest` (n,), or the distance to a candidate if it is less."""
     d, n = columns.shape
-    for start in range(0, n, _BLOCK):
-        size = min(_BLOCK, n - start)
+    for start in range(0, n, BLOCK):
+        size = min(BLOCK, n - start)
         for c in range(candidates.shape[0]):
             own = out[c, start : start + size]
             own[:] = 0.0
@@ -78,12 +91,7 @@ def _nearer(columns, candidates, nearest, out):  # type: ignore[no-untyped-def]
 
 
 def lloyd_step(
-    columns: FloatArray,
-    weights: FloatArray,
-    centres: FloatArray,
-    *,
-    labels: LabelArray,
-    distances: FloatArray,
+    columns: FloatArray, weights: FloatArray, centres: FloatArray, *, labels: LabelArray
 ) -> tuple[int, FloatArray, FloatArray]:
     """Assign every point to its nearest centre (lowest index on ties) and add points up.
 
@@ -92,15 +100,22 @@ def lloyd_step(
         weights: Shape (n,).
         centres: Shape (k, d).
         labels: Shape (n,), int32; the assignment before, replaced by the new one.
-        distances: Shape (n,), filled with each point's squared distance to its centre.
 
     Returns:
         How many points changed their centre, the weighted sums of each centre's points, shape
         (k, d), and their weights, shape (k,).
     """
     sums = np.empty((len(centres), len(columns) + 1))
-    changed = _step(columns, weights, np.ascontiguousarray(centres), labels, distances, sums)
+    own = np.ascontiguousarray(centres)
+    changed = _step(columns, weights, own, screen_of(own), labels, sums)
     return int(changed), sums[:, :-1], sums[:, -1]
+
+
+def own_distances(columns: FloatArray, centres: FloatArray, *, labels: LabelArray) -> FloatArray:
+    """Return each point's squared distance to the centre of its label; arguments as before."""
+    out = np.empty(columns.shape[1])
+    _own_distances(columns, np.ascontiguousarray(centres), labels, out)
+    return out
 
 
 def nearer_distances(

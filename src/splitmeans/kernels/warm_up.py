@@ -22,7 +22,7 @@ from splitmeans.kernels.counts import (
     sort_records,
 )
 from splitmeans.kernels.histograms import cell_histogram, column_histograms, score_products
-from splitmeans.kernels.lloyd import lloyd_step, nearer_distances
+from splitmeans.kernels.lloyd import lloyd_step, nearer_distances, own_distances
 from splitmeans.kernels.packing import pack_bits, unpack_bits
 from splitmeans.kernels.phantoms import raise_to_phantoms
 from splitmeans.kernels.quantise import to_grid_column
@@ -61,15 +61,13 @@ def _call_all() -> None:
     rows, limits = np.array([[1, -2], [3, 4]]), np.array([8, 8])
     centres, labels = np.array([[0, 0], [2, 2]]), np.array([0, 1], dtype=np.int32)
     nearest(rows, centres)
-    # Arrays that were read from messages are read-only, which makes them another type.
-    read = centres.copy()
-    read.setflags(write=False)
-    nearest(rows, read)
     nearest_sums(rows, centres)
     clipped_sums(rows, limits=limits, centres=centres, radii=np.array([2, 2]))
     points, ones = np.array([[0.0, 1.0, 2.0]]), np.ones(3)
+    labels_of_points = np.zeros(3, dtype=np.int32)
     nearer_distances(points, points[:, :1].T, nearest=ones)
-    lloyd_step(points, ones, points[:, :1].T, labels=np.zeros(3, np.int32), distances=ones)
+    lloyd_step(points, ones, points[:, :1].T, labels=labels_of_points)
+    own_distances(points, points[:, :1].T, labels=labels_of_points)
     column_histograms(rows, limits=limits, n_bins=4)
     places = np.zeros((2, 4), dtype=np.int64)
     cell_histogram(rows, limits=limits, places=places, n_cells=1)

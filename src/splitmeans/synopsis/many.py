@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
+from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.membership.estimator import WeightEstimator
 from splitmeans.plan.grid_limits import N_POINTS
 from splitmeans.synopsis.pairs import PairTables, clean_pair_tables
@@ -123,25 +124,17 @@ def draw_labels(model: LatentClasses, n_points: int, *, rng: np.random.Generator
     Every class, and every label of every party within a class, comes as often as its probability
     says, up to one point. Only which labels of different parties meet is random.
     """
-    classes = _systematic(model.shares, n_points, rng=rng)
+    classes = draw_evenly(model.shares, n_points, rng=rng)
     ends = np.cumsum(np.bincount(classes, minlength=len(model.shares)))
     labels = np.empty((n_points, len(model.profiles)), dtype=np.int64)
     for party, profile in enumerate(model.profiles):
         start = 0
         for which, end in enumerate(ends):
             if end > start:
-                in_order = _systematic(profile[:, which], int(end - start), rng=rng)
+                in_order = draw_evenly(profile[:, which], int(end - start), rng=rng)
                 labels[start:end, party] = rng.permutation(in_order)
             start = end
     return labels
-
-
-def _systematic(shares: FloatArray, n_points: int, *, rng: np.random.Generator) -> IntArray:
-    """Return `n_points` sorted positions, each as often as its share says, up to one."""
-    marks = (np.arange(n_points) + rng.random()) / n_points
-    edges = np.cumsum(shares)
-    found = np.searchsorted(edges, marks * edges[-1], side="right")
-    return np.asarray(np.minimum(found, len(shares) - 1), dtype=np.int64)
 
 
 def _stack(tables: PairTables, shape: tuple[int, ...]) -> FloatArray:

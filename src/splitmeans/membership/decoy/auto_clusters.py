@@ -15,6 +15,10 @@ from splitmeans.study.methods import MANY_PARTIES
 _FEWEST, _MOST, _MOST_OF_MANY, _MOST_OF_PARTIAL = 4, 64, 24, 16
 # Cells of a grid that is fitted in seconds.
 _WHOLE_GRID = 2**22
+# Of two parties: the least k' that noise allowing is worth its cells whatever k, and from how many
+# users per deviation on finer cells pay, down to half as many users in each.
+_NEEDED_BY_TWO = 10
+_PLENTY = 1_500
 # Of three or more parties with partial user sets: how many users, per deviation of its noise, a
 # cell of a pair table should have on average where each label is in two tables. How many two
 # parties share nobody knows: half of a party's users are a guess.
@@ -54,8 +58,14 @@ def _pair_clusters(study: Study, users: int) -> int:
         fine = math.sqrt(precision / 5)
         needed = min(k, math.sqrt(precision / 2.5))
         return round(min(max(fine, needed, _FEWEST), _MOST_OF_MANY))
-    fine = math.sqrt(precision / min(max(3 * math.sqrt(20 / k), 3.0), 6.0))
-    needed = min(1.6 * k, math.sqrt(precision / (1.5 if n_parties == 2 else 2)))
+    per_cell = min(max(3 * math.sqrt(20 / k), 3.0), 6.0)
+    if n_parties == 2:
+        # One table has no other that it must agree with, and noise in it is cut well.
+        per_cell = max(per_cell * min(max(_PLENTY / precision, 0.5), 1.0), 3.0)
+        needed = min(max(1.6 * k, _NEEDED_BY_TWO), math.sqrt(precision / 1.5))
+    else:
+        needed = min(1.6 * k, math.sqrt(precision / 2))
+    fine = math.sqrt(precision / per_cell)
     # A coarser grid that can be fitted whole beats a finer one that is only sampled.
     whole = float(_WHOLE_GRID ** (1 / n_parties))
     return math.floor(min(max(fine, needed, _FEWEST), _MOST, whole) + 0.5)
