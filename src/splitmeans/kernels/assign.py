@@ -48,8 +48,7 @@ def nearest(raw_rows: IntArray, centres: IntArray) -> LabelArray:
         raise ParameterError("centres must have at least one row, got 0")
     labels = np.empty(len(raw_rows), dtype=np.int32)
     rows, limits = np.ascontiguousarray(raw_rows), np.full(raw_rows.shape[1], _NO_LIMIT)
-    screen = screen_of(centres.astype(np.float64))
-    low, high = _nearest(rows, limits, _as_own(centres), screen, labels)
+    low, high = _nearest(rows, limits, _as_own(centres), labels)
     if raw_rows.shape[1] * (max(int(high), -int(low)) + _largest(centres)) ** 2 >= 2**63:
         raise ParameterError("coordinates are too large for exact 64-bit distances")
     return labels
@@ -92,9 +91,8 @@ def clipped_sums(
     if d * largest_gap**2 + 2 * int(radii.max()) >= EXACT_FLOAT:
         raise ParameterError("coordinates are too large for exact distances in double precision")
     sums = np.zeros((k, 2 * d + 1), dtype=np.int64)
-    screen = screen_of(centres.astype(np.float64))
     rows = np.ascontiguousarray(raw_rows)
-    _clipped_sums(rows, limits, _as_own(centres), screen, radii.astype(np.float64), sums)
+    _clipped_sums(rows, limits, _as_own(centres), radii.astype(np.float64), sums)
     return sums
 
 
@@ -122,8 +120,9 @@ def _largest(values: IntArray) -> int:
 
 
 @kernel
-def _nearest(rows, limits, centres, screen, labels):  # type: ignore[no-untyped-def]
+def _nearest(rows, limits, centres, labels):  # type: ignore[no-untyped-def]
     """Fill `labels` (n,) (OUT); return the smallest and the largest coordinate."""
+    screen = screen_of(centres)
     room = room_for(screen)
     low, high = np.int64(0), np.int64(0)
     for start in range(0, rows.shape[0], BLOCK):
@@ -167,13 +166,14 @@ def _exactly_nearest(row, limits, centres):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _clipped_sums(rows, limits, centres, screen, radii, sums):  # type: ignore[no-untyped-def]
+def _clipped_sums(rows, limits, centres, radii, sums):  # type: ignore[no-untyped-def]
     """Fill `sums` (k, 2 d + 1) (OUT, int64); see `clipped_sums`.
 
     `rows` (n, d), `limits` (d,) and `centres` (k, d) are int64, small enough that every squared
     distance is below 2^53; `radii` (k,) holds whole numbers as float64.
     """
     d = rows.shape[1]
+    screen = screen_of(centres)
     room = room_for(screen)
     gaps = np.empty(d)
     for start in range(0, rows.shape[0], BLOCK):

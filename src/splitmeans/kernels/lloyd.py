@@ -13,13 +13,14 @@ from splitmeans.kernels.screen import BLOCK, room_for, screen_block, screen_of
 
 
 @kernel
-def _step(columns, weights, centres, screen, labels, sums):  # type: ignore[no-untyped-def]
+def _step(columns, weights, centres, labels, sums):  # type: ignore[no-untyped-def]
     """Fill `labels` (n,) and `sums` (k, d + 1), both OUT; return how many labels changed.
 
     `columns` is (d, n), `weights` (n,), `centres` (k, d). The weights are in the last
     column of `sums`.
     """
     d, n = columns.shape
+    screen = screen_of(centres)
     room = room_for(screen)
     changed = 0
     sums[:] = 0.0
@@ -106,8 +107,7 @@ def lloyd_step(
         (k, d), and their weights, shape (k,).
     """
     sums = np.empty((len(centres), len(columns) + 1))
-    own = np.ascontiguousarray(centres)
-    changed = _step(columns, weights, own, screen_of(own), labels, sums)
+    changed = _step(columns, weights, np.ascontiguousarray(centres), labels, sums)
     return int(changed), sums[:, :-1], sums[:, -1]
 
 

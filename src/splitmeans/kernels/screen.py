@@ -23,8 +23,6 @@ SingleArray = npt.NDArray[np.float32]
 BLOCK = 512
 # Columns of a block are this far apart: at a power of two all would share a few lines of the cache.
 STRIDE = BLOCK + 16
-# Columns that are multiplied at a time.
-_AT_ONCE = 4
 # Half the distance between 1 and the next number in single precision.
 _UNIT = 2.0**-24
 
@@ -45,27 +43,6 @@ class Screen(NamedTuple):
     slack_by_size: float
 
 
-def screen_of(centres: npt.NDArray[np.float64]) -> Screen:
-    """Return the screen of these centres, shape (k, d).
-
-    A score is a sum of d + 1 terms. Rounding multiplies each by at most (1 + u)^(5 + columns / 4):
-    row and centre to single precision, their product, two sums within four columns, and the sums of
-    fours. So a score is off by no more than about (5 + columns / 4) u times the sum of the terms'
-    sizes; 8 for 5 and a hundredth more cover what "about" leaves out, up to 100,000 columns.
-    """
-    k, d = centres.shape
-    padded = np.zeros((k, -(-d // _AT_ONCE) * _AT_ONCE), dtype=np.float32)
-    padded[:, :d] = centres
-    halves = np.square(centres).sum(axis=1) / 2
-    off_by = 1.01 * (8 + padded.shape[1] // _AT_ONCE) * _UNIT
-    return Screen(
-        centres=padded,
-        halves=halves.astype(np.float32),
-        slack_at_zero=float(2 * off_by * halves.max()),
-        slack_by_size=float(2 * off_by * np.abs(centres).sum(axis=1).max()),
-    )
-
-
 class Room(NamedTuple):
     """Where a block of rows is compared.
 
@@ -82,6 +59,33 @@ class Room(NamedTuple):
     best: SingleArray
     margins: SingleArray
     labels: LabelArray
+
+
+@kernel
+def screen_of(centres):  # type: ignore[no-untyped-def]
+    """Return the screen of these centres, shape (k, d), float64 or whole numbers.
+
+    A score is a sum of d + 1 terms. Rounding multiplies each by at most (1 + u)^(5 + columns / 4):
+    row and centre to single precision, their product, two sums within four columns, and the sums of
+    fours. So a score is off by no more than about (5 + columns / 4) u times the sum of the terms'
+    sizes; 8 for 5 and a hundredth more cover what "about" leaves out, up to 100,000 columns.
+    """
+    k, d = centres.shape
+    fours = (d + 3) // 4
+    padded = np.zeros((k, 4 * fours), dtype=np.float32)
+    halves = np.empty(k, dtype=np.float32)
+    largest_half, largest_sum = 0.0, 0.0
+    for c in range(k):
+        half, size = 0.0, 0.0
+        for j in range(d):
+            value = float(centres[c, j])
+            padded[c, j] = value
+            half += value * value / 2
+            size += abs(value)
+        halves[c] = half
+        largest_half, largest_sum = max(largest_half, half), max(largest_sum, size)
+    off_by = 1.01 * (8 + fours) * _UNIT
+    return Screen(padded, halves, 2 * off_by * largest_half, 2 * off_by * largest_sum)
 
 
 @kernel
@@ -133,9 +137,13 @@ def screen_block(screen, room, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def screen_points(screen, points, labels, certain):  # type: ignore[no-untyped-def]
-    """Fill `labels` (n,) and whether each is `certain` (n,), both OUT; `points` is (n, d)."""
+def screen_points(points, centres, labels, certain):  # type: ignore[no-untyped-def]
+    """Fill `labels` (n,) and whether each is `certain` (n,), both OUT.
+
+    `points` is (n, d), `centres` (k, d), both float64.
+    """
     n, d = points.shape
+    screen = screen_of(centres)
     room = room_for(screen)
     for start in range(0, n, BLOCK):
         size = min(BLOCK, n - start)
