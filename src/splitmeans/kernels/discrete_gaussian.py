@@ -2,7 +2,7 @@
 
 P(x) is proportional to exp(-x^2 / (2 s^2)) for all integers x. Every step below compares uniform
 whole numbers; there is no rounding anywhere. The method is that of Karney, "Sampling exactly from
-the normal distribution" (2016), for whole s: write |x| = k s + j with 0 <= j < s and t = j / s, then
+the normal distribution" (2016), for whole s: with |x| = k s + j, 0 <= j < s, and t = j / s
 
     x^2 / (2 s^2) = k / 2 + k (k - 1) / 2 + t (2 k + t) / 2
 
@@ -55,7 +55,7 @@ def discrete_gaussian(scale: int, size: int, words: Callable[[int], WordArray]) 
 @kernel
 def _fill(tape, scale, done, drawn):  # type: ignore[no-untyped-def]
     """Fill `drawn` (size,) (OUT) from `done` on; return how many there are, and the words used."""
-    used = 0
+    used = np.int64(0)
     while done < drawn.size:
         value, at = _draw(tape, used, scale)
         if at > tape.size:

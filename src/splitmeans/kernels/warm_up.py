@@ -13,7 +13,6 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import clipped_sums, nearest, nearest_sums
 from splitmeans.kernels.compiled import cache_folder
 from splitmeans.kernels.counts import (
@@ -30,7 +29,7 @@ from splitmeans.kernels.packing import pack_bits, unpack_bits
 from splitmeans.kernels.phantoms import raise_to_phantoms
 from splitmeans.kernels.quantise import to_grid_column
 from splitmeans.kernels.registers import user_registers
-from splitmeans.kernels.screen import screen_points
+from splitmeans.kernels.screen import in_single
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.kernels.tallies import tally_columns
 
@@ -70,9 +69,9 @@ def _call_all() -> None:
     points, ones = np.array([[0.0, 1.0, 2.0]]), np.ones(3)
     labels_of_points = np.zeros(3, dtype=np.int32)
     nearer_distances(points, points[:, :1].T, nearest=ones)
-    lloyd_step(points, ones, points[:, :1].T, labels=labels_of_points)
+    single = in_single(points)
+    lloyd_step(points, ones, points[:, :1].T, single=single, labels=labels_of_points)
     own_distances(points, points[:, :1].T, labels=labels_of_points)
-    screen_points(_read_only(centres), _read_only(centres), labels, np.empty(2, dtype=np.bool_))
     discrete_gaussian(4, 2, lambda size: np.frombuffer(os.urandom(8 * size), dtype=np.uint64))
     column_histograms(rows, limits=limits, n_bins=4)
     places = np.zeros((2, 4), dtype=np.int64)
@@ -99,9 +98,3 @@ def _call_all() -> None:
     count_joined([ordered, ordered], [small, small], shape=(3, 3))
     count_in_order([small, small], shape=(2, 2))
     unpack_bits(pack_bits(small, width=1), 2, width=1)
-
-
-def _read_only(points: IntArray) -> FloatArray:
-    view = points.astype(np.float64)
-    view.setflags(write=False)
-    return view

@@ -18,6 +18,7 @@ from splitmeans.table.prepare import PartyTable
 # Rows of a block: together with their distances they stay in a processor's cache.
 _ROWS_AT_ONCE = 4096
 
+
 def pooled_rows(tables: Sequence[PartyTable]) -> tuple[FloatArray, pa.Array]:
     """Return all columns in distance units, shape (n, D), and the ids, in the first table's order.
 
@@ -41,9 +42,7 @@ def _pooled(
     if places is None:
         blocks = [table.raw_rows[part] for table in tables]
     else:
-        blocks = [
-            table.raw_rows[place[part]] for table, place in zip(tables, places, strict=True)
-        ]
+        blocks = [table.raw_rows[place[part]] for table, place in zip(tables, places, strict=True)]
     return np.hstack(blocks) / GRID_UNITS
 
 
