@@ -26,6 +26,7 @@ from splitmeans.kernels.lloyd import lloyd_step, nearer_distances
 from splitmeans.kernels.packing import pack_bits, unpack_bits
 from splitmeans.kernels.phantoms import raise_to_phantoms
 from splitmeans.kernels.quantise import to_grid_column
+from splitmeans.kernels.redraw import count_pairs, redraw_labels
 from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.kernels.tallies import tally_columns
@@ -70,6 +71,9 @@ def _call_all() -> None:
     points, ones = np.array([[0.0, 1.0, 2.0]]), np.ones(3)
     nearer_distances(points, points[:, :1].T, nearest=ones)
     lloyd_step(points, ones, points[:, :1].T, labels=np.zeros(3, np.int32), distances=ones)
+    pair, starts, ties = np.zeros((1, 2), dtype=np.int64), np.array([0, 1, 2]), np.zeros((2, 2))
+    count_pairs(pair, starts=starts)
+    redraw_labels(pair, sizes=np.zeros(2), ties=ties, starts=starts, uniforms=np.zeros((1, 2)))
     column_histograms(rows, limits=limits, n_bins=4)
     places = np.zeros((2, 4), dtype=np.int64)
     cell_histogram(rows, limits=limits, places=places, n_cells=1)
