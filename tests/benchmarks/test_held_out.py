@@ -44,5 +44,5 @@ def test_the_taxi_sample_needs_its_file(tmp_path: Path) -> None:
     assert "taxi-sample" in ALL_SETS
     with pytest.raises(ParameterError, match="--data-dir"):
         load("taxi-sample", n_parties=2, seed=0, recipe=Recipe(), data_dir=None)
-    with pytest.raises(DataError, match="has no taxi_kaggle_sample.parquet"):
+    with pytest.raises(DataError, match=r"has no taxi_kaggle_sample.parquet"):
         load("taxi-sample", n_parties=2, seed=0, recipe=Recipe(), data_dir=tmp_path)

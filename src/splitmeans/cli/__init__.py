@@ -39,7 +39,8 @@ _COMMANDS = {
     "study": "Write, check, rehearse, show and approve a study.",
     "plan": "Expected errors, message sizes, run time and noise of a study, before any data is "
     "touched.",
-    "simulate": "Run a whole study here, with the tables of all parties, and measure what it gives.",
+    "simulate": "Run a whole study here, with the tables of all parties, and measure what it "
+    "gives.",
     "keys": "Make and show your identity.",
     "party": "Take part in a run as a party.",
     "server": "Serve a run.",
