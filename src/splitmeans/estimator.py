@@ -25,6 +25,7 @@ from splitmeans.simulate.blocks import (
     ID_COLUMN,
     Blocks,
     check_id_columns,
+    on_grid,
     prepare_blocks,
     prepare_with_warnings,
     read_blocks,
@@ -45,7 +46,6 @@ from splitmeans.study.id_rules import AS_IS, ID_TYPES, IdRules
 from splitmeans.synopsis.clustering import about_found
 from splitmeans.synopsis.segments import letter
 from splitmeans.table.prepare import PartyTable
-from splitmeans.table.settled import settled_in_memory
 
 
 class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -81,6 +81,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             can have it, such as ("midpoint", "level"). Missing values are refused otherwise.
         weights: How much columns count in distances, 1 if not said: a dict by column name, or a
             list with one such dict per party.
+        scaling: How columns count in the distances of the final k-means: "bounds" through their
+            bounds, or "equal" each the same, one of categories too. Costs no privacy.
         id_rules: How ids are written: "as-is" (None), "text", "integer" or "uuid", or `IdRules`.
         sketch: Parameters of the sketch methods; None takes the paper's.
         decoy: Parameters of the decoy join; None takes the defaults.
@@ -124,6 +126,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         missing: Any = None,
         weights: Any = None,
         id_rules: Any = None,
+        scaling: str = "bounds",
         sketch: SketchOptions | None = None,
         decoy: DecoyOptions | None = None,
         allow_clipping: bool = False,
@@ -146,6 +149,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.missing = missing
         self.weights = weights
         self.id_rules = id_rules
+        self.scaling = scaling
         self.sketch = sketch
         self.decoy = decoy
         self.allow_clipping = allow_clipping
@@ -210,7 +214,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         if remark is not None:
             warnings.warn(remark, UserWarning, stacklevel=4)
         # Simulation only: no participant of a real run can compute these joint labels.
-        self.labels_ = self._nearest(self._on_grid(tables))
+        self.labels_ = self._nearest(on_grid(self.result_.plan, tables))
         return self
 
     def predict(self, X: Sequence[Any]) -> LabelArray:
@@ -223,7 +227,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         check_is_fitted(self)
         rows, _ = pooled_rows(self._prepared(X))
         centres = self.result_.server.clustering.scaled_centres
-        return np.sqrt(squared_distances(rows, centres))
+        return np.sqrt(squared_distances(self.synopsis_.seen(rows), self.synopsis_.seen(centres)))
 
     def get_feature_names_out(self, input_features: None = None) -> Any:
         """Return the names of what `transform` gives, for `set_output`."""
@@ -238,7 +242,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         check_is_fitted(self)
         tables = self._prepared(X)
         centres = self.result_.server.clustering.scaled_centres
-        return -normalised_loss(pooled_rows(tables)[0], centres)
+        rows, _ = pooled_rows(tables)
+        return -normalised_loss(self.synopsis_.seen(rows), self.synopsis_.seen(centres))
 
     def fit_predict(
         self,
@@ -264,22 +269,16 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         return bundle(repr(self), self._repr_html_())
 
     def _prepared(self, X: Any) -> list[PartyTable]:
-        return self._on_grid(prepare_blocks(self.study_, read_blocks(X), None))
-
-    def _on_grid(self, tables: Sequence[PartyTable]) -> list[PartyTable]:
-        """Return the tables with the bounds and categories that the run learned."""
-        settled = self.result_.plan.parties
-        return [
-            settled_in_memory(table, agreed, learned)
-            for table, agreed, learned in zip(tables, self.study_.parties, settled, strict=True)
-        ]
+        tables = prepare_blocks(self.study_, read_blocks(X), None)
+        return on_grid(self.result_.plan, tables)
 
     def _nearest(self, tables: Sequence[PartyTable]) -> LabelArray:
         centres = self.result_.server.clustering.scaled_centres
         blocks = pooled_blocks(tables)
         if len(centres) == 0:
             return np.concatenate([np.full(len(rows), -1, dtype=np.int32) for rows in blocks])
-        return np.concatenate([assign_labels(rows, centres) for rows in blocks])
+        seen = self.synopsis_.seen
+        return np.concatenate([assign_labels(seen(rows), seen(centres)) for rows in blocks])
 
     def _study(self, blocks: Blocks, id_columns: Sequence[str] | None) -> Study:
         for name, kind in (("sketch", SketchOptions), ("decoy", DecoyOptions)):
@@ -311,6 +310,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             user_sets=self.user_sets,
             population=self.population,
             ids=self._id_rules(),
+            scaling=self.scaling,
             expected_users=self.expected_users,
             sketch=self.sketch or SketchOptions(),
             decoy=self.decoy or DecoyOptions(),

@@ -24,6 +24,7 @@ from splitmeans.local.laws.guided_lloyd import sensitivity
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.sketch.law import SketchLaw
+from splitmeans.plan.bounds_stage import BoundsLaw
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.size_stage import GaussianSize, LaplaceSize
 from splitmeans.plan.stages import PerParty
@@ -40,12 +41,13 @@ FINE = 2**8  # a grid unit of a round's sums, likewise
 SCORE = 2**8  # a score of 1
 
 
-def study(n_parties, epsilon, delta, *, columns=3, bounds=None, **options):
+def study(n_parties, epsilon, delta, *, columns=3, bounds=None, more=(), **options):
     parties = tuple(
         PartySpec(
             name=f"p{i}",
-            columns=tuple(
-                Column(name=f"x{j}", low=-1.0, high=1.0, bounds=bounds) for j in range(columns)
+            columns=(
+                *(Column(name=f"x{j}", low=-1.0, high=1.0, bounds=bounds) for j in range(columns)),
+                *more,
             ),
         )
         for i in range(n_parties)
@@ -75,6 +77,9 @@ STUDIES = {
         3, 1.0, 1e-5, user_sets="partial", n_local_clusters="auto"
     ),
     "decoy, S=2, private bounds": study(2, 1.0, 5e-5, bounds="private", n_local_clusters="auto"),
+    "decoy, S=2, open categories": study(
+        2, 1.0, 5e-5, columns=1, more=[Column(name="c", categories="open")]
+    ),
     "sketch, k' from a size": study(2, 1.0, 5e-5, membership="sketch", n_local_clusters="auto"),
     "sketch, S=2": study(2, 1.0, 5e-5, membership="sketch"),
     "sketch, S=3 in pairs": study(3, 2.0, 1e-5, membership="sketch"),
@@ -146,11 +151,11 @@ def laws_of(plan):
             case GaussianSize(scale=scale):
                 laws += [Normal(ROW / scale)] * len(stage.parties)
             case PerParty(laws=own):
-                # A row is in one bin of each column, in each of seven rounds.
+                # A row is in one bin of each column, in each of seven rounds; in one category.
                 laws += [
                     Normal(math.sqrt(len(law.columns)) * ROW / scale)
                     for law in own
-                    for scale in law.scales
+                    for scale in (law.scales if isinstance(law, BoundsLaw) else (law.scale,))
                 ]
     match plan.membership:
         case DecoyLaw(weights=weights):

@@ -122,7 +122,7 @@ def _some(
     synopsis: Synopsis, of_node: IntArray, *, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return some nodes that stand for all users, as k-means sees them, and their segments."""
-    nodes, weights = synopsis.scaled_nodes, synopsis.weights
+    nodes, weights = synopsis.seen(synopsis.scaled_nodes), synopsis.weights
     if len(weights) <= _NODES:
         used = weights > 0
         return nodes[used], weights[used], of_node[used]

@@ -310,6 +310,8 @@ class PrivacyReport:
         for release in self.releases:
             what = f"{release.party:<{width}}  {release.what:<16}"
             lines.append(f"    {what} {cost_text(self.cost(release))}")
+        if study.membership_facts.machine_checked is not None:
+            lines.append(f"    checked by a machine: {study.membership_facts.machine_checked}")
         if learned := learned_lines(self.plan):
             lines.append("  learned from the tables, with noise")
             lines += [f"    {line}" for line in learned]

@@ -49,6 +49,8 @@ GRID_METHODS = ("auto", "joint", "pairs", "pairs-paper", "many")
 USER_SETS = ("equal", "partial")
 SHARED, EVERYONE = "shared", "everyone"
 POPULATIONS = (SHARED, EVERYONE)
+BY_BOUNDS, EQUAL = "bounds", "equal"
+SCALINGS = (BY_BOUNDS, EQUAL)
 
 # With partial user sets a table has a cell for every way to be at some parties of all: 4095 here.
 MAX_PARTIAL_PARTIES = 12
@@ -92,6 +94,8 @@ class Study:
         server_key: Public identity of the server, for runs between organisations.
         ids: How ids are written; None takes them as they are. Where user sets are partial the
             parties cannot compare their ids, so it must be said. See `id_rules`.
+        scaling: How columns count in the distances of the final k-means: None or "bounds" through
+            their bounds, "equal" each the same (`synopsis/scaling.py`), times its weight.
     """
 
     name: str
@@ -110,6 +114,7 @@ class Study:
     decoy: DecoyOptions = field(default_factory=DecoyOptions)
     server_key: str | None = None
     ids: IdRules | None = None
+    scaling: str | None = None
 
     def __post_init__(self) -> None:
         check_name("study name", self.name)
@@ -138,6 +143,10 @@ class Study:
             object.__setattr__(
                 self, "population", None
             )  # a default has the hash of what is left out
+        if self.scaling is not None:
+            _validate.one_of(SCALINGS, error=StudyError, scaling=self.scaling)
+        if self.scaling == BY_BOUNDS:
+            object.__setattr__(self, "scaling", None)  # as for the population
         to_builtin(self, n_clusters=int)
         if self.expected_users is not None:
             _validate.at_least(1, error=StudyError, expected_users=self.expected_users)
