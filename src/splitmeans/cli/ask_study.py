@@ -8,7 +8,7 @@ import typer
 
 from splitmeans.cli.console import err
 from splitmeans.cli.stopping import asked
-from splitmeans.study import DEFAULT_DELTA, Study
+from splitmeans.study import ASSUMED_USERS, DEFAULT_DELTA, Study
 
 _BY_OPTIONS = "no answer; give the study by options instead (splitmeans study new --help)"
 
@@ -18,13 +18,15 @@ def ask_for_study() -> Study:
     mapping: dict[str, Any] = {
         "name": _ask("Name of the study"),
         "n_clusters": _ask("Number of segments", kind=int, default=5),
-        "expected_users": _ask("Roughly how many users", kind=int, default=10_000),
+        "expected_users": _ask("Roughly how many users, 0 to leave it open", kind=int, default=0),
         "budget": {
             "epsilon": _ask("Epsilon: what the run may cost a user", kind=float, default=1.0),
         },
         "parties": [],
     }
-    mapping["budget"]["delta"] = _ask_delta(mapping["expected_users"])
+    mapping["budget"]["delta"] = _ask_delta(mapping["expected_users"] or ASSUMED_USERS)
+    if mapping["expected_users"] == 0:
+        del mapping["expected_users"]
     same = _confirm("Does every party have the same users?", default=True)
     mapping["user_sets"] = "equal" if same else "partial"
     if not same:

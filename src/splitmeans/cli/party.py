@@ -103,7 +103,7 @@ def check_data(
             data,
             query=chosen_query(query, query_file),
             rules=rules,
-            expected_users=agreed.expected_users,
+            expected_users=agreed.assumed_users,
             notice=partial(_report, study=agreed, party=party, source=charged_to, as_json=json),
             allow_clipping=allow_clipping,
             workers=workers,
@@ -156,7 +156,7 @@ def _report(
     facts: TableFacts, *, study: Study, party: str, source: str | None, as_json: bool
 ) -> None:
     """Print how the table looks, also of one that is then refused for its units."""
-    note = rows_note(facts.ids.rows, study.expected_users)
+    note = rows_note(facts.ids.rows, expected=study.expected_users, delta=study.budget.delta)
     if as_json:
         report = {
             "party": party,
@@ -238,7 +238,7 @@ def run_as_party(
                         data,
                         query=chosen_query(query, query_file),
                         rules=agreed.id_rules,
-                        expected_users=agreed.expected_users,
+                        expected_users=agreed.assumed_users,
                         notice=partial(_tell, study=agreed, found=found),
                         allow_clipping=True,
                         workers=workers,
@@ -269,7 +269,7 @@ def _tell(facts: TableFacts, *, study: Study, found: list[TableFacts]) -> None:
     say(f"checked the data: {facts.ids}")
     for column in facts.clipped:
         say(str(column))
-    note = rows_note(facts.ids.rows, study.expected_users)
+    note = rows_note(facts.ids.rows, expected=study.expected_users, delta=study.budget.delta)
     if note is not None:
         say(f"note: {note}")
     if (warning := clipping_warning(facts)) is not None:

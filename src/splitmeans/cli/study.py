@@ -49,7 +49,9 @@ def new(
     party_epsilon: float | None = typer.Option(
         None, help="Also bound what another party learns; without it `study check` says how much."
     ),
-    users: int = typer.Option(10_000, help="Roughly how many users; public."),
+    users: int | None = typer.Option(
+        None, help="Roughly how many users, if the parties may say so; public."
+    ),
     partial: bool = typer.Option(
         False, "--partial", help="Some users are at some parties only; by default all are at all."
     ),
@@ -172,7 +174,9 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
     out.print(table)
     whose = "" if agreed.user_sets == "equal" else f" of {_WHOSE[agreed.population]}"
     out.print(f"segments  {agreed.n_clusters}{whose}", markup=False)
-    out.print(f"users     about {agreed.expected_users}, {_USERS[agreed.user_sets]}", markup=False)
+    users = agreed.expected_users
+    about = "number not said" if users is None else f"about {users}"
+    out.print(f"users     {about}, {_USERS[agreed.user_sets]}", markup=False)
     out.print(f"ids       {_describe_ids(agreed.id_rules)}", markup=False)
     out.print(
         f"budget    epsilon {agreed.budget.epsilon:g}, delta {agreed.budget.delta:g} "
@@ -223,7 +227,7 @@ def _warn(study: Study) -> None:
     from splitmeans.forecasting.warnings import plan_warnings
     from splitmeans.plan.settle import make_plan
 
-    for warning in plan_warnings(make_plan(study), users=study.expected_users):
+    for warning in plan_warnings(make_plan(study), users=study.assumed_users):
         print_text(err, f"WARNING: {warning}")
 
 

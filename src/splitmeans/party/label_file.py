@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from splitmeans.errors import DataError, ParameterError
+from splitmeans.party.label_frame import label_columns
 from splitmeans.party.labels import segment_probabilities
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
@@ -48,10 +48,9 @@ def write_labels(
 ) -> int:
     """Write each user's id, likeliest segment and probability of every segment; return the rows.
 
-    Columns: the study's id column with ids as the table has them, "segment" (its letter),
-    "probability" (of that segment), and "segment A", "segment B" and so on; a row for each row of
-    the table, in its order, so that the labels join the table again. The data is read and labelled
-    in parts, so it may be larger than memory.
+    Columns: the study's id column with ids as the table has them, then those of `label_columns`; a
+    row for each row of the table, in its order, so that the labels join the table again. The data
+    is read and labelled in parts, so it may be larger than memory.
 
     Guarantee: reads the party's own rows and published values; releases nothing. The labels are a
     function of the rows and as sensitive as they are; the file can be read by its owner alone.
@@ -147,17 +146,10 @@ def _labelled(
     segments: Segmentation,
 ) -> pa.Table:
     raw_shares = segment_probabilities(table, result.synopsis, centres=segments.clustering)
-    likeliest = raw_shares.argmax(axis=1)
-    letters = pa.array(segments.letters)
-    names = ["segment", "probability", *(f"segment {letter}" for letter in segments.letters)]
-    first = spec.id_column if spec.id_column not in names else f"{spec.id_column} (id)"
-    columns = [
-        ids,
-        letters.take(pa.array(likeliest)),
-        pa.array(raw_shares[np.arange(len(likeliest)), likeliest]),
-        *(pa.array(np.ascontiguousarray(column)) for column in raw_shares.T),
-    ]
-    return pa.Table.from_arrays(columns, names=[first, *names])
+    columns = label_columns(result, segments, raw_shares)
+    first = spec.id_column if spec.id_column not in columns else f"{spec.id_column} (id)"
+    arrays = [ids, *(pa.array(values) for values in columns.values())]
+    return pa.Table.from_arrays(arrays, names=[first, *columns])
 
 
 @contextlib.contextmanager

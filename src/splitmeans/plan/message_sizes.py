@@ -73,7 +73,7 @@ def check_readable(plan: "Plan") -> None:
     Raises:
         ParameterError: It says how large, and what makes it smaller.
     """
-    sizes = message_sizes(plan, users=plan.study.expected_users)
+    sizes = message_sizes(plan, users=round(plan.assumed_users))
     if sizes.largest <= MAX_LARGE_BYTES:
         return
     k, n_parties = max(plan.n_local_clusters), len(plan.study.parties)
@@ -120,7 +120,7 @@ def message_sizes(plan: "Plan", *, users: int) -> MessageSizes:
 
 def release_length(plan: "Plan", party: str) -> int:
     """Return the bytes of a party's padded release before sealing; they follow from the plan."""
-    users = math.ceil(HEADROOM * plan.study.expected_users)
+    users = math.ceil(HEADROOM * plan.assumed_users)
     position = plan.study.party_names.index(party)
     size, _ = _release_bytes(plan, position, users=users, deviations=_DEVIATIONS)
     return min(size + _SPARE_BYTES, _MAX_PADDED_BYTES)

@@ -72,9 +72,17 @@ class Plan:
         return users_of(self.stages, self.released)
 
     @property
+    def assumed_users(self) -> float:
+        """About how many users a party has: as the study says, else as released, else a guess."""
+        said: float | None = self.study.expected_users
+        if said is None:
+            said = self.released_users
+        return self.study.assumed_users if said is None else said
+
+    @property
     def sample_rate(self) -> float:
         """Share of users in a decoy message, from public quantities."""
-        return min(1.0, self.study.decoy.max_users / self.study.expected_users)
+        return min(1.0, self.study.decoy.max_users / self.assumed_users)
 
     @property
     def collusion_laws(self) -> tuple[RandomisedLabels | None, ...]:

@@ -304,6 +304,6 @@ def _widths(study: Study, stages: tuple[Stage, ...], released: ReleasedValues) -
         k = int(study.n_local_clusters)
     else:
         found = users_of(stages, released)
-        users = study.expected_users if found is None else round(found)
+        users = study.assumed_users if found is None else round(found)
         k = method_of(study).default_clusters(study, users)
     return (k,) * len(study.parties)

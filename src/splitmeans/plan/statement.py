@@ -271,11 +271,12 @@ class PrivacyReport:
         """What a reader must know beside the numbers."""
         study = self.plan.study
         caveats: tuple[str, ...] = study.membership_facts.caveats
-        if study.budget.delta >= 1 / study.expected_users:
+        if study.budget.delta >= 1 / self.plan.assumed_users:
+            told = study.expected_users is not None
+            what = "expected users, as in the paper" if told else "users that were counted, or more"
             caveats += (
-                f"delta {study.budget.delta:g} is one over the expected users, as in the paper: it "
-                "alone would allow to publish one user's row whole. Take a smaller one to protect "
-                "people.",
+                f"delta {study.budget.delta:g} is one over the {what}: it alone would allow to "
+                "publish one user's row whole. Take a smaller one to protect people.",
             )
         if study.local != "auto":
             caveats += study.local_facts.caveats
@@ -303,6 +304,8 @@ class PrivacyReport:
         for release in self.releases:
             what = f"{release.party:<{width}}  {release.what:<16}"
             lines.append(f"    {what} {cost_text(self.cost(release))}")
+        if study.membership_facts.machine_checked is not None:
+            lines.append(f"    checked by a machine: {study.membership_facts.machine_checked}")
         lines.append("  who sees what")
         for view in self.views:
             lines.append(f"    {view.who}: {view.sees}")

@@ -24,7 +24,7 @@ _ONE_MISSING_IN, _ONE_ABSENT_IN = 20, 5
 
 def made_up_tables(study: Study, *, rng: np.random.Generator) -> Mapping[str, pa.Table]:
     """Return one table for each party, with its id column and its columns, rows in any order."""
-    n_users = min(study.expected_users, _MOST_USERS)
+    n_users = min(study.assumed_users, _MOST_USERS)
     ids = _ids(study, n_users)
     groups = rng.integers(_GROUPS, size=n_users)
     tables = {}

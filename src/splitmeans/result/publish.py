@@ -21,6 +21,7 @@ from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.features import GRID_UNITS, bounds_of, features_of
 from splitmeans.synopsis.checks import MOST_USERS
 from splitmeans.synopsis.clustering import Clustering
+from splitmeans.synopsis.scaling import scaled_as_agreed
 from splitmeans.synopsis.synopsis import Synopsis, build_synopsis_from_points
 from splitmeans.wire.messages import PublishedResult
 
@@ -143,9 +144,10 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
                 "the published result has points whose shares of categories do not add up to 1"
             )
     labels = result.labels.astype(np.int32)
-    return build_synopsis_from_points(
+    synopsis = build_synopsis_from_points(
         labels, weights, centres, study.parties, nodes=nodes if placed else None
     )
+    return scaled_as_agreed(synopsis, study)
 
 
 def _on_grid(synopsis: Synopsis) -> npt.NDArray[np.int32]:

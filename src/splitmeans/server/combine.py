@@ -24,6 +24,7 @@ from splitmeans.synopsis.pairs import max_entropy_weights
 from splitmeans.synopsis.pairs_paper import two_party_weights
 from splitmeans.synopsis.presence import KnowsPresence, presence_points
 from splitmeans.synopsis.pseudo_users import place_users
+from splitmeans.synopsis.scaling import scaled_as_agreed
 from splitmeans.synopsis.synopsis import Synopsis, all_cells, build_synopsis_from_points
 from splitmeans.wire.messages import PartyRelease
 
@@ -82,7 +83,8 @@ def combine(
         points = [release.points.astype(np.int64) for release in releases]
         labels, weights, nodes = place_users(labels, weights, centres, points, rng=rng)
     parties = plan.study.parties
-    return build_synopsis_from_points(labels, weights, centres, parties, nodes=nodes), dense
+    synopsis = build_synopsis_from_points(labels, weights, centres, parties, nodes=nodes)
+    return scaled_as_agreed(synopsis, plan.study), dense
 
 
 def _cells(

@@ -11,6 +11,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, LabelArray
 from splitmeans.kmeans.distances import distance_chunks
+from splitmeans.kmeans.nearest import nearest_centres
 
 # Rows handled at a time: the differences to one centre then stay in a processor's cache.
 _CHUNK = 4096
@@ -29,8 +30,7 @@ def normalised_loss(scaled_rows: FloatArray, scaled_centres: FloatArray) -> floa
 
 def assign_labels(scaled_rows: FloatArray, scaled_centres: FloatArray) -> LabelArray:
     """Return the nearest centre of each row, the lowest index on ties; simulation only."""
-    parts = [part.argmin(axis=1) for part in _distances(scaled_rows, scaled_centres)]
-    return np.concatenate(parts).astype(np.int32)
+    return nearest_centres(scaled_rows, scaled_centres)
 
 
 def _distances(rows: FloatArray, centres: FloatArray) -> Iterator[FloatArray]:

@@ -43,7 +43,7 @@ def read_bounds(bounds: Any, names: Sequence[Sequence[str]]) -> list[list[Pair]]
     if _is_pair(bounds):
         return [[_pair(bounds)] * len(own) for own in names]
     if isinstance(bounds, Mapping):
-        _refuse_unknown(bounds, [name for own in names for name in own], where="bounds")
+        refuse_unknown(bounds, [name for own in names for name in own], where="bounds")
         return [_by_name(bounds, own, where=f"party {at + 1}") for at, own in enumerate(names)]
     if not isinstance(bounds, Sequence | np.ndarray):
         raise ParameterError(f"{_WAYS}; got {_validate.shown(bounds)}")
@@ -61,7 +61,7 @@ def _of_party(entry: Any, names: Sequence[str], number: int) -> list[Pair]:
     if _is_pair(entry):
         return [_pair(entry)] * len(names)
     if isinstance(entry, Mapping):
-        _refuse_unknown(entry, names, where=f"bounds of {where}")
+        refuse_unknown(entry, names, where=f"bounds of {where}")
         return _by_name(entry, names, where=where)
     if not isinstance(entry, Sequence | np.ndarray) or isinstance(entry, str):
         raise ParameterError(f"{_WAYS}; got {_validate.shown(entry)} for {where}")
@@ -89,7 +89,8 @@ def _by_name(entry: Mapping[Any, Any], names: Sequence[str], *, where: str) -> l
     return [_pair(entry[name]) for name in names]
 
 
-def _refuse_unknown(entry: Mapping[Any, Any], names: Sequence[str], *, where: str) -> None:
+def refuse_unknown(entry: Mapping[Any, Any], names: Sequence[str], *, where: str) -> None:
+    """Refuse a dict by column name that has a name which is no column."""
     for name in entry:
         if name not in names:
             near = difflib.get_close_matches(str(name), names, n=1)

@@ -56,6 +56,8 @@ def _header(synopsis: "Synopsis") -> dict[str, Any]:
         ]
     if synopsis.centres is not None:
         header["centres"] = [own.tolist() for own in synopsis.centres]
+    if synopsis.stretch is not None:
+        header["stretch"] = synopsis.stretch.tolist()
     if synopsis.weight_deviation is not None:
         header["weight_deviation"] = float(synopsis.weight_deviation)
     return header
@@ -95,6 +97,8 @@ def read_synopsis(path: str | Path) -> dict[str, Any]:
     if "columns" in header:
         groups = header["columns"]
         fields["columns"] = tuple(tuple(Column(**item) for item in group) for group in groups)
+    if "stretch" in header:
+        fields["stretch"] = np.array(header["stretch"], dtype=np.float64)
     if "centres" in header:
         fields["centres"] = tuple(np.array(own, dtype=np.float64) for own in header["centres"])
     return fields

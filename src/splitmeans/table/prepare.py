@@ -22,7 +22,7 @@ from splitmeans.table.checks.names import name_problems, study_columns
 from splitmeans.table.checks.problems import Problem
 from splitmeans.table.checks.rows import CheckedRows, check_rows
 from splitmeans.table.frames import as_stream
-from splitmeans.table.ids.canonical import canonical_text, check_ids, repeated_ids
+from splitmeans.table.ids.canonical import check_ids, repeated_ids, row_numbers
 from splitmeans.table.walk.memory import MemoryRows, MemoryUsers
 
 
@@ -99,14 +99,15 @@ def prepare_table(
     if len(checked.rows) == 0 and not problems:
         problems.append(Problem(rule="the table must have at least one row, got none"))
     if own_ids is None:
-        own_ids = canonical_text(np.arange(len(checked.rows)))  # row numbers are nobody's ids
-    elif len(own_ids) != len(checked.rows) and not problems:
-        n = len(checked.rows)
-        rule = f"ids must have one id for each of {n} rows, got {len(own_ids)}"
-        problems.append(Problem(rule=rule))
-    if len(own_ids):
-        users = MemoryUsers(ids=own_ids, labels=np.zeros(len(own_ids), dtype=np.int32))
-        problems += repeated_ids(users, rules=rules)
+        own_ids = row_numbers(len(checked.rows))
+    else:
+        if len(own_ids) != len(checked.rows) and not problems:
+            n = len(checked.rows)
+            rule = f"ids must have one id for each of {n} rows, got {len(own_ids)}"
+            problems.append(Problem(rule=rule))
+        if len(own_ids):
+            users = MemoryUsers(ids=own_ids, labels=np.zeros(len(own_ids), dtype=np.int32))
+            problems += repeated_ids(users, rules=rules)
     finish_checks(
         party.name,
         problems,
