@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 
-.PHONY: demo test slow fuzz crash browser servers spark check docs guides dist format bench lock clean
+.PHONY: demo test slow fuzz crash browser servers spark proofs check docs guides dist format bench lock clean
 
 demo: $(INSTALLED)
 	@$(BIN)/splitmeans demo --output splitmeans-demo
@@ -47,6 +47,11 @@ spark: $(INSTALLED)
 	$(BIN)/python -m pip install -q --disable-pip-version-check "pyspark==4.3.0"
 	command -v java >/dev/null || { apt-get update -q && apt-get install -y -q openjdk-17-jre-headless; }
 	$(BIN)/pytest -q tests/spark
+
+# The machine-checked proof: Debian's Coq (as root), then all of proofs/ against the library.
+proofs: $(INSTALLED)
+	command -v coqc >/dev/null || { apt-get update -q && apt-get install -y -q coq; }
+	$(BIN)/python -m proofs.check
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -98,8 +98,12 @@ Fixpoint well_formed (laws : list law) : plan laws -> Prop :=
   | [] => fun _ => True
   | _ :: laws' => fun p => in_range (fst p) /\ forall v, well_formed laws' (snd p v)
   end.
-Definition kept (sample : list bool) (os : list (option nat)) : list nat :=
-  flat_map (fun x : bool * option nat => if fst x then in_cell (snd x) else []) (combine sample os).
+Fixpoint kept (sample : list bool) (os : list (option nat)) : list nat :=
+  match os, sample with
+  | [], _ => []
+  | o :: os', [] => in_cell o ++ kept [] os'
+  | o :: os', b :: sample' => (if b then in_cell o else []) ++ kept sample' os'
+  end.
 Fixpoint run (tag : dist N) (laws : list law) :
     plan laws -> list bool -> bool -> dist (list view) :=
   match laws return plan laws -> list bool -> bool -> dist (list view) with
@@ -111,8 +115,8 @@ Fixpoint run (tag : dist N) (laws : list law) :
       bind (run tag laws' (snd p v) sample present) (fun vs => ret (v :: vs)))
   end.
 
-(** A secret sample keeps everybody with the same chance, for the whole run. [secret] is any other
-    randomness of the parties, such as randomised labels. *)
+(** A secret sample keeps each of n others, and the user, with the same chance for the whole run.
+    [secret] is any other randomness of the parties, such as randomised labels. *)
 Definition coin (rate : Q) : dist bool := [(true, rate); (false, 1 - rate)].
 Fixpoint coins (rate : Q) (n : nat) : dist (list bool) :=
   match n with

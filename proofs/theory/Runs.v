@@ -18,9 +18,10 @@ Qed.
 
 Lemma kept_in sample os c : In c (kept sample os) -> In c (flat_map in_cell os).
 Proof.
-  unfold kept; revert sample; induction os as [|o os IH]; intros [|b sample]; simpl;
-    try (intros []; fail). rewrite !in_app_iff. intros [H|H]; [|right; eapply IH; eauto].
-  destruct b; [left; exact H|destruct H].
+  revert sample; induction os as [|o os IH]; intros [|b sample]; simpl; try (intros []; fail);
+    rewrite !in_app_iff; (intros [H|H]; [|right; eapply IH; eauto]).
+  - left; exact H.
+  - destruct b; [left; exact H|destruct H].
 Qed.
 
 Lemma run_steps laws : Forall valid laws -> forall p sample, well_formed laws p ->

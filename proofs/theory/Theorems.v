@@ -1,7 +1,7 @@
 (** The statements, in the order of docs/concepts/machine-checked.md. Each is proved in the file
     named with it; `make proofs` checks that none of them rests on an axiom. *)
 From Coq Require Import QArith List ZArith NArith Lqa.
-From Splitmeans Require Import Definitions Distributions Composition Views Runs Checker.
+From Splitmeans Require Import Definitions Distributions Composition Views Runs Checker CheckerSound.
 Import ListNotations.
 Open Scope Q_scope.
 
@@ -33,7 +33,7 @@ Theorem run_is_bounded_by_the_product {A} tag laws E delta rate n (secret : dist
                  (sampled_run tag laws rate n secret p true).
 Proof. intros T; apply sampled_private, T. Qed.
 
-(** 5. The program that bounds the divergence is right (Checker.v). *)
+(** 5. The program that bounds the divergence is right (CheckerSound.v). *)
 Theorem checker_is_sound blocks E delta : check blocks E delta = true ->
   Forall valid (laws_of blocks) /\ 0 <= E /\ hockey (laws_of blocks) 1 E <= delta.
 Proof. exact (check_sound blocks E delta). Qed.

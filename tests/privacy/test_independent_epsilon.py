@@ -199,7 +199,7 @@ def library_epsilon(laws, delta, gap):
     )
     epsilon = 0.0
     for _ in range(20):
-        left = delta - gap.rare - (1 + math.exp(epsilon)) * gap.distance
+        left = delta - (1 + math.exp(epsilon)) * gap.distance
         found = composed.get_epsilon_for_delta(left * math.exp(-gap.loss)) + gap.loss
         epsilon, before = found, epsilon
         if abs(epsilon - before) < 1e-9:

@@ -304,6 +304,8 @@ class PrivacyReport:
         for release in self.releases:
             what = f"{release.party:<{width}}  {release.what:<16}"
             lines.append(f"    {what} {cost_text(self.cost(release))}")
+        if study.membership_facts.machine_checked is not None:
+            lines.append(f"    checked by a machine: {study.membership_facts.machine_checked}")
         lines.append("  who sees what")
         for view in self.views:
             lines.append(f"    {view.who}: {view.sees}")

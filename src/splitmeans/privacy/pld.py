@@ -60,9 +60,9 @@ _LARGEST_STEPS = 256
 # Added to every delta: rounding in sums of up to 10^5 terms stays far below it.
 NUMERICAL_MARGIN = 1e-12
 
-# Tags and registers come from a pseudo-random function with 128-bit keys and outputs: fewer than
-# 2^39 records repeat a tag with a probability below this.
-_REPEATED_TAG = 2.0**-50
+# Registers come from a pseudo-random function with 128-bit keys and outputs: fewer than 2^39 users
+# repeat an output with a probability below this.
+_REPEATED_HASH = 2.0**-50
 
 # More than this beside the loss that is composed bounds nothing.
 _MOST_EXTRA_LOSS = 100.0
@@ -142,36 +142,33 @@ class Gap(NamedTuple):
 
     Attributes:
         loss: What is added to the privacy loss of every outcome (and e^loss to delta).
-        rare: Probability of outcomes to which that does not apply; they are given up once.
         distance: Total variation between the laws that are drawn and those that are composed. Both
             laws of a pair may be that far off, so delta grows by (1 + e^epsilon) times it.
     """
 
     loss: float
-    rare: float
     distance: float
 
     def delta(self, epsilon: float) -> float:
         """What is added to delta at this epsilon."""
-        return self.rare + (1 + math.exp(epsilon)) * self.distance + NUMERICAL_MARGIN
+        return (1 + math.exp(epsilon)) * self.distance + NUMERICAL_MARGIN
 
 
 def gap_of(parts: Iterable[Event]) -> Gap:
     """Return the gap of simple events; those of composed releases add up."""
-    loss = rare = distance = 0.0
+    loss = distance = 0.0
     for part in parts:
         match part:
             case GaussianEvent(slack=own):
                 loss += own
             case CellSketchEvent():
-                distance += table_slack(part) + _REPEATED_TAG
-            case ShiftEvent():
-                # A view without repeated tags is what is accounted for, and is a part of at least
-                # 1 - 2^-50 of the view that is sent.
-                rare += _REPEATED_TAG
-                loss += 2 * _REPEATED_TAG
+                distance += table_slack(part) + _REPEATED_HASH
             case (
-                CountGaussianEvent()
+                # Repeated tags cost nothing: what is sent, or that nothing is sent, is the same in
+                # whichever order users and decoys with these tags and cells come (docs, "The decoy
+                # join"; `messages_follow_from_counts` in proofs/theory/Theorems.v).
+                ShiftEvent()
+                | CountGaussianEvent()
                 | LaplaceEvent()
                 | PureEvent()
                 | RandomisedResponseEvent()
@@ -182,7 +179,7 @@ def gap_of(parts: Iterable[Event]) -> Gap:
                 pass  # what is drawn is what is composed, or nothing is claimed for it
             case _:
                 raise _without_loss(part)
-    return Gap(loss=loss, rare=rare, distance=distance)
+    return Gap(loss=loss, distance=distance)
 
 
 @functools.lru_cache(maxsize=512)

@@ -76,7 +76,7 @@ class Users(Protocol):
         """Sort the records of all blocks, and `extra` ones, by their tags.
 
         Yields `finish(piece)` for consecutive pieces of the sorted list, in ascending order. Tags
-        must be pseudorandom; equal ones are in the same piece.
+        must be pseudorandom; equal ones are in the same piece, in the order of their values.
         """
         ...
 
