@@ -12,6 +12,7 @@ from splitmeans.membership.method import Group
 from splitmeans.plan.grid_limits import (
     MAX_CELLS,
     MAX_GRID_BYTES,
+    MOST_FITTED,
     PRESENCE,
     SAMPLED,
     grid_bytes,
@@ -40,7 +41,7 @@ def grid_method(study: Study, n_local_clusters: tuple[int, ...], *, n_features: 
     if study.grid != "auto" or len(study.parties) == 2 or chosen != "pairs":
         return chosen
     cells = math.prod(n_local_clusters)
-    fits = cells <= MAX_CELLS and _dense_bytes(study, cells, n_features) <= MAX_GRID_BYTES
+    fits = cells <= MOST_FITTED and _dense_bytes(study, cells, n_features) <= MAX_GRID_BYTES
     return "pairs" if fits else "many"
 
 
