@@ -58,9 +58,10 @@ check: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# The documentation site, into site/; any warning ends it. Open site/index.html.
+# The documentation site, into site/; any warning ends it. Open site/index.html. Notebooks and the
+# demo are run for it.
 docs: $(INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	SITE_EXAMPLES=1 NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Pastes the long guides into a shell, which `make test` leaves out.
 guides: $(INSTALLED)

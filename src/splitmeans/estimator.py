@@ -25,6 +25,7 @@ from splitmeans.simulate.blocks import (
     ID_COLUMN,
     Blocks,
     check_id_columns,
+    on_grid,
     prepare_blocks,
     prepare_with_warnings,
     read_blocks,
@@ -63,7 +64,9 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         bounds: Public bounds of the columns, from general knowledge; there is no default. One
             (low, high) for all columns; or a list with one entry per party, each a (low, high), a
             list with one (low, high) per column, or a dict by column name; or one dict by column
-            name for all parties. What can be read in two ways is refused.
+            name for all parties. What can be read in two ways is refused. "private", for all or
+            in place of any (low, high), has the run learn the bounds, with noise and from a part
+            of the budget; `result_.plan.parties` has them then.
         grid: How cell weights are found: "auto", "joint", "pairs", "pairs-paper" or "many".
         user_sets: "equal", or "partial" if some users are at some parties only (give ids then).
         population: With partial user sets of three or more parties "shared" for segments of the
@@ -71,12 +74,15 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         expected_users: A public rough number of users, which need not be said. Delta must be below
             one over it, and a warning says if the tables are far from it.
         categories: For columns of categories the public lists of all their values: a dict by
-            column name, or a list with one such dict per party.
+            column name, or a list with one such dict per party. "open" in place of a list, or for
+            all columns of text, has the run learn those that many users have, in the same way.
         missing: What missing values become: a dict by column name, or a list with one such dict per
             party, with the rules of `Column.missing`; or one rule, or a few, for all columns that
             can have it, such as ("midpoint", "level"). Missing values are refused otherwise.
         weights: How much columns count in distances, 1 if not said: a dict by column name, or a
             list with one such dict per party.
+        scaling: How columns count in the distances of the final k-means: "bounds" through their
+            bounds, or "equal" each the same, one of categories too. Costs no privacy.
         id_rules: How ids are written: "as-is" (None), "text", "integer" or "uuid", or `IdRules`.
         sketch: Parameters of the sketch methods; None takes the paper's.
         decoy: Parameters of the decoy join; None takes the defaults.
@@ -120,6 +126,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         missing: Any = None,
         weights: Any = None,
         id_rules: Any = None,
+        scaling: str = "bounds",
         sketch: SketchOptions | None = None,
         decoy: DecoyOptions | None = None,
         allow_clipping: bool = False,
@@ -142,6 +149,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.missing = missing
         self.weights = weights
         self.id_rules = id_rules
+        self.scaling = scaling
         self.sketch = sketch
         self.decoy = decoy
         self.allow_clipping = allow_clipping
@@ -206,20 +214,20 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         if remark is not None:
             warnings.warn(remark, UserWarning, stacklevel=4)
         # Simulation only: no participant of a real run can compute these joint labels.
-        self.labels_ = self._nearest(tables)
+        self.labels_ = self._nearest(on_grid(self.result_.plan, tables))
         return self
 
     def predict(self, X: Sequence[Any]) -> LabelArray:
         """Return the nearest segment of each row; needs all parties' columns (simulation only)."""
         check_is_fitted(self)
-        return self._nearest(prepare_blocks(self.study_, read_blocks(X), None))
+        return self._nearest(self._prepared(X))
 
     def transform(self, X: Any) -> Any:
         """Return the distance of each row to each centre, in scaled units (simulation only)."""
         check_is_fitted(self)
-        rows, _ = pooled_rows(prepare_blocks(self.study_, read_blocks(X), None))
+        rows, _ = pooled_rows(self._prepared(X))
         centres = self.result_.server.clustering.scaled_centres
-        return np.sqrt(squared_distances(rows, centres))
+        return np.sqrt(squared_distances(self.synopsis_.seen(rows), self.synopsis_.seen(centres)))
 
     def get_feature_names_out(self, input_features: None = None) -> Any:
         """Return the names of what `transform` gives, for `set_output`."""
@@ -232,9 +240,10 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         If there is no segment, to the middle of the bounds.
         """
         check_is_fitted(self)
-        tables = prepare_blocks(self.study_, read_blocks(X), None)
+        tables = self._prepared(X)
         centres = self.result_.server.clustering.scaled_centres
-        return -normalised_loss(pooled_rows(tables)[0], centres)
+        rows, _ = pooled_rows(tables)
+        return -normalised_loss(self.synopsis_.seen(rows), self.synopsis_.seen(centres))
 
     def fit_predict(
         self,
@@ -259,12 +268,17 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
 
         return bundle(repr(self), self._repr_html_())
 
+    def _prepared(self, X: Any) -> list[PartyTable]:
+        tables = prepare_blocks(self.study_, read_blocks(X), None)
+        return on_grid(self.result_.plan, tables)
+
     def _nearest(self, tables: Sequence[PartyTable]) -> LabelArray:
         centres = self.result_.server.clustering.scaled_centres
         blocks = pooled_blocks(tables)
         if len(centres) == 0:
             return np.concatenate([np.full(len(rows), -1, dtype=np.int32) for rows in blocks])
-        return np.concatenate([assign_labels(rows, centres) for rows in blocks])
+        seen = self.synopsis_.seen
+        return np.concatenate([assign_labels(seen(rows), seen(centres)) for rows in blocks])
 
     def _study(self, blocks: Blocks, id_columns: Sequence[str] | None) -> Study:
         for name, kind in (("sketch", SketchOptions), ("decoy", DecoyOptions)):
@@ -296,6 +310,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             user_sets=self.user_sets,
             population=self.population,
             ids=self._id_rules(),
+            scaling=self.scaling,
             expected_users=self.expected_users,
             sketch=self.sketch or SketchOptions(),
             decoy=self.decoy or DecoyOptions(),

@@ -40,7 +40,6 @@ def fitted() -> VerticalKMeans:
     model = VerticalKMeans(
         2,
         epsilon=8.0,
-        delta=1e-4,
         bounds=(-1, 1),
         n_local_clusters=3,
         noise=InsecureSeededNoise(1),

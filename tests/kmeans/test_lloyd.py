@@ -5,6 +5,7 @@ import pytest
 from sklearn.cluster import KMeans
 
 from splitmeans.kernels.lloyd import lloyd_step, nearer_distances, own_distances
+from splitmeans.kernels.screen import in_single
 from splitmeans.kmeans.lloyd import best_of_starts, lloyd, spread_start
 
 
@@ -28,7 +29,9 @@ def test_a_step_is_that_of_the_naive_twin(n, d, k):
     expected = squared.argmin(axis=1)
 
     columns, labels = np.ascontiguousarray(points.T), np.full(n, -1, dtype=np.int32)
-    changed, sums, totals = lloyd_step(columns, weights, centres, labels=labels)
+    changed, sums, totals = lloyd_step(
+        columns, weights, centres, single=in_single(columns), labels=labels
+    )
     distances = own_distances(columns, centres, labels=labels)
 
     assert changed == n
@@ -42,7 +45,8 @@ def test_a_step_is_that_of_the_naive_twin(n, d, k):
 def test_ties_go_to_the_lowest_index():
     labels = np.full(1, -1, dtype=np.int32)
     centres = np.array([[5.0], [1.0], [-1.0]])
-    lloyd_step(np.zeros((1, 1)), np.ones(1), centres, labels=labels)
+    zero = np.zeros((1, 1))
+    lloyd_step(zero, np.ones(1), centres, single=in_single(zero), labels=labels)
     assert labels.tolist() == [1]
 
 

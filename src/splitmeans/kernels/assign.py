@@ -9,12 +9,14 @@ Exactness needs d * (2 * bound)^2 < 2^63, with bound the largest coordinate of r
 with 2^20 grid units that allows a million columns of weight 1. `nearest` checks it.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from splitmeans._types import IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.compiled import kernel
-from splitmeans.kernels.screen import BLOCK, room_for, screen_block, screen_of
+from splitmeans.kernels.screen import Single, empty_columns, screen
 
 # Whole numbers below 2^53 are exact in double precision, and so are their sums in any order.
 EXACT_FLOAT = 2**53
@@ -23,8 +25,8 @@ EXACT_FLOAT = 2**53
 # longer than the radius; 2^-40 is far above the rounding of doubles and far below any noise.
 SHRINK = 1.0 - 2.0**-40
 
-# No coordinate is cut.
-_NO_LIMIT = 2**62
+# Rows that go through all steps at a time, while they are in the processor's cache.
+_ROWS_AT_ONCE = 8000
 
 
 def nearest(raw_rows: IntArray, centres: IntArray) -> LabelArray:
@@ -46,13 +48,8 @@ def nearest(raw_rows: IntArray, centres: IntArray) -> LabelArray:
         )
     if len(centres) == 0:
         raise ParameterError("centres must have at least one row, got 0")
-    labels = np.empty(len(raw_rows), dtype=np.int32)
-    rows, limits = np.ascontiguousarray(raw_rows), np.full(raw_rows.shape[1], _NO_LIMIT)
-    screen = screen_of(centres.astype(np.float64))
-    low, high = _nearest(rows, limits, _as_own(centres), screen, labels)
-    if raw_rows.shape[1] * (max(int(high), -int(low)) + _largest(centres)) ** 2 >= 2**63:
-        raise ParameterError("coordinates are too large for exact 64-bit distances")
-    return labels
+    parts = [labels.copy() for _, labels in _labelled(raw_rows, centres)]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
 
 
 def clipped_sums(
@@ -92,9 +89,9 @@ def clipped_sums(
     if d * largest_gap**2 + 2 * int(radii.max()) >= EXACT_FLOAT:
         raise ParameterError("coordinates are too large for exact distances in double precision")
     sums = np.zeros((k, 2 * d + 1), dtype=np.int64)
-    screen = screen_of(centres.astype(np.float64))
-    rows = np.ascontiguousarray(raw_rows)
-    _clipped_sums(rows, limits, _as_own(centres), screen, radii.astype(np.float64), sums)
+    own_centres, own_radii = _as_own(centres), radii.astype(np.float64)
+    for rows, labels in _labelled(raw_rows, centres, limits=limits):
+        _clipped_sums(rows, labels, own_centres, own_radii, sums)
     return sums
 
 
@@ -105,8 +102,34 @@ def nearest_sums(raw_rows: IntArray, centres: IntArray) -> IntArray:
     """
     k, d = centres.shape
     sums = np.zeros((k, d + 1), dtype=np.int64)
-    _sum_up(np.ascontiguousarray(raw_rows), nearest(raw_rows, centres), sums)
+    for rows, labels in _labelled(raw_rows, centres):
+        _sum_up(rows, labels, sums)
     return sums
+
+
+def _labelled(
+    raw_rows: IntArray, centres: IntArray, *, limits: IntArray | None = None
+) -> Iterator[tuple[IntArray, LabelArray]]:
+    """Yield rows, clipped to the limits, and their labels, some at a time, to be used at once."""
+    d, reach = raw_rows.shape[1], _largest(centres)
+    most = min(len(raw_rows), _ROWS_AT_ONCE)
+    columns, whole_centres = empty_columns(d, most), _as_own(centres)
+    centres_to_screen = whole_centres.astype(np.float64)
+    all_labels, all_certain = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.bool_)
+    for start in range(0, len(raw_rows), _ROWS_AT_ONCE):
+        rows = np.ascontiguousarray(raw_rows[start : start + _ROWS_AT_ONCE])
+        largest = _largest(rows)
+        # Rows of a table are within the limits; this is for those of other origin.
+        if limits is not None and largest > limits.min():
+            rows, largest = np.clip(rows, -limits, limits), int(limits.max())
+        if d * (largest + reach) ** 2 >= 2**63:
+            raise ParameterError("coordinates are too large for exact 64-bit distances")
+        labels, certain = all_labels[: len(rows)], all_certain[: len(rows)]
+        _to_columns(rows, columns)
+        single = Single(columns=columns, largest=float(largest))
+        screen(single, centres_to_screen, labels=labels, certain=certain)
+        _decide(rows, whole_centres, certain, labels)
+        yield rows, labels
 
 
 def _as_own(centres: IntArray) -> IntArray:
@@ -122,81 +145,57 @@ def _largest(values: IntArray) -> int:
 
 
 @kernel
-def _nearest(rows, limits, centres, screen, labels):  # type: ignore[no-untyped-def]
-    """Fill `labels` (n,) (OUT); return the smallest and the largest coordinate."""
-    room = room_for(screen)
-    low, high = np.int64(0), np.int64(0)
-    for start in range(0, rows.shape[0], BLOCK):
-        block = rows[start : start + BLOCK]
-        lowest, highest = _label_block(block, limits, centres, screen, room)
-        low, high = min(low, lowest), max(high, highest)
-        labels[start : start + BLOCK] = room.labels[: block.shape[0]]
-    return low, high
+def _to_columns(rows, columns):  # type: ignore[no-untyped-def]
+    """Fill `columns` (OUT) with rows (n, d)."""
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            columns[j, i] = rows[i, j]
 
 
 @kernel
-def _label_block(block, limits, centres, screen, room):  # type: ignore[no-untyped-def]
-    """Fill `room.labels` (OUT) of at most BLOCK rows, clipped to the limits; return their range."""
-    size, d = block.shape
-    low, high = np.int64(0), np.int64(0)
-    for i in range(size):
-        for j in range(d):
-            value = min(max(block[i, j], -limits[j]), limits[j])
-            low, high = min(low, value), max(high, value)
-            room.columns[j, i] = value
-    screen_block(screen, room, size)
-    slack = screen.slack_at_zero + screen.slack_by_size * max(float(high), -float(low))
-    for i in range(size):
-        if not room.margins[i] > slack:
-            room.labels[i] = _exactly_nearest(block[i], limits, centres)
-    return low, high
+def _decide(rows, centres, certain, labels):  # type: ignore[no-untyped-def]
+    """Fill `labels` (n,) (OUT) where they are not certain, by exact distances."""
+    for i in range(labels.size):
+        if certain[i]:
+            continue
+        best_distance = np.int64(-1)
+        for c in range(centres.shape[0]):
+            distance = np.int64(0)
+            for j in range(rows.shape[1]):
+                gap = rows[i, j] - centres[c, j]
+                distance += gap * gap
+            if best_distance < 0 or distance < best_distance:
+                labels[i] = c
+                best_distance = distance
 
 
 @kernel
-def _exactly_nearest(row, limits, centres):  # type: ignore[no-untyped-def]
-    best = 0
-    best_distance = np.int64(-1)
-    for c in range(centres.shape[0]):
-        distance = np.int64(0)
-        for j in range(row.size):
-            gap = min(max(row[j], -limits[j]), limits[j]) - centres[c, j]
-            distance += gap * gap
-        if best_distance < 0 or distance < best_distance:
-            best, best_distance = c, distance
-    return best
+def _clipped_sums(rows, labels, centres, radii, sums):  # type: ignore[no-untyped-def]
+    """Add to `sums` (k, 2 d + 1) (OUT, int64); see `clipped_sums`.
 
-
-@kernel
-def _clipped_sums(rows, limits, centres, screen, radii, sums):  # type: ignore[no-untyped-def]
-    """Fill `sums` (k, 2 d + 1) (OUT, int64); see `clipped_sums`.
-
-    `rows` (n, d), `limits` (d,) and `centres` (k, d) are int64, small enough that every squared
-    distance is below 2^53; `radii` (k,) holds whole numbers as float64.
+    `rows` (n, d), within the limits, and `centres` (k, d) are int64, small enough that every
+    squared distance is below 2^53; `radii` (k,) holds whole numbers as float64.
     """
     d = rows.shape[1]
-    room = room_for(screen)
     gaps = np.empty(d)
-    for start in range(0, rows.shape[0], BLOCK):
-        block = rows[start : start + BLOCK]
-        _label_block(block, limits, centres, screen, room)
-        for i in range(block.shape[0]):
-            c = room.labels[i]
-            row, centre, own = block[i], centres[c], sums[c]
-            square = np.int64(0)
-            for j in range(d):
-                gap = min(max(row[j], -limits[j]), limits[j]) - centre[j]
-                square += gap * gap
-                gaps[j] = gap
-            radius, length = radii[c], float(square)
-            inside = length <= radius * radius
-            factor = 1.0 if inside else radius / np.sqrt(length) * SHRINK
-            twice = 2 * radius
-            own[d] += 1
-            for j in range(d):
-                # Conversion to an integer cuts towards zero: the clipped row gets no longer.
-                offset = np.int64(gaps[j] * factor)
-                own[j] += offset
-                own[d + 1 + j] += np.int64(float(offset * offset) / twice)
+    for i in range(labels.size):
+        c = labels[i]
+        own = sums[c]
+        square = np.int64(0)
+        for j in range(d):
+            gap = rows[i, j] - centres[c, j]
+            square += gap * gap
+            gaps[j] = gap
+        radius, length = radii[c], float(square)
+        inside = length <= radius * radius
+        factor = 1.0 if inside else radius / np.sqrt(length) * SHRINK
+        twice = 2 * radius
+        own[d] += 1
+        for j in range(d):
+            # Conversion to an integer cuts towards zero: the clipped row gets no longer.
+            offset = np.int64(gaps[j] * factor)
+            own[j] += offset
+            own[d + 1 + j] += np.int64(float(offset * offset) / twice)
 
 
 @kernel

@@ -9,40 +9,39 @@ import numpy as np
 
 from splitmeans._types import FloatArray, LabelArray
 from splitmeans.kernels.compiled import kernel
-from splitmeans.kernels.screen import BLOCK, room_for, screen_block, screen_of
+from splitmeans.kernels.screen import Single, screen
+
+# Points of a block: their distances stay in the processor's nearest cache.
+_BLOCK = 512
 
 
 @kernel
-def _step(columns, weights, centres, screen, labels, sums):  # type: ignore[no-untyped-def]
+def _step(columns, weights, centres, nearest, certain, labels, sums):  # type: ignore[no-untyped-def]
     """Fill `labels` (n,) and `sums` (k, d + 1), both OUT; return how many labels changed.
 
-    `columns` is (d, n), `weights` (n,), `centres` (k, d). The weights are in the last
-    column of `sums`.
+    `columns` is (d, n), `weights` (n,), `centres` (k, d). The weights are in the last column of
+    `sums`. Where `nearest` is not certain distances in double precision decide.
     """
     d, n = columns.shape
-    room = room_for(screen)
     changed = 0
     sums[:] = 0.0
-    for start in range(0, n, BLOCK):
-        size = min(BLOCK, n - start)
-        largest = 0.0
+    for i in range(n):
+        label = nearest[i]
+        if not certain[i]:
+            least = np.inf
+            for c in range(centres.shape[0]):
+                distance = 0.0
+                for j in range(d):
+                    gap = columns[j, i] - centres[c, j]
+                    distance += gap * gap
+                if distance < least:
+                    label, least = np.int32(c), distance
+        changed += label != labels[i]
+        labels[i] = label
+        own = sums[label]
+        own[d] += weights[i]
         for j in range(d):
-            column = columns[j, start : start + size]
-            for i in range(size):
-                room.columns[j, i] = column[i]
-                largest = abs(column[i]) if abs(column[i]) > largest else largest
-        screen_block(screen, room, size)
-        slack = screen.slack_at_zero + screen.slack_by_size * largest
-        for i in range(size):
-            c = room.labels[i]
-            if not room.margins[i] > slack:
-                c = _nearest_of_all(columns, start + i, centres)
-            changed += c != labels[start + i]
-            labels[start + i] = c
-            weight, own = weights[start + i], sums[c]
-            own[d] += weight
-            for j in range(d):
-                own[j] += weight * columns[j, start + i]
+            own[j] += weights[i] * columns[j, i]
     return changed
 
 
@@ -75,8 +74,8 @@ def _nearest_of_all(columns, i, centres):  # type: ignore[no-untyped-def]
 def _nearer(columns, candidates, nearest, out):  # type: ignore[no-untyped-def]
     """Fill `out` (c, n) (OUT): `nearest` (n,), or the distance to a candidate if it is less."""
     d, n = columns.shape
-    for start in range(0, n, BLOCK):
-        size = min(BLOCK, n - start)
+    for start in range(0, n, _BLOCK):
+        size = min(_BLOCK, n - start)
         for c in range(candidates.shape[0]):
             own = out[c, start : start + size]
             own[:] = 0.0
@@ -87,11 +86,16 @@ def _nearer(columns, candidates, nearest, out):  # type: ignore[no-untyped-def]
                     gap = column[i] - centre
                     own[i] += gap * gap
             for i in range(size):
-                own[i] = min(own[i], nearest[start + i])
+                own[i] = own[i] if own[i] < nearest[start + i] else nearest[start + i]
 
 
 def lloyd_step(
-    columns: FloatArray, weights: FloatArray, centres: FloatArray, *, labels: LabelArray
+    columns: FloatArray,
+    weights: FloatArray,
+    centres: FloatArray,
+    *,
+    single: Single,
+    labels: LabelArray,
 ) -> tuple[int, FloatArray, FloatArray]:
     """Assign every point to its nearest centre (lowest index on ties) and add points up.
 
@@ -99,6 +103,7 @@ def lloyd_step(
         columns: The points by column, shape (d, n), contiguous.
         weights: Shape (n,).
         centres: Shape (k, d).
+        single: `in_single(columns)`.
         labels: Shape (n,), int32; the assignment before, replaced by the new one.
 
     Returns:
@@ -107,7 +112,9 @@ def lloyd_step(
     """
     sums = np.empty((len(centres), len(columns) + 1))
     own = np.ascontiguousarray(centres)
-    changed = _step(columns, weights, own, screen_of(own), labels, sums)
+    nearest, certain = np.empty_like(labels), np.empty(labels.shape, dtype=np.bool_)
+    screen(single, own, labels=nearest, certain=certain)
+    changed = _step(columns, weights, own, nearest, certain, labels, sums)
     return int(changed), sums[:, :-1], sums[:, -1]
 
 

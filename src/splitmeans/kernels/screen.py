@@ -1,4 +1,4 @@
-"""Nearest centres in single precision, and how far to trust them.
+"""Nearest centres in single precision, and which of them are certain.
 
 Single precision does twice as many distances at a time as double precision. Here it only screens: a
 row whose two nearest centres differ by more than all rounding together has its nearest centre for
@@ -14,139 +14,110 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from splitmeans._types import LabelArray
+from splitmeans._types import FloatArray, LabelArray
 from splitmeans.kernels.compiled import kernel
 
-SingleArray = npt.NDArray[np.float32]
-
-# Rows are walked in blocks whose scores stay in the processor's nearest cache.
-BLOCK = 512
-# Columns of a block are this far apart: at a power of two all would share a few lines of the cache.
-STRIDE = BLOCK + 16
-# Columns that are multiplied at a time.
-_AT_ONCE = 4
+# Rows are compared in blocks whose scores stay in the processor's nearest cache.
+_BLOCK = 512
+# Columns are this much longer than they must be: at a distance of a power of two all of them would
+# share a few lines of the cache.
+_SPARE = 16
 # Half the distance between 1 and the next number in single precision.
 _UNIT = 2.0**-24
 
 
-class Screen(NamedTuple):
-    """Centres as the screen compares them.
+class Single(NamedTuple):
+    """Rows in single precision.
 
     Attributes:
-        centres: Shape (k, d), d filled up with zeros to a multiple of four.
-        halves: Half the squared length of each centre, shape (k,).
-        slack_at_zero: How far two scores of the row 0 may be off together.
-        slack_by_size: By how much more, for each unit of the row's largest coordinate.
+        columns: The rows by column, at least as long as there are rows; columns of zeros fill
+            their number up to a multiple of four.
+        largest: No coordinate is larger than this.
     """
 
-    centres: SingleArray
-    halves: SingleArray
-    slack_at_zero: float
-    slack_by_size: float
+    columns: npt.NDArray[np.float32]
+    largest: float
 
 
-def screen_of(centres: npt.NDArray[np.float64]) -> Screen:
-    """Return the screen of these centres, shape (k, d).
+def empty_columns(d: int, n: int) -> npt.NDArray[np.float32]:
+    """Return the columns of n rows that are all zero; see `Single`."""
+    return np.zeros((-(-d // 4) * 4, n + _SPARE), dtype=np.float32)
+
+
+def in_single(columns: FloatArray) -> Single:
+    """Return points, given by column, shape (d, n), in single precision."""
+    d, n = columns.shape
+    single = empty_columns(d, n)
+    single[:d, :n] = columns
+    return Single(columns=single, largest=float(np.abs(columns).max(initial=0.0)))
+
+
+def screen(
+    rows: Single, centres: FloatArray, *, labels: LabelArray, certain: npt.NDArray[np.bool_]
+) -> None:
+    """Fill the nearest centre of each row and whether it is certain; inputs already validated.
 
     A score is a sum of d + 1 terms. Rounding multiplies each by at most (1 + u)^(5 + columns / 4):
     row and centre to single precision, their product, two sums within four columns, and the sums of
     fours. So a score is off by no more than about (5 + columns / 4) u times the sum of the terms'
-    sizes; 8 for 5 and a hundredth more cover what "about" leaves out, up to 100,000 columns.
+    sizes; 8 for 5 and a hundredth more cover what "about" leaves out, up to 100,000 columns. Two
+    scores that differ by more than twice that are in the right order.
+
+    Args:
+        rows: What is compared.
+        centres: Shape (k, d), k >= 1, float64.
+        labels: Shape (n,), OUT.
+        certain: Shape (n,), OUT; False wherever a score is no number.
     """
     k, d = centres.shape
-    padded = np.zeros((k, -(-d // _AT_ONCE) * _AT_ONCE), dtype=np.float32)
+    padded = np.zeros((k, len(rows.columns)), dtype=np.float32)
     padded[:, :d] = centres
     halves = np.square(centres).sum(axis=1) / 2
-    off_by = 1.01 * (8 + padded.shape[1] // _AT_ONCE) * _UNIT
-    return Screen(
-        centres=padded,
-        halves=halves.astype(np.float32),
-        slack_at_zero=float(2 * off_by * halves.max()),
-        slack_by_size=float(2 * off_by * np.abs(centres).sum(axis=1).max()),
-    )
-
-
-class Room(NamedTuple):
-    """Where a block of rows is compared.
-
-    Attributes:
-        columns: The rows by column, shape (columns, STRIDE); zero beyond the last column.
-        scores: Scratch, shape (BLOCK,).
-        best: Scratch, shape (BLOCK,).
-        margins: How much larger the second smallest score is, shape (BLOCK,).
-        labels: The centre of the smallest score, shape (BLOCK,).
-    """
-
-    columns: SingleArray
-    scores: SingleArray
-    best: SingleArray
-    margins: SingleArray
-    labels: LabelArray
+    sizes = halves.max() + rows.largest * np.abs(centres).sum(axis=1).max()
+    slack = 2 * 1.01 * (8 + len(rows.columns) // 4) * _UNIT * float(sizes)
+    _screen(rows.columns, padded, halves.astype(np.float32), slack, labels, certain)
 
 
 @kernel
-def room_for(screen):  # type: ignore[no-untyped-def]
-    """Return a room for blocks of rows that are compared with this screen's centres."""
-    return Room(
-        np.zeros((screen.centres.shape[1], STRIDE), dtype=np.float32),
-        np.empty(BLOCK, dtype=np.float32),
-        np.empty(BLOCK, dtype=np.float32),
-        np.empty(BLOCK, dtype=np.float32),
-        np.empty(BLOCK, dtype=np.int32),
-    )
-
-
-@kernel
-def screen_block(screen, room, size):  # type: ignore[no-untyped-def]
-    """Fill the room's labels and margins (OUT) from its first `size` rows.
-
-    A label is certain if its margin is above the slack; where a score is no number it never is.
-    """
-    centres, halves = screen.centres, screen.halves
-    columns, scores, best = room.columns, room.scores, room.best
-    margins, labels = room.margins, room.labels
+def _screen(columns, centres, halves, slack, labels, certain):  # type: ignore[no-untyped-def]
+    """OUT `labels` (n,) and `certain` (n,); see `screen`."""
+    scores = np.empty(_BLOCK, dtype=np.float32)
+    best = np.empty(_BLOCK, dtype=np.float32)
+    second = np.empty(_BLOCK, dtype=np.float32)
+    nearest = np.empty(_BLOCK, dtype=np.int32)
     last = centres.shape[1] - 4
     nothing = np.float32(np.inf)
-    best[:size] = nothing
-    margins[:size] = nothing
-    labels[:size] = 0
-    for c in range(centres.shape[0]):
-        scores[:size] = halves[c]
-        for j in range(0, last + 1, 4):
-            x0, x1, x2, x3 = columns[j], columns[j + 1], columns[j + 2], columns[j + 3]
-            c0, c1, c2, c3 = centres[c, j], centres[c, j + 1], centres[c, j + 2], centres[c, j + 3]
-            if j < last:
-                for i in range(size):
-                    scores[i] -= (x0[i] * c0 + x1[i] * c1) + (x2[i] * c2 + x3[i] * c3)
-            else:
-                for i in range(size):
-                    score = scores[i] - ((x0[i] * c0 + x1[i] * c1) + (x2[i] * c2 + x3[i] * c3))
-                    first = best[i]
-                    closer = score < first
-                    # Up to the end the margins hold the second smallest score.
-                    other = first if closer else score
-                    margins[i] = other if other < margins[i] else margins[i]
-                    best[i] = score if closer else first
-                    labels[i] = np.int32(c) if closer else labels[i]
-    for i in range(size):
-        margins[i] -= best[i]
-
-
-@kernel
-def screen_points(screen, points, labels, certain):  # type: ignore[no-untyped-def]
-    """Fill `labels` (n,) and whether each is `certain` (n,), both OUT; `points` is (n, d)."""
-    n, d = points.shape
-    room = room_for(screen)
-    for start in range(0, n, BLOCK):
-        size = min(BLOCK, n - start)
-        largest = 0.0
+    for start in range(0, labels.size, _BLOCK):
+        size = labels.size - start
+        size = size if size < _BLOCK else _BLOCK
         for i in range(size):
-            for j in range(d):
-                value = points[start + i, j]
-                room.columns[j, i] = value
-                largest = abs(value) if abs(value) > largest else largest
-        screen_block(screen, room, size)
-        slack = screen.slack_at_zero + screen.slack_by_size * largest
+            best[i] = nothing
+            second[i] = nothing
+            nearest[i] = 0
+        for c in range(centres.shape[0]):
+            for i in range(size):
+                scores[i] = halves[c]
+            for j in range(0, last + 1, 4):
+                x0, x1 = columns[j, start:], columns[j + 1, start:]
+                x2, x3 = columns[j + 2, start:], columns[j + 3, start:]
+                c0, c1, c2, c3 = (
+                    centres[c, j],
+                    centres[c, j + 1],
+                    centres[c, j + 2],
+                    centres[c, j + 3],
+                )
+                if j < last:
+                    for i in range(size):
+                        scores[i] -= (x0[i] * c0 + x1[i] * c1) + (x2[i] * c2 + x3[i] * c3)
+                else:
+                    for i in range(size):
+                        score = scores[i] - ((x0[i] * c0 + x1[i] * c1) + (x2[i] * c2 + x3[i] * c3))
+                        first = best[i]
+                        closer = score < first
+                        other = first if closer else score
+                        second[i] = other if other < second[i] else second[i]
+                        best[i] = score if closer else first
+                        nearest[i] = np.int32(c) if closer else nearest[i]
         for i in range(size):
-            labels[start + i] = room.labels[i]
-            certain[start + i] = room.margins[i] > slack
+            labels[start + i] = nearest[i]
+            certain[start + i] = second[i] - best[i] > slack

@@ -15,6 +15,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.lloyd import lloyd_step, nearer_distances, own_distances
+from splitmeans.kernels.screen import in_single
 from splitmeans.kmeans.draws import draw_evenly
 
 _STEPS = 300
@@ -100,10 +101,10 @@ def lloyd(
         tolerance: Stop once the squared shifts of all centres add up to no more than this.
     """
     n = columns.shape[1]
-    centres, labels = start, np.full(n, -1, dtype=np.int32)
+    centres, labels, single = start, np.full(n, -1, dtype=np.int32), in_single(columns)
     for _ in range(_STEPS):
         compared = centres  # what the labels are about
-        changed, sums, totals = lloyd_step(columns, weights, centres, labels=labels)
+        changed, sums, totals = lloyd_step(columns, weights, centres, single=single, labels=labels)
         if changed == 0:
             break
         moved = sums / np.where(totals > 0, totals, 1.0)[:, np.newaxis]
@@ -117,7 +118,7 @@ def lloyd(
         centres = moved
         if shift <= tolerance:
             compared = centres
-            lloyd_step(columns, weights, centres, labels=labels)
+            lloyd_step(columns, weights, centres, single=single, labels=labels)
             break
     distances = own_distances(columns, compared, labels=labels)
     return centres, float((weights * distances).sum())

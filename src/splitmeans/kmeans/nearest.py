@@ -3,7 +3,7 @@
 import numpy as np
 
 from splitmeans._types import FloatArray, LabelArray
-from splitmeans.kernels.screen import screen_of, screen_points
+from splitmeans.kernels.screen import in_single, screen
 from splitmeans.kmeans.distances import squared_distances
 
 
@@ -18,9 +18,8 @@ def nearest_centres(points: FloatArray, centres: FloatArray) -> LabelArray:
     """
     labels = np.empty(len(points), dtype=np.int32)
     certain = np.empty(len(points), dtype=np.bool_)
-    rows = np.ascontiguousarray(points, dtype=np.float64)
-    screen_points(screen_of(centres), rows, labels, certain)
+    screen(in_single(points.T), centres, labels=labels, certain=certain)
     close = np.flatnonzero(~certain)
     if len(close):
-        labels[close] = squared_distances(rows[close], centres).argmin(axis=1)
+        labels[close] = squared_distances(points[close], centres).argmin(axis=1)
     return labels

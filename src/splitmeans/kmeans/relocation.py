@@ -12,9 +12,14 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.distances import distance_chunks
 from splitmeans.kmeans.lloyd import TOLERANCE, lloyd
 
-# The search ends after so many moves in turn that did not lower the loss by this share of it.
-_FAILURES = 3
+# A move must lower the loss by this share of it.
 _WORTH_IT = 1e-4
+# Gains are estimated from below and costs from above: a move is tried if its gain is at least this
+# part of its cost.
+_PROMISING = 0.3
+# Moves that are tried before the search ends: this over the number of centres, within limits. With
+# few centres a move takes little time and is more of the loss.
+_TRIES, _FEWEST_TRIES, _MOST_TRIES = 96, 2, 8
 
 
 def relocated(points: FloatArray, weights: FloatArray, centres: FloatArray) -> FloatArray:
@@ -30,7 +35,7 @@ def relocated(points: FloatArray, weights: FloatArray, centres: FloatArray) -> F
     columns = np.ascontiguousarray(points.T, dtype=np.float64)
     tolerance = TOLERANCE * float(np.mean(np.var(columns, axis=1)))
     labels, nearest, second = _two_nearest(points, centres)
-    loss = float(weights @ nearest)
+    loss = float((weights * nearest).sum())
     while True:
         for start in _moves(points, weights, centres, labels=labels, missed=second - nearest):
             found, lower = lloyd(columns, weights, start=start, tolerance=tolerance)
@@ -60,17 +65,18 @@ def _moves(
         missed: How much the squared distance of each point would grow without its centre.
     """
     k = len(centres)
+    tries = min(max(_TRIES // k, _FEWEST_TRIES), _MOST_TRIES)
     costs = np.bincount(labels, weights=weights * missed, minlength=k)
     gains, halves = _halves(points, weights, labels=labels, n_clusters=k)
     promised = [
         (gains[taker] - costs[giver], taker, giver)
-        for taker in np.argsort(-gains, kind="stable")[:_FAILURES]
-        for giver in np.argsort(costs, kind="stable")[:_FAILURES]
-        if taker != giver and gains[taker] > costs[giver]
+        for taker in np.argsort(-gains, kind="stable")[:tries]
+        for giver in np.argsort(costs, kind="stable")[:tries]
+        if taker != giver and gains[taker] > _PROMISING * costs[giver]
     ]
     promised.sort(key=lambda move: -move[0])
     starts = []
-    for _, taker, giver in promised[:_FAILURES]:
+    for _, taker, giver in promised[:tries]:
         start = centres.copy()
         start[[taker, giver]] = halves[:, taker]
         starts.append(start)

@@ -42,7 +42,7 @@ class Cluster:
         cls, points: FloatArray, weights: FloatArray, *, centres: FloatArray
     ) -> "Cluster":
         """Assign each point to its nearest centre."""
-        nearest = nearest_centres(points, centres)
+        nearest = nearest_centres(points, centres).astype(np.int64)
         totals = _sums(weights, nearest, len(centres))
         means = _means(points, weights, nearest, totals)
         # A cluster without points stays where its centre is.

@@ -65,7 +65,7 @@ def build_report(
     curve = result.compare_k(wanted)
     progress("how far the sizes may be off, what each party adds")
     intervals = intervals_of(result, found)
-    plane = fit_plane(synopsis.scaled_nodes, synopsis.weights)
+    plane = fit_plane(synopsis.seen(synopsis.scaled_nodes), synopsis.weights)
     shown, users = _shown(synopsis)
     columns = _columns(synopsis)
     segmentations = tuple(
@@ -208,7 +208,7 @@ def _segmentation(
     # A column that is the same everywhere differs nowhere.
     same = spreads < 1e-9
     differences = np.where(same, 0.0, (item.scaled_centres - means) / np.where(same, 1.0, spreads))
-    places = plane.place(item.scaled_centres)
+    places = plane.place(synopsis.seen(item.scaled_centres))
     telling = reasons(synopsis, item)
     segments = tuple(
         SegmentInfo(
@@ -239,7 +239,7 @@ def _segmentation(
 
 
 def _map(synopsis: Synopsis, plane: Plane, shown: IntArray, users: FloatArray) -> MapInfo:
-    places = plane.place(synopsis.scaled_nodes[shown])
+    places = plane.place(synopsis.seen(synopsis.scaled_nodes[shown]))
     towards = []
     for axis in plane.axes:
         order = np.argsort(-np.abs(axis), kind="stable")[: 2 * _AXIS_COLUMNS]

@@ -38,6 +38,7 @@ from splitmeans.result.signed import (
 )
 from splitmeans.study import Study
 from splitmeans.study.features import to_own_units
+from splitmeans.synopsis.scaling import scaled_as_agreed
 from splitmeans.synopsis.segments import letter
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.saved_result import read_values
@@ -142,6 +143,11 @@ def read_fields(place: Path) -> dict[str, Any]:
             grid_hash(synopsis) == facts.grid,
             place / "synopsis.parquet",
             f"not the grid that {says}",
+        ),
+        (
+            _is_scaled(synopsis, study),
+            grid_file,
+            "its columns do not count in distances as the study says",
         ),
         (
             segments_hash(centres, sizes) == facts.segments,
@@ -264,6 +270,15 @@ def _nested(
         return hash_of(value)
     except RecursionError as problem:
         raise ParameterError(f"{path}: its values are nested too deep") from problem
+
+
+def _is_scaled(synopsis: Synopsis, study: Study) -> bool:
+    """Whether distances on the grid are those of the study: they follow from both."""
+    agreed, saved = scaled_as_agreed(synopsis, study).stretch, synopsis.stretch
+    if study.scaling is None or agreed is None or saved is None:
+        return study.scaling is None and saved is None
+    # Machines may add numbers up in another order.
+    return bool(np.allclose(agreed, saved, rtol=1e-9))
 
 
 def _is_bracket(epsilon: Any) -> bool:

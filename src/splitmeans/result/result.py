@@ -277,7 +277,9 @@ class Result:
         weights, total = self.synopsis.weights, self.synopsis.total
         cost = 0.0
         if total > 0:
-            cost = float(weights @ nearest_distance(self.synopsis.scaled_nodes, scaled_centres))
+            seen = self.synopsis.seen
+            nodes = seen(self.synopsis.scaled_nodes)
+            cost = float(weights @ nearest_distance(nodes, seen(scaled_centres)))
         return Segmentation(
             letters=tuple(letters),
             published=published,

@@ -3,11 +3,19 @@
 from splitmeans.study.id_rules import IdRules
 from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
 from splitmeans.study.parties import Column, PartySpec
-from splitmeans.study.study import ASSUMED_USERS, DEFAULT_DELTA, EVERYONE, GRID_METHODS, Study
+from splitmeans.study.study import (
+    ASSUMED_USERS,
+    DEFAULT_DELTA,
+    EQUAL,
+    EVERYONE,
+    GRID_METHODS,
+    Study,
+)
 
 __all__ = [
     "ASSUMED_USERS",
     "DEFAULT_DELTA",
+    "EQUAL",
     "EVERYONE",
     "GRID_METHODS",
     "Budget",

@@ -32,6 +32,7 @@ from splitmeans.study.methods import (
 )
 from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
 from splitmeans.study.parties import Column, PartySpec, check_key, check_name, to_builtin
+from splitmeans.study.private_shorthand import spread_bounds
 from splitmeans.wire.slot import SERVER
 
 __all__ = [
@@ -48,6 +49,8 @@ GRID_METHODS = ("auto", "joint", "pairs", "pairs-paper", "many")
 USER_SETS = ("equal", "partial")
 SHARED, EVERYONE = "shared", "everyone"
 POPULATIONS = (SHARED, EVERYONE)
+BY_BOUNDS, EQUAL = "bounds", "equal"
+SCALINGS = (BY_BOUNDS, EQUAL)
 
 # With partial user sets a table has a cell for every way to be at some parties of all: 4095 here.
 MAX_PARTIAL_PARTIES = 12
@@ -91,6 +94,8 @@ class Study:
         server_key: Public identity of the server, for runs between organisations.
         ids: How ids are written; None takes them as they are. Where user sets are partial the
             parties cannot compare their ids, so it must be said. See `id_rules`.
+        scaling: How columns count in the distances of the final k-means: None or "bounds" through
+            their bounds, "equal" each the same (`synopsis/scaling.py`), times its weight.
     """
 
     name: str
@@ -109,6 +114,7 @@ class Study:
     decoy: DecoyOptions = field(default_factory=DecoyOptions)
     server_key: str | None = None
     ids: IdRules | None = None
+    scaling: str | None = None
 
     def __post_init__(self) -> None:
         check_name("study name", self.name)
@@ -137,6 +143,10 @@ class Study:
             object.__setattr__(
                 self, "population", None
             )  # a default has the hash of what is left out
+        if self.scaling is not None:
+            _validate.one_of(SCALINGS, error=StudyError, scaling=self.scaling)
+        if self.scaling == BY_BOUNDS:
+            object.__setattr__(self, "scaling", None)  # as for the population
         to_builtin(self, n_clusters=int)
         if self.expected_users is not None:
             _validate.at_least(1, error=StudyError, expected_users=self.expected_users)
@@ -171,6 +181,7 @@ class Study:
     def _check_combination(self) -> None:
         """Refuse methods that have no proof, or no meaning, together."""
         method = self.membership_facts
+        self._check_private()
         if self.accounting not in method.accountings and TIGHT in method.accountings:
             raise StudyError(f"membership={self.membership!r} needs accounting={TIGHT!r}")
         if self.accounting not in method.accountings:
@@ -212,6 +223,19 @@ class Study:
             self._check_many_parties()
         if self.user_sets == "partial" and self.ids is None:
             raise StudyError(IDS_NEEDED)
+
+    def _check_private(self) -> None:
+        """Bounds and categories are learned from a budget whose exact costs are composed."""
+        if self.accounting == TIGHT:
+            return
+        for party in self.parties:
+            for column in party.columns:
+                if not column.is_settled:
+                    what = "bounds = 'private'" if column.is_private else "categories = 'open'"
+                    raise StudyError(
+                        f"column {column.name!r} of party {party.name!r} must have public bounds "
+                        f"or categories: {what} needs accounting={TIGHT!r}"
+                    )
 
     def _check_keys(self) -> None:
         """Every participant has a key of its own, or none has one."""
@@ -262,6 +286,11 @@ class Study:
     def party_names(self) -> tuple[str, ...]:
         """Names of the parties, in the order that centres and weights use."""
         return tuple(party.name for party in self.parties)
+
+    @property
+    def all_public(self) -> bool:
+        """Whether the study says all bounds and categories, so that a run learns none."""
+        return all(column.is_settled for party in self.parties for column in party.columns)
 
     @property
     def membership_facts(self) -> MembershipFacts:
@@ -316,6 +345,7 @@ class Study:
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> "Study":
         """Build and check a study from plain values; unknown keys are refused."""
+        mapping = spread_bounds(mapping)
         ids = mapping.get("ids") if isinstance(mapping, Mapping) else None
         if isinstance(ids, Mapping) and "type" not in ids and mapping.get("user_sets") == "partial":
             raise StudyError(IDS_NEEDED)

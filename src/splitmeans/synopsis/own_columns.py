@@ -42,8 +42,9 @@ def segment_shares(
     weights = synopsis.weights[used]
     elsewhere = np.ones(segments.shape[1], dtype=bool)
     elsewhere[own] = False
+    segments = synopsis.seen(segments)
     from_nodes = squared_distances(
-        synopsis.scaled_nodes[used][:, elsewhere], segments[:, elsewhere]
+        synopsis.seen(synopsis.scaled_nodes[used])[:, elsewhere], segments[:, elsewhere]
     )
     labels = _local_labels(own_rows, synopsis.local_centres(party), np.unique(node_labels))
     probabilities = np.empty((len(own_rows), len(segments)))
@@ -53,7 +54,8 @@ def segment_shares(
         step = max(1, _CHUNK_SIZE // (len(nodes) * len(segments)))
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
-            from_rows = squared_distances(own_rows[part] / GRID_UNITS, segments[:, own])
+            seen = synopsis.seen(own_rows[part] / GRID_UNITS, own)
+            from_rows = squared_distances(seen, segments[:, own])
             probabilities[part] = _shares(from_rows, from_nodes[nodes], odds)
     return probabilities
 
