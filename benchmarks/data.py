@@ -64,7 +64,7 @@ def load(
     """Draw or read a data set. The seed decides drawn data and random splits.
 
     `party_sizes` are numbers of columns of the parties, for data sets that are split at random;
-    None splits evenly.
+    None splits evenly. Numbers of parties that the paper has no split for are split at random.
     """
     if name not in ALL_SETS:
         raise ParameterError(f"data must be one of {', '.join(ALL_SETS)}, got {name!r}")
@@ -84,11 +84,7 @@ def load(
         rows = taxi_sample(data_dir)
     else:
         rows = read_rows(name, data_dir)
-    if name in _SPLITS:
-        if n_parties not in _SPLITS[name]:
-            raise ParameterError(
-                f"the paper splits {name} for 2 and 4 parties, not for {n_parties}"
-            )
+    if n_parties in _SPLITS.get(name, {}):
         columns = [np.array(part) for part in _SPLITS[name][n_parties]]
     else:
         rng = np.random.default_rng([seed, n_parties])

@@ -68,7 +68,7 @@ class Checked:
     delta: Fraction
 
 
-def checked(study: Study) -> Checked:
+def checked(study: Study, *, terms: int = TERMS) -> Checked:
     """Return what is checked about a study with the decoy join."""
     plan = make_plan(study)
     laws: Counter[DecoyLaw] = Counter()
@@ -80,7 +80,7 @@ def checked(study: Study) -> Checked:
     alone = epsilon_for(events, study.budget.delta)
     epsilon = Fraction(math.ceil(alone * _EPSILON_STEP), _EPSILON_STEP)
     blocks = [block_of(law.weights, times=times, sigma=law.sigma) for law, times in laws.items()]
-    computed = figure(blocks, exp_sum(TERMS, epsilon))
+    computed = figure(blocks, exp_sum(terms, epsilon))
     return Checked(
         plan=plan,
         laws=dict(laws),

@@ -1,7 +1,7 @@
 (** The statements, in the order of docs/concepts/machine-checked.md. Each is proved in the file
     named with it; `make proofs` checks that none of them rests on an axiom. *)
 From Coq Require Import QArith List ZArith NArith Lqa.
-From Splitmeans Require Import Definitions Distributions Composition Views Runs Checker CheckerSound.
+From Splitmeans Require Import Definitions Distributions Composition Views Runs Attained Checker CheckerSound.
 Import ListNotations.
 Open Scope Q_scope.
 
@@ -33,7 +33,12 @@ Theorem run_is_bounded_by_the_product {A} tag laws E delta rate n (secret : dist
                  (sampled_run tag laws rate n secret p true).
 Proof. intros T; apply sampled_private, T. Qed.
 
-(** 5. The program that bounds the divergence is right (CheckerSound.v). *)
+(** 5. That divergence is exact: whoever sees one count of every law attains it (Attained.v). *)
+Theorem product_bound_is_exact laws E delta :
+  close E delta (product laws 1) (product laws 0) -> hockey laws 1 E <= delta.
+Proof. exact (product_attains laws E delta). Qed.
+
+(** 6. The program that bounds the divergence is right (CheckerSound.v). *)
 Theorem checker_is_sound blocks E delta : check blocks E delta = true ->
   Forall valid (laws_of blocks) /\ 0 <= E /\ hockey (laws_of blocks) 1 E <= delta.
 Proof. exact (check_sound blocks E delta). Qed.
@@ -50,7 +55,7 @@ Proof.
   apply G.
 Qed.
 
-(** 6. So a study whose blocks pass is private towards a server that sees all of its messages about
+(** 7. So a study whose blocks pass is private towards a server that sees all of its messages about
     memberships: for one user more or less, with any sample and any randomised labels. *)
 Theorem checked_run_is_private {A} blocks epsilon terms delta tag rate n (secret : dist A) p :
   0 <= epsilon -> check blocks (exp_sum terms epsilon) delta = true ->
@@ -63,7 +68,7 @@ Proof.
   exists terms. apply sampled_private; auto. apply exp_sum_ge_1, HE.
 Qed.
 
-(** 7. Releases of another kind before it, with a cost (E1, delta1) that is assumed here: the run
+(** 8. Releases of another kind before it, with a cost (E1, delta1) that is assumed here: the run
     with them. Which tables, labels and cells follow is chosen by what they showed (Runs.v). *)
 Theorem run_after_other_releases {A S} tag laws E1 d1 E2 d2 rate n (first first' : dist A)
     (secret : A -> dist S) p :
@@ -76,25 +81,22 @@ Theorem run_after_other_releases {A S} tag laws E1 d1 E2 d2 rate n (first first'
     (after first' (fun a => sampled_run tag laws rate n (secret a) (p a) true)).
 Proof. intros T; apply sampled_private_after, T. Qed.
 
-(** 8. A fellow party, who knows all decoys and all users but one record elsewhere: two shifts of
-    the server's noise for every table (Runs.v), after other releases as in 7. *)
+(** 9. A fellow party, who knows all decoys and all users but one record elsewhere: for every table
+    two shifts of the server's noise where that record moves, one where it comes or goes (Runs.v),
+    after other releases as in 8. *)
 Theorem fellow_party_is_bounded {A} laws E1 d1 E2 d2 (first first' : dist A)
     (tables : A -> list (law * seen)) :
-  (forall a, map fst (tables a) = laws) -> Forall valid laws -> 0 <= E1 -> 0 <= E2 ->
-  hockey (flat_map (fun l => [l; l]) laws) 1 E2 <= d2 ->
+  (forall a, Forall (fun x => valid (fst x)) (tables a)) ->
+  (forall a, flat_map shifts (tables a) = laws) -> 0 <= E1 -> 0 <= E2 -> hockey laws 1 E2 <= d2 ->
   proper first -> proper first' ->
   indist E1 d1 first first' ->                                 (* the hypothesis about them *)
   indist (E1 * E2) (d1 + d2)
     (after first (fun a => published (tables a) false))
     (after first' (fun a => published (tables a) true)).
 Proof.
-  intros M V HE1 HE2 H HF HF' [C C'].
-  assert (L : forall a, Forall (fun x => valid (fst x)) (tables a)).
-  { intros a. rewrite <- (M a) in V. apply (proj1 (Forall_map fst valid (tables a)) V). }
-  assert (D : forall a, doubled (tables a) = flat_map (fun l => [l; l]) laws).
-  { intros a. rewrite <- (M a). unfold doubled. induction (tables a); simpl; congruence. }
+  intros L M HE1 HE2 H HF HF' [C C'].
   assert (I : forall a, indist E2 d2 (published (tables a) false) (published (tables a) true)).
-  { intros a. apply published_private; auto. rewrite D; exact H. }
+  { intros a. apply published_private; auto. rewrite M; exact H. }
   assert (HP : forall a b, proper (published (tables a) b)) by (intros; apply published_proper, L).
   split; apply close_after; auto; intros a; apply I.
 Qed.

@@ -25,6 +25,7 @@ from splitmeans.simulate.blocks import (
     ID_COLUMN,
     Blocks,
     check_id_columns,
+    on_grid,
     prepare_blocks,
     prepare_with_warnings,
     read_blocks,
@@ -63,7 +64,9 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         bounds: Public bounds of the columns, from general knowledge; there is no default. One
             (low, high) for all columns; or a list with one entry per party, each a (low, high), a
             list with one (low, high) per column, or a dict by column name; or one dict by column
-            name for all parties. What can be read in two ways is refused.
+            name for all parties. What can be read in two ways is refused. "private", for all or
+            in place of any (low, high), has the run learn the bounds, with noise and from a part
+            of the budget; `result_.plan.parties` has them then.
         grid: How cell weights are found: "auto", "joint", "pairs", "pairs-paper" or "many".
         user_sets: "equal", or "partial" if some users are at some parties only (give ids then).
         population: With partial user sets of three or more parties "shared" for segments of the
@@ -71,7 +74,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         expected_users: A public rough number of users, which need not be said. Delta must be below
             one over it, and a warning says if the tables are far from it.
         categories: For columns of categories the public lists of all their values: a dict by
-            column name, or a list with one such dict per party.
+            column name, or a list with one such dict per party. "open" in place of a list, or for
+            all columns of text, has the run learn those that many users have, in the same way.
         missing: What missing values become: a dict by column name, or a list with one such dict per
             party, with the rules of `Column.missing`; or one rule, or a few, for all columns that
             can have it, such as ("midpoint", "level"). Missing values are refused otherwise.
@@ -210,18 +214,18 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         if remark is not None:
             warnings.warn(remark, UserWarning, stacklevel=4)
         # Simulation only: no participant of a real run can compute these joint labels.
-        self.labels_ = self._nearest(tables)
+        self.labels_ = self._nearest(on_grid(self.result_.plan, tables))
         return self
 
     def predict(self, X: Sequence[Any]) -> LabelArray:
         """Return the nearest segment of each row; needs all parties' columns (simulation only)."""
         check_is_fitted(self)
-        return self._nearest(prepare_blocks(self.study_, read_blocks(X), None))
+        return self._nearest(self._prepared(X))
 
     def transform(self, X: Any) -> Any:
         """Return the distance of each row to each centre, in scaled units (simulation only)."""
         check_is_fitted(self)
-        rows, _ = pooled_rows(prepare_blocks(self.study_, read_blocks(X), None))
+        rows, _ = pooled_rows(self._prepared(X))
         centres = self.result_.server.clustering.scaled_centres
         return np.sqrt(squared_distances(self.synopsis_.seen(rows), self.synopsis_.seen(centres)))
 
@@ -236,7 +240,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         If there is no segment, to the middle of the bounds.
         """
         check_is_fitted(self)
-        tables = prepare_blocks(self.study_, read_blocks(X), None)
+        tables = self._prepared(X)
         centres = self.result_.server.clustering.scaled_centres
         rows, _ = pooled_rows(tables)
         return -normalised_loss(self.synopsis_.seen(rows), self.synopsis_.seen(centres))
@@ -263,6 +267,10 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         from splitmeans._html import bundle
 
         return bundle(repr(self), self._repr_html_())
+
+    def _prepared(self, X: Any) -> list[PartyTable]:
+        tables = prepare_blocks(self.study_, read_blocks(X), None)
+        return on_grid(self.result_.plan, tables)
 
     def _nearest(self, tables: Sequence[PartyTable]) -> LabelArray:
         centres = self.result_.server.clustering.scaled_centres

@@ -138,7 +138,7 @@ def epsilon_at(laws: Sequence, allowed: float, *, gap) -> float:
 
     def excess(epsilon):
         found = math.exp(gap.loss) * delta_at(laws, epsilon - gap.loss)
-        found += (1 + math.exp(epsilon)) * gap.distance
+        found += gap.rare + (1 + math.exp(epsilon)) * gap.distance
         return math.log(found) - math.log(allowed)
 
     high = 0.5

@@ -235,7 +235,7 @@ def test_slack_is_charged() -> None:
 def test_a_repeated_tag_costs_a_join_nothing_and_a_sketch_something() -> None:
     """Records of a join with equal tags are refused, or sorted, whoever they belong to."""
     event = ShiftEvent(weights=tuple(round(p * 2**60) for p in discrete_gaussian(7.6, 36)))
-    assert gap_of([event] * 3) == Gap(loss=0.0, distance=0.0)
+    assert gap_of([event] * 3) == Gap(loss=0.0, rare=0.0, distance=0.0)
     assert gap_of([event] * 3).delta(12.0) == NUMERICAL_MARGIN
     sketch = CellSketchEvent(repetitions=16, gamma=1.0, phantoms=5, floor=2)
     assert gap_of([sketch]).delta(12.0) > 1e5 * 2**-50

@@ -13,8 +13,9 @@ import pytest
 from proofs.check import CLOSED, FILES, THEOREMS, controls, open_assumptions, unproved
 from proofs.figure import SCALE, block_of, exp_sum, figure
 from proofs.generate import GENERATED, STUDIES, TERMS, checked, differences, generated
-from splitmeans import Study
 from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.study.id_rules import AS_IS
 
 ROOT = Path(__file__).resolve().parents[2]
 THEORY = ROOT / "proofs" / "theory"
@@ -53,6 +54,28 @@ def test_the_checked_delta_is_that_of_the_accountant(source: str) -> None:
     assert float(found.delta) == pytest.approx(found.accountant, rel=1e-6)
     assert float(found.delta) <= found.plan.study.budget.delta
     assert sum(found.laws.values()) == len(found.plan.groups)
+
+
+@pytest.mark.parametrize(
+    ("n_parties", "user_sets", "epsilon", "delta"),
+    [(2, "equal", 0.1, 1e-6), (2, "equal", 8.0, 1e-9), (3, "partial", 4.0, 1e-8)],
+)
+def test_other_studies_have_the_accountants_delta_too(n_parties, user_sets, epsilon, delta) -> None:
+    study = Study(
+        name="another",
+        n_clusters=3,
+        expected_users=1000,
+        user_sets=user_sets,
+        ids=AS_IS,
+        budget=Budget(epsilon=epsilon, delta=delta),
+        parties=tuple(
+            PartySpec(name=f"party {number}", columns=(Column(name="x", low=0, high=1),))
+            for number in range(n_parties)
+        ),
+    )
+    found = checked(study, terms=60)
+    assert float(found.delta) == pytest.approx(found.accountant, rel=1e-6, abs=1.1e-12)
+    assert float(found.delta) <= delta
 
 
 def product_divergence(laws: list[tuple[int, ...]], factor: Fraction) -> Fraction:

@@ -30,6 +30,13 @@ WAYS = {
         [[np.array([0, 20]), (17, 90)], np.array([[0, 1]])],
         [[(0, 20), (17, 90)], [(0, 1)]],
     ),
+    "all private": ("private", [["private", "private"], ["private"]]),
+    "a private party": (["private", (0, 1)], [["private", "private"], [(0, 1)]]),
+    "a private column": ([["private", (17, 90)], (0, 1)], [["private", (17, 90)], [(0, 1)]]),
+    "a private name": (
+        {"age": "private", "visits": (0, 20), "score": (0, 1)},
+        [[(0, 20), "private"], [(0, 1)]],
+    ),
 }
 
 
@@ -39,7 +46,6 @@ def test_every_way_to_write_bounds(bounds, expected):
 
 
 REFUSED = {
-    "private": ("private", "learned privately .* not there yet"),
     "another word": ("wide", "bounds must be"),
     "a set": ({(0, 1)}, "bounds must be"),
     "three pairs": ([(0, 20), (17, 90), (0, 1)], "got 3 entries for 2 parties"),

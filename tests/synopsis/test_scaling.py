@@ -17,7 +17,8 @@ from splitmeans import (
 )
 from splitmeans.forecasting.column_shares import column_shares
 from splitmeans.study import Column
-from splitmeans.synopsis.scaling import LEAST_DEVIATION, equal_stretch
+from splitmeans.study.features import features_of_columns
+from splitmeans.synopsis.scaling import LEAST_OF_CATEGORIES, LEAST_OF_NUMBERS, equal_stretch
 from tests.result.small_result import small_study, write_small_result
 from tests.scene import make_study
 
@@ -49,19 +50,28 @@ def test_stretch_by_hand(result):
 def test_a_column_without_differences_is_not_blown_up(result):
     same = np.zeros_like(result.synopsis.scaled_nodes)
     flat = dataclasses.replace(result.synopsis, scaled_nodes=same, centres=None)
-    np.testing.assert_allclose(equal_stretch(flat), 1 / LEAST_DEVIATION)
+    numbers, categories = 1 / LEAST_OF_NUMBERS, 1 / LEAST_OF_CATEGORIES
+    expected = [numbers, categories, categories, numbers]
+    np.testing.assert_allclose(equal_stretch(flat), expected)
     nobody = dataclasses.replace(flat, weights=np.zeros(4))
     np.testing.assert_array_equal(equal_stretch(nobody), 1)
 
 
 def test_a_weight_still_counts(result):
+    """Twice the weight is twice as far in every column, stretched or not."""
+    synopsis = result.synopsis
     columns = tuple(
         tuple(dataclasses.replace(column, weight=2.0) for column in group)
-        for group in result.synopsis.columns
+        for group in synopsis.columns
     )
-    doubled = dataclasses.replace(result.synopsis, columns=None, features=result.synopsis.features)
-    object.__setattr__(doubled, "columns", columns)
-    np.testing.assert_allclose(equal_stretch(doubled), 2 * result.synopsis.stretch)
+    doubled = dataclasses.replace(
+        synopsis,
+        columns=columns,
+        features=tuple(features_of_columns(group) for group in columns),
+        scaled_nodes=2 * synopsis.scaled_nodes,
+        centres=None,
+    )
+    np.testing.assert_allclose(equal_stretch(doubled), synopsis.stretch)
 
 
 def test_everything_measures_stretched_distances(result):

@@ -9,6 +9,7 @@ import typer
 from splitmeans.cli.console import err
 from splitmeans.cli.stopping import asked
 from splitmeans.study import ASSUMED_USERS, DEFAULT_DELTA, Study
+from splitmeans.study.parties import OPEN, PRIVATE
 
 _BY_OPTIONS = "no answer; give the study by options instead (splitmeans study new --help)"
 
@@ -61,12 +62,28 @@ def _ask_delta(users: int) -> float:
 
 def _ask_column() -> dict[str, Any]:
     name = _ask("  name of a column")
-    categories = _ask("    its categories as a|b|c, or empty for numbers", default="")
+    categories = _ask("    its categories as a|b|c (or 'open'), or empty for numbers", default="")
+    if categories.strip() == OPEN:
+        return {"name": name, "categories": OPEN}
     if categories:
         return {"name": name, "categories": categories.split("|")}
-    low = _ask("    smallest value of interest", kind=float)
+    low = _ask_low("    smallest value of interest (or 'private': the run learns both bounds)")
+    if low is None:
+        return {"name": name, "bounds": PRIVATE}
     high = _ask("    largest value of interest", kind=float)
     return {"name": name, "low": low, "high": high}
+
+
+def _ask_low(question: str) -> float | None:
+    """Ask until the answer is a number, or the word for bounds that the run learns."""
+    while True:
+        answer = _ask(question)
+        if answer.strip() == PRIVATE:
+            return None
+        try:
+            return float(answer)
+        except ValueError:
+            err.print(f"it must be a number, or {PRIVATE!r}")
 
 
 def _ask_key(question: str) -> str:

@@ -135,12 +135,30 @@ def check_data(
             ).check(rows=rows)
     if json:
         return
+    for line in _to_learn(agreed, party):
+        typer.echo(line)
     typer.echo(f"the study takes ids as {rules.type!r}; all checks passed")
     if charged_to is None:
         say("this place has no name of its own: a run needs --source, a name for the ledger")
     else:
         say(f"the ledger calls this data {charged_to!r}, unless --source gives another name")
     say("nothing was sent, nothing was spent; the counts are exact, so keep them to yourself")
+
+
+def _to_learn(study: Study, party: str) -> list[str]:
+    """Say what the run would learn of the party's table, and what the study says instead."""
+    from splitmeans.plan.learned import learned_lines
+    from splitmeans.plan.settle import make_plan
+
+    if study.all_public:
+        return []
+    learned = [line for line in learned_lines(make_plan(study)) if line.startswith(f"{party}: ")]
+    said = [column.name for column in study.party(party).columns if column.is_settled]
+    assumed = f"taken from the study: bounds or categories of {', '.join(said)}"
+    return [
+        *(f"learned by the run: {line.removeprefix(f'{party}: ')}" for line in learned),
+        *([assumed] if said else []),
+    ]
 
 
 def _spool(home: Path) -> Path | None:

@@ -11,7 +11,9 @@ from splitmeans.forecasting.forecast import EpsilonNeeded, Forecast
 from splitmeans.forecasting.loss_model import MAX_RATIO
 from splitmeans.forecasting.noise import shown_party
 from splitmeans.intervals.sizes import WIDTH_95
+from splitmeans.plan.learned import learned_lines
 from splitmeans.plan.message_sizes import shown_bytes
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.calibrate import MAX_EPSILON
 from splitmeans.study import EQUAL, Study
@@ -49,6 +51,8 @@ def print_plan(
     _print_loss(found)
     _print_segment_error(found)
     _print_bounds(found)
+    for line in learned_lines(make_plan(study)):
+        _figure("learned", line)
     out.print()
     _print_sweep(found, epsilons)
     if needed is not None:

@@ -61,6 +61,7 @@ def simulate(
     from splitmeans.result.of_run import fields_of_run
     from splitmeans.result.result import Result
     from splitmeans.result.write import check_place, write_folder
+    from splitmeans.simulate.blocks import on_grid
     from splitmeans.simulate.yardsticks import measure
 
     check_file(json)
@@ -80,7 +81,8 @@ def simulate(
             print_text(out, f"note: {result.remark}")
         if len(result.published_sizes):
             err.print("measuring it on the rows", markup=False)
-            found = measure(tables, done.server.synopsis, done.server.clustering)
+            settled = on_grid(done.plan, tables)
+            found = measure(settled, done.server.synopsis, done.server.clustering)
             _print(found)
             if json is not None:
                 values = dataclasses.asdict(found) | {"ratio": found.ratio}

@@ -35,7 +35,7 @@ def _variance(column: Column, *, equal: bool) -> float:
     """Return the variance of evenly spread values in distance units."""
     if equal:
         return column.weight**2
-    if not column.categories:
+    if not column.is_categorical:
         return column.weight**2 / 3  # of numbers in [-weight, weight]
     # Each level is a feature at plus or minus weight / sqrt 2.
-    return 2 * column.weight**2 * (1 - 1 / len(column.levels))
+    return 2 * column.weight**2 * (1 - 1 / column.most_levels)

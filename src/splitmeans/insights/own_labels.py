@@ -41,7 +41,7 @@ class Bin:
     right: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class OwnLabels:
     """How well one party can label its users from its own columns.
 
@@ -58,6 +58,9 @@ class OwnLabels:
     said: float
     guessing: float
     bins: tuple[Bin, ...]
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
     def __str__(self) -> str:
         sure = sum(one.users for one in self.bins if one.low >= 0.9)

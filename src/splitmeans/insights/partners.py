@@ -57,7 +57,7 @@ class PartnerPart:
     same: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Partners:
     """What the parties contribute to segments.
 
@@ -71,7 +71,7 @@ class Partners:
     parties: tuple[PartnerPart, ...]
     columns: tuple[ColumnPart, ...]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [f"together: the segments explain {self.explained:.0%} of all differences"]
         lines += [
             f"{one.party}: carries {one.separation:.0%} of the separation; alone it would explain "

@@ -24,14 +24,15 @@ _LEAST_EFFECT = 0.25
 _SAME = 1e-9
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Reason:
     """One column in which a segment differs.
 
     Attributes:
         party: Who holds the column.
         column: Its name.
-        category: For a column of categories the one whose share differs most.
+        category: For a column of categories the one that the segment has more of than all users,
+            or lacks if no other has gained as much.
         feature: Place of the column, or of that category, among all features.
         effect: How far the segment is from all users, in standard deviations.
         value: The segment's centre there, in own units; a category's share.
@@ -45,6 +46,9 @@ class Reason:
     effect: float
     value: float
     mean: float
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
     def __str__(self) -> str:
         if self.category is not None:
@@ -93,7 +97,9 @@ def _reason(
         gaps, expected = own[part] - own_means[part], own_means[part]
         there = expected > _SAME
         effect = float(np.sqrt(np.sum(np.square(gaps[there]) / expected[there])))
-        at += int(np.abs(gaps).argmax())
+        # What a segment has more of says more than what it lacks.
+        more = gaps.max() >= 0.5 * np.abs(gaps).max()
+        at += int(gaps.argmax() if more else gaps.argmin())
     else:
         deviation = float(np.sqrt(variances[at]))
         same = deviation < _SAME * features[at].weight

@@ -16,11 +16,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from splitmeans.errors import DataError, ParameterError
-from splitmeans.party.label_frame import label_columns
+from splitmeans.party.label_frame import label_columns, settled_party, with_public_bounds
 from splitmeans.party.labels import segment_probabilities
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
-from splitmeans.study.id_rules import IdRules
 from splitmeans.table.checks.facts import BoundFacts, clipping_problems
 from splitmeans.table.checks.problems import refuse
 from splitmeans.table.checks.rows import grid_rows
@@ -69,13 +68,12 @@ def write_labels(
     Raises:
         DataError: If the data breaks a rule of the study; values are never shown.
     """
-    spec = result.study.party(party)
+    spec = settled_party(result, party)
     rows = 0
     with _replacing(output) as draft, contextlib.ExitStack() as opened:
         writer: Any = None
-        rules = result.study.id_rules
         is_csv = output.suffix.lower() == ".csv"
-        parts = _tables(spec, data, query=query, rules=rules, allow_clipping=allow_clipping)
+        parts = _tables(result, spec, data, query=query, allow_clipping=allow_clipping)
         for table, ids, total in parts:
             own_ids = _csv_ids(ids, canonical=table.ids) if is_csv else ids
             labelled = _labelled(table, own_ids, result, spec=spec, segments=segments)
@@ -89,18 +87,18 @@ def write_labels(
 
 
 def _tables(
+    result: Result,
     spec: PartySpec,
     data: str | Path,
     *,
     query: str | None,
-    rules: IdRules,
     allow_clipping: bool,
 ) -> Iterator[tuple[PartyTable, pa.Array, int | None]]:
     """Yield the party's rows on the grid, in parts, with their ids as stored, and the total.
 
     After the last part a table is refused of which too much lies outside the bounds.
     """
-    first = 0
+    first, rules = 0, result.study.id_rules
     fit: tuple[BoundFacts, ...] = ()
     with read_batches(spec, data, query=query) as batches:
         for part in joined(batches.stream, rows=_BATCH):
@@ -116,7 +114,8 @@ def _tables(
         if not first:
             raise DataError(f"{batches.where}: the table must have at least one row, got none")
         if not allow_clipping:
-            refuse(clipping_problems(fit), party=spec.name, where=batches.where)
+            public = with_public_bounds(result, spec.name, fit)
+            refuse(clipping_problems(public), party=spec.name, where=batches.where)
 
 
 def _stored(ids: Any) -> pa.Array:

@@ -3,6 +3,7 @@
 The rows stay where they are: the frame comes back with more columns, its index and ids as before.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import pyarrow as pa
 
 from splitmeans.errors import DataError
 from splitmeans.party.labels import segment_probabilities
+from splitmeans.plan.settle import make_plan
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
-from splitmeans.table.checks.facts import clipping_problems
+from splitmeans.table.checks.facts import BoundFacts, clipping_problems
 from splitmeans.table.checks.problems import refuse
 from splitmeans.table.checks.rows import grid_rows
 from splitmeans.table.frames import as_stream, is_pandas, listed_names
@@ -45,14 +47,30 @@ def label_frame(
     """
     stream = as_stream(data, where="the table")
     data = data if stream is None else stream.read_all()
-    spec = _party_of(result, data, party)
+    spec = settled_party(result, _party_of(result, data, party))
     rows, _, bounds = grid_rows(spec, data)
     if not allow_clipping:
-        refuse(clipping_problems(bounds), party=spec.name)
+        refuse(clipping_problems(with_public_bounds(result, spec.name, bounds)), party=spec.name)
     # Ids are not looked at: the labels are beside them.
     table = PartyTable(party=spec.name, ids=pa.array([], pa.large_string()), raw_rows=rows)
     shares = segment_probabilities(table, result.synopsis, centres=segments.clustering)
     return _beside(data, label_columns(result, segments, shares))
+
+
+def settled_party(result: Result, party: str) -> PartySpec:
+    """Return a party with the bounds and categories that the run learned."""
+    return make_plan(result.study, released=result.released).party(party)
+
+
+def with_public_bounds(
+    result: Result, party: str, bounds: Iterable[BoundFacts]
+) -> list[BoundFacts]:
+    """Return how columns fit their bounds, but for those that the run learned.
+
+    Learned bounds may be off by bad luck; no unit of the table is to blame for that.
+    """
+    said = {column.name for column in result.study.party(party).columns if column.is_settled}
+    return [own for own in bounds if own.column in said]
 
 
 def label_columns(result: Result, segments: Segmentation, shares: Any) -> dict[str, Any]:
@@ -71,15 +89,15 @@ def label_columns(result: Result, segments: Segmentation, shares: Any) -> dict[s
     return columns
 
 
-def _party_of(result: Result, data: Any, party: str | None) -> PartySpec:
+def _party_of(result: Result, data: Any, party: str | None) -> str:
     if party is not None:
-        return result.study.party(party)
+        return result.study.party(party).name
     names = set(listed_names(data) or ())
     fitting = [
         spec for spec in result.study.parties if names >= {column.name for column in spec.columns}
     ]
     if len(fitting) == 1:
-        return fitting[0]
+        return fitting[0].name
     listed = ", ".join(repr(name) for name in result.study.party_names)
     why = "no party's columns are all in it" if not fitting else "it fits more than one"
     raise DataError(f"party must be given: whose table is this? ({why}); the parties are {listed}")

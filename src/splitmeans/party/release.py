@@ -14,6 +14,7 @@ from splitmeans.party.memberships import PARTY_SIDES
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.category_shares import to_valid_shares
+from splitmeans.table.settled import settle_table
 from splitmeans.table.walk.interface import Table, Users
 from splitmeans.wire.messages import MembershipMessage, PartyRelease
 
@@ -34,8 +35,9 @@ def release_party(
     """
     position = plan.study.party_names.index(table.party)
     mechanism = mechanism_of(plan.local[position])
+    table = settle_table(table, plan.study.parties[position], plan.parties[position])
     found = mechanism.release(table.rows, noise=noise.spawn("local"), rng=rng)
-    spec = plan.study.parties[position]
+    spec = plan.parties[position]
     centres, points = to_valid_shares(spec, found.centres), to_valid_shares(spec, found.points)
     users = table.labelled(partial(nearest, centres=centres))
     membership = encode_membership(

@@ -29,6 +29,7 @@ from splitmeans.privacy.events import (
     PublishedSketchEvent,
     PureEvent,
     RandomisedResponseEvent,
+    RareEvent,
     ShiftEvent,
 )
 from splitmeans.privacy.losses import (
@@ -127,7 +128,11 @@ def _epsilon(
 
 
 def grouped(parts: tuple[Event, ...]) -> tuple[tuple[Event, int], ...]:
-    """Count equal events, and merge all Gaussian ones: they compose to one Gaussian exactly."""
+    """Count equal events, and merge all Gaussian ones: they compose to one Gaussian exactly.
+
+    Rare events have no loss that could be composed: all of them is in `gap_of`.
+    """
+    parts = tuple(part for part in parts if not isinstance(part, RareEvent))
     gaussians = [part for part in parts if isinstance(part, GaussianEvent)]
     others = Counter(part for part in parts if not isinstance(part, GaussianEvent))
     groups: list[tuple[Event, int]] = list(others.items())
@@ -142,27 +147,33 @@ class Gap(NamedTuple):
 
     Attributes:
         loss: What is added to the privacy loss of every outcome (and e^loss to delta).
+        rare: Probability of outcomes that show a user; they are given up once.
         distance: Total variation between the laws that are drawn and those that are composed. Both
             laws of a pair may be that far off, so delta grows by (1 + e^epsilon) times it.
     """
 
     loss: float
+    rare: float
     distance: float
 
     def delta(self, epsilon: float) -> float:
         """What is added to delta at this epsilon."""
-        return (1 + math.exp(epsilon)) * self.distance + NUMERICAL_MARGIN
+        return self.rare + (1 + math.exp(epsilon)) * self.distance + NUMERICAL_MARGIN
 
 
 def gap_of(parts: Iterable[Event]) -> Gap:
     """Return the gap of simple events; those of composed releases add up."""
-    loss = distance = 0.0
+    loss = rare = distance = 0.0
     for part in parts:
         match part:
             case GaussianEvent(slack=own):
                 loss += own
             case CellSketchEvent():
                 distance += table_slack(part) + _REPEATED_HASH
+            case RareEvent(probability=own):
+                # What is released without these outcomes is a part of at least 1 - p of it.
+                rare += own
+                loss -= math.log1p(-own)
             case (
                 # Repeated tags cost nothing: what is sent, or that nothing is sent, is the same in
                 # whichever order users and decoys with these tags and cells come (docs, "The decoy
@@ -179,7 +190,7 @@ def gap_of(parts: Iterable[Event]) -> Gap:
                 pass  # what is drawn is what is composed, or nothing is claimed for it
             case _:
                 raise _without_loss(part)
-    return Gap(loss=loss, distance=distance)
+    return Gap(loss=loss, rare=rare, distance=distance)
 
 
 @functools.lru_cache(maxsize=512)

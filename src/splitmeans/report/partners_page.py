@@ -1,6 +1,6 @@
 """The part of the report about the parties: what each adds, and how well it can label its users."""
 
-from splitmeans.insights.own_labels import OwnLabels
+from splitmeans.insights.own_labels import Bin, OwnLabels
 from splitmeans.insights.partners import Partners
 from splitmeans.report.data import ReportData
 from splitmeans.report.words import breakable, escape, heads, percent, table
@@ -42,7 +42,7 @@ def _party_table(found: Partners, labels: tuple[OwnLabels, ...]) -> str:
         "Can label right",
         number=True,
     )
-    return table("What each party adds", head=head, body=rows)
+    return table("What each party adds", head=head, body=rows, kind="parties")
 
 
 def _words(data: ReportData) -> str:
@@ -66,7 +66,7 @@ def _label_table(labels: tuple[OwnLabels, ...]) -> str:
         return ""
     rows = "".join(
         f'<tr><th scope="row">{breakable(one.party)}</th>'
-        f"<td>{percent(part.low)} to {percent(part.high)}</td>"
+        f"<td>{_between(part)}</td>"
         f'<td class="number">{percent(part.users)}</td><td class="number">{percent(part.said)}</td>'
         f'<td class="number">{percent(part.right)}</td></tr>'
         for one in labels
@@ -75,8 +75,14 @@ def _label_table(labels: tuple[OwnLabels, ...]) -> str:
     head = heads("Party", "How sure its label is") + heads(
         "Users", "Said", "Expected to be right", number=True
     )
-    inside = table("How sure labels are, and how often right", head=head, body=rows)
+    inside = table("How sure labels are, and how often right", head=head, body=rows, kind="parties")
     return f"<details><summary>How sure labels from own columns are</summary>{inside}</details>"
+
+
+def _between(part: Bin) -> str:
+    if part.low == 0:
+        return f"below {percent(part.high)}"
+    return f"{percent(part.low)} to {percent(part.high)}"
 
 
 def _column_table(found: Partners) -> str:

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from splitmeans.errors import DataError, ParameterError
+from splitmeans.plan.plan import Plan
 from splitmeans.study import Study
 from splitmeans.table.checks.facts import TableFacts, ignore_facts, rows_note
 from splitmeans.table.frames import as_stream, listed_names
 from splitmeans.table.prepare import PartyTable, prepare_table
+from splitmeans.table.settled import settled_in_memory
 
 # What a study calls the column of ids if it does not say.
 ID_COLUMN = "id"
@@ -154,6 +156,14 @@ def prepare_with_warnings(
             warnings.warn(f"party {party.name!r}: {note}", UserWarning, stacklevel=4)
     _check_enough_rows(study, tables)
     return tables
+
+
+def on_grid(plan: Plan, tables: Sequence[PartyTable]) -> list[PartyTable]:
+    """Return the tables with the bounds and categories that a run learned."""
+    return [
+        settled_in_memory(table, plan.study.party(table.party), plan.party(table.party))
+        for table in tables
+    ]
 
 
 def _have_ids(study: Study, blocks: Blocks) -> bool:

@@ -12,7 +12,8 @@ from splitmeans import _validate
 from splitmeans.errors import ParameterError
 from splitmeans.simulate.blocks import Blocks
 from splitmeans.study import Column
-from splitmeans.study.column_bounds import read_bounds, refuse_unknown
+from splitmeans.study.column_bounds import Pair, read_bounds, refuse_unknown
+from splitmeans.study.parties import OPEN
 from splitmeans.table.frames import text_names
 
 # Rules that only one kind of column can have, so that one text may be given for all columns.
@@ -34,6 +35,7 @@ def read_columns(
         blocks: The tables.
         bounds: Of columns of numbers; every way of `read_bounds`.
         categories: Lists of categories by column name; or a list with such a dict per party.
+            "open" stands for a list that the run learns, or for all columns of text.
         missing: What missing values become, by column name in the same ways; or one rule for all
             columns that can have it, or a few such rules.
         weights: How much columns count, by column name in the same ways.
@@ -47,6 +49,11 @@ def read_columns(
         [name for name in own if name != id_column]
         for own, id_column in zip(blocks.names, own_ids, strict=True)
     ]
+    if isinstance(categories, str) and categories == OPEN:
+        categories = [
+            dict.fromkeys(sorted(text_names(block) & set(own)), OPEN)
+            for block, own in zip(blocks.tables, names, strict=True)
+        ]
     listed = _by_party(categories, names, what="categories")
     _refuse_left_out(blocks, names, listed, bounds)
     numbers = [
@@ -77,16 +84,20 @@ def read_columns(
 def _column(
     name: str,
     *,
-    pair: tuple[float, float] | None,
+    pair: Pair | None,
     categories: Any,
     missing: Any,
     weight: Any,
 ) -> Column:
+    if isinstance(pair, str):
+        return Column(name=name, bounds=pair, missing=missing, weight=weight)
     if pair is not None:
         return Column(name=name, low=pair[0], high=pair[1], missing=missing, weight=weight)
+    if isinstance(categories, str) and categories == OPEN:
+        return Column(name=name, others=OPEN, missing=missing, weight=weight)
     if isinstance(categories, str) or not isinstance(categories, Sequence):
         raise ParameterError(
-            f"categories of column {name!r} must be a list of all its values, got "
+            f"categories of column {name!r} must be a list of all its values, or {OPEN!r}, got "
             f"{_validate.shown(categories)}"
         )
     # Whole numbers are compared as text, as in a study.

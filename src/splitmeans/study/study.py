@@ -32,6 +32,7 @@ from splitmeans.study.methods import (
 )
 from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
 from splitmeans.study.parties import Column, PartySpec, check_key, check_name, to_builtin
+from splitmeans.study.private_shorthand import spread_bounds
 from splitmeans.wire.slot import SERVER
 
 __all__ = [
@@ -180,6 +181,7 @@ class Study:
     def _check_combination(self) -> None:
         """Refuse methods that have no proof, or no meaning, together."""
         method = self.membership_facts
+        self._check_private()
         if self.accounting not in method.accountings and TIGHT in method.accountings:
             raise StudyError(f"membership={self.membership!r} needs accounting={TIGHT!r}")
         if self.accounting not in method.accountings:
@@ -221,6 +223,19 @@ class Study:
             self._check_many_parties()
         if self.user_sets == "partial" and self.ids is None:
             raise StudyError(IDS_NEEDED)
+
+    def _check_private(self) -> None:
+        """Bounds and categories are learned from a budget whose exact costs are composed."""
+        if self.accounting == TIGHT:
+            return
+        for party in self.parties:
+            for column in party.columns:
+                if not column.is_settled:
+                    what = "bounds = 'private'" if column.is_private else "categories = 'open'"
+                    raise StudyError(
+                        f"column {column.name!r} of party {party.name!r} must have public bounds "
+                        f"or categories: {what} needs accounting={TIGHT!r}"
+                    )
 
     def _check_keys(self) -> None:
         """Every participant has a key of its own, or none has one."""
@@ -271,6 +286,11 @@ class Study:
     def party_names(self) -> tuple[str, ...]:
         """Names of the parties, in the order that centres and weights use."""
         return tuple(party.name for party in self.parties)
+
+    @property
+    def all_public(self) -> bool:
+        """Whether the study says all bounds and categories, so that a run learns none."""
+        return all(column.is_settled for party in self.parties for column in party.columns)
 
     @property
     def membership_facts(self) -> MembershipFacts:
@@ -325,6 +345,7 @@ class Study:
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> "Study":
         """Build and check a study from plain values; unknown keys are refused."""
+        mapping = spread_bounds(mapping)
         ids = mapping.get("ids") if isinstance(mapping, Mapping) else None
         if isinstance(ids, Mapping) and "type" not in ids and mapping.get("user_sets") == "partial":
             raise StudyError(IDS_NEEDED)

@@ -41,16 +41,21 @@ def max_entropy_labels(
     Args:
         tables: Users in each cell of each pair i < j, none negative, all with about the same
             positive sum.
-        start: Label vectors to begin with.
+        start: Label vectors to begin with, which agree with the tables roughly: how many are of
+            segments that are far apart hardly changes.
         deviation: Standard deviation of the noise of the tables' cells, zero if exact.
         rng: Draws labels.
     """
     starts, wanted, total = _stacked(tables, n_parties=start.shape[1])
-    sizes = np.log(np.maximum(wanted.sum(axis=1) / (start.shape[1] - 1), _FLOOR))
+    n_others = start.shape[1] - 1
+    sizes = np.maximum(wanted.sum(axis=1) / n_others, _FLOOR)
     doubt = max(_DOUBT * deviation / total, _LEAST_DOUBT / len(start))
     between_parties = _between_parties(starts)
     labels = np.array(start, dtype=np.int64)
-    ties = np.zeros_like(wanted)
+    # Segments that are far apart freeze early, in the shares that they have in the start. So ties
+    # begin as if all others together said what one of them says, which keeps the start together.
+    by_chance = np.outer(sizes, sizes)
+    ties = between_parties * np.log((wanted + doubt) / (by_chance + doubt)) / n_others
     # Every label is tied to those of all others, so a pair moves by more than its own tie.
     step = _STEP / start.shape[1]
     for done in range(_ROUNDS):
@@ -58,7 +63,11 @@ def max_entropy_labels(
         calm = 1 + max(done - _ROUNDS / 2, 0.0) / _CALMER_AFTER
         ties += between_parties * (step / calm) * np.log((wanted + doubt) / (found + doubt))
         redraw_labels(
-            labels, sizes=sizes, ties=ties, starts=starts, uniforms=rng.random(labels.shape)
+            labels,
+            sizes=np.log(sizes),
+            ties=ties,
+            starts=starts,
+            uniforms=rng.random(labels.shape),
         )
     return labels
 

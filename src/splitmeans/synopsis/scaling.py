@@ -18,8 +18,11 @@ from splitmeans.study import EQUAL, Study
 from splitmeans.synopsis.synopsis import Synopsis
 
 # A column whose deviation is below this share of its weight is the same for nearly everybody; what
-# differs is noise, which must not be blown up. It is 2.5 % of the range between the bounds.
-LEAST_DEVIATION = 0.05
+# differs is noise, which must not be blown up. For numbers it is 2.5 % of the range between the
+# bounds. Categories are always at the ends: a rare one, stretched to the variance of other columns,
+# would be far from everybody and a segment of its own. This lets two categories be at most four
+# deviations of other columns apart, and a column of which 93 % are alike counts less than others.
+LEAST_OF_NUMBERS, LEAST_OF_CATEGORIES = 0.05, 0.5
 
 
 def scaled_as_agreed(synopsis: Synopsis, study: Study) -> Synopsis:
@@ -44,5 +47,6 @@ def equal_stretch(synopsis: Synopsis) -> FloatArray:
         own = slice(start, start + max(1, len(column.levels)))
         start = own.stop
         deviation = float(np.sqrt(variances[own].sum()))
-        stretch[own] = column.weight / max(deviation, LEAST_DEVIATION * column.weight)
+        least = LEAST_OF_CATEGORIES if column.categories else LEAST_OF_NUMBERS
+        stretch[own] = column.weight / max(deviation, least * column.weight)
     return stretch

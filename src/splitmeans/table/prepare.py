@@ -5,8 +5,8 @@ server could see (rule R12). Errors name the party, the column, the rule and row
 value.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -34,11 +34,13 @@ class PartyTable:
         party: The party's name.
         ids: Canonical ids, one a row.
         raw_rows: Grid integers, shape (n, d); feature j lies within plus or minus its bound.
+        names: The categories in columns of which the run learns them, by column.
     """
 
     party: str
     ids: pa.LargeStringArray
     raw_rows: IntArray
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.raw_rows)
@@ -116,7 +118,9 @@ def prepare_table(
         notice=notice,
         allow_clipping=allow_clipping,
     )
-    return PartyTable(party=party.name, ids=own_ids, raw_rows=checked.rows)
+    return PartyTable(
+        party=party.name, ids=own_ids, raw_rows=checked.rows, names=checked.facts.names
+    )
 
 
 def _checked_table(

@@ -13,6 +13,7 @@ from splitmeans.errors import DataError
 from splitmeans.study import Column
 from splitmeans.study.category_shares import even_shares
 from splitmeans.study.features import Feature
+from splitmeans.study.parties import OTHER_LEVEL
 from splitmeans.table.checks.number_columns import as_floats, missing_problem
 from splitmeans.table.checks.problems import ROWS, BrokenRule, Problem, rows_problem
 from splitmeans.table.columns import is_text, normalised_text, read_array, refuse_rows
@@ -25,7 +26,7 @@ def grid_categories(
 ) -> tuple[IntArray | None, list[Problem]]:
     """Return one feature for each level, shape (n, levels); all have the same bound."""
     try:
-        text = _read_categories(values, first_row=first_row)
+        text = read_categories(values, first_row=first_row)
     except BrokenRule as broken:
         return None, [replace(broken.problem, column=column.name)]
     missing = np.asarray(text.is_null())
@@ -33,7 +34,10 @@ def grid_categories(
     listed = normalised_text(pa.array(column.categories, pa.large_string()))
     position = pc.index_in(text, value_set=listed)
     unknown = np.asarray(position.is_null()) & ~missing
-    if unknown.any():
+    if OTHER_LEVEL in column.categories:
+        rest = pa.scalar(column.categories.index(OTHER_LEVEL), position.type)
+        position = pc.if_else(pa.array(unknown), rest, position)
+    elif unknown.any():
         problems += _unknown_categories(column, text, unknown, first_row=first_row)
     # A missing one is at the level behind the listed ones, if the study has that level.
     chosen = position.fill_null(len(column.categories)).to_numpy(zero_copy_only=False)
@@ -83,7 +87,8 @@ def _folded(text: str) -> str:
     return "".join(text.split()).casefold()
 
 
-def _read_categories(values: Any, *, first_row: int) -> pa.LargeStringArray:
+def read_categories(values: Any, *, first_row: int) -> pa.LargeStringArray:
+    """Return a column of categories as text in normal form C, missing ones as nulls."""
     rule = "must hold text or whole numbers"
     try:
         array = read_array(values, what="")

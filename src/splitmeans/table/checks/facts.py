@@ -7,7 +7,7 @@ no account to be sent to anyone.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -80,10 +80,12 @@ class TableFacts:
     Attributes:
         ids: How its ids look.
         bounds: How its number columns fit their bounds, in the study's order.
+        names: The categories in its open columns, by column.
     """
 
     ids: IdFacts
     bounds: tuple[BoundFacts, ...]
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def clipped(self) -> tuple[BoundFacts, ...]:
@@ -96,6 +98,11 @@ class TableFacts:
         return TableFacts(
             ids=self.ids.and_more(other.ids),
             bounds=tuple(own.and_more(more) for own, more in pairs),
+            # In the order in which they come: which comes first must not depend on the engine.
+            names={
+                column: tuple(dict.fromkeys((*own, *other.names[column])))
+                for column, own in self.names.items()
+            },
         )
 
     def __str__(self) -> str:
@@ -107,6 +114,7 @@ def facts_from(fields: Mapping[str, Any]) -> TableFacts:
     return TableFacts(
         ids=IdFacts(**fields["ids"]),
         bounds=tuple(BoundFacts(**column) for column in fields["bounds"]),
+        names={column: tuple(names) for column, names in fields["names"].items()},
     )
 
 

@@ -95,7 +95,7 @@ def missing_problem(column: Column, missing: Any, *, first_row: int) -> list[Pro
     if column.missing != "error":
         return []
     ways = "'midpoint'"
-    if column.categories:
+    if column.is_categorical:
         ways = "'level' (a level of its own) or 'spread' (an equal share of each category)"
     rule = (
         f"must not have missing values; see {ROWS}; fill them in, or set missing = {ways} for this "

@@ -6,8 +6,9 @@ all the same, so that a party hears of everything at once.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +16,17 @@ import pyarrow as pa
 
 from splitmeans._types import IntArray
 from splitmeans.errors import DataError
+from splitmeans.kernels.halves import to_halves
 from splitmeans.kernels.quantise import to_grid_column
 from splitmeans.study import Column, PartySpec
-from splitmeans.study.features import Feature, features_of
+from splitmeans.study.features import Feature, features_of_columns
 from splitmeans.study.id_rules import AS_IS, IdRules
+from splitmeans.study.raw_layout import raw_places
 from splitmeans.table.checks.category_columns import grid_categories
 from splitmeans.table.checks.facts import BoundFacts, TableFacts, bound_facts
 from splitmeans.table.checks.names import name_problems
 from splitmeans.table.checks.number_columns import check_numbers
+from splitmeans.table.checks.open_columns import hash_categories
 from splitmeans.table.checks.problems import Problem, refuse
 from splitmeans.table.frames import named_columns
 from splitmeans.table.ids.canonical import check_ids
@@ -36,7 +40,8 @@ class CheckedRows:
     """Rows of a table after their checks.
 
     Attributes:
-        rows: Grid integers, shape (n, d); zeros in columns with problems.
+        rows: Grid integers, shape (n, d), and two halves of each number whose bounds the run
+            learns (`raw_layout`); zeros in columns with problems.
         ids: Canonical ids, one a row; None without an id column, or if something is wrong with it.
         facts: How the rows looked; columns with problems have no values there.
         problems: All that is wrong with them.
@@ -62,9 +67,9 @@ def grid_rows(
         first_row: Row number of the first one in the whole table, for errors.
     """
     columns, id_values, problems = _find_columns(party, data, with_names=True)
-    rows, bounds, more = _grid(party, columns, first_row=first_row, n_ids=None)
-    refuse([*problems, *more], party=party.name)
-    return rows, id_values, bounds
+    found = _grid(party, columns, first_row=first_row, n_ids=None)
+    refuse([*problems, *found.problems], party=party.name)
+    return found.rows, id_values, found.bounds
 
 
 def check_rows(
@@ -96,56 +101,70 @@ def check_rows(
     if id_values is not None:
         text, id_problems = check_ids(id_values, first_row=first_row, rules=rules)
     n_ids = None if text is None else len(text)
-    rows, bounds, value_problems = _grid(party, columns, first_row=first_row, n_ids=n_ids)
+    found = _grid(party, columns, first_row=first_row, n_ids=n_ids)
     if id_values is None or id_problems:
-        facts = IdFacts(rows=len(rows), kind="row numbers", odd={}, n_odd=0)
+        facts = IdFacts(rows=len(found.rows), kind="row numbers", odd={}, n_odd=0)
     else:
         facts = id_facts(id_values)
     return CheckedRows(
-        rows=rows,
+        rows=found.rows,
         ids=None if id_problems else text,
-        facts=TableFacts(ids=facts, bounds=bounds),
-        problems=(*problems, *id_problems, *value_problems),
+        facts=TableFacts(ids=facts, bounds=found.bounds, names=found.names),
+        problems=(*problems, *id_problems, *found.problems),
     )
 
 
-def _grid(
-    party: PartySpec, columns: list[Any], *, first_row: int, n_ids: int | None
-) -> tuple[IntArray, tuple[BoundFacts, ...], list[Problem]]:
+class _Grid(NamedTuple):
+    rows: IntArray
+    bounds: tuple[BoundFacts, ...]
+    names: Mapping[str, tuple[str, ...]]
+    problems: list[Problem]
+
+
+def _grid(party: PartySpec, columns: list[Any], *, first_row: int, n_ids: int | None) -> _Grid:
     """Check columns, None where one is missing, and put their values on the grid."""
-    features = features_of(party)
-    checked: list[tuple[Column, int, npt.NDArray[Any]]] = []
+    places = raw_places(party)
+    checked: list[tuple[Column, slice, npt.NDArray[Any]]] = []
     bounds: list[BoundFacts] = []
+    names: dict[str, tuple[str, ...]] = {}
     problems: list[Problem] = []
-    place = 0
-    for column, values in zip(party.columns, columns, strict=True):
+    for column, place, values in zip(party.columns, places, columns, strict=True):
         own: npt.NDArray[Any] | None = None
         wrong: list[Problem] = []
-        if column.categories and values is not None:
-            own, wrong = grid_categories(column, values, features[place], first_row=first_row)
+        if column.is_open:
+            names[column.name] = ()
+        if column.is_open and values is not None:
+            own, names[column.name], wrong = hash_categories(column, values, first_row=first_row)
+        elif column.categories and values is not None:
+            own, wrong = grid_categories(column, values, _first(column), first_row=first_row)
         elif values is not None:
             own, wrong = check_numbers(column, values, first_row=first_row)
-        if not column.categories:
+        if column.is_settled and not column.categories:
             bounds.append(bound_facts(column, None if wrong else own))
         if own is not None and not wrong:
             checked.append((column, place, own))
         problems += wrong
-        place += max(1, len(column.levels))
     n = _common_length(checked, where=f"party {party.name!r}") if checked else (n_ids or 0)
     make = np.empty if len(checked) == len(columns) else np.zeros
-    rows = make((n, len(features)), dtype=np.int64)
+    rows = make((n, places[-1].stop), dtype=np.int64)
     # A few rows of all columns at a time: the part of the result being written stays in cache.
     for start in range(0, n, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
         for column, place, own in checked:
-            if column.categories:
-                rows[part, place : place + len(column.levels)] = own[part]
+            if not column.is_settled:
+                to_halves(own[part], out=rows[part, place])
+            elif column.categories:
+                rows[part, place] = own[part]
             else:
-                _fill_numbers(column, own[part], features[place], out=rows[part, place])
-    return rows, tuple(bounds), problems
+                fill_numbers(column, own[part], out=rows[part, place.start])
+    return _Grid(rows=rows, bounds=tuple(bounds), names=names, problems=problems)
 
 
-def _common_length(checked: list[tuple[Column, int, npt.NDArray[Any]]], *, where: str) -> int:
+def _first(column: Column) -> Feature:
+    return features_of_columns((column,))[0]
+
+
+def _common_length(checked: list[tuple[Column, slice, npt.NDArray[Any]]], *, where: str) -> int:
     first, _, own = checked[0]
     for column, _, other in checked:
         if len(other) != len(own):
@@ -208,10 +227,10 @@ def _columns_of(rows: Any) -> list[Any]:
     return list(columns)
 
 
-def _fill_numbers(
-    column: Column, numbers: npt.NDArray[Any], feature: Feature, *, out: IntArray
-) -> None:
+def fill_numbers(column: Column, numbers: npt.NDArray[Any], *, out: IntArray) -> None:
+    """Put a column's numbers on the grid of its bounds; NaN is missing."""
     # Only the rules "midpoint" (NaN, the middle) and a number leave anything missing here.
     stand_in = math.nan if isinstance(column.missing, str) else float(column.missing)
+    feature = _first(column)
     low, high, bound = feature.low, feature.high, feature.bound
     to_grid_column(numbers, low=low, high=high, bound=bound, stand_in=stand_in, out=out)

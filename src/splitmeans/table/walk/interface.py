@@ -9,7 +9,7 @@ Functions that are handed over are module-level ones (or `functools.partial` of 
 workers may be other processes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -87,6 +87,11 @@ class Table(Protocol):
     @property
     def party(self) -> str:
         """The party's name."""
+        ...
+
+    @property
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """The categories in columns of which the run learns them, by column."""
         ...
 
     @property
