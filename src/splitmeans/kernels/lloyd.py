@@ -7,7 +7,7 @@ depend on the machine's number of threads.
 
 import numpy as np
 
-from splitmeans._types import FloatArray, LabelArray
+from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.kernels.compiled import kernel
 from splitmeans.kernels.screen import Single, screen
 
@@ -97,7 +97,7 @@ def _nearest_two(columns, centres, labels, distances):  # type: ignore[no-untype
                 other = best[i] if closer else found[i]
                 second[i] = other if other < second[i] else second[i]
                 best[i] = found[i] if closer else best[i]
-                own[i] = np.int32(c) if closer else own[i]
+                own[i] = c if closer else own[i]
 
 
 @kernel
@@ -157,7 +157,7 @@ def own_distances(columns: FloatArray, centres: FloatArray, *, labels: LabelArra
 
 def nearest_two(
     columns: FloatArray, centres: FloatArray
-) -> tuple[LabelArray, FloatArray, FloatArray]:
+) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return each point's nearest centre (lowest index on ties) and squared distances of two.
 
     Args:
@@ -168,7 +168,7 @@ def nearest_two(
         Labels, distances of the nearest and of the second nearest centre, each of shape (n,).
     """
     n = columns.shape[1]
-    labels, distances = np.empty(n, dtype=np.int32), np.empty((2, n))
+    labels, distances = np.empty(n, dtype=np.int64), np.empty((2, n))
     _nearest_two(columns, np.ascontiguousarray(centres), labels, distances)
     return labels, distances[0], distances[1]
 

@@ -8,7 +8,7 @@ one, and the steps go on from there, for as long as the loss falls.
 
 import numpy as np
 
-from splitmeans._types import FloatArray, IntArray, LabelArray
+from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.lloyd import nearest_two
 from splitmeans.kmeans.lloyd import TOLERANCE, lloyd
 
@@ -52,7 +52,7 @@ def _moves(
     weights: FloatArray,
     centres: FloatArray,
     *,
-    labels: LabelArray,
+    labels: IntArray,
     missed: FloatArray,
 ) -> list[FloatArray]:
     """Return centres with one of them moved, most promising first; none if none promises gain.
@@ -84,7 +84,7 @@ def _moves(
 
 
 def _halves(
-    points: FloatArray, weights: FloatArray, *, labels: LabelArray, n_clusters: int
+    points: FloatArray, weights: FloatArray, *, labels: IntArray, n_clusters: int
 ) -> tuple[FloatArray, FloatArray]:
     """Cut each cluster at its mean across the column in which it is widest.
 

@@ -76,7 +76,7 @@ def _normal(mu: float, width: float) -> LossGrid:
     reach = mu**2 / 2 + _NORMAL_REACH * mu
     start, stop = math.floor((mu**2 - reach) / width), math.ceil(reach / width)
     edges = (np.arange(start, stop + 1) * width - mu**2 / 2) / mu
-    above = normal_tails(edges)
+    above = normal_tails(np.asarray(edges, dtype=np.float64))
     return LossGrid(start=start, mass=above[:-1] - above[1:], infinite=0.0, width=width)
 
 
