@@ -34,7 +34,7 @@ def branch(**rest):
 
 
 def grid(spec, data, **rest):
-    return prepare_table(spec, data, **rest).raw_rows
+    return prepare_table(spec, data, **rest).features
 
 
 def test_quantisation_by_hand():

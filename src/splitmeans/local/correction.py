@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.distances import distance_chunks
+from splitmeans.local.level_moves import moved_levels
+from splitmeans.study.coding import Coding
 
 # A coordinate's spread changes by no more than this factor in a round, either way.
 _MOST_STRETCH = 3.0
@@ -66,7 +68,7 @@ class Answer:
         count_deviations: Shape (k,).
         offsets: Sums of clipped offsets, shape (k, d).
         offset_deviations: Of each coordinate, shape (k,).
-        squares: Sums of squares of clipped offsets, shape (k, d).
+        squares: Sums of squares of clipped offsets, shape (k, columns of numbers).
         square_deviations: Of each coordinate, shape (k,).
     """
 
@@ -85,8 +87,9 @@ def corrected(
     clusters: Cluster,
     answer: Answer,
     *,
-    limits: FloatArray,
+    coding: Coding,
     size: float,
+    rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the points moved and weighted anew, their weights, and the clusters' new means.
 
@@ -95,8 +98,9 @@ def corrected(
         weights: Shape (n,).
         clusters: Their clusters.
         answer: What the rows said of each.
-        limits: Largest value of each column, shape (d,).
+        coding: Which features are numbers, and which are the levels of one column.
         size: What the weights add up to.
+        rng: Draws the points whose levels change.
     """
     nearest, before = clusters.of_point, clusters.totals
     off = answer.counts - before
@@ -114,15 +118,35 @@ def corrected(
     unit = np.sqrt(np.maximum(clusters.spreads, 1.0))[:, np.newaxis]
 
     shift = answer.offsets / rows - _means(clipped, weights, nearest, before)
-    shift *= _believed(shift / unit, answer.offset_deviations[:, np.newaxis] / rows / unit)
+    noise = answer.offset_deviations[:, np.newaxis] / rows / unit
+    numbers = coding.number_features
+    # Apart for each column of levels: of many levels most have next to no signal.
+    columns = (np.arange(own.start, own.stop) for _, own in coding.categorical)
+    for own in (numbers, *columns):
+        shift[:, own] *= _believed(shift[:, own] / unit, noise)
 
-    squares = _means(np.square(clipped), weights, nearest, before)
+    squares = _means(np.square(clipped[:, numbers]), weights, nearest, before)
     wanted = _believed_squares(squares, answer, rows=rows, unit=unit)
     stretch = np.sqrt(np.divide(wanted, squares, out=np.ones_like(wanted), where=squares > 0))
     stretch = np.clip(stretch, 1 / _MOST_STRETCH, _MOST_STRETCH)
 
-    means = clusters.means[nearest]
-    moved = np.clip(means + (points - means) * stretch[nearest] + shift[nearest], -limits, limits)
+    limits = np.array(coding.bounds, dtype=np.float64)[numbers]
+    means = clusters.means[:, numbers][nearest]
+    moved = points.copy()
+    moved[:, numbers] = np.clip(
+        means + (points[:, numbers] - means) * stretch[nearest] + shift[:, numbers][nearest],
+        -limits,
+        limits,
+    )
+    for _, levels in coding.categorical:
+        moved[:, levels] = moved_levels(
+            points[:, levels],
+            weights,
+            nearest,
+            shift[:, levels],
+            bound=float(coding.bounds[levels.start]),
+            rng=rng,
+        )
     factors = np.divide(totals, before, out=np.zeros_like(totals), where=before > 0)
     weighted = weights * factors[nearest]
     if weighted.sum() <= 0:
@@ -148,6 +172,8 @@ def _believed_squares(
         rows: Rows of each cluster, shape (k, 1).
         unit: Root mean square distance in each cluster, shape (k, 1).
     """
+    if squares.shape[1] == 0:
+        return squares
     counted = answer.squares / rows
     deviations = answer.square_deviations[:, np.newaxis] / rows
     total = float((rows * squares).sum())
@@ -176,6 +202,8 @@ def _believed(differences: FloatArray, deviations: FloatArray) -> FloatArray:
     The mean square beyond the noise is estimated from all differences, the more of each the less
     noise it has: those of clusters with few rows are mostly noise and say nothing about the others.
     """
+    if differences.size == 0:
+        return differences
     noise = np.square(np.broadcast_to(deviations, differences.shape))
     weights = np.square(noise.min() / noise)
     surplus = weights * (np.square(differences) - noise)
@@ -187,8 +215,9 @@ def _means(
     values: FloatArray, weights: FloatArray, groups: IntArray, totals: FloatArray
 ) -> FloatArray:
     """Return the weighted mean of the values of each group, shape (k, d); zero without weight."""
-    columns = [_sums(weights * column, groups, len(totals)) for column in values.T]
-    sums = np.stack(columns, axis=1)
+    sums = np.zeros((len(totals), values.shape[1]))
+    for place, column in enumerate(values.T):
+        sums[:, place] = _sums(weights * column, groups, len(totals))
     filled = totals[:, np.newaxis] > 0
     return np.asarray(np.divide(sums, totals[:, np.newaxis], out=np.zeros_like(sums), where=filled))
 

@@ -11,11 +11,12 @@ The answer stays with the party. It is a function of its rows, so it is as sensi
 import numpy as np
 import numpy.typing as npt
 
-from splitmeans._types import FloatArray, IntArray
+from splitmeans._types import NO_VALUE, FloatArray, IntArray
 from splitmeans.errors import ParameterError
-from splitmeans.kernels.assign import nearest
 from splitmeans.kmeans.distances import squared_distances
 from splitmeans.kmeans.lloyd import draw_evenly
+from splitmeans.party.nearest_rows import labeller
+from splitmeans.study.coding import Coding, plain_coding
 from splitmeans.study.features import GRID_UNITS
 from splitmeans.synopsis.clustering import NOBODY, Clustering
 from splitmeans.synopsis.synopsis import Synopsis
@@ -53,10 +54,11 @@ def segment_probabilities(
     """
     name = table.party if party is None else party
     own = synopsis.columns_of(name)
-    if table.raw_rows.shape[1] != own.stop - own.start:
+    coding = table.coding or plain_coding(table.raw_rows.shape[1])
+    if len(coding.bounds) != own.stop - own.start:
         raise ParameterError(
             f"the table of party {name!r} must have {own.stop - own.start} features, "
-            f"got {table.raw_rows.shape[1]}"
+            f"got {len(coding.bounds)}"
         )
     if isinstance(centres, Clustering) and len(centres.sizes) == 0:
         raise ParameterError(NOBODY)
@@ -72,7 +74,9 @@ def segment_probabilities(
     from_nodes = squared_distances(
         synopsis.scaled_nodes[used][:, elsewhere], segments[:, elsewhere]
     )
-    raw_labels = _local_labels(table.raw_rows, synopsis.local_centres(name), np.unique(node_labels))
+    raw_labels = _local_labels(
+        table.raw_rows, coding, synopsis.local_centres(name), np.unique(node_labels)
+    )
 
     probabilities = np.empty((len(table), len(segments)))
     for label in np.unique(raw_labels):
@@ -81,7 +85,7 @@ def segment_probabilities(
         step = max(1, _CHUNK_SIZE // (len(nodes) * len(segments)))
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
-            from_rows = squared_distances(table.raw_rows[part] / GRID_UNITS, segments[:, own])
+            from_rows = _distances(coding.features(table.raw_rows[part]), segments[:, own])
             probabilities[part] = _shares(from_rows, from_nodes[nodes], odds)
     return probabilities
 
@@ -96,11 +100,21 @@ def _nodes_of(own: npt.NDArray[np.bool_], weights: FloatArray) -> tuple[IntArray
     return nodes[drawn], np.ones(_MOST_NODES)
 
 
-def _local_labels(raw_rows: IntArray, local_centres: FloatArray, present: IntArray) -> IntArray:
+def _distances(features: IntArray, segments: FloatArray) -> FloatArray:
+    """Return squared distances over the columns that a row has, shape (n, k)."""
+    absent = features == NO_VALUE
+    found = squared_distances(np.where(absent, 0, features) / GRID_UNITS, segments)
+    # Absent ones were taken as 0; what they have added is the square of the segment's own.
+    return np.asarray(found - absent @ np.square(segments).T) if absent.any() else found
+
+
+def _local_labels(
+    raw_rows: IntArray, coding: Coding, local_centres: FloatArray, present: IntArray
+) -> IntArray:
     """Return each row's nearest local centre among those that have any users in the synopsis."""
     # Centres are whole grid integers over a power of two, so this restores them exactly.
     on_grid = np.rint(local_centres[present] * GRID_UNITS).astype(np.int64)
-    return np.asarray(present[nearest(raw_rows, on_grid)])
+    return np.asarray(present[labeller(coding, on_grid)(raw_rows)])
 
 
 def _shares(from_rows: FloatArray, from_nodes: FloatArray, weights: FloatArray) -> FloatArray:

@@ -39,7 +39,7 @@ from splitmeans.privacy.split import (
     tight_split,
 )
 from splitmeans.study import Study
-from splitmeans.study.features import bounds_of, features_of
+from splitmeans.study.coding import coding_of
 
 # Noise on a number of users is larger than this many deviations with a probability below 10^-6,
 # Laplace noise included.
@@ -249,10 +249,11 @@ def _plan_at(
         local_law(
             study.local_facts.name,
             n_clusters=width,
-            bounds=bounds_of(features_of(party)),
+            bounds=coding.bounds,
+            levels=() if coding.is_plain else coding.levels,
             **local_cost,
         )
-        for party, width in zip(study.parties, widths, strict=True)
+        for coding, width in zip(map(coding_of, study.parties), widths, strict=True)
     )
     return Plan(
         study=study,

@@ -16,6 +16,7 @@ import pyarrow as pa
 from splitmeans._types import IntArray, LabelArray
 from splitmeans.errors import DataError
 from splitmeans.study import PartySpec
+from splitmeans.study.coding import Coding, coding_of
 from splitmeans.study.id_rules import AS_IS, IdRules
 from splitmeans.table.checks.facts import TableFacts, finish_checks, ignore_facts
 from splitmeans.table.checks.names import name_problems, study_columns
@@ -33,12 +34,14 @@ class PartyTable:
     Attributes:
         party: The party's name.
         ids: Canonical ids, one a row.
-        raw_rows: Grid integers, shape (n, d); feature j lies within plus or minus its bound.
+        raw_rows: Coded rows, shape (n, columns); see `study/coding.py`.
+        coding: How they are coded; None if they are numbers that every row has.
     """
 
     party: str
     ids: pa.LargeStringArray
     raw_rows: IntArray
+    coding: Coding | None = None
 
     def __len__(self) -> int:
         return len(self.raw_rows)
@@ -48,8 +51,13 @@ class PartyTable:
         return f"<PartyTable party={self.party!r} rows={rows} columns={columns}>"
 
     @property
+    def features(self) -> IntArray:
+        """The features of the rows, shape (n, d), `NO_VALUE` where a row has none."""
+        return self.raw_rows if self.coding is None else self.coding.features(self.raw_rows)
+
+    @property
     def rows(self) -> MemoryRows:
-        """The rows on the grid."""
+        """The coded rows."""
         return MemoryRows(self.raw_rows)
 
     @property
@@ -115,7 +123,8 @@ def prepare_table(
         notice=notice,
         allow_clipping=allow_clipping,
     )
-    return PartyTable(party=party.name, ids=own_ids, raw_rows=checked.rows)
+    coding = coding_of(party)
+    return PartyTable(party=party.name, ids=own_ids, raw_rows=checked.rows, coding=coding)
 
 
 def _checked_table(

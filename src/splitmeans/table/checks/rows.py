@@ -7,7 +7,7 @@ all the same, so that a party hears of everything at once.
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from splitmeans.kernels.quantise import to_grid_column
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import Feature, features_of
 from splitmeans.study.id_rules import AS_IS, IdRules
-from splitmeans.table.checks.category_columns import grid_categories
+from splitmeans.table.checks.category_columns import level_codes
 from splitmeans.table.checks.facts import BoundFacts, TableFacts, bound_facts
 from splitmeans.table.checks.names import name_problems
 from splitmeans.table.checks.number_columns import check_numbers
@@ -30,13 +30,16 @@ from splitmeans.table.ids.facts import IdFacts, id_facts
 
 _ROWS_AT_ONCE = 8192
 
+# A column, its first feature, its place, and its values.
+_Checked: TypeAlias = tuple[Column, Feature, int, npt.NDArray[Any]]
+
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class CheckedRows:
     """Rows of a table after their checks.
 
     Attributes:
-        rows: Grid integers, shape (n, d); zeros in columns with problems.
+        rows: Coded rows, shape (n, columns); zeros in columns with problems.
         ids: Canonical ids, one a row; None without an id column, or if something is wrong with it.
         facts: How the rows looked; columns with problems have no values there.
         problems: All that is wrong with them.
@@ -54,7 +57,7 @@ def grid_rows(
     """Check rows against the study.
 
     Returns:
-        The rows on the grid, shape (n, d), the ids' column, and how columns fit their bounds.
+        Coded rows, shape (n, columns), the ids' column, and how columns fit their bounds.
 
     Args:
         party: The party's columns, bounds and rules for missing values.
@@ -112,42 +115,42 @@ def check_rows(
 def _grid(
     party: PartySpec, columns: list[Any], *, first_row: int, n_ids: int | None
 ) -> tuple[IntArray, tuple[BoundFacts, ...], list[Problem]]:
-    """Check columns, None where one is missing, and put their values on the grid."""
+    """Check columns, None where one is missing, and code their values (`study/coding.py`)."""
     features = features_of(party)
-    checked: list[tuple[Column, int, npt.NDArray[Any]]] = []
+    checked: list[_Checked] = []
     bounds: list[BoundFacts] = []
     problems: list[Problem] = []
-    place = 0
-    for column, values in zip(party.columns, columns, strict=True):
+    first = 0
+    for place, (column, values) in enumerate(zip(party.columns, columns, strict=True)):
         own: npt.NDArray[Any] | None = None
         wrong: list[Problem] = []
         if column.categories and values is not None:
-            own, wrong = grid_categories(column, values, features[place], first_row=first_row)
+            own, wrong = level_codes(column, values, first_row=first_row)
         elif values is not None:
             own, wrong = check_numbers(column, values, first_row=first_row)
         if not column.categories:
             bounds.append(bound_facts(column, None if wrong else own))
         if own is not None and not wrong:
-            checked.append((column, place, own))
+            checked.append((column, features[first], place, own))
         problems += wrong
-        place += max(1, len(column.levels))
+        first += max(1, len(column.levels))
     n = _common_length(checked, where=f"party {party.name!r}") if checked else (n_ids or 0)
     make = np.empty if len(checked) == len(columns) else np.zeros
-    rows = make((n, len(features)), dtype=np.int64)
+    rows = make((n, len(columns)), dtype=np.int64)
     # A few rows of all columns at a time: the part of the result being written stays in cache.
     for start in range(0, n, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
-        for column, place, own in checked:
+        for column, feature, place, own in checked:
             if column.categories:
-                rows[part, place : place + len(column.levels)] = own[part]
+                rows[part, place] = own[part]
             else:
-                _fill_numbers(column, own[part], features[place], out=rows[part, place])
+                _fill_numbers(column, own[part], feature, out=rows[part, place])
     return rows, tuple(bounds), problems
 
 
-def _common_length(checked: list[tuple[Column, int, npt.NDArray[Any]]], *, where: str) -> int:
-    first, _, own = checked[0]
-    for column, _, other in checked:
+def _common_length(checked: list[_Checked], *, where: str) -> int:
+    first, _, _, own = checked[0]
+    for column, _, _, other in checked:
         if len(other) != len(own):
             raise DataError(
                 f"{where}, column {column.name!r} must have as many rows as column "

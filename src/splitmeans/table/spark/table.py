@@ -13,7 +13,6 @@ from splitmeans._types import IntArray, LabelArray
 from splitmeans.errors import DataError
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.study import PartySpec
-from splitmeans.study.features import features_of
 from splitmeans.study.id_rules import AS_IS, IdRules
 from splitmeans.study.methods import LOCALS
 from splitmeans.table.checks.facts import TableFacts, finish_checks, ignore_facts
@@ -79,7 +78,7 @@ def open_spark(
         warm_up()
         frozen = freeze_frame(party, frame, rules=rules, spool=place)
         progress("read", rows=frozen.n_rows, of=frozen.n_rows)
-        table = SparkTable(party.name, frozen, n_columns=len(features_of(party)), progress=progress)
+        table = SparkTable(party.name, frozen, n_columns=len(party.columns), progress=progress)
         if local != "auto" and LOCALS[local].gathers_rows:
             table.rows.check_gather(local)
         problems = list(frozen.problems)
