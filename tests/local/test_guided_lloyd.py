@@ -203,7 +203,8 @@ def test_a_cluster_without_points_stays_and_has_the_usual_spread():
 
 
 def one_column(bound):
-    return {"coding": Coding(bounds=(bound,), levels=(0,)), "rng": np.random.default_rng(0)}
+    coding = Coding(bounds=(bound,), levels=(0,))
+    return {"coding": coding, "present": np.ones(1), "rng": np.random.default_rng(0)}
 
 
 def test_a_clear_answer_moves_the_points():

@@ -185,6 +185,7 @@ def flat_survey(*, correlation, deviation=0.0, cells=None):
         size=100.0,
         shares=[np.full(4, 0.25)] * d,
         orders=[None] * d,
+        present=np.ones(d),
         correlation=np.array(correlation),
         correlation_deviation=np.full((d, d), deviation) * (1 - np.eye(d)),
         cells=cells,

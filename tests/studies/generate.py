@@ -57,7 +57,14 @@ def random_case(seed: int) -> Case:
         "parties": parties,
         "n_clusters": _n_clusters(chance),
         "expected_users": max(1, round(users * 10 ** chance.uniform(-2, 2))),
-        **_methods(chance, partial=partial, n_parties=len(parties)),
+        **_methods(
+            chance,
+            partial=partial,
+            n_parties=len(parties),
+            skips=any(
+                column.get("missing") == "skip" for party in parties for column in party["columns"]
+            ),
+        ),
     }
     settings["budget"] = _budget(chance, settings["expected_users"])
     id_type = chance.choice(("as-is", "as-is", "text", "integer", "uuid"))
@@ -92,6 +99,8 @@ def _n_columns(chance: random.Random, most: int) -> int:
 
 def _columns(chance: random.Random, called: list[str]) -> list[dict[str, Any]]:
     columns = [_column(chance, one) for one in called]
+    if all(column.get("missing") == "skip" for column in columns) and chance.random() < 0.9:
+        del columns[0]["missing"]  # refused: somebody could be without any value
     features = sum(
         len(column.get("categories", " ")) + (column.get("missing") == "level")
         for column in columns
@@ -112,11 +121,11 @@ def _column(chance: random.Random, called: str) -> dict[str, Any]:
             chance, chance.choice((2, 2, 3, 5, chance.randint(2, 40)))
         )
         if chance.random() < 0.3:
-            column["missing"] = chance.choice(("level", "spread"))
+            column["missing"] = chance.choice(("level", "spread", "skip"))
         return column
     column["low"], column["high"] = _bounds(chance)
     if chance.random() < 0.3:
-        column["missing"] = chance.choice(("midpoint", 0.0, column["low"], 1e300, -3.5))
+        column["missing"] = chance.choice(("midpoint", "skip", 0.0, column["low"], 1e300, -3.5))
     return column
 
 
@@ -166,7 +175,9 @@ def _budget(chance: random.Random, expected_users: int) -> dict[str, Any]:
     return budget
 
 
-def _methods(chance: random.Random, *, partial: bool, n_parties: int) -> dict[str, Any]:
+def _methods(
+    chance: random.Random, *, partial: bool, n_parties: int, skips: bool
+) -> dict[str, Any]:
     """Return the methods; now and then a combination that a study refuses."""
     membership = chance.choice(
         ("decoy", "decoy", "decoy", "sketch" if n_parties == 2 else "decoy")
@@ -182,7 +193,7 @@ def _methods(chance: random.Random, *, partial: bool, n_parties: int) -> dict[st
     paper = membership == "sketch-paper" or chance.random() < 0.15
     if paper and membership not in ("decoy", "sketch"):
         chosen["accounting"] = "paper"
-    if chance.random() < 0.5:
+    if chance.random() < (0.1 if skips and not paper else 0.5):
         local = ("dplsf", "dplloyd", "plain") if paper else ("guided-lloyd", "dplsf", "dplloyd")
         chosen["local"] = chance.choice((*local, "plain"))
     if chance.random() < 0.35:

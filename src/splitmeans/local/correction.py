@@ -88,6 +88,7 @@ def corrected(
     answer: Answer,
     *,
     coding: Coding,
+    present: FloatArray,
     size: float,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -99,6 +100,7 @@ def corrected(
         clusters: Their clusters.
         answer: What the rows said of each.
         coding: Which features are numbers, and which are the levels of one column.
+        present: Share of the rows that have a value, for each feature, shape (d,).
         size: What the weights add up to.
         rng: Draws the points whose levels change.
     """
@@ -117,16 +119,18 @@ def corrected(
     rows = np.maximum(totals, 1.0)[:, np.newaxis]
     unit = np.sqrt(np.maximum(clusters.spreads, 1.0))[:, np.newaxis]
 
-    shift = answer.offsets / rows - _means(clipped, weights, nearest, before)
-    noise = answer.offset_deviations[:, np.newaxis] / rows / unit
+    # Rows without a value add nothing to a sum, so a sum is of fewer rows.
+    there = rows * present
+    shift = answer.offsets / there - _means(clipped, weights, nearest, before)
+    noise = answer.offset_deviations[:, np.newaxis] / there / unit
     numbers = coding.number_features
     # Apart for each column of levels: of many levels most have next to no signal.
     columns = (np.arange(own.start, own.stop) for _, own in coding.categorical)
     for own in (numbers, *columns):
-        shift[:, own] *= _believed(shift[:, own] / unit, noise)
+        shift[:, own] *= _believed(shift[:, own] / unit, noise[:, own])
 
     squares = _means(np.square(clipped[:, numbers]), weights, nearest, before)
-    wanted = _believed_squares(squares, answer, rows=rows, unit=unit)
+    wanted = _believed_squares(squares, answer, rows=there[:, numbers], unit=unit)
     stretch = np.sqrt(np.divide(wanted, squares, out=np.ones_like(wanted), where=squares > 0))
     stretch = np.clip(stretch, 1 / _MOST_STRETCH, _MOST_STRETCH)
 
@@ -169,7 +173,7 @@ def _believed_squares(
     Args:
         squares: Mean squares of the points, clipped as the rows were.
         answer: What the rows said.
-        rows: Rows of each cluster, shape (k, 1).
+        rows: Rows of each cluster that have a value, shape (k, columns of numbers).
         unit: Root mean square distance in each cluster, shape (k, 1).
     """
     if squares.shape[1] == 0:
@@ -183,7 +187,8 @@ def _believed_squares(
         squares = squares * _factor(1 + change * (1 - noise / change**2) / total)
     of_cluster = squares.sum(axis=1, keepdims=True)
     off = (counted.sum(axis=1, keepdims=True) - of_cluster) / unit**2
-    off *= _believed(off, deviations * np.sqrt(squares.shape[1]) / unit**2)
+    together = np.sqrt(np.square(deviations).sum(axis=1, keepdims=True))
+    off *= _believed(off, together / unit**2)
     ratios = np.divide(off * unit**2, of_cluster, out=np.zeros_like(off), where=of_cluster > 0)
     squares = squares * _factor(1 + ratios)
     single = counted - squares

@@ -81,7 +81,14 @@ class GuidedLloyd(GuidedLloydLaw):
             radii = self._radii(clusters.spreads)
             answer = self._ask(rows, centres, radii, mu=mu, noise=noise)
             points, weights, centres = corrected(
-                points, weights, clusters, answer, coding=coding, size=survey.size, rng=rng
+                points,
+                weights,
+                clusters,
+                answer,
+                coding=coding,
+                present=coding.of_features(survey.present),
+                size=survey.size,
+                rng=rng,
             )
         return LocalRelease(
             centres=to_grid(centres, self.bounds),

@@ -39,6 +39,12 @@ MIN_CELLS, MAX_CELLS = 16, 4096
 THRESHOLDS = (2.0, 1.5, 1.0)
 KEPT_SHARE = 0.9
 
+# A column that more rows lack is not cut into cells; none is taken to have fewer values than this
+# share of the rows; and rows are lacking if they are this many deviations of noise.
+LEAST_PRESENT = 0.9
+SMALLEST_PRESENT = 0.05
+_STANDING_OUT = 3.0
+
 # Shares closer than this to 0 or 1 have the score of this.
 _OUTERMOST = 1e-4
 
@@ -66,6 +72,7 @@ class Survey:
         size: Number of rows, 1 or more.
         shares: For each column the share of its rows in each bin, levels in their order.
         orders: For each column of levels their order, the most frequent first; None for numbers.
+        present: Share of the rows that have a value, shape (c,).
         correlation: Of the columns' scores, shape (c, c), noisy; ones on the diagonal.
         correlation_deviation: Standard deviation of the noise on its entries.
         cells: The rows in cells; None for one column.
@@ -74,6 +81,7 @@ class Survey:
     size: float
     shares: list[FloatArray]
     orders: list[IntArray | None]
+    present: FloatArray
     correlation: FloatArray
     correlation_deviation: FloatArray
     cells: CellCounts | None
@@ -92,21 +100,36 @@ class ColumnSurvey(SurveyLaw):
         noisy_counts = np.split(
             self.noisy_histograms(rows, bins, noise=noise), np.cumsum(bins)[:-1]
         )
-        counts = [without_noise(own, deviation=deviation, total=size) for own in noisy_counts]
+        present = np.ones(self.n_columns)
+        if self.levels:
+            present = np.array(
+                [present_share(own, deviation=deviation, size=size) for own in noisy_counts]
+            )
+        counts = [
+            without_noise(own, deviation=deviation, total=size * share)
+            for own, share in zip(noisy_counts, present, strict=True)
+        ]
         orders = [
             np.argsort(-own, kind="stable") if limit == 0 else None
             for own, limit in zip(counts, self.limits, strict=True)
         ]
         counts = [_ordered(own, order) for own, order in zip(counts, orders, strict=True)]
         shares = [own / max(float(own.sum()), 1e-9) for own in counts]
-        correlation, uncertain = self._correlation(rows, shares, orders, size=size, noise=noise)
+        correlation, uncertain = self._correlation(
+            rows, shares, orders, pairs=size * np.outer(present, present), noise=noise
+        )
         cells = None
         if self.n_columns > 1:
-            cells = self._cells(rows, counts, orders, size=size, noise=noise)
+            # A row that lacks a value of a column that is cut is in no cell.
+            usable = [
+                own * (share > LEAST_PRESENT) for own, share in zip(counts, present, strict=True)
+            ]
+            cells = self._cells(rows, usable, orders, size=size, noise=noise)
         return Survey(
             size=size,
             shares=shares,
             orders=orders,
+            present=present,
             correlation=correlation,
             correlation_deviation=uncertain,
             cells=cells,
@@ -166,9 +189,10 @@ class ColumnSurvey(SurveyLaw):
         shares: list[FloatArray],
         orders: list[IntArray | None],
         *,
-        size: float,
+        pairs: FloatArray,
         noise: NoiseSource,
     ) -> tuple[FloatArray, FloatArray]:
+        """Return correlations and their noise; `pairs` are the rows with values in both columns."""
         c = self.n_columns
         correlation, deviation = np.eye(c), np.zeros((c, c))
         if c == 1:
@@ -182,10 +206,10 @@ class ColumnSurvey(SurveyLaw):
         # A column with all rows in a few bins has scores of less than the normal variance.
         squares = [float((own * z**2).sum()) for own, z in zip(shares, scores, strict=True)]
         spread = np.sqrt(np.maximum(squares, 1e-2))
-        units = SCORE_UNITS**2 * size * np.outer(spread, spread)
-        pairs = np.triu_indices(c, 1)
-        correlation[pairs] = noisy / units[pairs]
-        deviation[pairs] = self.product_scale / units[pairs]
+        units = SCORE_UNITS**2 * pairs * np.outer(spread, spread)
+        upper = np.triu_indices(c, 1)
+        correlation[upper] = noisy / units[upper]
+        deviation[upper] = self.product_scale / units[upper]
         return np.triu(correlation) + np.triu(correlation, 1).T, deviation + deviation.T
 
     def _cells(
@@ -218,6 +242,14 @@ class ColumnSurvey(SurveyLaw):
 
 def _ordered(values: FloatArray, order: IntArray | None) -> FloatArray:
     return values if order is None else values[order]
+
+
+def present_share(noisy_counts: FloatArray, *, deviation: float, size: float) -> float:
+    """Return the share of rows that have a value in a column: all, unless more than noise lack."""
+    total = float(noisy_counts.sum())
+    if total > size - _STANDING_OUT * deviation * math.sqrt(len(noisy_counts)):
+        return 1.0
+    return max(total / size, SMALLEST_PRESENT)
 
 
 def without_noise(noisy_counts: FloatArray, *, deviation: float, total: float) -> FloatArray:

@@ -38,7 +38,9 @@ def draw_points(
     edges = [np.concatenate([[0.0], np.cumsum(own)]) for own in survey.shares]
     places = _places(scores, edges)
     if survey.cells is not None:
-        wanted = _believed_cells(places, survey.cells, size=survey.size)
+        cut = [len(column.points) > 1 for column in survey.cells.columns]
+        complete = survey.size * float(np.prod(survey.present[cut]))
+        wanted = _believed_cells(places, survey.cells, size=complete)
         cells = _evenly(wanted, n_points, rng=rng)
         scores = _scores_in_cells(cells, survey.cells, edges, correlation, rng=rng)
         places = _places(scores, edges)

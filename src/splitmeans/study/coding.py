@@ -11,9 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
-from splitmeans._types import NO_VALUE, IntArray
+from splitmeans._types import NO_VALUE, FloatArray, IntArray
 from splitmeans.study.features import bounds_of, features_of
-from splitmeans.study.parties import PartySpec
+from splitmeans.study.parties import SKIP, PartySpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +55,10 @@ class Coding:
             if n
         )
 
+    def of_features(self, of_columns: FloatArray) -> FloatArray:
+        """Return for each feature the value of its column."""
+        return np.repeat(of_columns, np.diff(self.starts))
+
     def features(self, codes: IntArray) -> IntArray:
         """Return the features of coded rows, shape (n, d), with `NO_VALUE` where there is none."""
         if not self.categorical:
@@ -85,6 +89,7 @@ def coding_of(party: PartySpec) -> Coding:
     return Coding(
         bounds=tuple(bounds_of(features_of(party)).tolist()),
         levels=tuple(len(column.levels) for column in party.columns),
+        has_gaps=any(column.missing == SKIP for column in party.columns),
     )
 
 

@@ -16,6 +16,9 @@ MIN_WEIGHT, MAX_WEIGHT = 0.001, 44
 # squared: squares of differences, on a grid of 2^20 steps, add up to less than 2^53.
 MAX_FEATURE_WEIGHTS = 2000
 
+# The rule that leaves a column out for rows without a value in it.
+SKIP = "skip"
+
 # What results call the level of people whose category is missing.
 MISSING_LEVEL = "(missing)"
 
@@ -31,9 +34,10 @@ class Column:
         weight: How much the column counts in distances; its values fill [-weight, weight].
         categories: For a categorical column the public list of its values; no bounds then.
         missing: What a missing value becomes: "error" refuses the table, "midpoint" takes the
-            middle of the bounds, a number takes that number. For a categorical column: "error",
-            "level" (a level of its own, called "(missing)"), or "spread" (an equal share of each
-            category).
+            middle of the bounds, a number takes that number, "skip" leaves the column out for that
+            user: distances are over the columns that are there. For a categorical column: "error",
+            "skip", "level" (a level of its own, called "(missing)"), or "spread" (an equal share
+            of each category).
     """
 
     name: str
@@ -77,10 +81,11 @@ class Column:
         different = {unicodedata.normalize("NFC", category) for category in self.categories}
         if len(different) < 2 or len(different) != len(self.categories):
             raise StudyError(f"categories of {where} must be two or more different names")
-        if self.missing not in ("error", "level", "spread"):
+        if self.missing not in ("error", SKIP, "level", "spread"):
             raise StudyError(
-                f"missing of {where} must be 'error', 'level' (missing is a level of its own) or "
-                "'spread' (an equal share of each category); categories have no middle"
+                f"missing of {where} must be 'error', 'skip' (the column is left out for who has "
+                "none), 'level' (missing is a level of its own) or 'spread' (an equal share of "
+                "each category); categories have no middle"
             )
         if self.missing == "level" and MISSING_LEVEL in different:
             raise StudyError(
@@ -100,8 +105,11 @@ class Column:
             raise StudyError(f"{where} must have bounds whose difference is a finite number")
         to_builtin(self, low=float, high=float)
         if isinstance(self.missing, str):
-            if self.missing not in ("error", "midpoint"):
-                raise StudyError(f"missing of {where} must be 'error', 'midpoint' or a number")
+            if self.missing not in ("error", "midpoint", SKIP):
+                raise StudyError(
+                    f"missing of {where} must be 'error', 'midpoint', 'skip' (the column is left "
+                    "out for who has none) or a number"
+                )
         else:
             _validate.finite(error=StudyError, **{f"missing of {where}": self.missing})
             to_builtin(self, missing=float)
@@ -136,6 +144,11 @@ class PartySpec:
         if len(set(names)) != len(names):
             raise StudyError(f"party {self.name!r} lists a column twice")
         self._check_weights()
+        if all(column.missing == SKIP for column in self.columns):
+            raise StudyError(
+                f"party {self.name!r} must have a column whose missing rule is not 'skip': a user "
+                "without any value has no distance; take another rule for one of its columns"
+            )
         if self.id_column in names:
             raise StudyError(f"party {self.name!r} must not list its id column among its columns")
         check_key(f"public_key of party {self.name!r}", self.public_key)

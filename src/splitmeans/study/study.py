@@ -31,7 +31,7 @@ from splitmeans.study.methods import (
     local_facts,
 )
 from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
-from splitmeans.study.parties import Column, PartySpec, check_key, check_name, to_builtin
+from splitmeans.study.parties import SKIP, Column, PartySpec, check_key, check_name, to_builtin
 from splitmeans.wire.slot import SERVER
 
 __all__ = [
@@ -171,6 +171,18 @@ class Study:
         if self.accounting not in self.local_facts.accountings:
             needed = " or ".join(repr(one) for one in self.local_facts.accountings)
             raise StudyError(f"local={self.local!r} needs accounting={needed}")
+        skipped = [
+            column.name
+            for party in self.parties
+            for column in party.columns
+            if column.missing == SKIP
+        ]
+        if skipped and not self.local_facts.takes_gaps:
+            raise StudyError(
+                f"missing='skip' of column {skipped[0]!r} needs local='guided-lloyd' (with "
+                f"accounting='tight'), got local={self.local!r}: other methods need a value in "
+                "every column; take another missing rule"
+            )
         if self.user_sets == "partial" and not method.partial_sets:
             able = " or ".join(repr(one.name) for one in MEMBERSHIPS.values() if one.partial_sets)
             raise StudyError(

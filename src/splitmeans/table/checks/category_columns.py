@@ -8,9 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splitmeans._types import IntArray
+from splitmeans._types import NO_VALUE, IntArray
 from splitmeans.errors import DataError
 from splitmeans.study import Column
+from splitmeans.study.parties import SKIP
 from splitmeans.table.checks.number_columns import as_floats, missing_problem
 from splitmeans.table.checks.problems import ROWS, BrokenRule, Problem, rows_problem
 from splitmeans.table.columns import is_text, normalised_text, read_array, refuse_rows
@@ -35,7 +36,10 @@ def level_codes(
         problems += _unknown_categories(column, text, unknown, first_row=first_row)
     # The code behind the listed ones is the level of missing values, or equal shares of all.
     behind = len(column.categories)
-    return position.fill_null(behind).to_numpy(zero_copy_only=False).astype(np.int64), problems
+    codes = position.fill_null(behind).to_numpy(zero_copy_only=False).astype(np.int64)
+    if column.missing == SKIP:
+        codes[missing] = NO_VALUE
+    return codes, problems
 
 
 def _unknown_categories(
@@ -56,7 +60,7 @@ def _unknown_categories(
         *rows_problem(
             empty,
             f"{rule}, found an empty text; see {ROWS}; fill it in, or leave it out (NULL) and set "
-            "missing = 'level' or 'spread' for this column in the study",
+            "missing = 'level', 'spread' or 'skip' for this column in the study",
             **here,
         ),
         *rows_problem(

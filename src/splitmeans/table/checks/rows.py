@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitmeans._types import IntArray
+from splitmeans._types import NO_VALUE, IntArray
 from splitmeans.errors import DataError
 from splitmeans.kernels.quantise import to_grid_column
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import Feature, features_of
 from splitmeans.study.id_rules import AS_IS, IdRules
+from splitmeans.study.parties import SKIP
 from splitmeans.table.checks.category_columns import level_codes
 from splitmeans.table.checks.facts import BoundFacts, TableFacts, bound_facts
 from splitmeans.table.checks.names import name_problems
@@ -199,7 +200,9 @@ def _two_dimensional(data: Any, names: list[str], *, where: str) -> Any:
 def _fill_numbers(
     column: Column, numbers: npt.NDArray[Any], feature: Feature, *, out: IntArray
 ) -> None:
-    # Only the rules "midpoint" (NaN, the middle) and a number leave anything missing here.
+    # Only the rules "midpoint" (NaN, the middle), "skip" and a number leave anything missing here.
     stand_in = math.nan if isinstance(column.missing, str) else float(column.missing)
     low, high, bound = feature.low, feature.high, feature.bound
     to_grid_column(numbers, low=low, high=high, bound=bound, stand_in=stand_in, out=out)
+    if column.missing == SKIP:
+        out[np.isnan(numbers)] = NO_VALUE
