@@ -39,11 +39,8 @@ def test_by_hand(synopsis):
 
 def test_a_row_with_gaps_is_labelled_by_what_it_has():
     """Two columns, of which the first may be missing; the local clusters differ in both."""
-    own = (
-        Column(name="income", low=-1, high=1, missing="skip"),
-        Column(name="age", low=-1, high=1),
-    )
-    bank = PartySpec(name="bank", columns=own)
+    income = Column(name="income", low=-1, high=1, missing="skip")
+    bank = PartySpec(name="bank", columns=(income, Column(name="age", low=-1, high=1)))
     centres = [np.array([[-1, -1], [1, 1]]) * (GRID_UNITS // 2), CENTRES[1]]
     found = segment_probabilities(
         prepare_table(bank, {"income": [0.9, None, None], "age": [-0.6, -0.6, 0.7]}),

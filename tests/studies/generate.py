@@ -67,13 +67,19 @@ def random_case(seed: int) -> Case:
         ),
     }
     settings["budget"] = _budget(chance, settings["expected_users"])
-    id_type = chance.choice(("as-is", "as-is", "text", "integer", "uuid"))
+    id_type = chance.choice(
+        ("as-is", "as-is", "text", "caseless", "integer", "uuid", "email", "phone")
+    )
     rules: dict[str, Any] = {"type": id_type}
+    if id_type == "phone" and chance.random() < 0.5:
+        rules["country"] = "+49"
     if chance.random() < 0.2:
         rules["pattern"] = chance.choice((".+", r"[\s\S]{1,400}"))
     if not partial and chance.random() < 0.2:
         rules["explain_mismatch"] = True
-    if partial or rules != {"type": "as-is"}:
+    if chance.random() < 0.15:
+        settings["ids"] = _several_keys(chance, parties, rules)
+    elif partial or rules != {"type": "as-is"}:
         settings["ids"] = rules
     tables = _tables(chance, parties, users=users, partial=partial, id_type=id_type)
     return Case(seed=seed, settings=settings, tables=tables, secure=chance.random() < 0.05)
@@ -91,6 +97,26 @@ def _parties(chance: random.Random) -> list[dict[str, Any]]:
         for party in names(chance, n_parties, taken={"server"})
         for id_column in (chance.choice(("id", "id", name(chance))),)
     ]
+
+
+def _several_keys(
+    chance: random.Random, parties: list[dict[str, Any]], rules: dict[str, Any]
+) -> dict[str, Any]:
+    """Give parties several keys, one of which all of them have: that of their id column."""
+    shared, other = names(chance, 2, taken=set())
+    form = {name: value for name, value in rules.items() if name != "explain_mismatch"}
+    keys = [{"name": shared, **form}, {"name": other, "type": "text"}]
+    chance.shuffle(keys)
+    for place, party in enumerate(parties):
+        party["id_columns"] = [{"key": shared, "column": party["id_column"]}]
+        if place and chance.random() < 0.5:
+            taken = {party["id_column"], *(column["name"] for column in party["columns"])}
+            (column,) = names(chance, 1, taken=taken)
+            party["id_columns"].insert(0, {"key": other, "column": column})
+    found: dict[str, Any] = {"keys": keys}
+    if "explain_mismatch" in rules:
+        found["explain_mismatch"] = True
+    return found
 
 
 def _n_columns(chance: random.Random, most: int) -> int:
@@ -281,6 +307,10 @@ def _ids(chance: random.Random, count: int, id_type: str) -> list[Any]:
     if id_type == "uuid":
         return [str(uuid.UUID(int=chance.getrandbits(128))) for _ in range(count)]
     numbers = chance.sample(range(10 * count), count)
+    if id_type == "email":
+        return [f"Person.{number}@Example.org" for number in numbers]
+    if id_type == "phone":
+        return [f"+49 (0)30 {number:07}" for number in numbers]
     if id_type == "integer" or chance.random() < 0.5:
         return numbers
     form = chance.choice(("{:06}", "user-{}", "Größe {}", "{} 🙂", "x" * 300 + "{}", 'a,"{}"'))

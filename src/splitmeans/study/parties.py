@@ -116,13 +116,27 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KeyColumn:
+    """Which column of a party holds one of the study's keys (`ids.keys`)."""
+
+    key: str
+    column: str
+
+    def __post_init__(self) -> None:
+        check_name("key of an id column", self.key)
+        check_name(f"column of key {self.key!r}", self.column)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PartySpec:
     """One organisation: its name, its columns, and the column that identifies users.
 
     Attributes:
         name: What messages and results call the party.
         columns: Its columns.
-        id_column: The column that identifies users.
+        id_column: The column that identifies users. In a study with several keys it follows from
+            `id_columns`.
+        id_columns: The columns of those of the study's keys that the party has.
         public_key: Its public identity (`splitmeans keys show`); runs between organisations need
             it, a simulation does not.
     """
@@ -131,10 +145,15 @@ class PartySpec:
     columns: tuple[Column, ...]
     id_column: str = "id"
     public_key: str | None = None
+    id_columns: tuple[KeyColumn, ...] = ()
 
     def __post_init__(self) -> None:
         check_name("party name", self.name)
         check_name("id column", self.id_column)
+        object.__setattr__(self, "id_columns", tuple(self.id_columns))
+        keys = [held.key for held in self.id_columns]
+        if len(set(keys)) != len(keys):
+            raise StudyError(f"party {self.name!r} lists a key twice among its id_columns")
         object.__setattr__(self, "columns", tuple(self.columns))
         names = [column.name for column in self.columns]
         if not names:
@@ -149,6 +168,8 @@ class PartySpec:
                 f"party {self.name!r} must have a column whose missing rule is not 'skip': a user "
                 "without any value has no distance; take another rule for one of its columns"
             )
+        if not {held.column for held in self.id_columns}.isdisjoint(names):
+            raise StudyError(f"party {self.name!r} must not list a column of ids among its columns")
         if self.id_column in names:
             raise StudyError(f"party {self.name!r} must not list its id column among its columns")
         check_key(f"public_key of party {self.name!r}", self.public_key)
