@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 
-.PHONY: demo test slow fuzz crash browser servers spark check docs guides dist format bench lock clean
+.PHONY: demo test slow fuzz crash browser servers spark proofs check docs guides dist format bench lock clean
 
 demo: $(INSTALLED)
 	@$(BIN)/splitmeans demo --output splitmeans-demo
@@ -48,14 +48,20 @@ spark: $(INSTALLED)
 	command -v java >/dev/null || { apt-get update -q && apt-get install -y -q openjdk-17-jre-headless; }
 	$(BIN)/pytest -q tests/spark
 
+# The machine-checked proof: Debian's Coq (as root), then all of proofs/ against the library.
+proofs: $(INSTALLED)
+	command -v coqc >/dev/null || { apt-get update -q && apt-get install -y -q coq; }
+	$(BIN)/python -m proofs.check
+
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# The documentation site, into site/; any warning ends it. Open site/index.html.
+# The documentation site, into site/; any warning ends it. Open site/index.html. Notebooks and the
+# demo are run for it.
 docs: $(INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	SITE_EXAMPLES=1 NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Pastes the long guides into a shell, which `make test` leaves out.
 guides: $(INSTALLED)

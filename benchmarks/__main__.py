@@ -4,6 +4,7 @@ import typer
 
 from benchmarks.commands.accounting import accounting
 from benchmarks.commands.accuracy import accuracy
+from benchmarks.commands.bounds import bounds
 from benchmarks.commands.coverage import coverage
 from benchmarks.commands.labels import labels
 from benchmarks.commands.local import local
@@ -22,7 +23,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (
-    *(accuracy, partial, local, labels, coverage, accounting, speed, paper, plan, relay, run),
+    *(
+        accuracy,
+        partial,
+        bounds,
+        local,
+        labels,
+        coverage,
+        accounting,
+        speed,
+        paper,
+        plan,
+        relay,
+        run,
+    ),
 ):
     app.command()(command)
 

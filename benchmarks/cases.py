@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.data import Recipe, load
+from benchmarks.data import DRAWN, Recipe, load
 from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.simulate.baselines import central_kmeans
 from splitmeans.simulate.evaluation import assign_labels, normalised_loss
@@ -170,7 +170,7 @@ def _who_is_where(n: int, setting: Setting) -> tuple[int, tuple[IntArray, ...]]:
 
 def _central_centres(setting: Setting, rows: FloatArray) -> FloatArray:
     """Return the central centres; a process finds them once per data set, since it takes long."""
-    drawn = setting.data == "mixed-gaussian"
+    drawn = setting.data in DRAWN
     seed = setting.seed if drawn else 0
     overlap = (setting.overlap, setting.n_parties if setting.overlap < 1 else 0)
     key = (setting.data, setting.data_dir, seed, setting.recipe, setting.n_clusters, overlap)

@@ -159,21 +159,27 @@ def _taxi(table: pa.Table) -> FloatArray:
     longitude, latitude = rows[:, [4, 6]], rows[:, [5, 7]]
     inside = ((longitude > -74.3) & (longitude < -73.6)).all(axis=1)
     inside &= ((latitude > 40.4) & (latitude < 41.1)).all(axis=1)
-    return _scaled(rows[inside & (rows[:, 3] <= 7200)])
+    return scaled(rows[inside & (rows[:, 3] <= 7200)])
 
 
 def _loan(table: pa.Table) -> FloatArray:
     """Missing values at the column's mean; values above the 95 % quantile clipped, as the paper."""
     rows = _numbers(table)
     rows = np.where(np.isnan(rows), np.nanmean(rows, axis=0), rows)
-    return _scaled(np.minimum(rows, np.quantile(rows, 0.95, axis=0)))
+    return scaled(np.minimum(rows, np.quantile(rows, 0.95, axis=0)))
 
 
 def _letter(table: pa.Table) -> FloatArray:
-    return _scaled(_numbers(table))
+    return scaled(_numbers(table))
 
 
-def _scaled(rows: FloatArray) -> FloatArray:
+def taxi_rows(path: Path) -> FloatArray:
+    """Read and prepare a file with the taxi table's columns."""
+    return _taxi(_read_columns(path, TAXI_COLUMNS))
+
+
+def scaled(rows: FloatArray) -> FloatArray:
+    """Return rows with every column's least value at -1 and its largest at 1."""
     low, high = rows.min(axis=0), rows.max(axis=0)
     # A column of one value has no range; it becomes -1.
     span = np.where(high > low, high - low, 1.0)

@@ -25,12 +25,14 @@ LEVELS = (
     ("synopsis",),
     ("intervals",),
     ("result",),
+    ("insights",),
     ("party", "server"),
     ("protocol",),
     ("simulate",),
-    ("estimator",),
     ("forecasting", "mailbox"),
     ("relay", "run", "report"),
+    ("analysis",),
+    ("estimator",),
     ("rehearsal", "audit"),
     ("cli",),
     ("__main__",),
@@ -48,7 +50,7 @@ PUBLIC = ("local.law", "local.methods")
 # What a server loads, whoever plans a study, or whoever reads what was published.
 SERVER_SIDE = (
     *("wire", "kernels", "kmeans", "study", "privacy", "plan", "synopsis", "intervals", "result"),
-    *("server", "forecasting", "mailbox", "relay", "report"),
+    *("insights", "server", "forecasting", "mailbox", "relay", "report"),
 )
 
 

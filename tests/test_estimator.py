@@ -556,7 +556,7 @@ def test_further_bad_input_is_refused_by_a_typed_error(change, X, options, kind)
 
 def test_a_frame_s_id_column_is_not_clustered():
     frame = pd.DataFrame({"id": IDS, "a": FIRST[:, 0]})
-    with pytest.raises(StudyError, match="must not list its id column among its columns"):
+    with pytest.raises(DataError, match=r"fit\(\.\.\., ids='id'\) if it says who is who"):
         seeded().fit([frame, SECOND])
 
 

@@ -21,6 +21,7 @@ def test_public_names() -> None:
         "Study",
         "StudyError",
         "Synopsis",
+        "SynopsisKMeans",
         "VerticalKMeans",
         "__version__",
         "demo_customers",

@@ -10,7 +10,7 @@ from benchmarks.accuracy import run
 from benchmarks.cases import Score, Setting
 from benchmarks.commands import options
 from benchmarks.commands.output import collected, mean_text, show, write_json
-from benchmarks.data import DATA_SETS, Recipe
+from benchmarks.data import ALL_SETS, Recipe
 from benchmarks.methods import METHODS
 from splitmeans.cli.console import Quiet
 from splitmeans.errors import ParameterError
@@ -30,7 +30,7 @@ def accuracy(
     seeds: options.Seeds = 10,
     clusters: Annotated[int, typer.Option(help="Number of segments.", min=2)] = 5,
     users: options.Users = 20_000,
-    columns: Annotated[int, typer.Option(help="Columns of mixed-gaussian.", min=2)] = 8,
+    columns: Annotated[int, typer.Option(help="Columns of data that is drawn.", min=2)] = 8,
     std: options.Std = 0.1,
     overlap: Annotated[float, typer.Option(help="Share of users that all parties have.")] = 1.0,
     data_dir: options.DataDir = None,
@@ -43,7 +43,7 @@ def accuracy(
     Example: python -m benchmarks accuracy --eps 1,4 --parties 2,4 --seeds 10 --json scores.json
     """
     names = options.listed("methods", methods, tuple(METHODS))
-    options.listed("data", data, DATA_SETS)
+    options.listed("data", data, ALL_SETS)
     if not 0 < overlap <= 1:
         raise ParameterError(f"--overlap must be above 0 and at most 1, got {overlap}")
     epsilons = options.numbers("eps", eps, float)

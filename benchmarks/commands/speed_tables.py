@@ -14,7 +14,10 @@ def print_rows(title: str, rows: Sequence[Row]) -> None:
         return
     names = list(dict.fromkeys(row.name for row in rows))
     ordered = sorted(rows, key=lambda row: (names.index(row.name), row.n))
-    headings = ("what", "users", "ms", "ns a user", "sent", "memory", "cores", "growth")
+    headings = (
+        *("what", "users", "ms", "processor ms", "ns a user"),
+        *("sent", "memory", "cores", "growth"),
+    )
     show(title, headings, map(_cells, ordered), left=("what",))
 
 
@@ -25,6 +28,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row.name} ({row.scaled})" if row.scaled else row.name,
         f"{row.n:,}",
         f"{row.seconds * 1e3:,.1f}",
+        "-" if row.processor_seconds is None else f"{row.processor_seconds * 1e3:,.1f}",
         "-" if row.ns_per_user is None else f"{row.ns_per_user:,.0f}",
         _size(row.bytes_sent),
         _size(row.working_bytes),

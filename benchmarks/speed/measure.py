@@ -43,6 +43,7 @@ class Measured:
         seconds: The shortest run.
         runs: All runs, in order.
         cores: Processor time of the shortest run over its wall time.
+        processor_seconds: The least processor time of a run, processes that it started included.
         bytes_sent: What left the participant.
         peak_bytes: Largest resident memory of the process during the first run, inputs included.
         working_bytes: By how much that is above what the process held before; None if the system
@@ -52,6 +53,7 @@ class Measured:
     seconds: float
     runs: tuple[float, ...]
     cores: float
+    processor_seconds: float
     bytes_sent: int | None
     peak_bytes: int
     working_bytes: int | None
@@ -76,10 +78,10 @@ def measure(task: Task, *, repeat: int, most_seconds: float = 60.0) -> Measured:
     returned: object = None
     peak = 0
     for number in range(repeat):
-        started, cpu = time.perf_counter(), time.process_time()
+        started, cpu = time.perf_counter(), _processor_time()
         returned = task()
         seconds = time.perf_counter() - started
-        runs.append((seconds, time.process_time() - cpu))
+        runs.append((seconds, _processor_time() - cpu))
         if number == 0:
             peak = peak_bytes()
         if sum(wall for wall, _ in runs) > most_seconds:
@@ -89,10 +91,17 @@ def measure(task: Task, *, repeat: int, most_seconds: float = 60.0) -> Measured:
         seconds=best,
         runs=tuple(wall for wall, _ in runs),
         cores=cpu / max(best, 1e-9),
+        processor_seconds=min(used for _, used in runs),
         bytes_sent=returned if isinstance(returned, int) else None,
         peak_bytes=peak,
         working_bytes=max(0, peak - before) if fresh and before is not None else None,
     )
+
+
+def _processor_time() -> float:
+    """Return the processor time of this process and of those that it started and that ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def in_child(function: Callable[..., T], /, *arguments: Any, cores: int) -> T:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from benchmarks.speed.inputs import Inputs
 from benchmarks.speed.measure import Task
 
-GROUPS = ("read", "ids", "local", "encode", "combine", "grid", "k-means", "plan", "fit")
+GROUPS = ("read", "ids", "local", "encode", "combine", "grid", "k-means", "plan", "fit", "start")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from benchmarks.speed.measure import Task
 from benchmarks.speed.party import PARTY_STAGES
 from benchmarks.speed.server import SERVER_STAGES
 from benchmarks.speed.stage import Stage
+from benchmarks.speed.start import START_STAGES
 from splitmeans import protocol
 from splitmeans.plan.settle import make_plan
 from splitmeans.study import Study
@@ -68,4 +69,6 @@ _WHOLE_STAGES = [
     for method in ("decoy", "sketch")
 ]
 
-STAGES = {stage.name: stage for stage in (*PARTY_STAGES, *SERVER_STAGES, *_WHOLE_STAGES)}
+STAGES = {
+    stage.name: stage for stage in (*PARTY_STAGES, *SERVER_STAGES, *_WHOLE_STAGES, *START_STAGES)
+}

@@ -18,13 +18,14 @@ from splitmeans.errors import (
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
 
 if TYPE_CHECKING:
+    from splitmeans.analysis.result import Result
     from splitmeans.estimator import VerticalKMeans
     from splitmeans.forecasting.forecast import forecast
     from splitmeans.party.labels import segment_probabilities
     from splitmeans.plan.statement import PrivacyReport
     from splitmeans.privacy.noise import InsecureSeededNoise
-    from splitmeans.result.result import Result
     from splitmeans.simulate.datasets import demo_customers
+    from splitmeans.synopsis.kmeans_estimator import SynopsisKMeans
     from splitmeans.synopsis.synopsis import Synopsis
     from splitmeans.table.prepare import prepare_table
 
@@ -45,6 +46,7 @@ __all__ = [
     "Study",
     "StudyError",
     "Synopsis",
+    "SynopsisKMeans",
     "VerticalKMeans",
     "__version__",
     "demo_customers",
@@ -57,8 +59,9 @@ __all__ = [
 _LAZY = {
     "InsecureSeededNoise": "splitmeans.privacy.noise",
     "PrivacyReport": "splitmeans.plan.statement",
-    "Result": "splitmeans.result.result",
+    "Result": "splitmeans.analysis.result",
     "Synopsis": "splitmeans.synopsis.synopsis",
+    "SynopsisKMeans": "splitmeans.synopsis.kmeans_estimator",
     "VerticalKMeans": "splitmeans.estimator",
     "demo_customers": "splitmeans.simulate.datasets",
     "forecast": "splitmeans.forecasting.forecast",

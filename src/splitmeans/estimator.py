@@ -5,39 +5,50 @@ own side; see `splitmeans.protocol`.
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from splitmeans import protocol
 from splitmeans._types import FloatArray, LabelArray
-from splitmeans.errors import DataError, ParameterError
+from splitmeans.analysis.fitted import HasResult
+from splitmeans.analysis.result import Result
+from splitmeans.errors import ParameterError
+from splitmeans.kmeans.distances import squared_distances
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.result.of_run import fields_of_run
+from splitmeans.simulate.blocks import (
+    ID_COLUMN,
+    Blocks,
+    check_id_columns,
+    on_grid,
+    prepare_blocks,
+    prepare_with_warnings,
+    read_blocks,
+    read_ids,
+)
 from splitmeans.simulate.evaluation import assign_labels, normalised_loss
-from splitmeans.simulate.pooling import pooled_rows
+from splitmeans.simulate.frame_columns import read_columns
+from splitmeans.simulate.pooling import pooled_blocks, pooled_rows
 from splitmeans.study import (
     DEFAULT_DELTA,
     Budget,
-    Column,
     DecoyOptions,
     PartySpec,
     SketchOptions,
     Study,
 )
-from splitmeans.study.column_bounds import read_bounds
-from splitmeans.study.id_rules import AS_IS
+from splitmeans.study.id_rules import AS_IS, ID_TYPES, IdRules
 from splitmeans.synopsis.clustering import about_found
 from splitmeans.synopsis.segments import letter
-from splitmeans.table.checks.facts import TableFacts, ignore_facts, rows_note
-from splitmeans.table.frames import as_stream, listed_names
-from splitmeans.table.prepare import PartyTable, prepare_table
+from splitmeans.table.prepare import PartyTable
 
 
-class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Differentially private k-means over columns that different organisations hold.
 
     Args:
@@ -53,13 +64,26 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         bounds: Public bounds of the columns, from general knowledge; there is no default. One
             (low, high) for all columns; or a list with one entry per party, each a (low, high), a
             list with one (low, high) per column, or a dict by column name; or one dict by column
-            name for all parties. What can be read in two ways is refused.
+            name for all parties. What can be read in two ways is refused. "private", for all or
+            in place of any (low, high), has the run learn the bounds, with noise and from a part
+            of the budget; `result_.plan.parties` has them then.
         grid: How cell weights are found: "auto", "joint", "pairs", "pairs-paper" or "many".
         user_sets: "equal", or "partial" if some users are at some parties only (give ids then).
         population: With partial user sets of three or more parties "shared" for segments of the
             users at all of them (the default), "everyone" for those at one or more.
-        expected_users: A public rough number of users; sets defaults, and delta must be below one
-            over it. A warning says if the tables are far from it.
+        expected_users: A public rough number of users, which need not be said. Delta must be below
+            one over it, and a warning says if the tables are far from it.
+        categories: For columns of categories the public lists of all their values: a dict by
+            column name, or a list with one such dict per party. "open" in place of a list, or for
+            all columns of text, has the run learn those that many users have, in the same way.
+        missing: What missing values become: a dict by column name, or a list with one such dict per
+            party, with the rules of `Column.missing`; or one rule, or a few, for all columns that
+            can have it, such as ("midpoint", "level"). Missing values are refused otherwise.
+        weights: How much columns count in distances, 1 if not said: a dict by column name, or a
+            list with one such dict per party.
+        scaling: How columns count in the distances of the final k-means: "bounds" through their
+            bounds, or "equal" each the same, one of categories too. Costs no privacy.
+        id_rules: How ids are written: "as-is" (None), "text", "integer" or "uuid", or `IdRules`.
         sketch: Parameters of the sketch methods; None takes the paper's.
         decoy: Parameters of the decoy join; None takes the defaults.
         allow_clipping: Fit also if more than half of a column's values lie outside the bounds and
@@ -76,8 +100,11 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             no segment.
         synopsis_: The weighted grid the centres come from; clusters for any other k.
         privacy_: What was released and what it cost; `privacy_.statement()` says it in words.
-        result_: Everything the run produced.
-        study_: The study that was run.
+        published_: What a run would publish, as a `Result`: `report`, `save`, `to_pandas`, `label`,
+            `rename` and plots. The model has the first five itself.
+        result_: Everything the run produced, traffic included; for experiments.
+        study_: The study that was run; without keys, which a simulation does not have.
+        feature_names_in_: Names of the columns of `cluster_centers_`, as "party: column".
     """
 
     def __init__(
@@ -94,7 +121,12 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         grid: str = "auto",
         user_sets: str = "equal",
         population: str | None = None,
-        expected_users: int = 10_000,
+        expected_users: int | None = None,
+        categories: Any = None,
+        missing: Any = None,
+        weights: Any = None,
+        id_rules: Any = None,
+        scaling: str = "bounds",
         sketch: SketchOptions | None = None,
         decoy: DecoyOptions | None = None,
         allow_clipping: bool = False,
@@ -113,23 +145,32 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.user_sets = user_sets
         self.population = population
         self.expected_users = expected_users
+        self.categories = categories
+        self.missing = missing
+        self.weights = weights
+        self.id_rules = id_rules
+        self.scaling = scaling
         self.sketch = sketch
         self.decoy = decoy
         self.allow_clipping = allow_clipping
         self.noise = noise
         self.random_state = random_state
 
-    def fit(self, X: Sequence[Any], y: None = None, *, ids: Sequence[Any] | None = None) -> Self:
+    def fit(self, X: Any, y: None = None, *, ids: Any = None) -> Self:
         """Run the protocol.
 
         Args:
-            X: One array or table per party, a row per user: NumPy, pandas, polars, Arrow, or
-                anything with an Arrow C stream, such as a DuckDB relation.
+            X: One array or table per party, a row per user, in a list, or in a dict by the parties'
+                names: NumPy, pandas, polars, Arrow, or anything with an Arrow C stream, such as a
+                DuckDB relation.
             y: Ignored.
-            ids: One list of user ids per party; without it row i is the same user everywhere.
+            ids: The name of the column that has the users' ids, the same everywhere or one name
+                per party; or one list of ids per party. Without it row i is the same user
+                everywhere.
         """
-        blocks = _check_blocks(X)
-        return self._fit(self._study(blocks), blocks, ids=ids)
+        blocks = read_blocks(X)
+        id_columns, id_lists = read_ids(ids, blocks)
+        return self._fit(self._study(blocks, id_columns), blocks, ids=id_lists)
 
     def fit_study(
         self,
@@ -146,22 +187,18 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 party's id column, unless `ids` are given.
             ids: One list of user ids per party.
         """
-        blocks = _check_blocks(X)
+        blocks = read_blocks(X)
         if ids is None:
-            _check_id_columns(study, blocks)
-        return self._fit(study, blocks, ids=ids)
+            check_id_columns(study, blocks)
+        # Nobody signs a simulation, so that nothing of it can be taken for a run.
+        return self._fit(study.without_keys(), blocks, ids=ids)
 
-    def _fit(self, study: Study, X: Sequence[Any], *, ids: Sequence[Any] | None) -> Self:
+    def _fit(self, study: Study, blocks: Blocks, *, ids: Sequence[Any] | None) -> Self:
         if self.noise is not None and not hasattr(self.noise, "spawn"):
             raise ParameterError("noise must be None or a noise source")
         if study.membership_facts.warning is not None:
             warnings.warn(study.membership_facts.warning, UserWarning, stacklevel=4)
-        facts: list[TableFacts] = []
-        tables = _prepare(
-            study, X, ids, notice=facts.append, allow_clipping=bool(self.allow_clipping)
-        )
-        _warn(study, facts)
-        _check_rows(study, tables, aligned_by_row=ids is None and not _have_ids(study, X))
+        tables = prepare_with_warnings(study, blocks, ids, allow_clipping=bool(self.allow_clipping))
         state = check_random_state(self.random_state)
         rng = np.random.default_rng(state.randint(np.iinfo(np.int32).max, size=4))
         self.result_ = protocol.run(study, tables, noise=self.noise, rng=rng)
@@ -170,18 +207,32 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.privacy_ = self.result_.privacy
         self.cluster_centers_: FloatArray = self.result_.server.clustering.centres
         self.n_features_in_ = self.cluster_centers_.shape[1]
+        self.feature_names_in_ = np.array(self.synopsis_.feature_names, dtype=object)
+        self.published_ = Result(**fields_of_run(self.privacy_, self.result_.server.published))
         self.segment_names_ = tuple(letter(rank) for rank in range(len(self.cluster_centers_)))
         remark = about_found(len(self.cluster_centers_), study)
         if remark is not None:
             warnings.warn(remark, UserWarning, stacklevel=4)
         # Simulation only: no participant of a real run can compute these joint labels.
-        self.labels_ = self._nearest(tables)
+        self.labels_ = self._nearest(on_grid(self.result_.plan, tables))
         return self
 
     def predict(self, X: Sequence[Any]) -> LabelArray:
         """Return the nearest segment of each row; needs all parties' columns (simulation only)."""
         check_is_fitted(self)
-        return self._nearest(_prepare_aligned(self.study_, X))
+        return self._nearest(self._prepared(X))
+
+    def transform(self, X: Any) -> Any:
+        """Return the distance of each row to each centre, in scaled units (simulation only)."""
+        check_is_fitted(self)
+        rows, _ = pooled_rows(self._prepared(X))
+        centres = self.result_.server.clustering.scaled_centres
+        return np.sqrt(squared_distances(self.synopsis_.seen(rows), self.synopsis_.seen(centres)))
+
+    def get_feature_names_out(self, input_features: None = None) -> Any:
+        """Return the names of what `transform` gives, for `set_output`."""
+        check_is_fitted(self)
+        return np.array([f"distance to {name}" for name in self.segment_names_], dtype=object)
 
     def score(self, X: Sequence[Any], y: None = None) -> float:
         """Return minus the mean squared distance to the nearest centre, in scaled units.
@@ -189,9 +240,10 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         If there is no segment, to the middle of the bounds.
         """
         check_is_fitted(self)
-        tables = _prepare_aligned(self.study_, X)
+        tables = self._prepared(X)
         centres = self.result_.server.clustering.scaled_centres
-        return -normalised_loss(pooled_rows(tables)[0], centres)
+        rows, _ = pooled_rows(tables)
+        return -normalised_loss(self.synopsis_.seen(rows), self.synopsis_.seen(centres))
 
     def fit_predict(
         self,
@@ -216,20 +268,34 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         return bundle(repr(self), self._repr_html_())
 
-    def _nearest(self, tables: Sequence[PartyTable]) -> LabelArray:
-        rows, _ = pooled_rows(tables)
-        centres = self.result_.server.clustering.scaled_centres
-        if len(centres) == 0:
-            return np.full(len(rows), -1, dtype=np.int32)
-        return assign_labels(rows, centres)
+    def _prepared(self, X: Any) -> list[PartyTable]:
+        tables = prepare_blocks(self.study_, read_blocks(X), None)
+        return on_grid(self.result_.plan, tables)
 
-    def _study(self, blocks: Sequence[Any]) -> Study:
+    def _nearest(self, tables: Sequence[PartyTable]) -> LabelArray:
+        centres = self.result_.server.clustering.scaled_centres
+        blocks = pooled_blocks(tables)
+        if len(centres) == 0:
+            return np.concatenate([np.full(len(rows), -1, dtype=np.int32) for rows in blocks])
+        seen = self.synopsis_.seen
+        return np.concatenate([assign_labels(seen(rows), seen(centres)) for rows in blocks])
+
+    def _study(self, blocks: Blocks, id_columns: Sequence[str] | None) -> Study:
         for name, kind in (("sketch", SketchOptions), ("decoy", DecoyOptions)):
             if not isinstance(getattr(self, name), kind | None):
                 raise ParameterError(f"{name} must be None or {kind.__name__}")
+        columns = read_columns(
+            blocks,
+            bounds=self.bounds,
+            categories=self.categories,
+            missing=self.missing,
+            weights=self.weights,
+            id_columns=id_columns,
+        )
+        named = id_columns or [ID_COLUMN] * len(columns)
         parties = tuple(
-            PartySpec(name=f"party{position + 1}", columns=columns)
-            for position, columns in enumerate(_columns(blocks, self.bounds))
+            PartySpec(name=name, columns=own, id_column=id_column)
+            for name, own, id_column in zip(blocks.parties, columns, named, strict=True)
         )
         return Study(
             name="in-process",
@@ -243,136 +309,16 @@ class VerticalKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             accounting=self.accounting,
             user_sets=self.user_sets,
             population=self.population,
-            ids=AS_IS,  # the lists of ids are compared as they are
+            ids=self._id_rules(),
+            scaling=self.scaling,
             expected_users=self.expected_users,
             sketch=self.sketch or SketchOptions(),
             decoy=self.decoy or DecoyOptions(),
         )
 
-
-def _check_blocks(blocks: Any) -> list[Any]:
-    if isinstance(blocks, np.ndarray | str | bytes) or not isinstance(blocks, Sequence):
-        raise DataError(
-            f"X must be a list with one array or data frame per party, got {type(blocks).__name__}"
-        )
-    if len(blocks) < 2:
-        raise DataError(f"X must hold at least 2 parties, got {len(blocks)}")
-    # A stream is opened once, here: its names are looked at before its rows are read.
-    streams = [as_stream(block, where=f"party {at + 1}") for at, block in enumerate(blocks)]
-    return [
-        block if stream is None else stream for block, stream in zip(blocks, streams, strict=True)
-    ]
-
-
-def _check_id_columns(study: Study, blocks: Sequence[Any]) -> None:
-    """Refuse a named table without its id column: row numbers would join the wrong people."""
-    for party, block in zip(study.parties, blocks, strict=False):
-        names = listed_names(block)
-        if names is not None and party.id_column not in names:
-            raise DataError(
-                f"the table of party {party.name!r} must have the id column {party.id_column!r} "
-                "that the study names; add it, or give ids"
-            )
-
-
-def _have_ids(study: Study, blocks: Sequence[Any]) -> bool:
-    """Whether every party's table has the id column that the study names."""
-    return all(
-        party.id_column in (listed_names(block) or ())
-        for party, block in zip(study.parties, blocks, strict=True)
-    )
-
-
-def _columns(blocks: Sequence[Any], bounds: Any) -> list[tuple[Column, ...]]:
-    """Make column specifications from the blocks' column names and the bounds argument."""
-    names = [_column_names(block, position) for position, block in enumerate(blocks)]
-    return [
-        tuple(
-            Column(name=name, low=low, high=high)
-            for name, (low, high) in zip(own, pairs, strict=True)
-        )
-        for own, pairs in zip(names, read_bounds(bounds, names), strict=True)
-    ]
-
-
-def _column_names(block: Any, position: int) -> list[str]:
-    names = listed_names(block)
-    if names is not None:
-        return names
-    try:
-        shape = np.shape(block)
-    except ValueError as problem:
-        raise DataError(
-            f"party {position + 1} must be a table whose rows have equally many columns"
-        ) from problem
-    if len(shape) != 2:
-        raise DataError(
-            f"party {position + 1} must be a table of rows and columns, got shape {shape}"
-        )
-    return [f"x{number}" for number in range(shape[1])]
-
-
-def _warn(study: Study, facts: Sequence[TableFacts]) -> None:
-    """Say what `party check` would say to each party; nobody here is anybody else."""
-    for party, own in zip(study.parties, facts, strict=True):
-        notes = [str(column) for column in own.clipped]
-        rows = rows_note(own.ids.rows, study.expected_users)
-        for note in notes if rows is None else [*notes, rows]:
-            warnings.warn(f"party {party.name!r}: {note}", UserWarning, stacklevel=5)
-
-
-def _prepare(
-    study: Study,
-    blocks: Sequence[Any],
-    ids: Sequence[Any] | None,
-    *,
-    notice: Callable[[TableFacts], None] = ignore_facts,
-    allow_clipping: bool = True,
-) -> list[PartyTable]:
-    if len(blocks) != len(study.parties):
-        raise DataError(f"X must hold {len(study.parties)} parties, got {len(blocks)}")
-    if ids is not None:
-        n_lists = len(ids) if hasattr(ids, "__len__") else 0
-        if n_lists != len(blocks):
-            raise DataError(f"ids must be one list per party ({len(blocks)}), got {n_lists}")
-    return [
-        prepare_table(
-            party,
-            block,
-            ids=None if ids is None else ids[position],
-            rules=study.id_rules,
-            notice=notice,
-            allow_clipping=allow_clipping,
-        )
-        for position, (party, block) in enumerate(zip(study.parties, blocks, strict=True))
-    ]
-
-
-def _prepare_aligned(study: Study, blocks: Any) -> list[PartyTable]:
-    """Prepare blocks whose row i is the same user everywhere."""
-    tables = _prepare(study, _check_blocks(blocks), None)
-    _check_equal_rows(tables)
-    return tables
-
-
-def _check_equal_rows(tables: Sequence[PartyTable]) -> None:
-    rows = [len(table.raw_rows) for table in tables]
-    if len(set(rows)) > 1:
-        raise DataError(
-            f"parties must have the same number of rows, got {rows}; give ids to align users"
-        )
-
-
-def _check_rows(study: Study, tables: Sequence[PartyTable], *, aligned_by_row: bool) -> None:
-    if aligned_by_row:
-        _check_equal_rows(tables)
-    rows = [len(table.raw_rows) for table in tables]
-    if study.n_local_clusters != "auto" and int(study.n_local_clusters) > min(rows):
-        raise ParameterError(
-            f"n_local_clusters must be <= the number of rows ({min(rows)}), "
-            f"got {study.n_local_clusters}"
-        )
-    if study.n_clusters > min(rows):
-        raise ParameterError(
-            f"n_clusters must be <= the number of rows ({min(rows)}), got {study.n_clusters}"
-        )
+    def _id_rules(self) -> IdRules:
+        if isinstance(self.id_rules, str):
+            return IdRules(type=self.id_rules)
+        if not isinstance(self.id_rules, IdRules | None):
+            raise ParameterError(f"id_rules must be one of {', '.join(ID_TYPES)}, or IdRules")
+        return self.id_rules or AS_IS

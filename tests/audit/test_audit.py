@@ -100,6 +100,7 @@ def test_every_mechanism_of_a_plan_has_a_part() -> None:
         {"mixed-round", "level-histogram"},
         {"dplsf-counts", "dplsf-sums", "dplloyd-step", "tree-counts", "leaf-sum"},
         {"decoy", "sketch", "histogram", "ldp-direct", "ldp-hashed", "user-count", "size"},
+        {"bounds", "categories", "low-threshold"},
         {"fellow-party", "collusion"},
     ):
         assert names <= set(QUICK)

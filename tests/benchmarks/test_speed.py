@@ -20,6 +20,7 @@ from benchmarks.speed import peers as speed_peers
 from benchmarks.speed import run as speed_run
 from benchmarks.speed import sketch_peers
 from benchmarks.speed import stages as speed_stages
+from benchmarks.speed import start as speed_start
 from benchmarks.speed.inputs import Inputs, hexadecimal_ids
 from benchmarks.speed.measure import (
     ChildError,
@@ -42,6 +43,7 @@ from benchmarks.speed.results import (
 from benchmarks.speed.run import environment, jobs, measure_here, run_speed
 from benchmarks.speed.stage import GROUPS, Peer, Stage
 from benchmarks.speed.stages import STAGES
+from benchmarks.speed.start import FIT
 from benchmarks.speed.stream import Streamed, measure_release, stream_study, write_rows
 from splitmeans.errors import ParameterError
 from splitmeans.membership.sketch_paper.law import SketchPaperLaw
@@ -172,6 +174,8 @@ class TestTasks:
     ) -> None:
         # A study that is planned once saves a second a stage.
         monkeypatch.setattr(speed_stages, "_new_study", lambda given, method: given.study(method))
+        # Kernels that are found compiled save ten seconds: the folder of none of them stays.
+        monkeypatch.setattr(speed_start, "_no_kernels", lambda: contextlib.nullcontext({}))
         stage = STAGES[name]
         sent = measure(stage.ready(inputs).task, repeat=1).bytes_sent
         assert stage.group in GROUPS
@@ -318,6 +322,8 @@ class TestResults:
             row("combine decoy", seconds=0.2),
             row("DuckDB join of ids", seconds=0.4),
             row("run decoy", seconds=2.0),
+            row(FIT, seconds=9.0, processor_seconds=1.5),
+            row("scikit-learn KMeans, n_init=1", seconds=1.0, processor_seconds=1.0),
             row("scikit-learn KMeans, n_init=10", seconds=4.0),
             row("combine sketch, S=4, k'=8", seconds=0.6),
         ]
@@ -331,6 +337,10 @@ class TestResults:
         assert found["decoy, 1M users: server over DuckDB join of ids"].met is True
         whole = "run decoy, 1M users, S=2, 16 columns: over pooled KMeans(n_init=10)"
         assert found[whole].measured == pytest.approx(0.5)
+        ours = f"{FIT}, 1M users, S=2, 16 columns: processor time over pooled KMeans"
+        assert found[f"{ours}(n_init=1)"].measured == pytest.approx(1.5)
+        assert found[f"{ours}(n_init=1)"].met is True
+        assert found[f"{ours}(n_init=10)"].met is False  # 1.5 of 4 s
         assert found["server, sketch, S=4, k'=8, 1M users: bytes to weights"].met is False
         assert found["server, decoy, S=4, k'=8, 1M users: bytes to weights"].met is None
 

@@ -84,11 +84,35 @@ def test_colours_can_be_switched(show):
     assert show(dark=True).execute_script(colour) == dark
 
 
+def test_every_part_can_be_reached_on_a_phone(show):
+    width, height = SIZES["phone"]
+    page = show(width=width, height=height)
+    links = page.find_elements("css selector", ".bar a")
+    parts = [link.get_attribute("href").split("#")[1] for link in links]
+    assert parts == page.execute_script(
+        "return [...document.querySelectorAll('main h2')].map(e => e.id)"
+    )
+    assert visible(page, ".bar a") == len(parts)
+    for link, part in zip(links, parts, strict=True):
+        page.execute_script(
+            "arguments[0].scrollIntoView({inline: 'center', block: 'nearest'})", link
+        )
+        page.execute_script("document.documentElement.style.scrollBehavior = 'auto'")
+        link.click()
+        # The heading is below the bar, which stays at the top.
+        hidden = page.execute_script(
+            "return document.querySelector('.bar').getBoundingClientRect().bottom -"
+            " document.getElementById(arguments[0]).getBoundingClientRect().top",
+            part,
+        )
+        assert hidden <= 0, part
+
+
 def test_every_control_shows_its_focus(show):
     page = show()
     body = page.find_element("tag name", "body")
     seen = set()
-    for _ in range(12):
+    for _ in range(13):
         body.send_keys("\ue004")
         name, width = page.execute_script(
             "const e = document.activeElement, s = getComputedStyle(e);"

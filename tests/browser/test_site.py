@@ -11,7 +11,13 @@ pytest.importorskip("selenium")
 from selenium.webdriver.support.ui import WebDriverWait
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("index.html", "tutorial.html", "architecture.html", "reference/python.html")
+PAGES = (
+    "index.html",
+    "tutorial.html",
+    "architecture.html",
+    "reference/python.html",
+    "notebooks/segments.html",
+)
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import typer
 
 import splitmeans
-from splitmeans import ProtocolError, Study, Synopsis, __version__
+from splitmeans import ProtocolError, Study, Synopsis, __version__, cli
 from splitmeans.cli import main
 
 # Where this process found the package, for processes that start in another folder.
@@ -68,6 +69,25 @@ def test_help_lists_the_commands(run):
     for command in ("demo", "audit", "report"):
         assert command in done.out
     assert "without pooling data" in done.out
+
+
+def test_the_help_has_the_words_of_the_commands():
+    """The list of commands is shown without loading their modules, so its words stand twice."""
+    group = typer.main.get_command(cli.app)
+    listed = {name: group.get_command(None, name).get_short_help_str(500) for name in cli._COMMANDS}
+    assert listed == cli._COMMANDS
+
+
+def test_the_help_loads_no_command(tmp_path):
+    code = (
+        "import sys; sys.argv = ['splitmeans', '--help']; from splitmeans.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: print(sorted({'numba', 'numpy', 'pyarrow'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert done.stdout.endswith("[]\n")
 
 
 def test_version(tmp_path):

@@ -320,3 +320,17 @@ def test_the_model_file_says_where_it_comes_from():
 
     assert Path(str(loss_model.__file__)).with_name("loss_model.json").exists()
     assert loss_model.model()["made_by"].startswith("python -m benchmarks plan --calibrate")
+
+
+def test_columns_that_would_decide_are_named(tmp_path):
+    from typer.testing import CliRunner
+
+    from splitmeans.cli import app
+    from tests.result.small_result import small_study
+
+    for scaling, words in (("bounds", "region 60%"), ("equal", "as every column counts the same")):
+        path = tmp_path / f"{scaling}.toml"
+        path.write_text(small_study(scaling=scaling).to_toml())
+        done = CliRunner().invoke(app, ["plan", str(path)])
+        assert done.exit_code == 0, done.output
+        assert words in done.stdout

@@ -23,7 +23,7 @@ NEEDED = (
 # A package is code and what code reads; tables, pictures and compiled files are none of it.
 ENDINGS = frozenset({".py", ".typed", ".json", ".html", ".css", ".js"})
 # Folders of the repository that are for those who have a copy of it.
-WORKSHOP = frozenset({"tests", "test", "benchmarks", "bench", "docs", "data", "site", "scripts"})
+WORKSHOP = frozenset({"tests", "test", "benchmarks", "bench", "proofs", "docs", "data", "site", "scripts"})
 
 Files = Mapping[str, bytes]
 

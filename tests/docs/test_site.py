@@ -1,5 +1,6 @@
 """The site builds without a warning and fetches nothing; links work on a plain git host as well."""
 
+import os
 import re
 import subprocess
 import sys
@@ -74,6 +75,9 @@ def test_nothing_is_fetched_from_elsewhere(site):
     assert len(pages) > 20
     for page in pages:
         found = _Fetches(page.read_text(encoding="utf-8"))
+        if page.name == "example-report.html":  # only there if the build ran the demo
+            assert found.fetched == []
+            continue
         assert any("bundle" in target for target in found.fetched)  # the check sees scripts
         outside = [target for target in found.fetched if re.match(r"(\w+:)?//", target)]
         assert outside == [], page.name
@@ -81,6 +85,34 @@ def test_nothing_is_fetched_from_elsewhere(site):
         assert not found.classes & {"mermaid", "md-source"}
     for sheet in site.rglob("*.css"):
         assert not re.search(r"(?:url\(|@import)\s*[\"']?(?:\w+:)?//", sheet.read_text()), sheet
+
+
+def test_notebooks_are_pages(site):
+    """With their code, and with what their cells show if the build ran them."""
+    for notebook in (ROOT / "docs" / "notebooks").glob("*.ipynb"):
+        text = (site / "notebooks" / f"{notebook.stem}.html").read_text(encoding="utf-8")
+        assert "VerticalKMeans" in text
+    index = (site / "index.html").read_text(encoding="utf-8")
+    assert 'href="notebooks/campaign.html"' in index
+
+
+@pytest.mark.slow
+def test_make_docs_runs_notebooks_and_the_demo(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "SITE_EXAMPLES": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (tmp_path / "notebooks" / "campaign.html").read_text(encoding="utf-8")
+    assert "data:image/svg+xml" in page
+    assert "customers on the list" in page
+    test_nothing_is_fetched_from_elsewhere(tmp_path)
+    assert "Segments across bank" in (tmp_path / "example-report.html").read_text(encoding="utf-8")
 
 
 def test_the_reference_has_the_public_names(site):

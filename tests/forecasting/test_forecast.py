@@ -283,6 +283,12 @@ def test_notes_warn():
     assert "fewer than the 12 segments" in notes
     assert "outside what the loss model was fitted to" in notes
     assert "expected_users = 20000" in notes
+    unsaid = " ".join(forecast(tiny_study(expected_users=None), users=500_000).notes)
+    assert "expected_users" not in unsaid
+    fixed = tiny_study(expected_users=None, n_local_clusters=12)
+    assert "does not say expected_users, and takes 10000" in " ".join(
+        forecast(fixed, users=500_000).notes
+    )
     assert forecast(tiny_study(n_local_clusters=12)).notes == ()
 
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from splitmeans._version import __version__
 from splitmeans.kernels import compiled
-from splitmeans.kernels.assign import nearest, nearest_centre
+from splitmeans.kernels.assign import _decide, nearest
 
 
 def test_the_folder_names_version_and_sources(tmp_path, monkeypatch):
@@ -23,5 +23,5 @@ def test_kernels_are_stored_there_and_other_packages_are_left_alone():
     assert str(numba.config.CACHE_DIR) != str(compiled.cache_folder())
     nearest(np.array([[1]]), np.array([[0]]))
     if not numba.config.DISABLE_JIT:
-        stored = nearest_centre.stats.cache_path
+        stored = _decide.stats.cache_path
         assert str(compiled.cache_folder()) in stored

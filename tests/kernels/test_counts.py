@@ -62,6 +62,26 @@ def test_any_tags_are_sorted(values):
     assert [values[label] for label in moved] == sorted(values)
 
 
+@given(st.lists(st.tuples(words, words, st.integers(0, 3)), max_size=40), st.randoms())
+@settings(max_examples=50, deadline=None)
+def test_equal_tags_are_in_the_order_of_labels(values, random):
+    """So that the order in which records were made does not show, whatever the tags are."""
+    for _ in range(2):
+        random.shuffle(values)
+        tags, labels = sort_records(
+            [(tags_of(v[:2] for v in values), labels_of(v[2] for v in values))]
+        )
+        found = [(*tag, label) for tag, label in zip(tags.tolist(), labels.tolist(), strict=True)]
+        assert found == sorted(values)
+
+
+def test_equal_tags_are_in_the_order_of_labels_where_numpy_sorts():
+    n = 20_000
+    tags = np.zeros((n, 2), dtype=np.uint64)
+    _, labels = sort_records([(tags, (np.arange(n, 0, -1) % 251).astype(np.uint8))])
+    assert (np.diff(labels.astype(int)) >= 0).all()
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 1000, 5000])
 def test_random_tags_are_sorted(n):
     parts = [random_records(n, 1), random_records(n // 3, 2)]

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from splitmeans.kernels.lloyd import lloyd_step, nearer_distances
-from splitmeans.kmeans.lloyd import best_of_starts, draw_evenly, lloyd, spread_start
+from splitmeans.kernels.lloyd import lloyd_step, nearer_distances, own_distances
+from splitmeans.kernels.screen import in_single
+from splitmeans.kmeans.lloyd import best_of_starts, lloyd, spread_start
 
 
 def blobs(n, *, d, k, seed):
@@ -27,10 +28,11 @@ def test_a_step_is_that_of_the_naive_twin(n, d, k):
     squared = np.square(points[:, np.newaxis, :] - centres).sum(axis=2)
     expected = squared.argmin(axis=1)
 
-    labels, distances = np.full(n, -1, dtype=np.int32), np.empty(n)
+    columns, labels = np.ascontiguousarray(points.T), np.full(n, -1, dtype=np.int32)
     changed, sums, totals = lloyd_step(
-        np.ascontiguousarray(points.T), weights, centres, labels=labels, distances=distances
+        columns, weights, centres, single=in_single(columns), labels=labels
     )
+    distances = own_distances(columns, centres, labels=labels)
 
     assert changed == n
     assert labels.tolist() == expected.tolist()
@@ -43,7 +45,8 @@ def test_a_step_is_that_of_the_naive_twin(n, d, k):
 def test_ties_go_to_the_lowest_index():
     labels = np.full(1, -1, dtype=np.int32)
     centres = np.array([[5.0], [1.0], [-1.0]])
-    lloyd_step(np.zeros((1, 1)), np.ones(1), centres, labels=labels, distances=np.empty(1))
+    zero = np.zeros((1, 1))
+    lloyd_step(zero, np.ones(1), centres, single=in_single(zero), labels=labels)
     assert labels.tolist() == [1]
 
 
@@ -102,11 +105,3 @@ def test_a_sample_with_one_place_is_no_end():
     found = best_of_starts(points, weights, n_clusters=3, n_starts=2, rng=np.random.default_rng(0))
     assert found.shape == (3, 2)
     assert np.isfinite(found).all()
-
-
-def test_even_draws_are_as_often_as_weights_say():
-    drawn = draw_evenly(np.array([3.0, 0.0, 1.0]), 40, rng=np.random.default_rng(0))
-    counts = np.bincount(drawn, minlength=3)
-    assert counts[1] == 0
-    assert abs(counts[0] - 30) <= 1
-    assert counts.sum() == 40

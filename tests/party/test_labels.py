@@ -95,7 +95,7 @@ def naive(rows, labels, synopsis, party, segments):
 
 @pytest.mark.parametrize("chunk", [1, 40, 10**6])
 def test_fast_equals_naive(monkeypatch, chunk):
-    monkeypatch.setattr("splitmeans.party.labels._CHUNK_SIZE", chunk)
+    monkeypatch.setattr("splitmeans.synopsis.own_columns._CHUNK_SIZE", chunk)
     rng = np.random.default_rng(0)
     parties = [
         PartySpec(name=name, columns=tuple(Column(name=c, low=-1, high=1) for c in "xy"))

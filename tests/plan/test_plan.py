@@ -190,14 +190,14 @@ def test_a_bound_towards_parties_holds_for_the_presence_table_too():
 
 @pytest.mark.usefixtures("uncalibrated")
 def test_a_grid_that_is_too_large_becomes_many():
-    # 8^8 = 16.8 million cells.
+    # 8^8 = 16.8 million cells, 6^8 = 1.7 million.
     plan = make_plan(
         open_study(n_parties=8, columns=numbers("c0", low=-1, high=1), n_local_clusters=8)
     )
     assert plan.grid_method == "many"
     assert len(plan.groups) == 28
     fewer = make_plan(
-        open_study(n_parties=8, columns=numbers("c0", low=-1, high=1), n_local_clusters=7)
+        open_study(n_parties=8, columns=numbers("c0", low=-1, high=1), n_local_clusters=6)
     )
     assert fewer.grid_method == "pairs"
 
@@ -312,6 +312,10 @@ def test_sample_rate_comes_from_public_numbers():
     options = DecoyOptions(max_users=1000)
     assert make_plan(open_study(decoy=options, expected_users=4000)).sample_rate == 0.25
     assert make_plan(open_study(decoy=options, expected_users=900)).sample_rate == 1.0
+    unsaid = open_study(decoy=options, expected_users=None)
+    assert make_plan(unsaid).sample_rate == 0.1
+    assert make_plan(unsaid, released=(((5000,),),)).sample_rate == 0.2
+    assert make_plan(unsaid, released=(((400,),),)).sample_rate == 1.0
 
 
 @pytest.mark.usefixtures("uncalibrated")

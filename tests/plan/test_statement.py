@@ -248,6 +248,16 @@ def test_local_reports_promise_nothing_about_presence(accounting):
 
 
 @pytest.mark.parametrize(("membership", "accounting"), METHODS)
+def test_what_a_machine_has_checked_is_said_of_decoys_alone_and_not_stretched(
+    membership, accounting
+):
+    text = report_of(membership, accounting).statement()
+    assert ("checked by a machine: that memberships" in text) == (membership == "decoy")
+    assert "not the program, and not the total" in text or membership != "decoy"
+    assert "verified" not in text
+
+
+@pytest.mark.parametrize(("membership", "accounting"), METHODS)
 def test_insecure_noise_shows(membership, accounting):
     report = PrivacyReport(plan=plan_of(membership, accounting), secure_noise=False)
     assert "INSECURE TEST NOISE" in report.statement()

@@ -24,8 +24,10 @@ from splitmeans.local.laws.guided_lloyd import sensitivity
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.sketch.law import SketchLaw
+from splitmeans.plan.bounds_stage import BoundsLaw
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.size_stage import GaussianSize, LaplaceSize
+from splitmeans.plan.stages import PerParty
 from splitmeans.plan.views import fellow_party_cost, fellow_party_events
 from splitmeans.privacy.accountant import total_cost
 from splitmeans.privacy.events import Relation
@@ -39,11 +41,14 @@ FINE = 2**8  # a grid unit of a round's sums, likewise
 SCORE = 2**8  # a score of 1
 
 
-def study(n_parties, epsilon, delta, *, columns=3, **options):
+def study(n_parties, epsilon, delta, *, columns=3, bounds=None, more=(), **options):
     parties = tuple(
         PartySpec(
             name=f"p{i}",
-            columns=tuple(Column(name=f"x{j}", low=-1.0, high=1.0) for j in range(columns)),
+            columns=(
+                *(Column(name=f"x{j}", low=-1.0, high=1.0, bounds=bounds) for j in range(columns)),
+                *more,
+            ),
         )
         for i in range(n_parties)
     )
@@ -70,6 +75,10 @@ STUDIES = {
     "decoy, S=2, k' from a size": study(2, 1.0, 5e-5, n_local_clusters="auto"),
     "decoy, S=3, k' from sizes, partial sets": study(
         3, 1.0, 1e-5, user_sets="partial", n_local_clusters="auto"
+    ),
+    "decoy, S=2, private bounds": study(2, 1.0, 5e-5, bounds="private", n_local_clusters="auto"),
+    "decoy, S=2, open categories": study(
+        2, 1.0, 5e-5, columns=1, more=[Column(name="c", categories="open")]
     ),
     "sketch, k' from a size": study(2, 1.0, 5e-5, membership="sketch", n_local_clusters="auto"),
     "sketch, S=2": study(2, 1.0, 5e-5, membership="sketch"),
@@ -141,6 +150,13 @@ def laws_of(plan):
                 laws += [Pure(1 / scale)] * len(stage.parties)
             case GaussianSize(scale=scale):
                 laws += [Normal(ROW / scale)] * len(stage.parties)
+            case PerParty(laws=own):
+                # A row is in one bin of each column, in each of seven rounds; in one category.
+                laws += [
+                    Normal(math.sqrt(len(law.columns)) * ROW / scale)
+                    for law in own
+                    for scale in (law.scales if isinstance(law, BoundsLaw) else (law.scale,))
+                ]
     match plan.membership:
         case DecoyLaw(weights=weights):
             presence = () if plan.presence is None else (plan.presence.weights,)

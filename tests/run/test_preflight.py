@@ -81,6 +81,15 @@ def test_the_number_of_rows_decides_only_beyond_what_the_study_makes_room_for(tm
     assert problems(tmp_path, mailbox=box, rows=15_001)
 
 
+def test_room_is_asked_for_in_doubling_steps(tmp_path):
+    """It tells the rows of a table beyond expectation to a factor of two."""
+    release = message_sizes(make_plan(agreed_study()), users=30_000).releases["bank"]
+    for rows in (15_001, 20_000, 30_000):
+        assert problems(tmp_path, mailbox=Box(max_message_bytes=release), rows=rows) == []
+        assert problems(tmp_path, mailbox=Box(max_message_bytes=release - 1), rows=rows)
+    assert problems(tmp_path, mailbox=Box(max_message_bytes=release), rows=30_001)
+
+
 def test_the_mailbox_has_no_room_for_the_whole_run(tmp_path):
     sizes = message_sizes(make_plan(agreed_study()), users=15_000)
     everything = sum(sizes.releases.values()) + sum(sizes.small.values()) + 3 * sizes.result

@@ -82,7 +82,34 @@ def random_case(seed: int) -> Case:
     elif partial or rules != {"type": "as-is"}:
         settings["ids"] = rules
     tables = _tables(chance, parties, users=users, partial=partial, id_type=id_type)
+    _hide_bounds(random.Random(f"splitmeans bounds {seed}"), settings)
     return Case(seed=seed, settings=settings, tables=tables, secure=chance.random() < 0.05)
+
+
+def _hide_bounds(chance: random.Random, settings: dict[str, Any]) -> None:
+    """Have a run learn some bounds and categories, in some studies; the values stay what they are.
+
+    With the few users of these tables what is learned is mostly noise, which must stop nothing: the
+    study expects more, so that it is not refused.
+    """
+    if settings["budget"]["epsilon"] < 0.5 or chance.random() < 0.7:
+        return
+    settings["expected_users"] = max(settings["expected_users"], 50_000)
+    settings["budget"]["delta"] = min(settings["budget"]["delta"], 1e-6)
+    if chance.random() < 0.3:
+        settings["bounds"] = "private"
+    for column in (column for party in settings["parties"] for column in party["columns"]):
+        if "categories" in column and chance.random() < 0.5:
+            listed = column["categories"]
+            column["categories"] = listed[: chance.randrange(len(listed))] or "open"
+            column["others"] = "open"
+        if "low" in column and chance.random() < 0.6:
+            column["bounds"] = "private"
+            usual = max(abs(column["low"]), abs(column["high"]), 1e-3)
+            too_close = column["high"] - column["low"] < 1e-6 * usual
+            for end in ("low", "high"):
+                if too_close or abs(column[end]) > 1e15 or chance.random() < 0.6:
+                    del column[end]
 
 
 def _parties(chance: random.Random) -> list[dict[str, Any]]:

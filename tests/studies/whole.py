@@ -35,6 +35,7 @@ from splitmeans.result.write import write_result
 from splitmeans.study import Study
 from splitmeans.study.features import features_of
 from splitmeans.table.prepare import PartyTable, prepare_table
+from splitmeans.table.settled import settled_in_memory
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import PublishedResult
 from tests.studies.generate import Case
@@ -102,7 +103,7 @@ def arrow_table(study: Study, case: Case, party: str) -> pa.Table:
                 None
                 if name not in columns
                 else pa.string()
-                if columns[name].categories
+                if columns[name].is_categorical
                 else pa.float64(),
             )
             for name, values in table.items()
@@ -130,7 +131,7 @@ def too_large(plan: Plan, *, users: int) -> bool:
     """Whether a study takes more than thousands of studies in minutes can have."""
     records = sum(message_sizes(plan, users=users).records.values())
     n_parties, k, width = len(plan.study.parties), plan.study.n_clusters, max(plan.n_local_clusters)
-    n_features = sum(len(features_of(party)) for party in plan.study.parties)
+    n_features = sum(len(features_of(party)) for party in plan.parties)
     n_pairs = n_parties * (n_parties - 1) // 2
     cells = math.prod(plan.n_local_clusters)
     points = 20_000 if plan.grid_method == "many" else cells
@@ -196,6 +197,8 @@ def _use(
     """Do all that a participant can do with a result."""
     synopsis, published = result.synopsis, result.published
     table = tables[case.seed % len(tables)]
+    settled = make_plan(result.study, released=result.released).party(table.party)
+    table = settled_in_memory(table, result.study.party(table.party), settled)
     with _stage("published segments"):
         assert published.k <= result.study.n_clusters
         assert (published.k == 0) == (synopsis.total == 0)

@@ -30,6 +30,13 @@ WAYS = {
         [[np.array([0, 20]), (17, 90)], np.array([[0, 1]])],
         [[(0, 20), (17, 90)], [(0, 1)]],
     ),
+    "all private": ("private", [["private", "private"], ["private"]]),
+    "a private party": (["private", (0, 1)], [["private", "private"], [(0, 1)]]),
+    "a private column": ([["private", (17, 90)], (0, 1)], [["private", (17, 90)], [(0, 1)]]),
+    "a private name": (
+        {"age": "private", "visits": (0, 20), "score": (0, 1)},
+        [[(0, 20), "private"], [(0, 1)]],
+    ),
 }
 
 
@@ -39,7 +46,6 @@ def test_every_way_to_write_bounds(bounds, expected):
 
 
 REFUSED = {
-    "private": ("private", "learned privately .* not there yet"),
     "another word": ("wide", "bounds must be"),
     "a set": ({(0, 1)}, "bounds must be"),
     "three pairs": ([(0, 20), (17, 90), (0, 1)], "got 3 entries for 2 parties"),
@@ -122,7 +128,9 @@ def test_a_table_in_other_units_is_refused_as_by_the_command_line():
 
 def test_a_fit_says_if_its_rows_are_far_from_the_expected_users():
     rows = [part[:200] for part in own_units()]
-    model = VerticalKMeans(2, epsilon=8.0, bounds=(0, 100), membership="exact")
+    model = VerticalKMeans(
+        2, epsilon=8.0, bounds=(0, 100), membership="exact", expected_users=10_000
+    )
     with pytest.warns(UserWarning, match=r"party 'party2': the table has 200 rows, 1 / 50 of"):
         model.fit(rows)
     model.set_params(expected_users=200).fit(rows)  # a warning would be an error

@@ -49,7 +49,34 @@ def test_a_grid_that_is_too_large_is_refused_before_it_is_estimated():
 
 
 def test_what_is_left_after_the_cut_keeps_the_total():
-    """Cells below three deviations go; 18 users are in them, who are not lost."""
+    """Cells below 3.5 deviations go; 18 users are in them, who are not lost."""
     table = Table(np.array([[100.0, 20.0], [-2.0, 50.0]]))
     weights = joint_weights(table, total=None, deviation=10.0)
     np.testing.assert_allclose(weights, np.array([[100, 0], [0, 50]]) * 168 / 150)
+
+
+def test_the_cut_is_the_highest_that_leaves_most_users():
+    """Of 200 users 130 are in cells above 3.5 deviations, 164 in those above 3: that is the cut."""
+    table = Table(np.array([[130.0, 34.0], [26.0, 10.0]]))
+    weights = joint_weights(table, total=None, deviation=10.0)
+    np.testing.assert_allclose(weights, np.array([[130, 34], [0, 0]]) * 200 / 164)
+
+
+def test_a_cell_of_three_deviations_far_from_all_others_is_noise():
+    """Above 3.5 deviations there are 1,000 of 1,033 users, so the cell of 33 goes."""
+    table = Table(np.array([[500.0, 0.0, 33.0], [0.0, 500.0, 0.0]]))
+    weights = joint_weights(table, total=None, deviation=10.0)
+    assert weights[0, 2] == 0
+    assert weights.sum() == pytest.approx(1033)
+
+
+def test_nothing_is_cut_where_noise_is_all_there_is():
+    table = Table(np.array([[15.0, 12.0], [14.0, -1.0]]))
+    weights = joint_weights(table, total=None, deviation=10.0)
+    np.testing.assert_allclose(weights, [[15 - 1 / 3, 12 - 1 / 3], [14 - 1 / 3, 0]])
+
+
+@pytest.mark.parametrize("deviation", [-1.0, float("nan")])
+def test_a_deviation_that_is_none_is_refused(deviation):
+    with pytest.raises(ParameterError, match="deviation"):
+        joint_weights(Table(np.ones((2, 2))), total=None, deviation=deviation)

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError
 from splitmeans.synopsis import many
@@ -153,23 +151,6 @@ def test_a_label_of_probability_zero_is_never_drawn():
     for seed in range(20):
         labels = draw_labels(model, 7, rng=np.random.default_rng(seed))
         assert labels.ravel().tolist() == [1] * 7
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    shares=st.lists(st.floats(0, 1), min_size=1, max_size=6).filter(
-        lambda values: sum(values) > 0.01
-    ),
-    n_points=st.integers(1, 50),
-    seed=st.integers(0, 1000),
-)
-def test_systematic_counts_are_within_one(shares, n_points, seed):
-    found = many._systematic(np.array(shares), n_points, rng=np.random.default_rng(seed))
-    assert len(found) == n_points
-    assert (np.diff(found) >= 0).all()
-    counts = np.bincount(found, minlength=len(shares))
-    expected = np.array(shares) / sum(shares) * n_points
-    assert (np.abs(counts - expected) <= 1 + 1e-9).all()
 
 
 # ---- pseudo-points ----

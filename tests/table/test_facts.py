@@ -95,5 +95,14 @@ def test_more_than_half_outside_is_refused_and_just_half_is_not():
     ],
 )
 def test_a_party_is_told_if_its_rows_are_three_times_more_or_fewer(own, expected, said):
-    note = rows_note(own, expected)
+    note = rows_note(own, expected=expected, delta=1e-5)
     assert note is None if said is None else said in note
+
+
+def test_where_no_number_is_expected_only_delta_can_be_wrong_for_the_rows():
+    assert rows_note(60, expected=None, delta=1e-5) is None
+    assert rows_note(99_999, expected=None, delta=1e-5) is None
+    note = rows_note(100_000, expected=None, delta=1e-5)
+    assert note is not None
+    assert "100,000 rows" in note
+    assert "delta of 1e-05" in note

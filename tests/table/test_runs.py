@@ -41,11 +41,11 @@ def test_buckets_in_a_row_are_the_sorted_list(sizes, bits, seed, kind, tmp_path_
     assert np.concatenate([own for _, own in buckets]).tolist() == values.tolist()
 
 
-def test_equal_tags_share_a_bucket_and_keep_the_order_of_runs(tmp_path):
+def test_equal_tags_share_a_bucket_and_are_in_the_order_of_values(tmp_path):
     tag = np.full((1, 2), 2**63, dtype=np.uint64)
     runs = [
         write_run(tmp_path / str(i), (tag, np.array([value])), bits=3)
         for i, value in enumerate([7, 3, 5])
     ]
-    assert read_bucket(runs, 4, bits=3)[1].tolist() == [7, 3, 5]
+    assert read_bucket(runs, 4, bits=3)[1].tolist() == [3, 5, 7]
     assert read_bucket(runs, 3, bits=3)[1].tolist() == []

@@ -87,6 +87,7 @@ EVENTS = (
     e.CellSketchEvent(repetitions=64, gamma=0.1, phantoms=7, floor=3),
     e.ShiftEvent(weights=(1, 2**63, 1)),
     e.CountGaussianEvent(scale=1.5),
+    e.RareEvent(probability=1e-7),
     e.NonPrivateEvent(reason="a reason"),
     e.ComposedEvent(parts=(e.PureEvent(epsilon=0.1),)),
 )
@@ -117,6 +118,21 @@ def vector_study(
 
 STUDY = vector_study()
 OPEN_STUDY = dataclasses.replace(STUDY, n_local_clusters="auto")
+PRIVATE_STUDY = Study.from_mapping(
+    {
+        **STUDY.to_mapping(),
+        "bounds": "private",
+        "expected_users": 10_000,
+        "budget": {"epsilon": 2.0, "delta": 1e-6},
+        "parties": [
+            {"name": "bank", "columns": [{"name": "x"}, {"name": "y", "low": 0, "high": 1}]},
+            {
+                "name": "shop",
+                "columns": [{"name": "z", "low": 0}, {"name": "c", "categories": "open"}],
+            },
+        ],
+    }
+)
 SESSION = Session(study=STUDY, run="1", party="bank")
 TABLE = prepare_table(STUDY.parties[0], np.array([[1.0, 2.0], [3.0, 4.0]]), ids=["a", "b"])
 
@@ -157,7 +173,8 @@ def vectors() -> dict[str, Any]:
             " ".join(chosen): plan_for(vector_study(*chosen), users=200).fingerprint
             for chosen in PLANNED
         }
-        | {"decoy, open k'": plan_for(OPEN_STUDY, users=200).fingerprint},
+        | {"decoy, open k'": plan_for(OPEN_STUDY, users=200).fingerprint}
+        | {"decoy, learned columns": plan_for(PRIVATE_STUDY, users=200).fingerprint},
         "journal towards": [item.name for item in dataclasses.fields(Towards)],
     }
 
@@ -168,13 +185,15 @@ def slot_of(message: Any) -> Slot:
 
 
 def plan_parts() -> Iterator[Any]:
-    for study in (*(vector_study(*chosen) for chosen in PLANNED), OPEN_STUDY):
+    for study in (*(vector_study(*chosen) for chosen in PLANNED), OPEN_STUDY, PRIVATE_STUDY):
         plan = make_plan(study)
         yield plan.membership
         yield from plan.local
         for stage in plan.stages:
             yield stage
             yield stage.law
+            yield from stage.laws
+            yield from getattr(stage.laws[0], "columns", ())
 
 
 TAGGED = {

@@ -10,6 +10,7 @@ from splitmeans import _validate
 from splitmeans._version import __version__
 from splitmeans.audit.bounds import Bound
 from splitmeans.audit.case import Case, Outcome, Part, run_case
+from splitmeans.audit.column_parts import COLUMN_PARTS
 from splitmeans.audit.local_parts import LOCAL_PARTS
 from splitmeans.audit.membership_parts import MEMBERSHIP_PARTS
 from splitmeans.audit.published_gap import Coincidence, Gap
@@ -18,7 +19,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.privacy.noise import NoiseSource
 
 # Every line by name: the parts first, each with its halved noise.
-PARTS: dict[str, Callable[[], Part]] = {**LOCAL_PARTS, **MEMBERSHIP_PARTS}
+PARTS: dict[str, Callable[[], Part]] = {**LOCAL_PARTS, **COLUMN_PARTS, **MEMBERSHIP_PARTS}
 ALL_CASES: dict[str, Callable[[], Case]] = {**PARTS, **TWINS}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from splitmeans.audit import decoy_views, sketch_views
 from splitmeans.audit.case import Scores, Twin
 from splitmeans.audit.claims import BudgetClaim, CurveClaim
+from splitmeans.audit.column_parts import COLUMN_TWINS
 from splitmeans.audit.membership_parts import audit_decoys
 from splitmeans.audit.published_gap import SharedKeys
 from splitmeans.membership.sketch_paper.law import RegisterLaw
@@ -116,4 +117,5 @@ TWINS: Mapping[str, Callable[[], Twin]] = {
     "own-decoys": functools.partial(
         _decoy_twin, "own-decoys", "decoys that each party draws itself", decoy_views.own_decoys
     ),
+    **COLUMN_TWINS,
 }

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from splitmeans._version import __version__
 from splitmeans.cli.console import alarm, check_text, err, print_text
@@ -32,32 +32,47 @@ _NO_MEMORY = (
     "more, or use --workers 1 for a large table"
 )
 
-# The modules that have the commands, as an `app` each, in the order of the help.
+# The commands in the order of the help, each an `app` in the module of its name, with the words
+# that the help has for it. They stand here too, because loading all modules takes a second.
 _COMMANDS = {
-    "demo": "demo",
-    "study": "study",
-    "plan": "plan",
-    "keys": "keys",
-    "party": "party",
-    "server": "server",
-    "relay": "relay",
-    "report": "report",
-    "result": "result",
-    "ledger": "ledger",
-    "audit": "audit",
+    "demo": "Show a bank, an insurer and a retailer finding segments of the same customers.",
+    "study": "Write, check, rehearse, show and approve a study.",
+    "plan": "Expected errors, message sizes, run time and noise of a study, before any data is "
+    "touched.",
+    "simulate": "Run a whole study here, with the tables of all parties, and measure what it "
+    "gives.",
+    "keys": "Make and show your identity.",
+    "party": "Take part in a run as a party.",
+    "server": "Serve a run.",
+    "relay": "Pass messages between participants over HTTPS.",
+    "report": "Write a report: segments, sizes, map, all columns, how many segments, privacy.",
+    "result": "Look at a result, explore it, label your rows.",
+    "ledger": "What was spent on which data, and limits on it.",
+    "audit": "Run every part on neighbouring inputs and bound its privacy parameter from below.",
 }
 
 
 class _Commands(TyperGroup):
     """Finds commands by name in their modules."""
 
+    _is_listing = False
+
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_COMMANDS)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._is_listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._is_listing = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in _COMMANDS:
             return None
-        module = importlib.import_module(f"splitmeans.cli.{_COMMANDS[cmd_name]}")
+        if self._is_listing:
+            return TyperCommand(cmd_name, help=_COMMANDS[cmd_name])
+        module = importlib.import_module(f"splitmeans.cli.{cmd_name}")
         module.app.rich_markup_mode = app.rich_markup_mode
         command = typer.main.get_command(module.app)
         command.name = cmd_name

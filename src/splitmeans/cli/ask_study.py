@@ -8,7 +8,8 @@ import typer
 
 from splitmeans.cli.console import err
 from splitmeans.cli.stopping import asked
-from splitmeans.study import DEFAULT_DELTA, Study
+from splitmeans.study import ASSUMED_USERS, DEFAULT_DELTA, Study
+from splitmeans.study.parties import OPEN, PRIVATE
 
 _BY_OPTIONS = "no answer; give the study by options instead (splitmeans study new --help)"
 
@@ -18,13 +19,15 @@ def ask_for_study() -> Study:
     mapping: dict[str, Any] = {
         "name": _ask("Name of the study"),
         "n_clusters": _ask("Number of segments", kind=int, default=5),
-        "expected_users": _ask("Roughly how many users", kind=int, default=10_000),
+        "expected_users": _ask("Roughly how many users, 0 to leave it open", kind=int, default=0),
         "budget": {
             "epsilon": _ask("Epsilon: what the run may cost a user", kind=float, default=1.0),
         },
         "parties": [],
     }
-    mapping["budget"]["delta"] = _ask_delta(mapping["expected_users"])
+    mapping["budget"]["delta"] = _ask_delta(mapping["expected_users"] or ASSUMED_USERS)
+    if mapping["expected_users"] == 0:
+        del mapping["expected_users"]
     same = _confirm("Does every party have the same users?", default=True)
     mapping["user_sets"] = "equal" if same else "partial"
     if not same:
@@ -59,12 +62,28 @@ def _ask_delta(users: int) -> float:
 
 def _ask_column() -> dict[str, Any]:
     name = _ask("  name of a column")
-    categories = _ask("    its categories as a|b|c, or empty for numbers", default="")
+    categories = _ask("    its categories as a|b|c (or 'open'), or empty for numbers", default="")
+    if categories.strip() == OPEN:
+        return {"name": name, "categories": OPEN}
     if categories:
         return {"name": name, "categories": categories.split("|")}
-    low = _ask("    smallest value of interest", kind=float)
+    low = _ask_low("    smallest value of interest (or 'private': the run learns both bounds)")
+    if low is None:
+        return {"name": name, "bounds": PRIVATE}
     high = _ask("    largest value of interest", kind=float)
     return {"name": name, "low": low, "high": high}
+
+
+def _ask_low(question: str) -> float | None:
+    """Ask until the answer is a number, or the word for bounds that the run learns."""
+    while True:
+        answer = _ask(question)
+        if answer.strip() == PRIVATE:
+            return None
+        try:
+            return float(answer)
+        except ValueError:
+            err.print(f"it must be a number, or {PRIVATE!r}")
 
 
 def _ask_key(question: str) -> str:

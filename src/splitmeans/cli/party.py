@@ -103,7 +103,7 @@ def check_data(
             data,
             query=chosen_query(query, query_file),
             rules=rules,
-            expected_users=agreed.expected_users,
+            expected_users=agreed.assumed_users,
             notice=partial(_report, study=agreed, party=party, source=charged_to, as_json=json),
             allow_clipping=allow_clipping,
             workers=workers,
@@ -135,12 +135,30 @@ def check_data(
             ).check(rows=rows)
     if json:
         return
+    for line in _to_learn(agreed, party):
+        typer.echo(line)
     typer.echo(f"the study takes ids as {rules.type!r}; all checks passed")
     if charged_to is None:
         say("this place has no name of its own: a run needs --source, a name for the ledger")
     else:
         say(f"the ledger calls this data {charged_to!r}, unless --source gives another name")
     say("nothing was sent, nothing was spent; the counts are exact, so keep them to yourself")
+
+
+def _to_learn(study: Study, party: str) -> list[str]:
+    """Say what the run would learn of the party's table, and what the study says instead."""
+    from splitmeans.plan.learned import learned_lines
+    from splitmeans.plan.settle import make_plan
+
+    if study.all_public:
+        return []
+    learned = [line for line in learned_lines(make_plan(study)) if line.startswith(f"{party}: ")]
+    said = [column.name for column in study.party(party).columns if column.is_settled]
+    assumed = f"taken from the study: bounds or categories of {', '.join(said)}"
+    return [
+        *(f"learned by the run: {line.removeprefix(f'{party}: ')}" for line in learned),
+        *([assumed] if said else []),
+    ]
 
 
 def _spool(home: Path) -> Path | None:
@@ -156,7 +174,7 @@ def _report(
     facts: TableFacts, *, study: Study, party: str, source: str | None, as_json: bool
 ) -> None:
     """Print how the table looks, also of one that is then refused for its units."""
-    note = rows_note(facts.ids.rows, study.expected_users)
+    note = rows_note(facts.ids.rows, expected=study.expected_users, delta=study.budget.delta)
     if as_json:
         report = {
             "party": party,
@@ -238,7 +256,7 @@ def run_as_party(
                         data,
                         query=chosen_query(query, query_file),
                         rules=agreed.id_rules,
-                        expected_users=agreed.expected_users,
+                        expected_users=agreed.assumed_users,
                         notice=partial(_tell, study=agreed, found=found),
                         allow_clipping=True,
                         workers=workers,
@@ -269,7 +287,7 @@ def _tell(facts: TableFacts, *, study: Study, found: list[TableFacts]) -> None:
     say(f"checked the data: {facts.ids}")
     for column in facts.clipped:
         say(str(column))
-    note = rows_note(facts.ids.rows, study.expected_users)
+    note = rows_note(facts.ids.rows, expected=study.expected_users, delta=study.budget.delta)
     if note is not None:
         say(f"note: {note}")
     if (warning := clipping_warning(facts)) is not None:

@@ -6,16 +6,23 @@ import textwrap
 from splitmeans.cli.console import new_table, out, print_table
 from splitmeans.cli.plan_chart import number, per_cent, ratio, sweep_table
 from splitmeans.forecasting.bounds import Price
+from splitmeans.forecasting.column_shares import column_shares
 from splitmeans.forecasting.forecast import EpsilonNeeded, Forecast
 from splitmeans.forecasting.loss_model import MAX_RATIO
 from splitmeans.forecasting.noise import shown_party
 from splitmeans.intervals.sizes import WIDTH_95
+from splitmeans.plan.learned import learned_lines
 from splitmeans.plan.message_sizes import shown_bytes
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.calibrate import MAX_EPSILON
+from splitmeans.study import EQUAL, Study
 
 # Figures begin here; a line that is too long for a terminal goes on below them.
 _INDENT = " " * 14
+# So many columns are named, and none if all count about the same.
+_COLUMNS = 8
+_ABOUT_THE_SAME = 1.05
 
 # What is said behind the loss ratio, by what is known of the data.
 _DATA = {
@@ -44,17 +51,39 @@ def print_plan(
     _print_loss(found)
     _print_segment_error(found)
     _print_bounds(found)
+    for line in learned_lines(make_plan(study)):
+        _figure("learned", line)
     out.print()
     _print_sweep(found, epsilons)
     if needed is not None:
         out.print()
         _line(f"for a loss ratio of {needed.ratio:g}: {_answer(needed)}", indent="    ")
+    _print_columns(found.study)
     out.print()
     _print_sizes(found)
     for note in found.notes[len(found.loss_notes) :]:
         _figure("note", note)
     out.print()
     _print_noise(found)
+
+
+def _print_columns(study: Study) -> None:
+    """Print which columns would decide the segments, if values were spread evenly."""
+    shares = column_shares(study)
+    equal = study.scaling == EQUAL
+    if not equal and shares[0].share < _ABOUT_THE_SAME * shares[-1].share:
+        return
+    shown = ", ".join(f"{one.column} {one.share:.0%}" for one in shares[:_COLUMNS])
+    more = f" and {len(shares) - _COLUMNS} more" if len(shares) > _COLUMNS else ""
+    how = "as every column counts the same" if equal else "if values were spread evenly"
+    out.print()
+    _figure("columns", f"share of the distance, {how}: {shown}{more}")
+    if not equal:
+        _figure(
+            "",
+            "real numbers fill their bounds less, so categories count more than this; scaling = "
+            '"equal" in the study lets every column count the same',
+        )
 
 
 def _print_loss(found: Forecast) -> None:

@@ -14,6 +14,7 @@ from rich.table import Table
 from splitmeans._types import FloatArray
 from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
 from splitmeans.cli.data_options import ALLOW_CLIPPING, DATA, QUERY, QUERY_FILE, chosen_query
+from splitmeans.cli.insights import insight_lines, insights_mapping
 from splitmeans.cli.result_options import RESULT, K, called, parse_ks
 from splitmeans.errors import ParameterError
 from splitmeans.figures import digits, fixed, number, percent, users
@@ -38,7 +39,7 @@ _SEGMENTS_A_TABLE = 7
 
 @app.command()
 def show(result: Path = RESULT, k: int | None = K, json: bool = _JSON) -> None:
-    """Show the segments: sizes, and centres in the columns' own units.
+    """Show the segments: sizes, centres in the columns' own units, why, and what each party adds.
 
     Example: splitmeans result show my-result
     """
@@ -49,9 +50,11 @@ def show(result: Path = RESULT, k: int | None = K, json: bool = _JSON) -> None:
         mapping = _mapping(read, item, intervals.found[0])
         mapping["users_interval"] = None if intervals.users is None else list(intervals.users)
         mapping["intervals"] = intervals.words
-        typer.echo(json_format.dumps(mapping, indent=1))
+        typer.echo(json_format.dumps(mapping | insights_mapping(read, item), indent=1))
         return
     _print_segments(read, item, intervals.found[0])
+    for line in insight_lines(read, item):
+        _say(line)
     _say(intervals.words)
     _say(
         f"study {read.study.name!r}, run {read.facts['run']!r}; sizes are noisy estimates; "
@@ -270,6 +273,7 @@ def _mapping(
         "segments": [
             {
                 "segment": letter,
+                "name": result.names.get(letter) if item.published else None,
                 "size": float(size),
                 "size_interval": interval,
                 "centre": centre.tolist(),

@@ -17,6 +17,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
 from splitmeans.study import DEFAULT_DELTA, EVERYONE, Column, Study
+from splitmeans.study.parties import OPEN, PRIVATE
 from splitmeans.wire.identity import PublicIdentity, spoken
 from splitmeans.wire.slot import SERVER
 
@@ -49,7 +50,9 @@ def new(
     party_epsilon: float | None = typer.Option(
         None, help="Also bound what another party learns; without it `study check` says how much."
     ),
-    users: int = typer.Option(10_000, help="Roughly how many users; public."),
+    users: int | None = typer.Option(
+        None, help="Roughly how many users, if the parties may say so; public."
+    ),
     partial: bool = typer.Option(
         False, "--partial", help="Some users are at some parties only; by default all are at all."
     ),
@@ -57,7 +60,10 @@ def new(
         [], help="NAME=FILE with the party's public key (`keys new`); once for each party."
     ),
     column: list[str] = typer.Option(
-        [], help="PARTY:COLUMN:LOW:HIGH for numbers, PARTY:COLUMN:a|b|c for categories."
+        [],
+        help="PARTY:COLUMN:LOW:HIGH for numbers, PARTY:COLUMN:private for numbers whose bounds the "
+        "run learns, PARTY:COLUMN:a|b|c for categories, PARTY:COLUMN:open for categories that the "
+        "run learns.",
     ),
     id_column: list[str] = typer.Option([], help="PARTY:COLUMN that identifies users; default id."),
     id_type: str | None = typer.Option(
@@ -172,7 +178,9 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
     out.print(table)
     whose = "" if agreed.user_sets == "equal" else f" of {_WHOSE[agreed.population]}"
     out.print(f"segments  {agreed.n_clusters}{whose}", markup=False)
-    out.print(f"users     about {agreed.expected_users}, {_USERS[agreed.user_sets]}", markup=False)
+    users = agreed.expected_users
+    about = "number not said" if users is None else f"about {users}"
+    out.print(f"users     {about}, {_USERS[agreed.user_sets]}", markup=False)
     out.print(f"ids       {_describe_ids(agreed)}", markup=False)
     out.print(
         f"budget    epsilon {agreed.budget.epsilon:g}, delta {agreed.budget.delta:g} "
@@ -223,7 +231,7 @@ def _warn(study: Study) -> None:
     from splitmeans.forecasting.warnings import plan_warnings
     from splitmeans.plan.settle import make_plan
 
-    for warning in plan_warnings(make_plan(study), users=study.expected_users):
+    for warning in plan_warnings(make_plan(study), users=study.assumed_users):
         print_text(err, f"WARNING: {warning}")
 
 
@@ -275,8 +283,13 @@ def _describe_ids(study: Study) -> str:
 def _describe(column: Column) -> str:
     """Return a column as people read it: name, bounds or categories, and what is unusual."""
     parts = [column.name]
-    if column.categories:
-        parts.append(" | ".join(column.categories))
+    if column.is_categorical:
+        learned = ("others learned by the run",) if column.is_open else ()
+        parts.append(" | ".join((*column.categories, *learned)))
+    elif column.is_private:
+        parts.append("bounds learned by the run")
+        limits = {"from": column.low, "to": column.high}
+        parts += [f"{word} {end:g}" for word, end in limits.items() if end is not None]
     else:
         parts.append(f"{column.low:g} to {column.high:g}")
     if column.weight != 1:
@@ -291,12 +304,17 @@ def parse_column(text: str) -> tuple[str, dict[str, Any]]:
     parts = text.split(":")
     if len(parts) == 3 and "|" in parts[2]:
         return parts[0], {"name": parts[1], "categories": parts[2].split("|")}
+    if len(parts) == 3 and parts[2] == PRIVATE:
+        return parts[0], {"name": parts[1], "bounds": PRIVATE}
+    if len(parts) == 3 and parts[2] == OPEN:
+        return parts[0], {"name": parts[1], "categories": OPEN}
     try:
         who, name, low, high = parts
         return who, {"name": name, "low": float(low), "high": float(high)}
     except ValueError:
         raise ParameterError(
-            f"--column must be PARTY:COLUMN:LOW:HIGH or PARTY:COLUMN:a|b|c, got {text!r}"
+            "--column must be PARTY:COLUMN:LOW:HIGH, PARTY:COLUMN:private, PARTY:COLUMN:a|b|c or "
+            f"PARTY:COLUMN:open, got {text!r}"
         ) from None
 
 

@@ -181,7 +181,7 @@ class Forecast:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know beside the figures, `loss_notes` first."""
-        expected = self.study.expected_users
+        expected = self.study.assumed_users
         # With partial overlap fewer users are a guess of those that all share: the study's number,
         # which is that of a party, may be right all the same.
         shared = self.study.user_sets == "partial" and self.users < expected
@@ -189,9 +189,16 @@ class Forecast:
         spent = () if unused is None else (unused,)
         if shared or 0.5 <= self.users / expected <= 2:
             return (*self.loss_notes, *spent)
+        if sizing_parties(self.study) and self.study.expected_users is None:
+            return (*self.loss_notes, *spent)  # what follows from it, follows from what is released
         what = "the length of messages follows" if sizing_parties(self.study) else "defaults follow"
+        says = (
+            "does not say expected_users, and takes"
+            if self.study.expected_users is None
+            else ("says expected_users =")
+        )
         agree = (
-            f"the study says expected_users = {expected}, from which {what}; if "
+            f"the study {says} {expected}, from which {what}; if "
             f"{self.users} is the better guess, agree on that"
         )
         return (*self.loss_notes, *spent, agree)
@@ -333,11 +340,12 @@ def forecast(study: Study, *, users: int | None = None, structure: str | None = 
 
     Args:
         study: The study.
-        users: How many users each party has, roughly; None takes the study's `expected_users`.
+        users: How many users each party has, roughly; None takes the study's
+            `expected_users`, or 10,000.
         structure: "clear" if the segments have gaps between them, "smooth" if they have none; None
             gives a range.
     """
-    users = study.expected_users if users is None else users
+    users = study.assumed_users if users is None else users
     _validate.at_least(1, users=users)
     if structure is not None:
         _validate.one_of(STRUCTURES, structure=structure)

@@ -103,7 +103,7 @@ class LossForecast:
 
 def strain_of(plan: Plan, *, users: int) -> Strain:
     """Return what the plan's loss depends on; the plan must be one that `refusal` lets through."""
-    features = [len(features_of(party)) for party in plan.study.parties]
+    features = [len(features_of(party)) for party in plan.parties]
     k, width = plan.study.n_clusters, max(plan.n_local_clusters)
     centre_noise, count_noise = 0.0, 0.0
     for law, d in zip(plan.local, features, strict=True):

@@ -33,7 +33,7 @@ class RunMemory:
 
 def run_memory(plan: Plan, sizes: MessageSizes) -> RunMemory:
     """Return about how much memory the server and a reader of the result need."""
-    parties = plan.study.parties
+    parties = plan.parties
     n_cells = N_POINTS if plan.grid_method in SAMPLED else math.prod(plan.n_local_clusters)
     n_features = sum(len(features_of(party)) for party in parties)
     n_nodes = most_nodes(plan)

@@ -38,10 +38,11 @@ def noise_levels(plan: Plan, *, users: int) -> tuple[NoiseLevel, ...]:
     """
     levels = []
     laws = dict(zip(plan.study.party_names, plan.local, strict=True))
-    staged = {stage.what: stage.law for stage in plan.stages}
+    staged = {stage.what: stage for stage in plan.stages}
     for release in releases_of(plan):
         if release.what in staged:
-            found: Iterable[NoiseLine] = staged[release.what].noise_lines()
+            law = staged[release.what].law_of(release.party)
+            found: Iterable[NoiseLine] = law.noise_lines()
         elif release.what == LOCAL_CLUSTERS:
             found = laws[release.party].noise_lines(users)
         else:

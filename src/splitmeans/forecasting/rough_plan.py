@@ -39,7 +39,7 @@ def stage_users(study: Study, users: int) -> int:
     With partial overlap a number below the expected one is a guess of those that all parties share,
     and parties have more.
     """
-    return max(users, study.expected_users) if study.user_sets == "partial" else users
+    return max(users, study.assumed_users) if study.user_sets == "partial" else users
 
 
 def allowed(study: Study, epsilon: float) -> bool:

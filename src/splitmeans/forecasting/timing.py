@@ -47,9 +47,7 @@ def run_time(plan: Plan, sizes: MessageSizes, *, users: int) -> RunTime:
     """Return about how long everyone works."""
     parties, method, law = {}, method_of(plan.study), plan.membership
     n_features = 0
-    for place, (party, width) in enumerate(
-        zip(plan.study.parties, plan.n_local_clusters, strict=True)
-    ):
+    for place, (party, width) in enumerate(zip(plan.parties, plan.n_local_clusters, strict=True)):
         d = len(features_of(party))
         n_features += d
         per_user = _VALUE * len(party.columns) + _USER + _DISTANCE * d * width

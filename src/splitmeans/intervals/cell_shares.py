@@ -111,8 +111,10 @@ def _nearest_centres(synopsis: Synopsis, centres: FloatArray, shape: tuple[int, 
     k = len(centres)
     distances = np.zeros((*shape, k))
     for axis, party in enumerate(synopsis.party_names):
-        own = centres[:, synopsis.columns_of(party)]
+        columns = synopsis.columns_of(party)
+        own = synopsis.seen(centres[:, columns], columns)
+        local = synopsis.seen(synopsis.local_centres(party), columns)
         place = [1] * len(shape)
         place[axis] = shape[axis]
-        distances += squared_distances(synopsis.local_centres(party), own).reshape(*place, k)
+        distances += squared_distances(local, own).reshape(*place, k)
     return np.asarray(distances.reshape(-1, k).argmin(axis=1), dtype=np.int64)

@@ -174,7 +174,8 @@ def _repeated_errors(
     """Return the root mean square errors of the sizes by noise and cuts."""
     tables = _margins(plan, grid)
     deviations = {group: _deviation(plan, table, group) for group, table in tables.items()}
-    cut = CUT if plan.grid_method == "pairs" else NOISE_DEVIATIONS
+    one_table = plan.grid_method != "pairs" or len(plan.study.parties) == 2
+    cut = NOISE_DEVIATIONS[0] if one_table else CUT
     laws = {
         group: possible_cells(table, deviation=deviations[group], cut=cut)
         for group, table in tables.items()

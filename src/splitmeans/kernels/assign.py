@@ -2,33 +2,31 @@
 
 A user's label must depend on that user's row and the released centres alone. Floating-point
 distances break this: blocked matrix products round differently when other rows come and go. Here
-every distance is an exact 64-bit integer and ties go to the lowest index.
+every distance that decides is an exact 64-bit integer and ties go to the lowest index; single
+precision only settles what no rounding could change (`screen.py`).
 
 Exactness needs d * (2 * bound)^2 < 2^63, with bound the largest coordinate of rows and centres;
 with 2^20 grid units that allows a million columns of weight 1. `nearest` checks it.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from splitmeans._types import IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.compiled import kernel
+from splitmeans.kernels.screen import Single, empty_columns, screen
 
+# Whole numbers below 2^53 are exact in double precision, and so are their sums in any order.
+EXACT_FLOAT = 2**53
 
-@kernel
-def nearest_centre(rows, centres, labels):  # type: ignore[no-untyped-def]
-    """Fill `labels` (n,) (OUT) from `rows` (n, d) and `centres` (k, d), both int64."""
-    for i in range(rows.shape[0]):
-        best = np.int64(0)
-        best_distance = np.int64(-1)
-        for c in range(centres.shape[0]):
-            distance = np.int64(0)
-            for j in range(rows.shape[1]):
-                gap = rows[i, j] - centres[c, j]
-                distance += gap * gap
-            if best_distance < 0 or distance < best_distance:
-                best, best_distance = np.int64(c), distance
-        labels[i] = best
+# Shrinks a clipped row a little more than its length asks for, so that rounding cannot leave it
+# longer than the radius; 2^-40 is far above the rounding of doubles and far below any noise.
+SHRINK = 1.0 - 2.0**-40
+
+# Rows that go through all steps at a time, while they are in the processor's cache.
+_ROWS_AT_ONCE = 8000
 
 
 def nearest(raw_rows: IntArray, centres: IntArray) -> LabelArray:
@@ -50,78 +48,8 @@ def nearest(raw_rows: IntArray, centres: IntArray) -> LabelArray:
         )
     if len(centres) == 0:
         raise ParameterError("centres must have at least one row, got 0")
-    largest_gap = _largest(raw_rows) + _largest(centres)
-    if raw_rows.shape[1] * largest_gap**2 >= 2**63:
-        raise ParameterError("coordinates are too large for exact 64-bit distances")
-    labels = np.empty(len(raw_rows), dtype=np.int32)
-    nearest_centre(np.ascontiguousarray(raw_rows), np.ascontiguousarray(centres), labels)
-    return labels
-
-
-def _largest(points: IntArray) -> int:
-    """Return the largest absolute coordinate as a Python integer, which cannot overflow."""
-    if points.size == 0:
-        return 0
-    return max(int(points.max()), -int(points.min()))
-
-
-# Whole numbers below 2^53 are exact in double precision, and so are their sums in any order.
-EXACT_FLOAT = 2**53
-
-# Rows are walked in blocks whose distances stay in the processor's nearest cache.
-_BLOCK = 512
-
-# Shrinks a clipped row a little more than its length asks for, so that rounding cannot leave it
-# longer than the radius; 2^-40 is far above the rounding of doubles and far below any noise.
-SHRINK = 1.0 - 2.0**-40
-
-
-@kernel
-def _clipped_sums(rows, limits, centres, radii, sums):  # type: ignore[no-untyped-def]
-    """Fill `sums` (k, 2 d + 1) (OUT, int64); see `clipped_sums`.
-
-    `rows` (n, d), `limits` (d,) and `radii` (k,) are int64; `centres` (k, d) holds whole numbers
-    as float64, small enough that every squared distance is below 2^53.
-    """
-    n, d = rows.shape
-    k = centres.shape[0]
-    columns = np.empty((d, _BLOCK))
-    distances = np.empty(_BLOCK)
-    best = np.empty(_BLOCK)
-    labels = np.empty(_BLOCK, dtype=np.int64)
-    for start in range(0, n, _BLOCK):
-        size = min(_BLOCK, n - start)
-        for i in range(size):
-            for j in range(d):
-                columns[j, i] = min(max(rows[start + i, j], -limits[j]), limits[j])
-        for c in range(k):
-            distances[:size] = 0.0
-            for j in range(d):
-                column = columns[j]
-                centre = centres[c, j]
-                for i in range(size):
-                    gap = column[i] - centre
-                    distances[i] += gap * gap
-            if c == 0:
-                for i in range(size):
-                    best[i] = distances[i]
-                    labels[i] = 0
-            else:
-                for i in range(size):
-                    closer = distances[i] < best[i]
-                    best[i] = distances[i] if closer else best[i]
-                    labels[i] = c if closer else labels[i]
-        for i in range(size):
-            c = labels[i]
-            radius = radii[c]
-            sums[c, d] += 1
-            inside = best[i] <= float(radius) * float(radius)
-            factor = 1.0 if inside else radius / np.sqrt(best[i]) * SHRINK
-            for j in range(d):
-                # Conversion to an integer cuts towards zero: the clipped row gets no longer.
-                offset = np.int64((columns[j, i] - centres[c, j]) * factor)
-                sums[c, j] += offset
-                sums[c, d + 1 + j] += offset * offset // (2 * radius)
+    parts = [labels.copy() for _, labels in _labelled(raw_rows, centres)]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
 
 
 def clipped_sums(
@@ -154,33 +82,17 @@ def clipped_sums(
         )
     if k == 0 or radii.min() < 1:
         raise ParameterError("there must be one or more centres and every radius must be >= 1")
-    # Public values alone decide: rows are clipped to the limits.
-    if d * (_largest(limits[np.newaxis]) + _largest(centres)) ** 2 >= EXACT_FLOAT:
+    # Public values alone decide: rows are clipped to the limits. With a + b below 2^53 the rounded
+    # quotient of whole numbers a / b has the right whole part: where a / b is below a whole number
+    # m, it is so by 1 / b or more, and half a unit in m's last place is at most m / 2^53 < 1 / b.
+    largest_gap = _largest(limits) + _largest(centres)
+    if d * largest_gap**2 + 2 * int(radii.max()) >= EXACT_FLOAT:
         raise ParameterError("coordinates are too large for exact distances in double precision")
     sums = np.zeros((k, 2 * d + 1), dtype=np.int64)
-    whole_radii = radii.astype(np.int64)
-    rows = np.ascontiguousarray(raw_rows)
-    _clipped_sums(rows, limits, centres.astype(np.float64), whole_radii, sums)
+    own_centres, own_radii = _as_own(centres), radii.astype(np.float64)
+    for rows, labels in _labelled(raw_rows, centres, limits=limits):
+        _clipped_sums(rows, labels, own_centres, own_radii, sums)
     return sums
-
-
-@kernel
-def _nearest_sums(rows, centres, sums):  # type: ignore[no-untyped-def]
-    """Add to `sums` (k, d + 1) (OUT) the rows nearest to each centre, and 1 for each in the end."""
-    n, d = rows.shape
-    for i in range(n):
-        best = 0
-        best_distance = np.int64(-1)
-        for c in range(centres.shape[0]):
-            distance = np.int64(0)
-            for j in range(d):
-                gap = rows[i, j] - centres[c, j]
-                distance += gap * gap
-            if best_distance < 0 or distance < best_distance:
-                best, best_distance = c, distance
-        for j in range(d):
-            sums[best, j] += rows[i, j]
-        sums[best, d] += 1
 
 
 def nearest_sums(raw_rows: IntArray, centres: IntArray) -> IntArray:
@@ -190,5 +102,108 @@ def nearest_sums(raw_rows: IntArray, centres: IntArray) -> IntArray:
     """
     k, d = centres.shape
     sums = np.zeros((k, d + 1), dtype=np.int64)
-    _nearest_sums(np.ascontiguousarray(raw_rows), np.ascontiguousarray(centres), sums)
+    for rows, labels in _labelled(raw_rows, centres):
+        _sum_up(rows, labels, sums)
     return sums
+
+
+def _labelled(
+    raw_rows: IntArray, centres: IntArray, *, limits: IntArray | None = None
+) -> Iterator[tuple[IntArray, LabelArray]]:
+    """Yield rows, clipped to the limits, and their labels, some at a time, to be used at once."""
+    d, reach = raw_rows.shape[1], _largest(centres)
+    most = min(len(raw_rows), _ROWS_AT_ONCE)
+    columns, whole_centres = empty_columns(d, most), _as_own(centres)
+    centres_to_screen = whole_centres.astype(np.float64)
+    all_labels, all_certain = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.bool_)
+    for start in range(0, len(raw_rows), _ROWS_AT_ONCE):
+        rows = np.ascontiguousarray(raw_rows[start : start + _ROWS_AT_ONCE])
+        largest = _largest(rows)
+        # Rows of a table are within the limits; this is for those of other origin.
+        if limits is not None and largest > limits.min():
+            rows, largest = np.clip(rows, -limits, limits), int(limits.max())
+        if d * (largest + reach) ** 2 >= 2**63:
+            raise ParameterError("coordinates are too large for exact 64-bit distances")
+        labels, certain = all_labels[: len(rows)], all_certain[: len(rows)]
+        _to_columns(rows, columns)
+        single = Single(columns=columns, largest=float(largest))
+        screen(single, centres_to_screen, labels=labels, certain=certain)
+        _decide(rows, whole_centres, certain, labels)
+        yield rows, labels
+
+
+def _as_own(centres: IntArray) -> IntArray:
+    """Return a copy: what was read from messages is read-only, which would be another type."""
+    return np.array(centres, order="C")
+
+
+def _largest(values: IntArray) -> int:
+    """Return the largest absolute value as a Python integer, which cannot overflow."""
+    if values.size == 0:
+        return 0
+    return max(int(values.max()), -int(values.min()))
+
+
+@kernel
+def _to_columns(rows, columns):  # type: ignore[no-untyped-def]
+    """Fill `columns` (OUT) with rows (n, d)."""
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            columns[j, i] = rows[i, j]
+
+
+@kernel
+def _decide(rows, centres, certain, labels):  # type: ignore[no-untyped-def]
+    """Fill `labels` (n,) (OUT) where they are not certain, by exact distances."""
+    for i in range(labels.size):
+        if certain[i]:
+            continue
+        best_distance = np.int64(-1)
+        for c in range(centres.shape[0]):
+            distance = np.int64(0)
+            for j in range(rows.shape[1]):
+                gap = rows[i, j] - centres[c, j]
+                distance += gap * gap
+            if best_distance < 0 or distance < best_distance:
+                labels[i] = c
+                best_distance = distance
+
+
+@kernel
+def _clipped_sums(rows, labels, centres, radii, sums):  # type: ignore[no-untyped-def]
+    """Add to `sums` (k, 2 d + 1) (OUT, int64); see `clipped_sums`.
+
+    `rows` (n, d), within the limits, and `centres` (k, d) are int64, small enough that every
+    squared distance is below 2^53; `radii` (k,) holds whole numbers as float64.
+    """
+    d = rows.shape[1]
+    gaps = np.empty(d)
+    for i in range(labels.size):
+        c = labels[i]
+        own = sums[c]
+        square = np.int64(0)
+        for j in range(d):
+            gap = rows[i, j] - centres[c, j]
+            square += gap * gap
+            gaps[j] = gap
+        radius, length = radii[c], float(square)
+        inside = length <= radius * radius
+        factor = 1.0 if inside else radius / np.sqrt(length) * SHRINK
+        twice = 2 * radius
+        own[d] += 1
+        for j in range(d):
+            # Conversion to an integer cuts towards zero: the clipped row gets no longer.
+            offset = np.int64(gaps[j] * factor)
+            own[j] += offset
+            own[d + 1 + j] += np.int64(float(offset * offset) / twice)
+
+
+@kernel
+def _sum_up(rows, labels, sums):  # type: ignore[no-untyped-def]
+    """Add to `sums` (k, d + 1) (OUT) the rows of each label, and 1 for each in the end."""
+    n, d = rows.shape
+    for i in range(n):
+        own = sums[labels[i]]
+        for j in range(d):
+            own[j] += rows[i, j]
+        own[d] += 1

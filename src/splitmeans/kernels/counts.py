@@ -77,8 +77,9 @@ def decoy_counts(count_key: bytes, *, cdf_table: WordArray, n_cells: int) -> Int
 def sort_records(parts: Sequence[Records], *, skip_bits: int = 0) -> Records:
     """Return the records of all parts as one list in the order of their tags.
 
-    Records with equal tags stay in the order given. `skip_bits` leading bits are the same in all
-    tags, as within a bucket of a larger list.
+    Records with equal tags are in the order of their labels, so that the list shows nothing of the
+    order in which they were made. `skip_bits` leading bits are the same in all tags, as within a
+    bucket of a larger list.
     """
     tags = np.concatenate([tags for tags, _ in parts])
     labels = np.concatenate([labels for _, labels in parts])
@@ -89,7 +90,7 @@ def sort_records(parts: Sequence[Records], *, skip_bits: int = 0) -> Records:
         _scatter(tags, labels, _Word(64 - skip_bits - digit * _DIGIT_BITS), starts, *out)
         tags, labels = out
     if not _finish(tags, labels, _MOVES * len(tags)):
-        order = np.lexsort((tags[:, 1], tags[:, 0]))
+        order = np.lexsort((labels, tags[:, 1], tags[:, 0]))
         tags, labels = tags[order], labels[order]
     return tags, labels
 
@@ -211,7 +212,14 @@ def _finish(tags, labels, budget):  # type: ignore[no-untyped-def]
     for row in range(1, labels.size):
         first, second, label = tags[row, 0], tags[row, 1], labels[row]
         place = row
-        while place > 0 and _less(first, second, tags[place - 1, 0], tags[place - 1, 1]):
+        while place > 0 and (
+            _less(first, second, tags[place - 1, 0], tags[place - 1, 1])
+            or (
+                first == tags[place - 1, 0]
+                and second == tags[place - 1, 1]
+                and label < labels[place - 1]
+            )
+        ):
             tags[place, 0] = tags[place - 1, 0]
             tags[place, 1] = tags[place - 1, 1]
             labels[place] = labels[place - 1]

@@ -9,53 +9,65 @@ import numpy as np
 
 from splitmeans._types import FloatArray, LabelArray
 from splitmeans.kernels.compiled import kernel
+from splitmeans.kernels.screen import Single, screen
 
 # Points of a block: their distances stay in the processor's nearest cache.
 _BLOCK = 512
 
 
 @kernel
-def _step(columns, weights, centres, labels, distances, sums):  # type: ignore[no-untyped-def]
-    """Fill `labels` (n,), `distances` (n,) and `sums` (k, d + 1), all OUT; return what changed.
+def _step(columns, weights, centres, nearest, certain, labels, sums):  # type: ignore[no-untyped-def]
+    """Fill `labels` (n,) and `sums` (k, d + 1), both OUT; return how many labels changed.
 
-    `columns` is (d, n), `weights` (n,), `centres` (k, d). The weights are in the last
-    column of `sums`.
+    `columns` is (d, n), `weights` (n,), `centres` (k, d). The weights are in the last column of
+    `sums`. Where `nearest` is not certain distances in double precision decide.
     """
     d, n = columns.shape
-    k = centres.shape[0]
-    found = np.empty(_BLOCK)
-    best = np.empty(_BLOCK)
-    nearest = np.empty(_BLOCK, dtype=np.int32)
     changed = 0
     sums[:] = 0.0
-    for start in range(0, n, _BLOCK):
-        size = min(_BLOCK, n - start)
-        for c in range(k):
-            found[:size] = 0.0
-            for j in range(d):
-                column = columns[j, start : start + size]
-                centre = centres[c, j]
-                for i in range(size):
-                    gap = column[i] - centre
-                    found[i] += gap * gap
-            if c == 0:
-                for i in range(size):
-                    best[i] = found[i]
-                    nearest[i] = 0
-            else:
-                for i in range(size):
-                    closer = found[i] < best[i]
-                    best[i] = found[i] if closer else best[i]
-                    nearest[i] = c if closer else nearest[i]
-        for i in range(size):
-            changed += nearest[i] != labels[start + i]
-            labels[start + i] = nearest[i]
-            distances[start + i] = best[i]
-            own = sums[nearest[i]]
-            own[d] += weights[start + i]
-            for j in range(d):
-                own[j] += weights[start + i] * columns[j, start + i]
+    for i in range(n):
+        label = nearest[i]
+        if not certain[i]:
+            least = np.inf
+            for c in range(centres.shape[0]):
+                distance = 0.0
+                for j in range(d):
+                    gap = columns[j, i] - centres[c, j]
+                    distance += gap * gap
+                if distance < least:
+                    label, least = np.int32(c), distance
+        changed += label != labels[i]
+        labels[i] = label
+        own = sums[label]
+        own[d] += weights[i]
+        for j in range(d):
+            own[j] += weights[i] * columns[j, i]
     return changed
+
+
+@kernel
+def _own_distances(columns, centres, labels, out):  # type: ignore[no-untyped-def]
+    """Fill `out` (n,) (OUT)."""
+    out[:] = 0.0
+    for j in range(columns.shape[0]):
+        for i in range(labels.size):
+            gap = columns[j, i] - centres[labels[i], j]
+            out[i] += gap * gap
+
+
+@kernel
+def _nearest_of_all(columns, i, centres):  # type: ignore[no-untyped-def]
+    """Return the centre nearest to point i in double precision, the lowest index on ties."""
+    best = 0
+    best_distance = np.inf
+    for c in range(centres.shape[0]):
+        distance = 0.0
+        for j in range(columns.shape[0]):
+            gap = columns[j, i] - centres[c, j]
+            distance += gap * gap
+        if distance < best_distance:
+            best, best_distance = c, distance
+    return best
 
 
 @kernel
@@ -74,7 +86,7 @@ def _nearer(columns, candidates, nearest, out):  # type: ignore[no-untyped-def]
                     gap = column[i] - centre
                     own[i] += gap * gap
             for i in range(size):
-                own[i] = min(own[i], nearest[start + i])
+                own[i] = own[i] if own[i] < nearest[start + i] else nearest[start + i]
 
 
 def lloyd_step(
@@ -82,8 +94,8 @@ def lloyd_step(
     weights: FloatArray,
     centres: FloatArray,
     *,
+    single: Single,
     labels: LabelArray,
-    distances: FloatArray,
 ) -> tuple[int, FloatArray, FloatArray]:
     """Assign every point to its nearest centre (lowest index on ties) and add points up.
 
@@ -91,16 +103,26 @@ def lloyd_step(
         columns: The points by column, shape (d, n), contiguous.
         weights: Shape (n,).
         centres: Shape (k, d).
+        single: `in_single(columns)`.
         labels: Shape (n,), int32; the assignment before, replaced by the new one.
-        distances: Shape (n,), filled with each point's squared distance to its centre.
 
     Returns:
         How many points changed their centre, the weighted sums of each centre's points, shape
         (k, d), and their weights, shape (k,).
     """
     sums = np.empty((len(centres), len(columns) + 1))
-    changed = _step(columns, weights, np.ascontiguousarray(centres), labels, distances, sums)
+    own = np.ascontiguousarray(centres)
+    nearest, certain = np.empty_like(labels), np.empty(labels.shape, dtype=np.bool_)
+    screen(single, own, labels=nearest, certain=certain)
+    changed = _step(columns, weights, own, nearest, certain, labels, sums)
     return int(changed), sums[:, :-1], sums[:, -1]
+
+
+def own_distances(columns: FloatArray, centres: FloatArray, *, labels: LabelArray) -> FloatArray:
+    """Return each point's squared distance to the centre of its label; arguments as before."""
+    out = np.empty(columns.shape[1])
+    _own_distances(columns, np.ascontiguousarray(centres), labels, out)
+    return out
 
 
 def nearer_distances(

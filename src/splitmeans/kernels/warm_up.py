@@ -7,6 +7,7 @@ who never calls it only waits at another moment.
 
 import contextlib
 import logging
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -22,12 +23,15 @@ from splitmeans.kernels.counts import (
     decoy_records,
     sort_records,
 )
+from splitmeans.kernels.discrete_gaussian import discrete_gaussian
 from splitmeans.kernels.histograms import cell_histogram, column_histograms, score_products
-from splitmeans.kernels.lloyd import lloyd_step, nearer_distances
+from splitmeans.kernels.lloyd import lloyd_step, nearer_distances, own_distances
 from splitmeans.kernels.packing import pack_bits, unpack_bits
 from splitmeans.kernels.phantoms import raise_to_phantoms
 from splitmeans.kernels.quantise import to_grid_column
+from splitmeans.kernels.redraw import count_pairs, redraw_labels
 from splitmeans.kernels.registers import user_registers
+from splitmeans.kernels.screen import in_single
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.kernels.tallies import tally_columns
 
@@ -62,15 +66,18 @@ def _call_all() -> None:
     rows, limits = np.array([[1, -2], [3, 4]]), np.array([8, 8])
     centres, labels = np.array([[0, 0], [2, 2]]), np.array([0, 1], dtype=np.int32)
     nearest(rows, centres)
-    # Arrays that were read from messages are read-only, which makes them another type.
-    read = centres.copy()
-    read.setflags(write=False)
-    nearest(rows, read)
     nearest_sums(rows, centres)
     clipped_sums(rows, limits=limits, centres=centres, radii=np.array([2, 2]))
     points, ones = np.array([[0.0, 1.0, 2.0]]), np.ones(3)
+    labels_of_points = np.zeros(3, dtype=np.int32)
     nearer_distances(points, points[:, :1].T, nearest=ones)
-    lloyd_step(points, ones, points[:, :1].T, labels=np.zeros(3, np.int32), distances=ones)
+    single = in_single(points)
+    lloyd_step(points, ones, points[:, :1].T, single=single, labels=labels_of_points)
+    own_distances(points, points[:, :1].T, labels=labels_of_points)
+    discrete_gaussian(4, 2, lambda size: np.frombuffer(os.urandom(8 * size), dtype=np.uint64))
+    pair, starts, ties = np.zeros((1, 2), dtype=np.int64), np.array([0, 1, 2]), np.zeros((2, 2))
+    count_pairs(pair, starts=starts)
+    redraw_labels(pair, sizes=np.zeros(2), ties=ties, starts=starts, uniforms=np.zeros((1, 2)))
     bins, places = np.array([4, 4]), np.zeros(8, dtype=np.int64)
     column_histograms(rows, limits=limits, bins=bins)
     cell_histogram(rows, limits=limits, bins=bins, places=places, n_cells=1)

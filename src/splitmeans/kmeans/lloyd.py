@@ -14,11 +14,13 @@ import math
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.kernels.lloyd import lloyd_step, nearer_distances
+from splitmeans.kernels.lloyd import lloyd_step, nearer_distances, own_distances
+from splitmeans.kernels.screen import in_single
+from splitmeans.kmeans.draws import draw_evenly
 
 _STEPS = 300
 # The steps end when the centres move by less than this share of the points' variance.
-_TOLERANCE = 1e-4
+TOLERANCE = 1e-4
 # Points that starts see where there are more than twice as many, and the starts that go on then.
 _SAMPLE = 4096
 _KEPT_STARTS = 4
@@ -43,7 +45,7 @@ def best_of_starts(
     """
     columns = np.ascontiguousarray(points.T, dtype=np.float64)
     weights = np.ascontiguousarray(weights, dtype=np.float64)
-    tolerance = _TOLERANCE * float(np.mean(np.var(columns, axis=1)))
+    tolerance = TOLERANCE * float(np.mean(np.var(columns, axis=1)))
     seen, seen_weights = columns, weights
     if len(points) > 2 * _SAMPLE:
         drawn = draw_evenly(weights, _SAMPLE, rng=rng)
@@ -99,24 +101,26 @@ def lloyd(
         tolerance: Stop once the squared shifts of all centres add up to no more than this.
     """
     n = columns.shape[1]
-    centres, labels, distances = start, np.full(n, -1, dtype=np.int32), np.empty(n)
+    centres, labels, single = start, np.full(n, -1, dtype=np.int32), in_single(columns)
     for _ in range(_STEPS):
-        changed, sums, totals = lloyd_step(
-            columns, weights, centres, labels=labels, distances=distances
-        )
+        compared = centres  # what the labels are about
+        changed, sums, totals = lloyd_step(columns, weights, centres, single=single, labels=labels)
         if changed == 0:
             break
         moved = sums / np.where(totals > 0, totals, 1.0)[:, np.newaxis]
         lost = np.flatnonzero(totals == 0)
         if len(lost):
             # A centre without points starts anew where the loss is largest.
+            distances = own_distances(columns, centres, labels=labels)
             worst = np.argsort(-weights * distances, kind="stable")[: len(lost)]
             moved[lost] = columns[:, worst].T
         shift = float(np.sum(np.square(moved - centres)))
         centres = moved
         if shift <= tolerance:
-            lloyd_step(columns, weights, centres, labels=labels, distances=distances)
+            compared = centres
+            lloyd_step(columns, weights, centres, single=single, labels=labels)
             break
+    distances = own_distances(columns, compared, labels=labels)
     return centres, float((weights * distances).sum())
 
 
@@ -125,11 +129,3 @@ def _draw(weights: FloatArray, n_draws: int, *, rng: np.random.Generator) -> Int
     edges = np.cumsum(weights)
     found = np.searchsorted(edges, rng.random(n_draws) * edges[-1], side="right")
     return np.asarray(np.minimum(found, len(weights) - 1))
-
-
-def draw_evenly(weights: FloatArray, n: int, *, rng: np.random.Generator) -> IntArray:
-    """Return n positions, each as often as its weight says, up to one."""
-    edges = np.cumsum(weights)
-    marks = (np.arange(n) + rng.random()) / n * edges[-1]
-    found = np.searchsorted(edges, marks, side="right")
-    return np.asarray(np.minimum(found, len(weights) - 1), dtype=np.int64)

@@ -11,6 +11,7 @@ from splitmeans import _validate
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
 from splitmeans.kmeans.lloyd import best_of_starts
+from splitmeans.kmeans.relocation import relocated
 
 # Restarts of k-means++: the points are few, so restarts cost little and bad local optima cost much.
 RESTARTS = 10
@@ -49,7 +50,8 @@ def weighted_kmeans(
         weights = np.ones(len(points))
     if not _more_different_than(n_clusters, points):
         return _repeat_points(points, weights, n_clusters=n_clusters)
-    return best_of_starts(points, weights, n_clusters=n_clusters, n_starts=starts, rng=rng)
+    found = best_of_starts(points, weights, n_clusters=n_clusters, n_starts=starts, rng=rng)
+    return relocated(points, weights, found)
 
 
 def _more_different_than(count: int, points: FloatArray) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.kmeans.distances import distance_chunks
+from splitmeans.kmeans.nearest import nearest_centres
 from splitmeans.local.level_moves import moved_levels
 from splitmeans.study.coding import Coding
 
@@ -44,9 +44,7 @@ class Cluster:
         cls, points: FloatArray, weights: FloatArray, *, centres: FloatArray
     ) -> "Cluster":
         """Assign each point to its nearest centre."""
-        nearest = np.concatenate(
-            [distances.argmin(axis=1) for _, distances in distance_chunks(points, centres)]
-        )
+        nearest = nearest_centres(points, centres).astype(np.int64)
         totals = _sums(weights, nearest, len(centres))
         means = _means(points, weights, nearest, totals)
         # A cluster without points stays where its centre is.

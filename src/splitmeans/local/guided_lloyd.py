@@ -22,6 +22,7 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import clipped_sums
 from splitmeans.kernels.coded_rows import coded_sums
+from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 from splitmeans.local.correction import Answer, Cluster, corrected
 from splitmeans.local.law import l2_sensitivity, mu_scale, to_grid
@@ -92,7 +93,7 @@ class GuidedLloyd(GuidedLloydLaw):
             )
         return LocalRelease(
             centres=to_grid(centres, self.bounds),
-            points=to_grid(_equally_weighted(points, weights, rng=rng), self.bounds),
+            points=to_grid(points[draw_evenly(weights, len(points), rng=rng)], self.bounds),
         )
 
     def noisy_sums(
@@ -152,13 +153,3 @@ def _scale(radius: int, *, mu: float) -> int:
 
 def _count_weight(radii: IntArray) -> IntArray:
     return 3 * radii // 8
-
-
-def _equally_weighted(
-    points: FloatArray, weights: FloatArray, *, rng: np.random.Generator
-) -> FloatArray:
-    """Return as many points, each as often as its weight says, up to one."""
-    edges = np.cumsum(weights)
-    marks = (np.arange(len(points)) + rng.random()) / len(points) * edges[-1]
-    chosen = np.searchsorted(edges, marks, side="right")
-    return np.asarray(points[np.minimum(chosen, len(points) - 1)])

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
+from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.local.survey import CellCounts, Survey, cells_of, normal_scores
 
 # Directions in which noise leaves less variance than this get it.
@@ -41,7 +42,7 @@ def draw_points(
         cut = [len(column.points) > 1 for column in survey.cells.columns]
         complete = survey.size * float(np.prod(survey.present[cut]))
         wanted = _believed_cells(places, survey.cells, size=complete)
-        cells = _evenly(wanted, n_points, rng=rng)
+        cells = draw_evenly(wanted, n_points, rng=rng)
         scores = _scores_in_cells(cells, survey.cells, edges, correlation, rng=rng)
         places = _places(scores, edges)
     return _features(places, survey, bounds=bounds)
@@ -163,11 +164,3 @@ def _intervals_of(cells: IntArray, widths: list[int]) -> IntArray:
         columns.append(cells % width)
         cells = cells // width
     return np.stack(columns[::-1], axis=1)
-
-
-def _evenly(weights: FloatArray, n: int, *, rng: np.random.Generator) -> IntArray:
-    """Return n positions, each as often as its weight says, up to one."""
-    edges = np.cumsum(weights)
-    marks = (np.arange(n) + rng.random()) / n * edges[-1]
-    found = np.searchsorted(edges, marks, side="right")
-    return np.asarray(np.minimum(found, len(weights) - 1), dtype=np.int64)

@@ -11,17 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from splitmeans.errors import DataError, ParameterError
+from splitmeans.party.label_frame import label_columns, settled_party, with_public_bounds
 from splitmeans.party.labels import segment_probabilities
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
 from splitmeans.study.coding import coding_of
-from splitmeans.study.id_rules import IdRules
 from splitmeans.table.checks.facts import BoundFacts, clipping_problems
 from splitmeans.table.checks.problems import refuse
 from splitmeans.table.checks.rows import grid_rows
@@ -49,10 +48,9 @@ def write_labels(
 ) -> int:
     """Write each user's id, likeliest segment and probability of every segment; return the rows.
 
-    Columns: the study's id column with ids as the table has them, "segment" (its letter),
-    "probability" (of that segment), and "segment A", "segment B" and so on; a row for each row of
-    the table, in its order, so that the labels join the table again. The data is read and labelled
-    in parts, so it may be larger than memory.
+    Columns: the study's id column with ids as the table has them, then those of `label_columns`; a
+    row for each row of the table, in its order, so that the labels join the table again. The data
+    is read and labelled in parts, so it may be larger than memory.
 
     Guarantee: reads the party's own rows and published values; releases nothing. The labels are a
     function of the rows and as sensitive as they are; the file can be read by its owner alone.
@@ -71,13 +69,12 @@ def write_labels(
     Raises:
         DataError: If the data breaks a rule of the study; values are never shown.
     """
-    spec = result.study.party(party)
+    spec = settled_party(result, party)
     rows = 0
     with _replacing(output) as draft, contextlib.ExitStack() as opened:
         writer: Any = None
-        rules = result.study.id_rules
         is_csv = output.suffix.lower() == ".csv"
-        parts = _tables(spec, data, query=query, rules=rules, allow_clipping=allow_clipping)
+        parts = _tables(result, spec, data, query=query, allow_clipping=allow_clipping)
         for table, ids, total in parts:
             own_ids = _csv_ids(ids, canonical=table.ids) if is_csv else ids
             labelled = _labelled(table, own_ids, result, spec=spec, segments=segments)
@@ -91,18 +88,18 @@ def write_labels(
 
 
 def _tables(
+    result: Result,
     spec: PartySpec,
     data: str | Path,
     *,
     query: str | None,
-    rules: IdRules,
     allow_clipping: bool,
 ) -> Iterator[tuple[PartyTable, pa.Array, int | None]]:
     """Yield the party's rows on the grid, in parts, with their ids as stored, and the total.
 
     After the last part a table is refused of which too much lies outside the bounds.
     """
-    first = 0
+    first, rules = 0, result.study.id_rules
     fit: tuple[BoundFacts, ...] = ()
     with read_batches(spec, data, query=query) as batches:
         for part in joined(batches.stream, rows=_BATCH):
@@ -120,7 +117,8 @@ def _tables(
         if not first:
             raise DataError(f"{batches.where}: the table must have at least one row, got none")
         if not allow_clipping:
-            refuse(clipping_problems(fit), party=spec.name, where=batches.where)
+            public = with_public_bounds(result, spec.name, fit)
+            refuse(clipping_problems(public), party=spec.name, where=batches.where)
 
 
 def _stored(ids: Any) -> pa.Array:
@@ -150,17 +148,10 @@ def _labelled(
     segments: Segmentation,
 ) -> pa.Table:
     raw_shares = segment_probabilities(table, result.synopsis, centres=segments.clustering)
-    likeliest = raw_shares.argmax(axis=1)
-    letters = pa.array(segments.letters)
-    names = ["segment", "probability", *(f"segment {letter}" for letter in segments.letters)]
-    first = spec.id_column if spec.id_column not in names else f"{spec.id_column} (id)"
-    columns = [
-        ids,
-        letters.take(pa.array(likeliest)),
-        pa.array(raw_shares[np.arange(len(likeliest)), likeliest]),
-        *(pa.array(np.ascontiguousarray(column)) for column in raw_shares.T),
-    ]
-    return pa.Table.from_arrays(columns, names=[first, *names])
+    columns = label_columns(result, segments, raw_shares)
+    first = spec.id_column if spec.id_column not in columns else f"{spec.id_column} (id)"
+    arrays = [ids, *(pa.array(values) for values in columns.values())]
+    return pa.Table.from_arrays(arrays, names=[first, *columns])
 
 
 @contextlib.contextmanager

@@ -69,7 +69,7 @@ def join(
     session = Session(study=study, run=run, party=table.party, simulated=simulated)
     contribution = noise.spawn("contribution").words(keys.CONTRIBUTION_BYTES // 8).tobytes()
     secret = noise.spawn("user shares").words(SECRET_BYTES // 8).tobytes()
-    users = user_set_digest(study, table, run=run)
+    users = user_set_digest(study, table, run=run, simulated=simulated)
     state = Joined(
         session=session,
         table=table,

@@ -14,6 +14,7 @@ from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.category_shares import to_valid_shares
 from splitmeans.study.coding import coding_of
+from splitmeans.table.settled import settle_table
 from splitmeans.table.walk.feature_rows import FeatureRows
 from splitmeans.table.walk.interface import RawRows, Table, Users
 from splitmeans.wire.messages import MembershipMessage, PartyRelease
@@ -34,8 +35,9 @@ def release_party(
     centres, and a row's label depends on that row and those centres alone.
     """
     position = plan.study.party_names.index(table.party)
-    spec = plan.study.parties[position]
+    spec = plan.parties[position]
     mechanism = mechanism_of(plan.local[position])
+    table = settle_table(table, plan.study.parties[position], spec)
     rows: RawRows = table.rows
     coding = coding_of(spec)
     if not METHODS[plan.study.local_facts.name].takes_codes:

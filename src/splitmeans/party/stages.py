@@ -10,6 +10,10 @@ import numpy as np
 
 from splitmeans._types import IntArray
 from splitmeans.local.law import gaussian_counts
+from splitmeans.party.open_categories import learn_categories
+from splitmeans.party.private_bounds import learn_bounds
+from splitmeans.plan.bounds_stage import BOUNDS, BoundsLaw, encode_bounds
+from splitmeans.plan.categories_stage import CATEGORIES, CategoriesLaw, encode_names
 from splitmeans.plan.size_stage import SIZE, GaussianSize, LaplaceSize
 from splitmeans.plan.stages import Stage
 from splitmeans.privacy.noise import NoiseSource
@@ -39,5 +43,20 @@ def _size(stage: Stage, table: Table, noise: NoiseSource) -> IntArray:
     raise AssertionError("the number of users has no other law")
 
 
+def _bounds(stage: Stage, table: Table, noise: NoiseSource) -> IntArray:
+    """Bounds of the party's private columns."""
+    law = stage.law_of(table.party)
+    assert isinstance(law, BoundsLaw), "bounds have no other law"
+    return np.array(encode_bounds(learn_bounds(law, table.rows, noise=noise)), dtype=np.int64)
+
+
+def _categories(stage: Stage, table: Table, noise: NoiseSource) -> IntArray:
+    """Names of categories that many users of the party have."""
+    law = stage.law_of(table.party)
+    assert isinstance(law, CategoriesLaw), "categories have no other law"
+    learned = learn_categories(law, table.rows, table.names, noise=noise)
+    return np.array(encode_names(learned), dtype=np.int64)
+
+
 # By the name of the stage.
-STAGE_SIDES: Mapping[str, _Side] = {SIZE: _size}
+STAGE_SIDES: Mapping[str, _Side] = {SIZE: _size, BOUNDS: _bounds, CATEGORIES: _categories}

@@ -102,6 +102,8 @@ def _scaled(base: Precisions, local: float, server: float) -> Precisions:
     return replace(
         base,
         size=base.size * local,
+        bounds=tuple(own * local for own in base.bounds),
+        categories=tuple(own * local for own in base.categories),
         local=base.local * local,
         server=base.membership * server,
     )

@@ -29,6 +29,7 @@ from splitmeans.privacy.events import (
     PublishedSketchEvent,
     PureEvent,
     RandomisedResponseEvent,
+    RareEvent,
     Relation,
     ShiftEvent,
 )
@@ -157,6 +158,8 @@ def _part(event: Event, plan: Plan) -> dict[str, Any]:
                 "floor": event.floor,
                 "repetitions": event.repetitions,
             }
+        case RareEvent(probability=probability):
+            return {"law": "rare outcomes", "probability": _ratio(probability)}
         case NonPrivateEvent(reason=reason):
             return {"law": "none", "reason": reason}
         case CountGaussianEvent() | ComposedEvent():

@@ -12,12 +12,12 @@ from splitmeans.membership.method import Group
 from splitmeans.plan.grid_limits import (
     MAX_CELLS,
     MAX_GRID_BYTES,
+    MOST_FITTED,
     PRESENCE,
     SAMPLED,
     grid_bytes,
 )
 from splitmeans.study import Study
-from splitmeans.study.features import features_of
 
 # Labels travel as single bytes, and one value means "absent".
 MAX_LOCAL_CLUSTERS = 250
@@ -35,13 +35,13 @@ def groups_of(study: Study) -> tuple[Group, ...]:
     return (*pairs, everyone) if kind == PRESENCE else pairs
 
 
-def grid_method(study: Study, n_local_clusters: tuple[int, ...]) -> str:
+def grid_method(study: Study, n_local_clusters: tuple[int, ...], *, n_features: int) -> str:
     """Return the grid method that "auto" stands for."""
     chosen = grid_kind(study)
     if study.grid != "auto" or len(study.parties) == 2 or chosen != "pairs":
         return chosen
     cells = math.prod(n_local_clusters)
-    fits = cells <= MAX_CELLS and _dense_bytes(study, cells) <= MAX_GRID_BYTES
+    fits = cells <= MOST_FITTED and _dense_bytes(study, cells, n_features) <= MAX_GRID_BYTES
     return "pairs" if fits else "many"
 
 
@@ -54,7 +54,9 @@ def grid_kind(study: Study) -> str:
     return PRESENCE if study.user_sets == "partial" else study.membership_facts.grid_of_more
 
 
-def check_grid(study: Study, n_local_clusters: tuple[int, ...], grid: str) -> None:
+def check_grid(
+    study: Study, n_local_clusters: tuple[int, ...], grid: str, *, n_features: int
+) -> None:
     """Refuse a grid that nobody could compute.
 
     Raises:
@@ -75,20 +77,20 @@ def check_grid(study: Study, n_local_clusters: tuple[int, ...], grid: str) -> No
         raise ParameterError(f"n_local_clusters must be <= {MAX_LOCAL_CLUSTERS}, got {k}")
     if grid in SAMPLED:
         return
-    if _dense_bytes(study, cells) > MAX_GRID_BYTES:
+    needed = _dense_bytes(study, cells, n_features)
+    if needed > MAX_GRID_BYTES:
         n_parties = len(study.parties)
         fewer = next(
             width
             for width in range(k, 0, -1)
-            if _dense_bytes(study, width**n_parties) <= MAX_GRID_BYTES
+            if _dense_bytes(study, width**n_parties, n_features) <= MAX_GRID_BYTES
         )
         raise ParameterError(
             f"{where}, which with all the columns take about "
-            f"{_dense_bytes(study, cells) / 1e9:.0f} GB of memory at every participant; lower "
+            f"{needed / 1e9:.0f} GB of memory at every participant; lower "
             f"n_local_clusters to {fewer}, or leave columns out"
         )
 
 
-def _dense_bytes(study: Study, cells: int) -> int:
-    n_features = sum(len(features_of(party)) for party in study.parties)
+def _dense_bytes(study: Study, cells: int, n_features: int) -> int:
     return grid_bytes(cells=cells, n_features=n_features, n_parties=len(study.parties))

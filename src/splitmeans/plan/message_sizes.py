@@ -73,7 +73,7 @@ def check_readable(plan: "Plan") -> None:
     Raises:
         ParameterError: It says how large, and what makes it smaller.
     """
-    sizes = message_sizes(plan, users=plan.study.expected_users)
+    sizes = message_sizes(plan, users=round(plan.assumed_users))
     if sizes.largest <= MAX_LARGE_BYTES:
         return
     k, n_parties = max(plan.n_local_clusters), len(plan.study.parties)
@@ -104,7 +104,8 @@ def message_sizes(plan: "Plan", *, users: int) -> MessageSizes:
         # What is released goes to everyone, and all parties confirm the plan that follows.
         for name in study.party_names:
             n_words[name] += n_others + (n_others + 1 if name in stage.parties else 0)
-            values[name] += (n_others + 1) * 8 * stage.law.length * (name in stage.parties)
+        for name, law in zip(stage.parties, stage.laws, strict=True):
+            values[name] += (n_others + 1) * 8 * law.length
     small = {
         name: n_others * pair + count * (_WORD_BYTES + sealed) + values[name]
         for name, count in n_words.items()
@@ -120,7 +121,7 @@ def message_sizes(plan: "Plan", *, users: int) -> MessageSizes:
 
 def release_length(plan: "Plan", party: str) -> int:
     """Return the bytes of a party's padded release before sealing; they follow from the plan."""
-    users = math.ceil(HEADROOM * plan.study.expected_users)
+    users = math.ceil(HEADROOM * plan.assumed_users)
     position = plan.study.party_names.index(party)
     size, _ = _release_bytes(plan, position, users=users, deviations=_DEVIATIONS)
     return min(size + _SPARE_BYTES, _MAX_PADDED_BYTES)
@@ -145,7 +146,7 @@ def _release_bytes(
 ) -> tuple[int, int]:
     """Return bytes of a release before padding and sealing, and its records."""
     width = plan.n_local_clusters[position]
-    features = len(features_of(plan.study.parties[position]))
+    features = len(features_of(plan.parties[position]))
     message_size = method_of(plan.study).message_size
     body, records = message_size(plan.membership, plan, position, users, deviations)
     places = 8 * width + 4 * plan.study.local_facts.n_points
@@ -161,7 +162,7 @@ def shown_bytes(size: int) -> str:
 
 
 def _result_bytes(plan: "Plan") -> int:
-    parties = plan.study.parties
+    parties = plan.parties
     features = [len(features_of(party)) for party in parties]
     centres = sum(
         8 * width * d for width, d in zip(plan.n_local_clusters, features, strict=True)

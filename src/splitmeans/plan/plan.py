@@ -4,6 +4,7 @@ Server and parties each compute the plan themselves from the study and the value
 have released; a plan that another participant proposes is compared, never believed.
 """
 
+import functools
 import hashlib
 from dataclasses import dataclass
 
@@ -12,11 +13,17 @@ from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import Group, MembershipLaw
 from splitmeans.membership.methods import method_of
+from splitmeans.plan.categories_stage import CATEGORIES
+from splitmeans.plan.settled import settled_parties
 from splitmeans.plan.size_stage import SIZE
 from splitmeans.plan.stages import ReleasedValues, Stage
-from splitmeans.privacy.events import ComposedEvent, Event
-from splitmeans.study import Study
+from splitmeans.privacy.events import ComposedEvent, Event, with_slack
+from splitmeans.study import PartySpec, Study
 from splitmeans.wire.tags import tagged_text
+
+# A learned column has 2 to 25 levels where 25 are assumed: scales are at least 2 / 7 of those, and
+# slack goes with their square and the number of features.
+_SLACK_ROOM = 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,15 +73,35 @@ class Plan:
         done = len(self.released)
         return self.stages[done] if done < len(self.stages) else None
 
+    @functools.cached_property
+    def parties(self) -> tuple[PartySpec, ...]:
+        """The parties of the study with the bounds that were learned so far.
+
+        Where something is still to be learned, something stands for it that has the same noise.
+        """
+        return settled_parties(self.study, self.stages, self.released)
+
+    def party(self, name: str) -> PartySpec:
+        """The party of this name, with the bounds that were learned."""
+        return self.parties[self.study.party_names.index(self.study.party(name).name)]
+
     @property
     def released_users(self) -> float | None:
         """About how many users a party has, as released, at least one; None before or without."""
         return users_of(self.stages, self.released)
 
     @property
+    def assumed_users(self) -> float:
+        """About how many users a party has: as the study says, else as released, else a guess."""
+        said: float | None = self.study.expected_users
+        if said is None:
+            said = self.released_users
+        return self.study.assumed_users if said is None else said
+
+    @property
     def sample_rate(self) -> float:
         """Share of users in a decoy message, from public quantities."""
-        return min(1.0, self.study.decoy.max_users / self.study.expected_users)
+        return min(1.0, self.study.decoy.max_users / self.assumed_users)
 
     @property
     def collusion_laws(self) -> tuple[RandomisedLabels | None, ...]:
@@ -88,6 +115,19 @@ class Plan:
     def stage_events(self) -> tuple[Event, ...]:
         """What all stages cost, also those that are still to come."""
         return tuple(event for stage in self.stages for event in stage.events)
+
+    @property
+    def local_events(self) -> tuple[Event, ...]:
+        """What each party's local clustering costs.
+
+        The slack of discrete noise depends on how many features there are. As long as categories
+        are to be learned it has room for any number of them.
+        """
+        found = tuple(mechanism.event for mechanism in self.local)
+        to_come = self.stages[len(self.released) :]
+        if any(stage.name == CATEGORIES for stage in to_come):
+            return tuple(with_slack(event, _SLACK_ROOM) for event in found)
+        return found
 
     @property
     def membership_event(self) -> Event:
@@ -105,9 +145,8 @@ class Plan:
     @property
     def events(self) -> tuple[Event, ...]:
         """All events of the run, in order."""
-        local = tuple(mechanism.event for mechanism in self.local)
         n_memberships = 1 if self.groups else len(self.study.parties)
-        return (*self.stage_events, *local, *(self.membership_event,) * n_memberships)
+        return (*self.stage_events, *self.local_events, *(self.membership_event,) * n_memberships)
 
 
 def users_of(stages: tuple[Stage, ...], released: ReleasedValues) -> float | None:

@@ -32,16 +32,14 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
                 Release(
                     party=party,
                     what=stage.what,
-                    event=stage.law.event,
+                    event=stage.law_of(party).event,
                     message=staged(StageRelease, number),
                 )
             )
     # Centres and, where the local algorithm makes them, points: one release, paid for once.
-    for party, mechanism in zip(plan.study.party_names, plan.local, strict=True):
+    for party, event in zip(plan.study.party_names, plan.local_events, strict=True):
         releases.append(
-            Release(
-                party=party, what=LOCAL_CLUSTERS, event=mechanism.event, message=PartyRelease.TAG
-            )
+            Release(party=party, what=LOCAL_CLUSTERS, event=event, message=PartyRelease.TAG)
         )
     members = (EVERYONE,) if plan.groups else plan.study.party_names
     for party in members:

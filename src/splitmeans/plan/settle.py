@@ -8,6 +8,7 @@ plan and in every later one; `make_plan` checks that it is.
 import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from splitmeans.errors import ParameterError, PrivacyError
 from splitmeans.local.methods import local_law
@@ -15,10 +16,13 @@ from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.method import enough_clusters
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.bounds import keep_bounds, rough_bounds
+from splitmeans.plan.bounds_stage import bounds_stage, check_enough_users
+from splitmeans.plan.categories_stage import categories_stage
 from splitmeans.plan.grid_limits import PRESENCE
 from splitmeans.plan.grids import check_grid, grid_kind, grid_method, groups_of
 from splitmeans.plan.message_sizes import check_readable
 from splitmeans.plan.plan import Plan, users_of
+from splitmeans.plan.settled import settled_parties
 from splitmeans.plan.size_stage import (
     SIZE,
     LaplaceSize,
@@ -26,10 +30,10 @@ from splitmeans.plan.size_stage import (
     size_stage,
     sizing_parties,
 )
-from splitmeans.plan.stages import ReleasedValues, Stage
+from splitmeans.plan.stages import ReleasedValues, Stage, check_room
 from splitmeans.plan.views import coalition_events, party_events
-from splitmeans.privacy.calibrate import calibrate
-from splitmeans.privacy.events import Event, NonPrivateEvent
+from splitmeans.privacy.calibrate import Views, calibrate
+from splitmeans.privacy.events import Event, NonPrivateEvent, covers_all
 from splitmeans.privacy.split import (
     PRESENCE_SHARE,
     Precisions,
@@ -40,6 +44,10 @@ from splitmeans.privacy.split import (
 )
 from splitmeans.study import Study
 from splitmeans.study.coding import coding_of
+
+# By how much less precise a local release becomes where features are known later; the first that is
+# enough is taken. It makes up for the rounding of scales, so the last is enough by far.
+_LESS_PRECISE = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
 
 # Noise on a number of users is larger than this many deviations with a probability below 10^-6,
 # Laplace noise included.
@@ -65,6 +73,8 @@ def make_plan(study: Study, *, released: ReleasedValues = ()) -> Plan:
     if not released:
         plan = _plan_at(study, precisions, released=())
         _check_computable(plan)
+        check_enough_users(study, plan.stages)
+        check_room(plan.stages)
         return plan
     first = make_plan(study)
     _check_values(first.stages, released)
@@ -85,8 +95,11 @@ def largest_plan(study: Study, *, users: int) -> Plan:
     For room that is needed whatever the noise will be.
     """
     stages = make_plan(study).stages
-    deviations = [max(deviation for _, deviation, _ in stage.law.noise_lines()) for stage in stages]
-    most = [users + math.ceil(_DEVIATIONS * deviation) for deviation in deviations]
+    most = [
+        users
+        + math.ceil(_DEVIATIONS * max(line[1] for law in stage.laws for line in law.noise_lines()))
+        for stage in stages
+    ]
     return make_plan(study, released=_values(stages, most))
 
 
@@ -142,7 +155,7 @@ def _later_plan(first: Plan, precisions: Precisions | None, released: ReleasedVa
     k = max(_widths(study, first.stages, released))
     while True:
         try:
-            plan = _plan_at(study, precisions, released=released, clusters=k)
+            plan = _covered_plan(first, precisions, released, clusters=k)
             _check_computable(plan)
             return plan
         except ParameterError:
@@ -151,21 +164,41 @@ def _later_plan(first: Plan, precisions: Precisions | None, released: ReleasedVa
             k -= 1
 
 
+def _covered_plan(
+    first: Plan, precisions: Precisions | None, released: ReleasedValues, *, clusters: int
+) -> Plan:
+    """Return the plan whose costs the first one covers.
+
+    Learned categories change how many features a party has, and with them how scales of noise are
+    rounded to whole numbers. So the local noise grows by as little as makes up for that.
+    """
+    for less in _LESS_PRECISE:
+        own = precisions
+        if precisions is not None:
+            own = replace(precisions, local=precisions.local * (1 - less))
+        plan = _plan_at(first.study, own, released=released, clusters=clusters)
+        if _is_covered(first, plan):
+            break
+    return plan
+
+
 def _values(stages: tuple[Stage, ...], users: Sequence[int]) -> ReleasedValues:
-    """Return what stages may release; those that do not count users have zeros."""
-    numbers = [
-        count if stage.name == SIZE else 0 for stage, count in zip(stages, users, strict=True)
-    ]
+    """Return what stages may release: a number of users, or what their laws assume; else zeros."""
     return tuple(
-        ((number,) * stage.law.length,) * len(stage.parties)
-        for stage, number in zip(stages, numbers, strict=True)
+        tuple(
+            (count,) * law.length
+            if stage.name == SIZE
+            else getattr(law, "assumed", (0,) * law.length)
+            for law in stage.laws
+        )
+        for stage, count in zip(stages, users, strict=True)
     )
 
 
 def _check_values(stages: tuple[Stage, ...], released: ReleasedValues) -> None:
     """Refuse values that are not those of the first stages."""
-    shapes = [(len(stage.parties), {stage.law.length}) for stage in stages[: len(released)]]
-    if [(len(values), {len(own) for own in values}) for values in released] != shapes:
+    shapes = [[law.length for law in stage.laws] for stage in stages[: len(released)]]
+    if [[len(own) for own in values] for values in released] != shapes:
         raise ParameterError(
             "released must have the values of the study's first stages, for each stage as many as "
             f"its parties release; got {released!r:.80}"
@@ -180,18 +213,27 @@ def _check_computable(plan: Plan) -> None:
 
 def _check_same_noise(first: Plan, later: Plan) -> None:
     """Refuse a later plan with other costs than the first: composition was of the first's."""
-    views: tuple[Callable[[Plan], object], ...] = (
-        lambda plan: (plan.events, plan.stages),
+    if not _is_covered(first, later):
+        raise PrivacyError(
+            f"study {first.study.name!r}: the plan that follows from what was released has "
+            "other noise than the first one; no release may depend on that, so nothing more "
+            "is sent (this is an error in splitmeans: please report it)"
+        )
+
+
+def _is_covered(first: Plan, later: Plan) -> bool:
+    """Whether every event of a later plan, in every view, is one of the first or costs less."""
+    if first.stages != later.stages:
+        return False
+    views: tuple[Callable[[Plan], Views], ...] = (
+        lambda plan: (plan.events,),
         party_events,
         coalition_events,
     )
-    for view in views:
-        if view(first) != view(later):
-            raise PrivacyError(
-                f"study {first.study.name!r}: the plan that follows from what was released has "
-                "other noise than the first one; no release may depend on that, so nothing more "
-                "is sent (this is an error in splitmeans: please report it)"
-            )
+    return all(
+        len(before) == len(after) and all(map(covers_all, before, after))
+        for before, after in ((view(first), view(later)) for view in views)
+    )
 
 
 def _private_events(plan: Plan) -> tuple[Event, ...]:
@@ -226,11 +268,14 @@ def _plan_at(
     else:
         shares, local_cost = None, {"mu": precisions.local}
     stages = _stages(study, precisions, shares)
+    parties = settled_parties(study, stages, released)
     widths = _widths(study, stages, released)
     if clusters is not None:
         widths = (clusters,) * len(study.parties)
-    grid = grid_method(study, widths)
-    check_grid(study, widths, grid)
+    codings = [coding_of(party) for party in parties]
+    n_features = sum(len(coding.bounds) for coding in codings)
+    grid = grid_method(study, widths, n_features=n_features)
+    check_grid(study, widths, grid, n_features=n_features)
     if shares is not None:
         published_law = method_of(study).published_law
         assert published_law is not None, "the study was not checked"
@@ -253,7 +298,7 @@ def _plan_at(
             levels=() if coding.is_plain else coding.levels,
             **local_cost,
         )
-        for coding, width in zip(map(coding_of, study.parties), widths, strict=True)
+        for coding, width in zip(codings, widths, strict=True)
     )
     return Plan(
         study=study,
@@ -272,14 +317,23 @@ def _stages(
     study: Study, precisions: Precisions | None, shares: Shares | None
 ) -> tuple[Stage, ...]:
     """Return what is released before the main releases; a function of the study alone."""
-    if not sizing_parties(study):
-        return ()
+    stages = [] if not sizing_parties(study) else [_size_stage(study, precisions, shares)]
+    if precisions is not None:
+        learned = (
+            bounds_stage(study, precisions.bounds),
+            categories_stage(study, precisions.categories),
+        )
+        stages += [stage for stage in learned if stage is not None]
+    return tuple(stages)
+
+
+def _size_stage(study: Study, precisions: Precisions | None, shares: Shares | None) -> Stage:
     if shares is not None:
-        return (size_stage(study, LaplaceSize(scale=1 / shares.count_epsilon)),)
+        return size_stage(study, LaplaceSize(scale=1 / shares.count_epsilon))
     assert precisions is not None
     if study.membership_facts.needs_count:
-        return (size_stage(study, LaplaceSize(scale=1 / precisions.size)),)
-    return (size_stage(study, gaussian_size(precisions.size)),)
+        return size_stage(study, LaplaceSize(scale=1 / precisions.size))
+    return size_stage(study, gaussian_size(precisions.size))
 
 
 def _precisions(study: Study, scale: float) -> Precisions:
@@ -305,6 +359,6 @@ def _widths(study: Study, stages: tuple[Stage, ...], released: ReleasedValues) -
         k = int(study.n_local_clusters)
     else:
         found = users_of(stages, released)
-        users = study.expected_users if found is None else round(found)
+        users = study.assumed_users if found is None else round(found)
         k = method_of(study).default_clusters(study, users)
     return (k,) * len(study.parties)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from splitmeans.plan.learned import learned_lines
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import Release, releases_of
 from splitmeans.plan.settle import make_plan
@@ -47,6 +48,10 @@ _ASSUMPTIONS = (
     "a run key is used once, and a message that was sent is resent as it is, never made anew",
     "SipHash and HKDF with secret keys look random to the server",
     "column bounds, categories and expected_users were not chosen by looking at the data",
+)
+_LEARNED_BOUNDS = (
+    "expected_users, categories, and column bounds but for those that the run learns, were not "
+    "chosen by looking at the data"
 )
 _DRAWN_NOISE = "noise comes from the operating system's secure source"
 _KEYED_NOISE = (
@@ -241,7 +246,8 @@ class PrivacyReport:
             _ASSUMPTIONS[0],
             _SEALED_CHANNEL if with_keys else _SIMULATED_CHANNEL,
             self._one_person_one_id,
-            *_ASSUMPTIONS[1:],
+            *_ASSUMPTIONS[1:-1],
+            _ASSUMPTIONS[-1] if self.plan.study.all_public else _LEARNED_BOUNDS,
             _KEYED_NOISE if is_keyed else _DRAWN_NOISE,
         )
 
@@ -273,11 +279,12 @@ class PrivacyReport:
         """What a reader must know beside the numbers."""
         study = self.plan.study
         caveats: tuple[str, ...] = study.membership_facts.caveats
-        if study.budget.delta >= 1 / study.expected_users:
+        if study.budget.delta >= 1 / self.plan.assumed_users:
+            told = study.expected_users is not None
+            what = "expected users, as in the paper" if told else "users that were counted, or more"
             caveats += (
-                f"delta {study.budget.delta:g} is one over the expected users, as in the paper: it "
-                "alone would allow to publish one user's row whole. Take a smaller one to protect "
-                "people.",
+                f"delta {study.budget.delta:g} is one over the {what}: it alone would allow to "
+                "publish one user's row whole. Take a smaller one to protect people.",
             )
         if study.local != "auto":
             caveats += study.local_facts.caveats
@@ -305,6 +312,11 @@ class PrivacyReport:
         for release in self.releases:
             what = f"{release.party:<{width}}  {release.what:<16}"
             lines.append(f"    {what} {cost_text(self.cost(release))}")
+        if study.membership_facts.machine_checked is not None:
+            lines.append(f"    checked by a machine: {study.membership_facts.machine_checked}")
+        if learned := learned_lines(self.plan):
+            lines.append("  learned from the tables, with noise")
+            lines += [f"    {line}" for line in learned]
         lines.append("  who sees what")
         for view in self.views:
             lines.append(f"    {view.who}: {view.sees}")
@@ -351,6 +363,7 @@ class PrivacyReport:
                 }
                 for view in self.views
             ],
+            **({"learned": list(learned)} if (learned := learned_lines(self.plan)) else {}),
             "assumptions": list(self.assumptions),
             "caveats": list(self.caveats),
         }

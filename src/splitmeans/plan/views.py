@@ -21,6 +21,7 @@ from splitmeans.privacy.events import (
     NonPrivateEvent,
     PureEvent,
     RandomisedResponseEvent,
+    RareEvent,
     Relation,
 )
 from splitmeans.privacy.pld import FINE, epsilon_for
@@ -59,7 +60,7 @@ def spelled_apart_events(plan: "Plan") -> tuple[Event, ...]:
     The person is then as many users as parties, each at one of them: the local releases change as
     they would anyway, and of a group's cells one for each of its parties instead of one in all.
     """
-    others = tuple(mechanism.event for mechanism in plan.local)
+    others = plan.local_events
     cells = [plan.law_of(group).event for group in plan.groups for _ in group]
     return (*plan.stage_events, *others, ComposedEvent(parts=tuple(cells)))
 
@@ -83,10 +84,10 @@ def coalition_events(plan: "Plan") -> Views:
     """Return what the server sees together with each party; nothing without `collusion_epsilon`."""
     views = []
     for observer, labels in enumerate(label_events(plan)):
-        others = (local for party, local in enumerate(plan.local) if party != observer)
+        others = (event for party, event in enumerate(plan.local_events) if party != observer)
         name = plan.study.party_names[observer]
         staged = _staged_events(plan, Relation.REPLACE, without=name)
-        views.append((*staged, *(replaced(mechanism.event) for mechanism in others), *labels))
+        views.append((*staged, *(replaced(event) for event in others), *labels))
     return tuple(views)
 
 
@@ -123,7 +124,7 @@ def _events(plan: "Plan", observer: int, relation: Relation) -> tuple[Event, ...
     assert server_noise is not None, "no bound is claimed"
     name = plan.study.party_names[observer]
     seen = _staged_events(plan, relation, without=name)
-    local = [mechanism.event for party, mechanism in enumerate(plan.local) if party != observer]
+    local = [event for party, event in enumerate(plan.local_events) if party != observer]
     seen += [replaced(event) for event in local] if relation is Relation.REPLACE else local
     for group in plan.groups:
         law = plan.law_of(group)
@@ -144,12 +145,12 @@ def replaced_events(plan: "Plan") -> tuple[Event, ...]:
 
 def _staged_events(plan: "Plan", relation: Relation, *, without: str = "") -> list[Event]:
     """Return what stages cost, but for the releases of one party: it knows its own rows."""
-    found = []
+    found: list[Event] = []
     for stage in plan.stages:
-        law = stage.law
-        event = law.event if relation is Relation.ADD_OR_REMOVE else law.replaced_event
-        if event is not None:
-            found += [event] * sum(party != without for party in stage.parties)
+        for party, law in zip(stage.parties, stage.laws, strict=True):
+            event = law.event if relation is Relation.ADD_OR_REMOVE else law.replaced_event
+            if event is not None and party != without:
+                found.append(event)
     return found
 
 
@@ -173,6 +174,9 @@ def replaced(event: Event) -> Event:
         case RandomisedResponseEvent():
             # A randomised report is about a value, so replacing is what its epsilon is for.
             return event
+        case RareEvent(probability=probability):
+            # The new values may show, and so may those that were there before.
+            return RareEvent(probability=2 * probability)
         case ComposedEvent(parts=parts):
             return ComposedEvent(parts=tuple(replaced(part) for part in parts))
     return NonPrivateEvent(reason=f"no replacement bound for {type(event).__name__}")

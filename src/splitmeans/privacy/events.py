@@ -7,7 +7,7 @@ is hashable, so that composed results can be cached.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar, NamedTuple, TypeAlias
 
@@ -177,6 +177,21 @@ class CountGaussianEvent:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RareEvent:
+    """Outcomes that show a user, and have at most this probability whatever the rows are.
+
+    The other outcomes of the same release have an event of their own beside this one.
+    """
+
+    TAG: ClassVar[str] = "RareEvent"
+
+    probability: float
+
+    def __post_init__(self) -> None:
+        _validate.open_unit(probability=self.probability)
+
+
+@dataclass(frozen=True, kw_only=True)
 class NonPrivateEvent:
     """A release with no protection at all, for baselines."""
 
@@ -194,6 +209,39 @@ class ComposedEvent:
     parts: tuple["Event", ...]
 
 
+def with_slack(event: "Event", times: float) -> "Event":
+    """Return an event with more slack, where what is made later may need it."""
+    match event:
+        case GaussianEvent():
+            return replace(event, slack=times * event.slack)
+        case ComposedEvent(parts=parts):
+            return ComposedEvent(parts=tuple(with_slack(part, times) for part in parts))
+    return event
+
+
+def covers_all(accounted: "tuple[Event, ...]", made: "tuple[Event, ...]") -> bool:
+    """Whether the events that were accounted for cover those that are made, one by one."""
+    return len(accounted) == len(made) and all(map(covers, accounted, made))
+
+
+def covers(accounted: "Event", made: "Event") -> bool:
+    """Whether an event that was accounted for costs at least as much as one that is made.
+
+    They are equal, or both Gaussian with no less noise and no more slack. A Gaussian law with more
+    noise is the same law with noise added, so its loss is dominated.
+    """
+    match accounted, made:
+        case GaussianEvent(), GaussianEvent():
+            return (
+                made.noise_multiplier >= accounted.noise_multiplier
+                and made.slack <= accounted.slack
+                and made.delta == accounted.delta
+            )
+        case ComposedEvent(parts=before), ComposedEvent(parts=after):
+            return covers_all(before, after)
+    return accounted == made
+
+
 Event: TypeAlias = (
     LaplaceEvent
     | PureEvent
@@ -203,6 +251,7 @@ Event: TypeAlias = (
     | CellSketchEvent
     | ShiftEvent
     | CountGaussianEvent
+    | RareEvent
     | NonPrivateEvent
     | ComposedEvent
 )

@@ -16,6 +16,7 @@ import numpy as np
 
 from splitmeans import _validate
 from splitmeans._types import IntArray, WordArray
+from splitmeans.kernels.discrete_gaussian import LARGEST_SCALE, discrete_gaussian
 
 
 class NoiseSource(Protocol):
@@ -45,7 +46,11 @@ class NoiseSource(Protocol):
 
 @dataclass(frozen=True)
 class SecureNoise:
-    """Exact discrete noise by OpenDP, and words from the operating system."""
+    """Exact discrete noise, and words from the operating system.
+
+    Gaussian noise of whole scale, which is what local clustering asks for, is drawn here
+    (`kernels.discrete_gaussian`); everything else by OpenDP, with the same laws.
+    """
 
     secure: bool = field(default=True, init=False)
 
@@ -57,6 +62,8 @@ class SecureNoise:
     def gaussian(self, scale: float, size: int) -> IntArray:
         """Draw discrete Gaussian noise with exact arithmetic."""
         _validate.positive(scale=scale)
+        if 1 <= scale <= LARGEST_SCALE and scale == int(scale):
+            return discrete_gaussian(int(scale), size, self.words)
         return _draw(_opendp_gaussian(scale), size)
 
     def words(self, size: int) -> WordArray:

@@ -29,6 +29,7 @@ from splitmeans.privacy.events import (
     PublishedSketchEvent,
     PureEvent,
     RandomisedResponseEvent,
+    RareEvent,
     ShiftEvent,
 )
 from splitmeans.privacy.losses import (
@@ -60,9 +61,9 @@ _LARGEST_STEPS = 256
 # Added to every delta: rounding in sums of up to 10^5 terms stays far below it.
 NUMERICAL_MARGIN = 1e-12
 
-# Tags and registers come from a pseudo-random function with 128-bit keys and outputs: fewer than
-# 2^39 records repeat a tag with a probability below this.
-_REPEATED_TAG = 2.0**-50
+# Registers come from a pseudo-random function with 128-bit keys and outputs: fewer than 2^39 users
+# repeat an output with a probability below this.
+_REPEATED_HASH = 2.0**-50
 
 # More than this beside the loss that is composed bounds nothing.
 _MOST_EXTRA_LOSS = 100.0
@@ -127,7 +128,11 @@ def _epsilon(
 
 
 def grouped(parts: tuple[Event, ...]) -> tuple[tuple[Event, int], ...]:
-    """Count equal events, and merge all Gaussian ones: they compose to one Gaussian exactly."""
+    """Count equal events, and merge all Gaussian ones: they compose to one Gaussian exactly.
+
+    Rare events have no loss that could be composed: all of them is in `gap_of`.
+    """
+    parts = tuple(part for part in parts if not isinstance(part, RareEvent))
     gaussians = [part for part in parts if isinstance(part, GaussianEvent)]
     others = Counter(part for part in parts if not isinstance(part, GaussianEvent))
     groups: list[tuple[Event, int]] = list(others.items())
@@ -142,7 +147,7 @@ class Gap(NamedTuple):
 
     Attributes:
         loss: What is added to the privacy loss of every outcome (and e^loss to delta).
-        rare: Probability of outcomes to which that does not apply; they are given up once.
+        rare: Probability of outcomes that show a user; they are given up once.
         distance: Total variation between the laws that are drawn and those that are composed. Both
             laws of a pair may be that far off, so delta grows by (1 + e^epsilon) times it.
     """
@@ -164,14 +169,17 @@ def gap_of(parts: Iterable[Event]) -> Gap:
             case GaussianEvent(slack=own):
                 loss += own
             case CellSketchEvent():
-                distance += table_slack(part) + _REPEATED_TAG
-            case ShiftEvent():
-                # A view without repeated tags is what is accounted for, and is a part of at least
-                # 1 - 2^-50 of the view that is sent.
-                rare += _REPEATED_TAG
-                loss += 2 * _REPEATED_TAG
+                distance += table_slack(part) + _REPEATED_HASH
+            case RareEvent(probability=own):
+                # What is released without these outcomes is a part of at least 1 - p of it.
+                rare += own
+                loss -= math.log1p(-own)
             case (
-                CountGaussianEvent()
+                # Repeated tags cost nothing: what is sent, or that nothing is sent, is the same in
+                # whichever order users and decoys with these tags and cells come (docs, "The decoy
+                # join"; `messages_follow_from_counts` in proofs/theory/Theorems.v).
+                ShiftEvent()
+                | CountGaussianEvent()
                 | LaplaceEvent()
                 | PureEvent()
                 | RandomisedResponseEvent()

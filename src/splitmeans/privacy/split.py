@@ -32,6 +32,16 @@ PRESENCE_SHARE = 0.2
 _PARTIAL_SHARE_OF_TWO = 0.25
 
 
+# Share of mu^2 for bounds that are learned, were all columns private: by measurement, a tenth at
+# epsilon 1 and more, a fifth at a quarter and less, where bounds would otherwise be mostly noise.
+_BOUNDS_SHARE, _MOST_BOUNDS_SHARE = 0.1, 0.2
+
+# Share of mu^2 for categories that are learned, of all parties together, by measurement; and of
+# delta, for a category of one user that the noise may show.
+_CATEGORIES_SHARE = 0.05
+_CATEGORIES_DELTA = 0.05
+
+
 @dataclass(frozen=True, kw_only=True)
 class Shares:
     """What each release may cost. Per party: local and membership; once per run: count."""
@@ -46,7 +56,8 @@ class Shares:
 class Precisions:
     """How precise each release is, as mu. Per party: local, size; per group: membership.
 
-    `size` is that of each party that releases its number of users.
+    `size` is that of each party that releases its number of users, `bounds` of each party what it
+    spends on learning bounds of columns and `categories` on categories, 0 where it learns none.
 
     `server` is that of the noise which the server adds to memberships before it publishes; None
     takes the same as for the memberships.
@@ -56,6 +67,8 @@ class Precisions:
     local: float
     membership: float
     server: float | None = None
+    bounds: tuple[float, ...] = ()
+    categories: tuple[float, ...] = ()
 
 
 def paper_split(budget: Budget, *, n_parties: int, needs_count: bool) -> Shares:
@@ -98,10 +111,45 @@ def tight_split(study: Study, *, n_groups: float, n_sizes: int, scale: float) ->
     if study.user_sets == "partial" and facts.hides_from_parties:
         share = _PARTIAL_SHARE if len(study.parties) > 2 else _PARTIAL_SHARE_OF_TWO
     assert share is not None, "a study whose method has no tight accounting is refused"
-    membership = share * (1 - sizes)
-    local = 1 - sizes - membership
+    learned, named = bounds_shares(study), categories_shares(study)
+    before = sizes + math.fsum(learned) + math.fsum(named)
+    membership = share * (1 - before)
+    local = 1 - before - membership
     return Precisions(
         size=scale * math.sqrt(sizes / max(n_sizes, 1)),
         local=scale * math.sqrt(local / len(study.parties)),
         membership=scale * math.sqrt(membership / n_groups),
+        bounds=tuple(scale * math.sqrt(own) for own in learned),
+        categories=tuple(scale * math.sqrt(own) for own in named),
+    )
+
+
+def categories_shares(study: Study) -> tuple[float, ...]:
+    """Return each party's share of mu^2 for categories that are learned."""
+    return tuple(
+        _CATEGORIES_SHARE / len(study.parties) * any(column.is_open for column in party.columns)
+        for party in study.parties
+    )
+
+
+def category_delta(study: Study) -> float:
+    """Return the probability with which a category of one user may show, for each open column."""
+    n_open = sum(column.is_open for party in study.parties for column in party.columns)
+    return _CATEGORIES_DELTA * study.budget.delta / max(n_open, 1)
+
+
+def bounds_shares(study: Study) -> tuple[float, ...]:
+    """Return each party's share of mu^2 for bounds that are learned.
+
+    In proportion to its private columns among all of them, so that a column's noise does not depend
+    on how many others are private.
+    """
+    epsilon = study.budget.epsilon
+    share = min(max(_BOUNDS_SHARE / math.sqrt(epsilon), _BOUNDS_SHARE), _MOST_BOUNDS_SHARE)
+    return tuple(
+        share
+        / len(study.parties)
+        * sum(column.is_private for column in party.columns)
+        / len(party.columns)
+        for party in study.parties
     )

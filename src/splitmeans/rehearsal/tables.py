@@ -20,11 +20,14 @@ _GROUPS = 4
 # One made-up value in so many is missing, where the study says what a missing value becomes, and
 # one user in so many is not at a party, where user sets may differ.
 _ONE_MISSING_IN, _ONE_ABSENT_IN = 20, 5
+# Of the values of a column without public bounds, and categories beside those that are listed.
+_ANY_WIDTH = 1000.0
+_UNLISTED = ("made-up a", "made-up b", "made-up c")
 
 
 def made_up_tables(study: Study, *, rng: np.random.Generator) -> Mapping[str, pa.Table]:
     """Return one table for each party, with its id column and its columns, rows in any order."""
-    n_users = min(study.expected_users, _MOST_USERS)
+    n_users = min(study.assumed_users, _MOST_USERS)
     ids = _ids(study, n_users)
     groups = rng.integers(_GROUPS, size=n_users)
     tables = {}
@@ -56,13 +59,21 @@ def _values(column: Column, groups: IntArray, *, rng: np.random.Generator) -> pa
     mask = np.zeros(len(groups), dtype=bool)
     if column.missing != "error":
         mask = rng.integers(_ONE_MISSING_IN, size=len(groups)) == 0
-    if column.categories:
-        favourite = rng.integers(len(column.categories), size=_GROUPS)[groups]
-        anything = rng.integers(len(column.categories), size=len(groups))
+    if column.is_categorical:
+        listed = (*column.categories, *(_UNLISTED if column.is_open else ()))
+        favourite = rng.integers(len(listed), size=_GROUPS)[groups]
+        anything = rng.integers(len(listed), size=len(groups))
         chosen = np.where(rng.random(len(groups)) < 0.7, favourite, anything)
-        return pa.array(np.array(column.categories, dtype=object)[chosen], mask=mask)
-    assert column.low is not None
-    assert column.high is not None
+        return pa.array(np.array(listed, dtype=object)[chosen], mask=mask)
+    low, high = _range(column)
     # Shares of the range, some of them beyond it: those are clipped, as in a real table.
     share = np.clip(rng.random(_GROUPS)[groups] + rng.normal(scale=0.1, size=len(groups)), 0, 1)
-    return pa.array(column.low + share * (column.high - column.low), mask=mask)
+    return pa.array(low + share * (high - low), mask=mask)
+
+
+def _range(column: Column) -> tuple[float, float]:
+    """Return the column's bounds, or any where the run learns them."""
+    low, high = column.low, column.high
+    if low is None:
+        low = 0.0 if high is None else high - _ANY_WIDTH
+    return low, low + _ANY_WIDTH if high is None else high

@@ -7,13 +7,16 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans._version import __version__
-from splitmeans.errors import ParameterError
+from splitmeans.insights.own_labels import own_labels
+from splitmeans.insights.partners import partners
+from splitmeans.insights.why import reasons
 from splitmeans.intervals.sizes import SizeIntervals
-from splitmeans.kmeans.lloyd import draw_evenly
+from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.report.data import ColumnInfo, MapInfo, ReportData, SegmentationInfo, SegmentInfo
 from splitmeans.report.facts import read_privacy, run_facts
 from splitmeans.report.projection import Plane, fit_plane
 from splitmeans.result.intervals import intervals_of
+from splitmeans.result.names import checked_names
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study.features import to_own_units
 from splitmeans.synopsis.choose_k import ChooseK
@@ -21,7 +24,6 @@ from splitmeans.synopsis.synopsis import Synopsis
 
 DEFAULT_KS = range(2, 13)
 
-_STANDING_OUT = 5
 # Of cells the largest are drawn; of pseudo-users, who are about equal, some that stand for all.
 _MAP_CELLS, _MAP_USERS = 250, 400
 _AXIS_COLUMNS = 3
@@ -43,18 +45,14 @@ def build_report(
         result: The result of a run.
         ks: Numbers of segments to offer; those beyond the number of different places with users
             are left out, and the published one is always there.
-        names: Names of published segments, by letter.
+        names: Names of published segments, by letter, beside those that the result has.
         title: What the page is called; made from the parties' names by default.
         progress: Told what is being worked out.
     """
     synopsis = result.synopsis
     if synopsis.total <= 0:
         return _nobody(result, title=title)
-    names = dict(names or {})
-    for given in names:
-        if given not in result.published.letters:
-            known = ", ".join(result.published.letters)
-            raise ParameterError(f"there is no segment {given!r} to name; there are {known}")
+    names = checked_names({**result.names, **(names or {})}, result.published.letters)
     wanted = sorted({*(k for k in ks if k <= result.most_segments), result.published.k})
     found = []
     for k in wanted:
@@ -65,9 +63,9 @@ def build_report(
     wanted = [item.k for item in found]
     progress("how well each number of segments fits")
     curve = result.compare_k(wanted)
-    progress("how far the sizes may be off")
+    progress("how far the sizes may be off, what each party adds")
     intervals = intervals_of(result, found)
-    plane = fit_plane(synopsis.scaled_nodes, synopsis.weights)
+    plane = fit_plane(synopsis.seen(synopsis.scaled_nodes), synopsis.weights)
     shown, users = _shown(synopsis)
     columns = _columns(synopsis)
     segmentations = tuple(
@@ -91,6 +89,8 @@ def build_report(
         suggested_k=curve.suggested,
         map=_map(synopsis, plane, shown, users),
         uncertainty=intervals.words,
+        partners=partners(synopsis, result.published),
+        own_labels=own_labels(synopsis, result.published),
     )
 
 
@@ -131,6 +131,8 @@ def _nobody(result: Result, *, title: str | None) -> ReportData:
             towards=(none, none),
         ),
         uncertainty="",
+        partners=None,
+        own_labels=(),
     )
 
 
@@ -206,7 +208,8 @@ def _segmentation(
     # A column that is the same everywhere differs nowhere.
     same = spreads < 1e-9
     differences = np.where(same, 0.0, (item.scaled_centres - means) / np.where(same, 1.0, spreads))
-    places = plane.place(item.scaled_centres)
+    places = plane.place(synopsis.seen(item.scaled_centres))
+    telling = reasons(synopsis, item)
     segments = tuple(
         SegmentInfo(
             letter=item.letters[at],
@@ -218,9 +221,7 @@ def _segmentation(
             else (float(intervals.low[at]), float(intervals.high[at])),
             centre=tuple(item.centres[at].tolist()),
             difference=tuple(differences[at].tolist()),
-            standing_out=tuple(
-                np.argsort(-np.abs(differences[at]), kind="stable")[:_STANDING_OUT].tolist()
-            ),
+            standing_out=tuple(reason.feature for reason in telling[at]),
             x=float(places[at, 0]),
             y=float(places[at, 1]),
         )
@@ -238,7 +239,7 @@ def _segmentation(
 
 
 def _map(synopsis: Synopsis, plane: Plane, shown: IntArray, users: FloatArray) -> MapInfo:
-    places = plane.place(synopsis.scaled_nodes[shown])
+    places = plane.place(synopsis.seen(synopsis.scaled_nodes[shown]))
     towards = []
     for axis in plane.axes:
         order = np.argsort(-np.abs(axis), kind="stable")[: 2 * _AXIS_COLUMNS]

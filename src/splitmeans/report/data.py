@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from splitmeans.insights.own_labels import OwnLabels
+from splitmeans.insights.partners import Partners
+
 # Digits that survive in JSON: far finer than the noise.
 _DIGITS = 6
 
@@ -55,7 +58,8 @@ class SegmentInfo:
         interval: 95 % interval for the number of users nearest to the centre, None if unknown.
         centre: Value in each column.
         difference: Centre minus overall mean, in spreads of the column.
-        standing_out: Columns in which it differs most, most first.
+        standing_out: The columns that tell it from all users, most telling first; of a column of
+            categories the one whose share differs most.
         x: Place on the map.
         y: Place on the map.
     """
@@ -173,6 +177,8 @@ class ReportData:
         suggested_k: The smallest k whose silhouette is within 0.01 of the best.
         map: The map of nodes.
         uncertainty: What the intervals of sizes are for, or why there are none.
+        partners: What the parties add to the published segments; None if nobody was counted.
+        own_labels: How well each party can label its users; none where that cannot be told.
         privacy: What the run cost.
         facts: Run facts, each with a name.
         version: Version of splitmeans that made the report.
@@ -192,6 +198,8 @@ class ReportData:
     suggested_k: int
     map: MapInfo
     uncertainty: str
+    partners: Partners | None
+    own_labels: tuple[OwnLabels, ...]
     privacy: PrivacyInfo
     facts: tuple[tuple[str, str], ...]
     version: str

@@ -23,7 +23,7 @@ def read_privacy(result: Result) -> PrivacyInfo:
     try:
         return _privacy(result.privacy, result.statement)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as problem:
-        path = result.folder / "result.json"
+        path = f"{result.where}/result.json" if result.folder else result.where
         raise ParameterError(f"{path}: its privacy statement cannot be read") from problem
 
 
@@ -87,7 +87,7 @@ def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
         ("Result hash", facts["result_hash"]),
         ("Plan fingerprint", facts["plan"]),
         ("Parties", ", ".join(study.party_names)),
-        ("Users expected by the study", f"{study.expected_users:,}"),
+        ("Users expected by the study", _expected(study.expected_users)),
         ("Users at the parties", _USER_SETS[study.user_sets]),
         *_whose(study),
         ("Memberships sent by", study.membership),
@@ -156,3 +156,7 @@ def _released_count(result: Result) -> tuple[tuple[str, str], ...]:
 
 def _messages(count: int) -> str:
     return f"{count:,}" if count else "none: the run was simulated in one process"
+
+
+def _expected(users: int | None) -> str:
+    return "not said" if users is None else f"{users:,}"

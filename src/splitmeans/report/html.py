@@ -16,6 +16,7 @@ import numpy as np
 from splitmeans.figures import digits, fixed
 from splitmeans.report.charts import curve, map_table, segment_map
 from splitmeans.report.data import MapInfo, ReportData, SegmentationInfo
+from splitmeans.report.partners_page import partners_page
 from splitmeans.report.privacy_page import privacy_page
 from splitmeans.report.profiles import cards, heat_map, size_table, strip
 from splitmeans.report.words import escape, heads, interval_text, percent, table, users
@@ -29,7 +30,7 @@ def render(data: ReportData) -> str:
     own = _segment_parts(data) if data.segmentations else _nobody_parts(data)
     values = {
         "title": escape(data.title),
-        "style": _style(),
+        "style": style(),
         "version": escape(data.version),
         "origin": _origin(data),
         "privacy": privacy_page(data.privacy),
@@ -50,6 +51,7 @@ def _segment_parts(data: ReportData) -> dict[str, str]:
         "map_table": _panels(data, map_table),
         "heat": _panels(shown, lambda item: heat_map(shown, item)),
         "heat_note": _heat_note(shown),
+        "partners": partners_page(data),
         "curves": _curves(data),
         "k_note": _k_note(data),
         "k_table": _k_table(data),
@@ -95,7 +97,8 @@ def _asset(name: str) -> str:
     return (resources.files("splitmeans.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _style() -> str:
+def style() -> str:
+    """Return the style sheet, with colours for light and dark."""
     # One list of dark colours, for those who ask for dark and for systems that are dark.
     return _asset("report.css").replace("/* dark colours */", _asset("dark.css"))
 

@@ -17,6 +17,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ import numpy as np
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
 from splitmeans.figures import digits
+from splitmeans.result.names import checked_names
 from splitmeans.result.signed import (
     SignedFacts,
     certificate_hash,
@@ -36,6 +38,7 @@ from splitmeans.result.signed import (
 )
 from splitmeans.study import Study
 from splitmeans.study.features import to_own_units
+from splitmeans.synopsis.scaling import scaled_as_agreed
 from splitmeans.synopsis.segments import letter
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.saved_result import read_values
@@ -49,7 +52,7 @@ _FILES = (
     "synopsis.parquet",
     "transcript.json",
 )
-_TEXTS = ("splitmeans", "study", "participant", "written_at", "result_hash")
+TEXTS = ("splitmeans", "study", "participant", "written_at", "result_hash")
 _PRIVACY = {
     "relation": str,
     "accounting": str,
@@ -62,15 +65,25 @@ _PRIVACY = {
 }
 
 
-def centres_csv(synopsis: Synopsis, centres: FloatArray, sizes: FloatArray) -> str:
-    """Return `centres.csv`: a row for each segment, in the columns' own units."""
+def centres_csv(
+    synopsis: Synopsis,
+    centres: FloatArray,
+    sizes: FloatArray,
+    *,
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Return `centres.csv`: a row for each segment, in the columns' own units.
+
+    Where people named segments there is a column for that.
+    """
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(["segment", "size", *synopsis.feature_names])
+    head = ["segment", "name", "size"] if names else ["segment", "size"]
+    writer.writerow([*head, *synopsis.feature_names])
     for at, (centre, size) in enumerate(zip(_own_units(synopsis, centres), sizes, strict=True)):
-        writer.writerow(
-            [letter(at), round(float(size), 1), *(digits(value, 10) for value in centre)]
-        )
+        called = [letter(at), names.get(letter(at), "")] if names else [letter(at)]
+        values = (digits(value, 10) for value in centre)
+        writer.writerow([*called, round(float(size), 1), *values])
     return text.getvalue()
 
 
@@ -99,7 +112,7 @@ def read_fields(place: Path) -> dict[str, Any]:
             "signed: read them with the version of splitmeans that wrote them"
         )
     _check_files(place, _entry(head, "files", dict, main))
-    texts = {name: _entry(head, name, str, main) for name in _TEXTS}
+    texts = {name: _entry(head, name, str, main) for name in TEXTS}
     study = Study.read(place / "study.toml")
     facts = _facts(head, main)
     signed = _check_signature(head, study, facts, main)
@@ -112,6 +125,7 @@ def read_fields(place: Path) -> dict[str, Any]:
     certificate = _read_json(certificate_file)
     synopsis = Synopsis.from_parquet(grid_file)
     centres, sizes = _segments(head, study, synopsis, main)
+    names = _names(head, len(sizes), main)
     privacy = _entry(head, "privacy", dict, main)
     for name, kind in _PRIVACY.items():
         _entry(privacy, name, kind, main)
@@ -129,6 +143,11 @@ def read_fields(place: Path) -> dict[str, Any]:
             grid_hash(synopsis) == facts.grid,
             place / "synopsis.parquet",
             f"not the grid that {says}",
+        ),
+        (
+            _is_scaled(synopsis, study),
+            grid_file,
+            "its columns do not count in distances as the study says",
         ),
         (
             segments_hash(centres, sizes) == facts.segments,
@@ -158,7 +177,7 @@ def read_fields(place: Path) -> dict[str, Any]:
         (dated, text_file, "its last lines are not the dates in result.json"),
         *_derived_checks(head, synopsis, centres, sizes, main),
         (
-            csv_text == centres_csv(synopsis, centres, sizes),
+            csv_text == centres_csv(synopsis, centres, sizes, names=names),
             csv_file,
             f"not the segments that {says}",
         ),
@@ -188,7 +207,19 @@ def read_fields(place: Path) -> dict[str, Any]:
         },
         "signed": signed,
         "messages": tuple(_entry(_read_json(transcript), "messages", list, transcript)),
+        "certificate": certificate,
+        "signed_facts": facts,
+        "signature": bytes.fromhex(head["signature"]),
+        "names": names,
     }
+
+
+def _names(head: Mapping[str, Any], n_segments: int, path: Path) -> dict[str, str]:
+    """Return the names that people gave to segments, by letter; often there are none."""
+    try:
+        return checked_names(head.get("names", {}), [letter(at) for at in range(n_segments)])
+    except ParameterError as problem:
+        raise ParameterError(f"{path}: 'names': {problem}") from problem
 
 
 def _facts(head: Mapping[str, Any], path: Path) -> SignedFacts:
@@ -239,6 +270,15 @@ def _nested(
         return hash_of(value)
     except RecursionError as problem:
         raise ParameterError(f"{path}: its values are nested too deep") from problem
+
+
+def _is_scaled(synopsis: Synopsis, study: Study) -> bool:
+    """Whether distances on the grid are those of the study: they follow from both."""
+    agreed, saved = scaled_as_agreed(synopsis, study).stretch, synopsis.stretch
+    if study.scaling is None or agreed is None or saved is None:
+        return study.scaling is None and saved is None
+    # Machines may add numbers up in another order.
+    return bool(np.allclose(agreed, saved, rtol=1e-9))
 
 
 def _is_bracket(epsilon: Any) -> bool:

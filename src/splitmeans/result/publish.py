@@ -21,6 +21,7 @@ from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.features import GRID_UNITS, bounds_of, features_of
 from splitmeans.synopsis.checks import MOST_USERS
 from splitmeans.synopsis.clustering import Clustering
+from splitmeans.synopsis.scaling import scaled_as_agreed
 from splitmeans.synopsis.synopsis import Synopsis, build_synopsis_from_points
 from splitmeans.wire.messages import PublishedResult
 
@@ -88,7 +89,7 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
     study = plan.study
     if result.fingerprint != plan.fingerprint:
         raise ProtocolError("the published result belongs to another plan than was run")
-    n_columns = sum(len(features_of(party)) for party in study.parties)
+    n_columns = sum(len(features_of(party)) for party in plan.parties)
     parts = (result.labels, result.weights, result.centres, result.sizes)
     shapes = tuple(part.shape for part in parts)
     points, k = len(result.labels), len(result.centres)
@@ -123,7 +124,7 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
         raise ProtocolError("the published result has sizes that are no counts of users")
     if not is_date(result.published_at):
         raise ProtocolError("the published result has no date")
-    limits = np.concatenate([bounds_of(features_of(party)) for party in study.parties])
+    limits = np.concatenate([bounds_of(features_of(party)) for party in plan.parties])
     if np.any(np.abs(result.centres) > limits / GRID_UNITS * _ROUNDING):
         raise ProtocolError("the published result has centres outside the study's bounds")
     if np.any(result.labels >= np.array(plan.n_local_clusters)):
@@ -131,7 +132,7 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
     centres = local_centres_of(plan, result)
     nodes = result.nodes.astype(np.int64)
     start = 0
-    for party, own in zip(study.parties, centres, strict=True):
+    for party, own in zip(plan.parties, centres, strict=True):
         bounds = bounds_of(features_of(party))
         places = np.concatenate([own, nodes[:, start : start + len(bounds)]])
         start += len(bounds)
@@ -143,9 +144,10 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
                 "the published result has points whose shares of categories do not add up to 1"
             )
     labels = result.labels.astype(np.int32)
-    return build_synopsis_from_points(
-        labels, weights, centres, study.parties, nodes=nodes if placed else None
+    synopsis = build_synopsis_from_points(
+        labels, weights, centres, plan.parties, nodes=nodes if placed else None
     )
+    return scaled_as_agreed(synopsis, study)
 
 
 def _on_grid(synopsis: Synopsis) -> npt.NDArray[np.int32]:
@@ -161,7 +163,7 @@ def local_centres_of(plan: Plan, result: PublishedResult) -> list[IntArray]:
     """Return the local centres of each party in grid integers, each of shape (k'_l, d_l)."""
     shapes = [
         (clusters, len(features_of(party)))
-        for clusters, party in zip(plan.n_local_clusters, plan.study.parties, strict=True)
+        for clusters, party in zip(plan.n_local_clusters, plan.parties, strict=True)
     ]
     edges = list(itertools.accumulate((rows * columns for rows, columns in shapes), initial=0))
     if result.local_centres.shape != (edges[-1],):

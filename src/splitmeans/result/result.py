@@ -11,9 +11,9 @@ letter means about the same wherever it is shown.
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from splitmeans.figures import users
 from splitmeans.kmeans.distances import nearest_distance
 from splitmeans.plan.stages import ReleasedValues
 from splitmeans.result.files import read_fields
-from splitmeans.result.signed import signer_text
+from splitmeans.result.signed import SignedFacts, signer_text
 from splitmeans.study import Study
 from splitmeans.study.features import to_own_units
 from splitmeans.synopsis.choose_k import ChooseK
@@ -88,7 +88,7 @@ class Result:
     """What a run published, with the agreed facts and the privacy statement.
 
     Attributes:
-        folder: Where it was read from.
+        folder: Where it was read from; None for a run of this process.
         study: What was agreed.
         synopsis: The weighted grid.
         published_centres: The published segments in distance units, shape (k, D).
@@ -101,9 +101,13 @@ class Result:
         signed: Whether the server signed the result; the signature fits the study's key then. A
             study without keys is a simulation, of which nothing is signed.
         messages: The transcript: for each message its direction, slot and hash.
+        certificate: Whole numbers of every release, and epsilon with two sides.
+        signed_facts: What the server signs.
+        signature: Its signature; empty for a simulation.
+        names: Names that people gave to published segments, by letter; nothing of them is signed.
     """
 
-    folder: Path
+    folder: Path | None
     study: Study
     synopsis: Synopsis
     published_centres: FloatArray
@@ -114,9 +118,13 @@ class Result:
     facts: Mapping[str, str]
     signed: bool
     messages: tuple[Mapping[str, str], ...]
+    certificate: Mapping[str, Any]
+    signed_facts: SignedFacts
+    signature: bytes
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, folder: str | Path) -> "Result":
+    def read(cls, folder: str | Path) -> Self:
         """Read a result folder and check it against the server's signature.
 
         Raises:
@@ -145,6 +153,16 @@ class Result:
         return f"published {self.facts['published_at']} by the server, {signer}"
 
     @property
+    def where(self) -> str:
+        """How errors name the result."""
+        return str(self.folder) if self.folder else f"result of study {self.study.name!r}"
+
+    def called(self, segments: Segmentation) -> tuple[str, ...]:
+        """Return what people call segments: names of published ones, where given, or letters."""
+        names = self.names if segments.published else {}
+        return tuple(names.get(letter, letter) for letter in segments.letters)
+
+    @property
     def remark(self) -> str | None:
         """What to know if there are fewer segments than the study asks for, or none."""
         return about_found(len(self.published_sizes), self.study)
@@ -169,7 +187,7 @@ class Result:
             return self.published
         _validate.at_least(2, k=k)
         if self.most_segments == 0:
-            raise ParameterError(f"{self.folder}: {nobody(self.study)}")
+            raise ParameterError(f"{self.where}: {nobody(self.study)}")
         if k > self.most_segments:
             raise ParameterError(
                 f"k must be at most {self.most_segments}, the number of different places of the "
@@ -259,7 +277,9 @@ class Result:
         weights, total = self.synopsis.weights, self.synopsis.total
         cost = 0.0
         if total > 0:
-            cost = float(weights @ nearest_distance(self.synopsis.scaled_nodes, scaled_centres))
+            seen = self.synopsis.seen
+            nodes = seen(self.synopsis.scaled_nodes)
+            cost = float(weights @ nearest_distance(nodes, seen(scaled_centres)))
         return Segmentation(
             letters=tuple(letters),
             published=published,

@@ -24,19 +24,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from splitmeans._version import __version__
 from splitmeans.errors import ParameterError
-from splitmeans.plan.certificate import certificate_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.result.files import FORMAT, centres_csv, derived
-from splitmeans.result.publish import published_facts, read_published
-from splitmeans.result.signed import dates_text, utc_now
-from splitmeans.synopsis.synopsis import Synopsis
+from splitmeans.result.files import FORMAT, TEXTS, centres_csv, derived
+from splitmeans.result.of_run import TranscriptLine, fields_of_run
+from splitmeans.result.result import Result
 from splitmeans.wire.messages import PublishedResult
-
-# One line of the transcript: "sent" or "taken", path of the slot, SHA-256 of the sealed bytes.
-TranscriptLine = tuple[str, str, str]
 
 
 def write_result(
@@ -65,23 +59,27 @@ def write_result(
     Raises:
         ParameterError: If the place holds something else than a result, or cannot be written.
     """
+    report = PrivacyReport(plan=plan, secure_noise=secure_noise)
+    fields = fields_of_run(
+        report,
+        result,
+        run=run,
+        participant=participant,
+        transcript=transcript,
+        written_at=written_at,
+    )
+    write_folder(folder, Result(**fields))
+
+
+def write_folder(folder: Path, result: Result) -> None:
+    """Write a result, wherever it comes from, in the same way."""
     check_place(folder)
-    synopsis = read_published(plan, result)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_drafts(folder)
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
-            _write_files(
-                draft,
-                PrivacyReport(plan=plan, secure_noise=secure_noise),
-                result,
-                synopsis,
-                run=run,
-                participant=participant,
-                lines=transcript,
-                written_at=written_at or utc_now(),
-            )
+            _write_files(draft, result)
             # All of it on disk: the caller erases what it could be made from again.
             for path in (*draft.iterdir(), draft):
                 _sync(path)
@@ -108,45 +106,28 @@ def check_place(folder: Path) -> None:
         )
 
 
-def _write_files(
-    folder: Path,
-    report: PrivacyReport,
-    result: PublishedResult,
-    synopsis: Synopsis,
-    *,
-    run: str,
-    participant: str,
-    lines: Sequence[TranscriptLine],
-    written_at: str,
-) -> None:
-    study = report.plan.study
-    facts = published_facts(report, synopsis, result, run=run)
-    # A simulation of a study with keys is signed by nobody.
-    key = study.server_key if result.signature else None
-    dates = dates_text(facts, key=key, participant=participant, written_at=written_at)
+def _write_files(folder: Path, result: Result) -> None:
+    synopsis, facts = result.synopsis, result.facts
+    centres, sizes = result.published_centres, result.published_sizes
     synopsis.to_parquet(folder / "synopsis.parquet")
-    (folder / "study.toml").write_text(study.to_toml(), encoding="utf-8")
-    _write_json(folder / "certificate.json", certificate_of(report.plan))
-    (folder / "statement.txt").write_text(f"{report.statement()}\n{dates}\n", encoding="utf-8")
-    entries = [{"direction": d, "slot": path, "sha256": digest} for d, path, digest in lines]
-    _write_json(folder / "transcript.json", {"messages": entries})
-    csv_text = centres_csv(synopsis, result.centres, result.sizes)
+    (folder / "study.toml").write_text(result.study.to_toml(), encoding="utf-8")
+    _write_json(folder / "certificate.json", result.certificate)
+    (folder / "statement.txt").write_text(f"{result.statement}\n", encoding="utf-8")
+    _write_json(folder / "transcript.json", {"messages": list(result.messages)})
+    csv_text = centres_csv(synopsis, centres, sizes, names=result.names)
     (folder / "centres.csv").write_text(csv_text, encoding="utf-8", newline="")
     _write_json(
         folder / "result.json",
         {
             "format": FORMAT,
-            "splitmeans": __version__,
-            "study": study.name,
-            "participant": participant,
-            "written_at": written_at,
-            "result_hash": facts.digest,
-            "signed": dataclasses.asdict(facts),
+            **{name: facts[name] for name in TEXTS},
+            "signed": dataclasses.asdict(result.signed_facts),
             "signature": result.signature.hex(),
-            **derived(synopsis, result.centres, result.sizes),
-            "scaled_centres": result.centres.tolist(),
-            "sizes": result.sizes.tolist(),
-            "privacy": report.to_mapping(),
+            **({"names": dict(result.names)} if result.names else {}),
+            **derived(synopsis, centres, sizes),
+            "scaled_centres": centres.tolist(),
+            "sizes": sizes.tolist(),
+            "privacy": result.privacy,
             "files": {
                 item.name: hashlib.sha256(item.read_bytes()).hexdigest()
                 for item in sorted(folder.iterdir())

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from splitmeans.errors import JournalError, MessageExists, ProtocolError
-from splitmeans.result.write import TranscriptLine
+from splitmeans.result.of_run import TranscriptLine
 from splitmeans.run.journal import Journal
 from splitmeans.run.post import Post, Received
 from splitmeans.run.records import RunKey, SavedRun

@@ -105,7 +105,11 @@ class Preflight:
         return message_sizes(self._largest_plan(rows), users=self._users(rows))
 
     def _users(self, rows: int | None) -> int:
-        return max(int(HEADROOM * self.study.expected_users), rows or 0)
+        """Return a number of users to keep room for: doubled, so that it tells a factor of two."""
+        users = int(HEADROOM * self.study.assumed_users)
+        while users < (rows or 0):
+            users *= 2
+        return users
 
     def _largest_plan(self, rows: int | None) -> Plan:
         """Return the plan of a run whose stages find as many users, and so the largest k'."""

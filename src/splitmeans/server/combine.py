@@ -24,13 +24,14 @@ from splitmeans.synopsis.pairs import max_entropy_weights
 from splitmeans.synopsis.pairs_paper import two_party_weights
 from splitmeans.synopsis.presence import KnowsPresence, presence_points
 from splitmeans.synopsis.pseudo_users import place_users
+from splitmeans.synopsis.scaling import scaled_as_agreed
 from splitmeans.synopsis.synopsis import Synopsis, all_cells, build_synopsis_from_points
 from splitmeans.wire.messages import PartyRelease
 
 
 def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
     """Refuse a release whose shapes or kinds are not those of the plan."""
-    bounds = bounds_of(features_of(plan.study.party(party)))
+    bounds = bounds_of(features_of(plan.party(party)))
     position = plan.study.party_names.index(party)
     shape = (plan.n_local_clusters[position], len(bounds))
     points_shape = (plan.study.local_facts.n_points, len(bounds))
@@ -45,7 +46,7 @@ def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
         # Both sides apart: the absolute value of -2^63 is negative in 64 bits.
         if np.any((places > bounds) | (places < -bounds)):
             raise ProtocolError(f"party {party!r} sent {what} outside the study's bounds")
-        if not shares_are_valid(plan.study.party(party), places):
+        if not shares_are_valid(plan.party(party), places):
             raise ProtocolError(
                 f"party {party!r} sent {what} with shares of categories that do not add up to 1"
             )
@@ -81,8 +82,9 @@ def combine(
     if plan.study.local_facts.n_points:
         points = [release.points.astype(np.int64) for release in releases]
         labels, weights, nodes = place_users(labels, weights, centres, points, rng=rng)
-    parties = plan.study.parties
-    return build_synopsis_from_points(labels, weights, centres, parties, nodes=nodes), dense
+    parties = plan.parties
+    synopsis = build_synopsis_from_points(labels, weights, centres, parties, nodes=nodes)
+    return scaled_as_agreed(synopsis, plan.study), dense
 
 
 def _cells(

@@ -11,6 +11,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, LabelArray
 from splitmeans.kmeans.distances import distance_chunks
+from splitmeans.kmeans.nearest import nearest_centres
 
 # Rows handled at a time: the differences to one centre then stay in a processor's cache.
 _CHUNK = 4096
@@ -29,6 +30,8 @@ def normalised_loss(scaled_rows: FloatArray, scaled_centres: FloatArray) -> floa
 
 def assign_labels(scaled_rows: FloatArray, scaled_centres: FloatArray) -> LabelArray:
     """Return the nearest centre of each row, the lowest index on ties; simulation only."""
+    if not np.isnan(scaled_rows).any():
+        return nearest_centres(scaled_rows, scaled_centres)
     parts = [part.argmin(axis=1) for part in _distances(scaled_rows, scaled_centres)]
     return np.concatenate(parts).astype(np.int32)
 

@@ -3,10 +3,19 @@
 from splitmeans.study.id_rules import IdKey, IdRules
 from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
 from splitmeans.study.parties import Column, KeyColumn, PartySpec
-from splitmeans.study.study import DEFAULT_DELTA, EVERYONE, GRID_METHODS, Study
+from splitmeans.study.study import (
+    ASSUMED_USERS,
+    DEFAULT_DELTA,
+    EQUAL,
+    EVERYONE,
+    GRID_METHODS,
+    Study,
+)
 
 __all__ = [
+    "ASSUMED_USERS",
     "DEFAULT_DELTA",
+    "EQUAL",
     "EVERYONE",
     "GRID_METHODS",
     "Budget",

@@ -13,13 +13,15 @@ import numpy as np
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError
+from splitmeans.study.parties import PRIVATE
 
-Pair: TypeAlias = tuple[float, float]
+# The public bounds of a column; "private" where the run learns them.
+Pair: TypeAlias = tuple[float, float] | str
 
 _WAYS = (
     "bounds must be (low, high) for all columns; or a list with one entry per party, each a "
     "(low, high), a list with one (low, high) per column, or a dict by column name; or one dict by "
-    "column name for all parties"
+    "column name for all parties; 'private' may stand for any (low, high), and is learned"
 )
 
 
@@ -35,17 +37,12 @@ def read_bounds(bounds: Any, names: Sequence[Sequence[str]]) -> list[list[Pair]]
     """
     if bounds is None:
         raise ParameterError(_missing(names))
-    if isinstance(bounds, str):
-        raise ParameterError(
-            f"{_WAYS}; got {_validate.shown(bounds)} (bounds learned privately from the tables are "
-            "not there yet: give numbers from general knowledge)"
-        )
     if _is_pair(bounds):
         return [[_pair(bounds)] * len(own) for own in names]
     if isinstance(bounds, Mapping):
-        _refuse_unknown(bounds, [name for own in names for name in own], where="bounds")
+        refuse_unknown(bounds, [name for own in names for name in own], where="bounds")
         return [_by_name(bounds, own, where=f"party {at + 1}") for at, own in enumerate(names)]
-    if not isinstance(bounds, Sequence | np.ndarray):
+    if not isinstance(bounds, Sequence | np.ndarray) or isinstance(bounds, str):
         raise ParameterError(f"{_WAYS}; got {_validate.shown(bounds)}")
     if len(bounds) != len(names):
         raise ParameterError(f"{_WAYS}; got {len(bounds)} entries for {len(names)} parties")
@@ -61,7 +58,7 @@ def _of_party(entry: Any, names: Sequence[str], number: int) -> list[Pair]:
     if _is_pair(entry):
         return [_pair(entry)] * len(names)
     if isinstance(entry, Mapping):
-        _refuse_unknown(entry, names, where=f"bounds of {where}")
+        refuse_unknown(entry, names, where=f"bounds of {where}")
         return _by_name(entry, names, where=where)
     if not isinstance(entry, Sequence | np.ndarray) or isinstance(entry, str):
         raise ParameterError(f"{_WAYS}; got {_validate.shown(entry)} for {where}")
@@ -89,7 +86,8 @@ def _by_name(entry: Mapping[Any, Any], names: Sequence[str], *, where: str) -> l
     return [_pair(entry[name]) for name in names]
 
 
-def _refuse_unknown(entry: Mapping[Any, Any], names: Sequence[str], *, where: str) -> None:
+def refuse_unknown(entry: Mapping[Any, Any], names: Sequence[str], *, where: str) -> None:
+    """Refuse a dict by column name that has a name which is no column."""
     for name in entry:
         if name not in names:
             near = difflib.get_close_matches(str(name), names, n=1)
@@ -128,7 +126,9 @@ def _refuse_arrays_of_ends(entry: Any, names: Sequence[str], *, where: str) -> N
     lists = isinstance(entry, tuple) and all(isinstance(one, list) for one in entry)
     if not (arrays or lists) or len(names) != 2 or len(entry) != 2 or not all(map(_is_pair, entry)):
         return
-    (a, b), (c, d) = map(_pair, entry)
+    if any(isinstance(one, str) for one in entry):
+        return
+    (a, b), (c, d) = ((float(one[0]), float(one[1])) for one in entry)
     raise ParameterError(
         f"bounds of {where} must be a list of pairs: arrays, or a tuple of two lists, may be two "
         f"pairs or lows and highs for two columns. Column by column is [{_text((a, b))}, "
@@ -144,11 +144,14 @@ def _missing(names: Sequence[Sequence[str]]) -> str:
     return (
         "bounds must be given: public bounds of every column, from general knowledge and not from "
         f"the table. The columns are {listed}. Write bounds=[{shown}] with numbers for low and "
-        "high, or bounds=(low, high) for all columns"
+        "high, bounds=(low, high) for all columns, or bounds='private' to have them learned, with "
+        "noise, from a part of the budget"
     )
 
 
 def _text(pair: Pair) -> str:
+    if isinstance(pair, str):
+        return repr(pair)
     return f"({pair[0]:g}, {pair[1]:g})"
 
 
@@ -157,11 +160,15 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_pair(value: Any) -> bool:
-    if isinstance(value, str | Mapping) or not isinstance(value, Sequence | np.ndarray):
+    if isinstance(value, str):
+        return value == PRIVATE
+    if isinstance(value, Mapping) or not isinstance(value, Sequence | np.ndarray):
         return False
     return len(value) == 2 and all(_is_number(end) for end in value)
 
 
 def _pair(value: Any) -> Pair:
+    if isinstance(value, str):
+        return value
     low, high = value
     return float(low), float(high)

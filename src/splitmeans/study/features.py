@@ -50,12 +50,14 @@ def features_of_columns(columns: Iterable[Column]) -> tuple[Feature, ...]:
 
 
 def _features(column: Column) -> list[Feature]:
+    assert not column.is_open, "the categories of the column are not learned yet"
     if column.categories:
         weight = column.weight * ONE_HOT_WEIGHT
         return [
             Feature(name=f"{column.name}={level}", low=0.0, high=1.0, weight=weight)
             for level in column.levels
         ]
+    assert not column.is_private, "the bounds of the column are not learned yet"
     assert column.low is not None
     assert column.high is not None
     low, high = float(column.low), float(column.high)

@@ -32,6 +32,8 @@ class MembershipFacts:
         hides_from_parties: Whether costs towards other parties, and towards a party together with
             the server, can be bounded.
         caveats: What the guarantee rests on, and where it stops.
+        machine_checked: Which part of the proof a machine has checked, in the words of
+            docs/concepts/machine-checked.md and no more; None if none was.
         warning: Said to whoever simulates it; None where there is nothing to warn of.
         is_private: False for a baseline that hides nothing.
         needs_count: Whether the server must know the noisy number of users to read the messages.
@@ -56,6 +58,7 @@ class MembershipFacts:
     covers_replacing: bool = False
     hides_from_parties: bool = False
     caveats: tuple[str, ...]
+    machine_checked: str | None = None
     warning: str | None = None
     is_private: bool = True
     needs_count: bool
@@ -108,6 +111,10 @@ DECOY = MembershipFacts(
     proved=True,
     hides_from_parties=True,
     caveats=(),
+    machine_checked=(
+        "that memberships of all parties together cost no more than their tables compose to, for "
+        "ideal tags and decoys; not the program, and not the total"
+    ),
     needs_count=False,
     plans_by_size=True,
     grouped=True,

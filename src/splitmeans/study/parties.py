@@ -22,17 +22,39 @@ SKIP = "skip"
 # What results call the level of people whose category is missing.
 MISSING_LEVEL = "(missing)"
 
+# What results call the level of people whose category is none of the others, where a run learns
+# categories; a study that lists it has everything else that it does not list there.
+OTHER_LEVEL = "(other)"
+
+# Of a column whose categories a run learns from the table, with noise.
+OPEN = "open"
+# The most categories of a column that are learned, and the longest, in bytes.
+MOST_NAMES, MOST_NAME_BYTES = 24, 48
+
+# Of a column whose bounds a run learns from the table, with noise.
+PRIVATE = "private"
+# Learned bounds lie between plus and minus this; it is below 2^50.
+MOST_LEARNED = 1e15
+# Limits of learned bounds are at least this part of them apart.
+_CLOSEST = 1e-6
+
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One column of a party: a number between public bounds, or a choice from a public list.
+    """One column of a party: a number between bounds, or a choice from a public list.
 
     Attributes:
         name: The column's name in the party's table.
         low: Smallest value of interest; smaller ones are clipped to it.
         high: Largest value of interest; larger ones are clipped to it.
+        bounds: "private" if the run learns the bounds from the table, with noise and from its
+            budget; low and high, either or both, are then limits that no learned bound exceeds.
+            None if low and high are the bounds.
         weight: How much the column counts in distances; its values fill [-weight, weight].
-        categories: For a categorical column the public list of its values; no bounds then.
+        categories: For a categorical column the public list of its values; no bounds then. "open"
+            if the run learns all of them.
+        others: "open" if the run learns what other categories many users have, with noise and from
+            its budget; all the rest is at the level "(other)" then.
         missing: What a missing value becomes: "error" refuses the table, "midpoint" takes the
             middle of the bounds, a number takes that number, "skip" leaves the column out for that
             user: distances are over the columns that are there. For a categorical column: "error",
@@ -46,6 +68,8 @@ class Column:
     weight: float = 1.0
     categories: Sequence[str] = ()
     missing: str | float = "error"
+    bounds: str | None = None
+    others: str | None = None
 
     def __post_init__(self) -> None:
         check_name("column name", self.name)
@@ -57,30 +81,72 @@ class Column:
                 f"got {self.weight!r}"
             )
         to_builtin(self, weight=float)
-        if self.categories:
+        if isinstance(self.categories, str) and self.categories == OPEN:
+            object.__setattr__(self, "categories", ())
+            object.__setattr__(self, "others", self.others or OPEN)
+        if self.is_categorical:
             self._check_categories(where)
         else:
             object.__setattr__(self, "categories", ())
             self._check_bounds(where)
 
     @property
+    def is_private(self) -> bool:
+        """Whether the run learns the column's bounds."""
+        return self.bounds is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the run learns categories of the column."""
+        return self.others is not None
+
+    @property
+    def is_categorical(self) -> bool:
+        """Whether the column is a choice, of a list or of what the run learns."""
+        return bool(self.categories) or self.is_open
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing of the column is left for a run to learn."""
+        return not self.is_private and not self.is_open
+
+    @property
+    def most_levels(self) -> int:
+        """How many features the column can have."""
+        learned = MOST_NAMES + 1 if self.is_open else 0
+        return max(1, len(self.levels) + learned)
+
+    @property
     def levels(self) -> tuple[str, ...]:
         """The levels of a categorical column, one feature each; empty for a number column."""
-        own = (MISSING_LEVEL,) if self.categories and self.missing == "level" else ()
+        own = (MISSING_LEVEL,) if self.is_categorical and self.missing == "level" else ()
         return (*self.categories, *own)
 
     def _check_categories(self, where: str) -> None:
         if self.low is not None or self.high is not None:
             raise StudyError(f"{where} has categories, so it must not have low or high")
+        if self.bounds is not None:
+            raise StudyError(f"{where} has categories, so it must not have bounds")
+        if self.others is not None and self.others != OPEN:
+            raise StudyError(
+                f"others of {where} must be {OPEN!r} (learned by the run, with noise), got "
+                f"{_validate.shown(self.others)}"
+            )
         if not isinstance(self.categories, list | tuple):
-            raise StudyError(f"categories of {where} must be a list of names")
+            raise StudyError(f"categories of {where} must be a list of names, or {OPEN!r}")
         if not all(isinstance(category, str) for category in self.categories):
             raise StudyError(f"categories of {where} must be text; write numbers in quotes")
         object.__setattr__(self, "categories", tuple(self.categories))
         # Values are compared in this form, so two names that share it could not be told apart.
         different = {unicodedata.normalize("NFC", category) for category in self.categories}
-        if len(different) < 2 or len(different) != len(self.categories):
+        fewest = 0 if self.is_open else 2
+        if len(different) < fewest or len(different) != len(self.categories):
             raise StudyError(f"categories of {where} must be two or more different names")
+        if self.is_open and different & {OTHER_LEVEL, MISSING_LEVEL}:
+            raise StudyError(
+                f"categories of {where} must not list {OTHER_LEVEL!r} or {MISSING_LEVEL!r} where "
+                "others are learned"
+            )
         if self.missing not in ("error", SKIP, "level", "spread"):
             raise StudyError(
                 f"missing of {where} must be 'error', 'skip' (the column is left out for who has "
@@ -94,16 +160,42 @@ class Column:
             )
 
     def _check_bounds(self, where: str) -> None:
-        if self.low is None or self.high is None:
-            raise StudyError(f"{where} needs low and high (public bounds), or categories")
+        if self.bounds is not None and self.bounds != PRIVATE:
+            raise StudyError(
+                f"bounds of {where} must be {PRIVATE!r} (learned by the run, with noise), got "
+                f"{_validate.shown(self.bounds)}; public bounds are low and high"
+            )
+        if not self.is_private and (self.low is None or self.high is None):
+            raise StudyError(
+                f"{where} needs low and high (public bounds), bounds = {PRIVATE!r} (learned by the "
+                "run), or categories"
+            )
+        ends = {"low": self.low, "high": self.high}
+        given = {name: end for name, end in ends.items() if end is not None}
         _validate.finite(
-            error=StudyError, **{f"low of {where}": self.low, f"high of {where}": self.high}
+            error=StudyError, **{f"{name} of {where}": end for name, end in given.items()}
         )
-        if not self.low < self.high:
-            raise StudyError(f"{where} must have low < high, got {self.low!r} and {self.high!r}")
-        if not math.isfinite(float(self.high) - float(self.low)):
-            raise StudyError(f"{where} must have bounds whose difference is a finite number")
-        to_builtin(self, low=float, high=float)
+        far = [name for name, end in given.items() if abs(end) > MOST_LEARNED]
+        if self.is_private and far:
+            raise StudyError(
+                f"{far[0]} of {where} must be between {-MOST_LEARNED:g} and {MOST_LEARNED:g}, as "
+                "learned bounds are; leave it out"
+            )
+        if self.low is not None and self.high is not None:
+            if not self.low < self.high:
+                raise StudyError(
+                    f"{where} must have low < high, got {self.low!r} and {self.high!r}"
+                )
+            if not math.isfinite(float(self.high) - float(self.low)):
+                raise StudyError(f"{where} must have bounds whose difference is a finite number")
+            if self.is_private and self.high - self.low < _CLOSEST * max(
+                abs(self.low), abs(self.high), 1e-3
+            ):
+                raise StudyError(
+                    f"{where} must have limits further apart to learn bounds between them, got "
+                    f"{self.low!r} and {self.high!r}; leave bounds = {PRIVATE!r} out"
+                )
+        to_builtin(self, **dict.fromkeys(given, float))
         if isinstance(self.missing, str):
             if self.missing not in ("error", "midpoint", SKIP):
                 raise StudyError(
@@ -180,13 +272,13 @@ class PartySpec:
         The largest stands for all, as it does where rows are checked: whether distances are exact
         must never depend on the rows.
         """
-        features = sum(max(1, len(column.levels)) for column in self.columns)
+        features = sum(column.most_levels for column in self.columns)
         # A category is a feature of weight / sqrt 2 (`study/features.py`).
         largest = max(
             self.columns,
-            key=lambda column: column.weight**2 / (2 if column.categories else 1),
+            key=lambda column: column.weight**2 / (2 if column.is_categorical else 1),
         )
-        limit = math.sqrt(MAX_FEATURE_WEIGHTS / features * (2 if largest.categories else 1))
+        limit = math.sqrt(MAX_FEATURE_WEIGHTS / features * (2 if largest.is_categorical else 1))
         if largest.weight > limit:
             raise StudyError(
                 f"party {self.name!r}: weight of column {largest.name!r} must be at most "

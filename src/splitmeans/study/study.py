@@ -9,7 +9,7 @@ import functools
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from splitmeans.study.parties import (
     check_name,
     to_builtin,
 )
+from splitmeans.study.private_shorthand import spread_bounds
 from splitmeans.wire.slot import SERVER
 
 __all__ = [
@@ -57,12 +58,18 @@ GRID_METHODS = ("auto", "joint", "pairs", "pairs-paper", "many")
 USER_SETS = ("equal", "partial")
 SHARED, EVERYONE = "shared", "everyone"
 POPULATIONS = (SHARED, EVERYONE)
+BY_BOUNDS, EQUAL = "bounds", "equal"
+SCALINGS = (BY_BOUNDS, EQUAL)
 
 # With partial user sets a table has a cell for every way to be at some parties of all: 4095 here.
 MAX_PARTIAL_PARTIES = 12
 
 # Where nobody says otherwise; it suits fewer than 100,000 users.
 DEFAULT_DELTA = 1e-5
+
+# What stands in for the number of users where the parties say none and none is released: for
+# delta, which must be below one over it, and for how much room messages need.
+ASSUMED_USERS = 10_000
 
 # More than any grid of the plans gives; a larger number would only keep a reader busy.
 MAX_CLUSTERS = 1_000_000
@@ -89,13 +96,15 @@ class Study:
         population: Whose segments, with partial user sets: "shared" for users at all parties,
             "everyone" for all users, whose values at parties they are not at are filled in by a
             model; that needs three or more parties. None, the default, is "shared".
-        expected_users: A public rough number of users. It sets defaults such as k' and the largest
-            delta, which must be below one over it; a wrong value costs accuracy.
+        expected_users: A public rough number of users, if the parties can say one. Lengths of
+            messages follow from it, and delta must be below one over it.
         sketch: Parameters of the sketch methods.
         decoy: Parameters of the decoy join.
         server_key: Public identity of the server, for runs between organisations.
         ids: How ids are written; None takes them as they are. Where user sets are partial the
             parties cannot compare their ids, so it must be said. See `id_rules`.
+        scaling: How columns count in the distances of the final k-means: None or "bounds" through
+            their bounds, "equal" each the same (`synopsis/scaling.py`), times its weight.
     """
 
     name: str
@@ -109,11 +118,12 @@ class Study:
     accounting: str = "tight"
     user_sets: str = "equal"
     population: str | None = None
-    expected_users: int = 10_000
+    expected_users: int | None = None
     sketch: SketchOptions = field(default_factory=SketchOptions)
     decoy: DecoyOptions = field(default_factory=DecoyOptions)
     server_key: str | None = None
     ids: IdRules | None = None
+    scaling: str | None = None
 
     def __post_init__(self) -> None:
         check_name("study name", self.name)
@@ -142,8 +152,14 @@ class Study:
             object.__setattr__(
                 self, "population", None
             )  # a default has the hash of what is left out
-        _validate.at_least(1, error=StudyError, expected_users=self.expected_users)
-        to_builtin(self, n_clusters=int, expected_users=int)
+        if self.scaling is not None:
+            _validate.one_of(SCALINGS, error=StudyError, scaling=self.scaling)
+        if self.scaling == BY_BOUNDS:
+            object.__setattr__(self, "scaling", None)  # as for the population
+        to_builtin(self, n_clusters=int)
+        if self.expected_users is not None:
+            _validate.at_least(1, error=StudyError, expected_users=self.expected_users)
+            to_builtin(self, expected_users=int)
         if not isinstance(self.ids, IdRules | None):
             raise StudyError("ids must be a table of rules for ids ([ids], or IdRules)")
         if self.ids is not None and self.ids.keys:
@@ -163,18 +179,23 @@ class Study:
         The published accounting may have exactly one over the number of users, as the paper does;
         its statement says what that is worth.
         """
-        limit = 1 / self.expected_users
+        limit = 1 / self.assumed_users
         if self.budget.delta < limit or (self.accounting == "paper" and self.budget.delta == limit):
             return
+        said = (
+            "which the study does not say" if self.expected_users is None else "as the study says"
+        )
         raise StudyError(
-            f"delta must be below 1 / expected_users = 1 / {self.expected_users} = {limit:.3g}, "
-            f"got {self.budget.delta:.3g}: a larger one would allow to publish whole rows of some "
-            f"users; write delta = {_below(limit):g} or less, or correct expected_users"
+            f"delta must be below 1 / expected_users = 1 / {self.assumed_users} = {limit:.3g} "
+            f"({said}), got {self.budget.delta:.3g}: a larger one would allow to publish whole "
+            f"rows of some users; write delta = {_below(limit):g} or less, or the true "
+            "expected_users"
         )
 
     def _check_combination(self) -> None:
         """Refuse methods that have no proof, or no meaning, together."""
         method = self.membership_facts
+        self._check_private()
         if self.accounting not in method.accountings and TIGHT in method.accountings:
             raise StudyError(f"membership={self.membership!r} needs accounting={TIGHT!r}")
         if self.accounting not in method.accountings:
@@ -229,6 +250,19 @@ class Study:
         if self.user_sets == "partial" and self.ids is None:
             raise StudyError(IDS_NEEDED)
 
+    def _check_private(self) -> None:
+        """Bounds and categories are learned from a budget whose exact costs are composed."""
+        if self.accounting == TIGHT:
+            return
+        for party in self.parties:
+            for column in party.columns:
+                if not column.is_settled:
+                    what = "bounds = 'private'" if column.is_private else "categories = 'open'"
+                    raise StudyError(
+                        f"column {column.name!r} of party {party.name!r} must have public bounds "
+                        f"or categories: {what} needs accounting={TIGHT!r}"
+                    )
+
     def _check_keys(self) -> None:
         """Every participant has a key of its own, or none has one."""
         check_key("server_key", self.server_key)
@@ -270,9 +304,19 @@ class Study:
             )
 
     @property
+    def assumed_users(self) -> int:
+        """The number of users that the study says, or what stands in for it."""
+        return ASSUMED_USERS if self.expected_users is None else self.expected_users
+
+    @property
     def party_names(self) -> tuple[str, ...]:
         """Names of the parties, in the order that centres and weights use."""
         return tuple(party.name for party in self.parties)
+
+    @property
+    def all_public(self) -> bool:
+        """Whether the study says all bounds and categories, so that a run learns none."""
+        return all(column.is_settled for party in self.parties for column in party.columns)
 
     @property
     def membership_facts(self) -> MembershipFacts:
@@ -312,6 +356,13 @@ class Study:
         keys = {party.name: party.public_key or "" for party in self.parties}
         return {**keys, SERVER: self.server_key}
 
+    def without_keys(self) -> "Study":
+        """Return the study for a simulation, which nobody can sign; itself if it has no keys."""
+        if self.server_key is None:
+            return self
+        parties = tuple(replace(party, public_key=None) for party in self.parties)
+        return replace(self, parties=parties, server_key=None)
+
     def party(self, name: str) -> PartySpec:
         """Return the party of this name."""
         for party in self.parties:
@@ -328,6 +379,7 @@ class Study:
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any]) -> "Study":
         """Build and check a study from plain values; unknown keys are refused."""
+        mapping = spread_bounds(mapping)
         ids = mapping.get("ids") if isinstance(mapping, Mapping) else None
         named = isinstance(ids, Mapping) and ("type" in ids or "keys" in ids)
         if isinstance(ids, Mapping) and not named and mapping.get("user_sets") == "partial":

@@ -38,6 +38,8 @@ def check_synopsis(synopsis: "Synopsis") -> None:
             )
     if synopsis.centres is not None:
         _check_centres(synopsis, synopsis.centres)
+    if synopsis.stretch is not None:
+        _check_stretch(synopsis, synopsis.stretch)
     deviation = synopsis.weight_deviation
     if deviation is not None:
         _validate.finite(weight_deviation=deviation)
@@ -80,6 +82,13 @@ def _check_nodes(synopsis: "Synopsis") -> None:
         raise ParameterError(f"weights must be >= 0, got {weights.min()!r}")
     if weights.max() > MOST_USERS or np.abs(nodes).max() > _MOST_UNITS:
         raise ParameterError("scaled_nodes and weights must be numbers that a study can have")
+
+
+def _check_stretch(synopsis: "Synopsis", stretch: FloatArray) -> None:
+    expected = (synopsis.scaled_nodes.shape[1],)
+    usable = stretch.shape == expected and bool(np.isfinite(stretch).all())
+    if not usable or not (stretch.min() > 0 and stretch.max() <= _MOST_UNITS):
+        raise ParameterError(f"stretch must be {expected[0]} numbers above 0, one for each feature")
 
 
 def _check_columns(synopsis: "Synopsis", columns: Sequence[tuple[Column, ...]]) -> None:

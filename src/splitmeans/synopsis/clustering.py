@@ -55,6 +55,7 @@ def cluster_nodes(
     *,
     k: int,
     rng: np.random.Generator,
+    stretch: FloatArray | None = None,
 ) -> Clustering:
     """Find up to k segments on weighted nodes.
 
@@ -64,13 +65,17 @@ def cluster_nodes(
         features: The D features.
         k: How many are wanted.
         rng: Draws the starting centres.
+        stretch: See `Synopsis.stretch`.
     """
     total = float(weights.sum())
     if total <= 0:
         none = np.zeros((0, len(features)))
         return Clustering(centres=none, scaled_centres=none, sizes=np.zeros(0), loss=0.0)
-    found = weighted_kmeans(scaled_nodes, weights, n_clusters=k, rng=rng)
-    sizes, cost = _assign(scaled_nodes, weights, found)
+    nodes = scaled_nodes if stretch is None else scaled_nodes * stretch
+    found = weighted_kmeans(nodes, weights, n_clusters=k, rng=rng)
+    sizes, cost = _assign(nodes, weights, found)
+    if stretch is not None:
+        found = found / stretch
     order = np.argsort(-sizes, kind="stable")[: int(np.count_nonzero(sizes > 0))]
     return Clustering(
         centres=to_own_units(features, found[order]),

@@ -51,14 +51,20 @@ def _header(synopsis: "Synopsis") -> dict[str, Any]:
         "labels": synopsis.labels is not None,
     }
     if synopsis.columns is not None:
-        header["columns"] = [
-            [dataclasses.asdict(item) for item in group] for group in synopsis.columns
-        ]
+        header["columns"] = [[_column(item) for item in group] for group in synopsis.columns]
     if synopsis.centres is not None:
         header["centres"] = [own.tolist() for own in synopsis.centres]
+    if synopsis.stretch is not None:
+        header["stretch"] = synopsis.stretch.tolist()
     if synopsis.weight_deviation is not None:
         header["weight_deviation"] = float(synopsis.weight_deviation)
     return header
+
+
+def _column(column: Column) -> dict[str, Any]:
+    """A column as plain values; nothing of it is left to learn, so the rules for that are out."""
+    fields = dataclasses.asdict(column)
+    return {name: value for name, value in fields.items() if name not in ("bounds", "others")}
 
 
 def read_synopsis(path: str | Path) -> dict[str, Any]:
@@ -95,6 +101,8 @@ def read_synopsis(path: str | Path) -> dict[str, Any]:
     if "columns" in header:
         groups = header["columns"]
         fields["columns"] = tuple(tuple(Column(**item) for item in group) for group in groups)
+    if "stretch" in header:
+        fields["stretch"] = np.array(header["stretch"], dtype=np.float64)
     if "centres" in header:
         fields["centres"] = tuple(np.array(own, dtype=np.float64) for own in header["centres"])
     return fields

@@ -4,14 +4,19 @@ import math
 
 import numpy as np
 
+from splitmeans import _validate
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
 from splitmeans.kmeans.simplex import project_to_simplex
 from splitmeans.membership.estimator import WeightEstimator
 from splitmeans.plan.grid_limits import MAX_CELLS
 
-# Cells below this many deviations are taken for noise, if those above hold this share of all users.
-NOISE_DEVIATIONS = 3.0
+# Cells below this many deviations are taken for noise: the first of these that leaves most of all
+# users. A few users less cost little, users where there are none cost much: noise above 2.5
+# deviations in one of a few hundred empty cells, far from everybody, can draw a centre there.
+NOISE_DEVIATIONS = (3.5, 3.0, 2.5, 2.0)
+_MOST_USERS = 0.8
+# With less than this share of all users left even by the last, no cell is cut.
 _LEAST_SHARE = 0.5
 
 
@@ -29,17 +34,29 @@ def joint_weights(
             do not stand out are then left out, and the others scaled to the same total.
     """
     check_dense(estimator)
+    check_deviation(deviation)
     estimate = estimator.joint(range(len(estimator.n_local_clusters)))
     if total is None:
         total = max(float(np.sum(estimate)), 0.0)
-    if deviation is not None:
-        standing_out = np.where(estimate > NOISE_DEVIATIONS * deviation, estimate, 0.0)
-        found = float(standing_out.sum())
+    if deviation:
+        for cut in NOISE_DEVIATIONS:
+            standing_out = np.where(estimate > cut * deviation, estimate, 0.0)
+            found = float(standing_out.sum())
+            if found >= _MOST_USERS * total:
+                break
         if found > 0 and found >= _LEAST_SHARE * total:
             # Small cells with users are cut with the noise, up to half of all users. The sum of
             # all cells has no bias, so the cells that are left are scaled to it.
             return standing_out * (total / found)
     return project_to_simplex(estimate, total=total)
+
+
+def check_deviation(deviation: float | None) -> None:
+    """Check that the standard deviation of a cell's noise is one, where it is known."""
+    if deviation is not None:
+        _validate.finite(deviation=deviation)
+        if deviation < 0:
+            raise ParameterError(f"deviation must be >= 0, got {deviation!r}")
 
 
 def check_dense(estimator: WeightEstimator) -> None:

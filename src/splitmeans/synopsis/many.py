@@ -1,11 +1,13 @@
-"""Latent classes: pseudo-points for more cells than memory can hold.
+"""Many parties: pseudo-points for more cells than memory can hold.
 
 With sixteen parties the grid has more cells than there are users, but there are only 120 pair
-tables. A mixture of a few classes, in which the parties' labels are independent, explains all of
-them at once: P(a, b) = sum over z of pi_z theta_i(a|z) theta_j(b|z). It is fitted by expectation
-maximisation on the likelihood of all pair tables together. Label vectors drawn from it, weighted to
-the tables (`raking.py`), are the pseudo-points. Everything here is post-processing of released
-tables.
+tables. They are noisy, so what they say is first made plausible: a mixture of a few classes, in
+which the parties' labels are independent, explains all of them at once, P(a, b) = sum over z of
+pi_z theta_i(a|z) theta_j(b|z). It is fitted by expectation maximisation on the likelihood of all
+pair tables together, and each cell is taken between what was counted and what the classes predict
+(`raking.py`). Label vectors of maximum entropy with those tables (`entropy_sampling.py`), weighted
+to agree with them as they can, are the pseudo-points. Everything here is post-processing of
+released tables.
 """
 
 from dataclasses import dataclass
@@ -17,8 +19,10 @@ from threadpoolctl import threadpool_limits
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
+from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.membership.estimator import WeightEstimator
 from splitmeans.plan.grid_limits import N_POINTS
+from splitmeans.synopsis.entropy_sampling import max_entropy_labels
 from splitmeans.synopsis.pairs import PairTables, clean_pair_tables
 from splitmeans.synopsis.raking import between, raked
 
@@ -79,13 +83,14 @@ def latent_points(
     if total == 0:
         return np.zeros((1, len(estimator.n_local_clusters)), dtype=np.int64), np.zeros(1)
     model = fit_classes(tables, estimator.n_local_clusters, n_classes=n_classes, rng=rng)
-    drawn = draw_labels(model, n_points, rng=rng)
-    weights = np.full(n_points, total / n_points)
+    wanted = tables
     if deviation:
         counted = {pair: estimator.joint(pair) for pair in tables}
         predicted = {pair: total * model.pair(*pair) for pair in tables}
         wanted = between(counted, predicted, deviation=deviation, total=total)
-        weights = raked(drawn, weights, wanted)
+    start = draw_labels(model, n_points, rng=rng)
+    drawn = max_entropy_labels(wanted, start, deviation=deviation or 0.0, rng=rng)
+    weights = raked(drawn, np.full(n_points, total / n_points), wanted)
     labels, which = np.unique(drawn, axis=0, return_inverse=True)
     return labels, np.asarray(np.bincount(which.ravel(), weights=weights), dtype=np.float64)
 
@@ -123,25 +128,17 @@ def draw_labels(model: LatentClasses, n_points: int, *, rng: np.random.Generator
     Every class, and every label of every party within a class, comes as often as its probability
     says, up to one point. Only which labels of different parties meet is random.
     """
-    classes = _systematic(model.shares, n_points, rng=rng)
+    classes = draw_evenly(model.shares, n_points, rng=rng)
     ends = np.cumsum(np.bincount(classes, minlength=len(model.shares)))
     labels = np.empty((n_points, len(model.profiles)), dtype=np.int64)
     for party, profile in enumerate(model.profiles):
         start = 0
         for which, end in enumerate(ends):
             if end > start:
-                in_order = _systematic(profile[:, which], int(end - start), rng=rng)
+                in_order = draw_evenly(profile[:, which], int(end - start), rng=rng)
                 labels[start:end, party] = rng.permutation(in_order)
             start = end
     return labels
-
-
-def _systematic(shares: FloatArray, n_points: int, *, rng: np.random.Generator) -> IntArray:
-    """Return `n_points` sorted positions, each as often as its share says, up to one."""
-    marks = (np.arange(n_points) + rng.random()) / n_points
-    edges = np.cumsum(shares)
-    found = np.searchsorted(edges, marks * edges[-1], side="right")
-    return np.asarray(np.minimum(found, len(shares) - 1), dtype=np.int64)
 
 
 def _stack(tables: PairTables, shape: tuple[int, ...]) -> FloatArray:

@@ -17,12 +17,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from splitmeans import _validate
 from splitmeans._types import FloatArray
-from splitmeans.errors import ParameterError
 from splitmeans.kmeans.simplex import project_to_simplex
 from splitmeans.membership.estimator import WeightEstimator
-from splitmeans.synopsis.joint import check_dense, joint_weights
+from splitmeans.synopsis.joint import check_dense, check_deviation, joint_weights
 
 PairTables: TypeAlias = dict[tuple[int, int], FloatArray]
 
@@ -58,7 +56,7 @@ def max_entropy_weights(
     """Return the weights of all cells of maximum entropy, shape (k'_1, ..., k'_S), none negative.
 
     They add up to the number of users that the pair tables agree on. With one party the weights
-    are the party's own sizes.
+    are the party's own sizes, with two the one table is the grid: `joint_weights`.
 
     Args:
         estimator: What the messages say about pairs of clusters.
@@ -67,8 +65,8 @@ def max_entropy_weights(
     """
     check_dense(estimator)
     shape = estimator.n_local_clusters
-    if len(shape) == 1:
-        return joint_weights(estimator, total=None)
+    if len(shape) <= 2:
+        return joint_weights(estimator, total=None, deviation=deviation)
     tables, total = clean_pair_tables(estimator, deviation=deviation)
     if total == 0:
         return np.zeros(shape)
@@ -91,10 +89,7 @@ def clean_pair_tables(
         estimator: What the messages say about pairs of clusters, of two parties or more.
         deviation: See `max_entropy_weights`.
     """
-    if deviation is not None:
-        _validate.finite(deviation=deviation)
-        if deviation < 0:
-            raise ParameterError(f"deviation must be >= 0, got {deviation!r}")
+    check_deviation(deviation)
     shape = estimator.n_local_clusters
     pairs = itertools.combinations(range(len(shape)), 2)
     tables = {pair: np.array(estimator.joint(pair), dtype=np.float64) for pair in pairs}

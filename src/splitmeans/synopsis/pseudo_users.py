@@ -13,7 +13,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
-from splitmeans.kmeans.lloyd import draw_evenly
+from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.plan.grid_limits import N_POINTS
 
 

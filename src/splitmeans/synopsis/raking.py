@@ -1,9 +1,9 @@
-"""Weighting label vectors drawn from latent classes to the pair tables themselves.
+"""Tables between noise and a model, and weighting label vectors to them.
 
 A few classes cannot say everything that the tables do, and the tables have noise. Each cell of a
 pair is taken between what the classes predict and what was counted, by how far off the classes are
-beyond the noise (empirical Bayes); then vectors are weighted until their pairs agree with that,
-one pair after the other. Post-processing of released tables.
+beyond the noise (empirical Bayes). Vectors are weighted until their pairs agree with that, one pair
+after the other. Post-processing of released tables.
 """
 
 import numpy as np

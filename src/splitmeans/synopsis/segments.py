@@ -19,7 +19,9 @@ def assign_nodes(synopsis: Synopsis, scaled_centres: FloatArray) -> tuple[IntArr
         return np.full(len(synopsis.weights), -1, dtype=np.int64), np.zeros(0)
     parts = [
         distances.argmin(axis=1)
-        for _, distances in distance_chunks(synopsis.scaled_nodes, scaled_centres)
+        for _, distances in distance_chunks(
+            synopsis.seen(synopsis.scaled_nodes), synopsis.seen(scaled_centres)
+        )
     ]
     of_node = np.concatenate(parts).astype(np.int64)
     sizes = np.bincount(of_node, weights=synopsis.weights, minlength=len(scaled_centres))

@@ -53,6 +53,8 @@ class Synopsis:
         centres: The local centres of each party in distance units, each of shape (k'_l, d_l); goes
             with `labels`.
         weight_deviation: Standard deviation of the noise in each weight, where known.
+        stretch: By how much every feature counts more in distances than its bounds say, shape (D,);
+            None if all count so. Distances of segments are between stretched points (`seen`).
     """
 
     scaled_nodes: FloatArray
@@ -63,6 +65,7 @@ class Synopsis:
     labels: LabelArray | None = None
     centres: tuple[FloatArray, ...] | None = None
     weight_deviation: float | None = None
+    stretch: FloatArray | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "party_names", tuple(self.party_names))
@@ -109,6 +112,10 @@ class Synopsis:
         """Estimated number of users."""
         return float(self.weights.sum())
 
+    def seen(self, points: FloatArray, columns: slice = slice(None)) -> FloatArray:
+        """Return points in distance units, with these columns, as the final k-means sees them."""
+        return points if self.stretch is None else points * self.stretch[columns]
+
     def columns_of(self, party: str) -> slice:
         """Return which of the D columns are this party's."""
         position = self._position(party)
@@ -152,7 +159,9 @@ class Synopsis:
         """
         _validate.at_least(1, k=k)
         rng = np.random.default_rng(random_state)
-        return cluster_nodes(self.scaled_nodes, self.weights, self._all_features, k=k, rng=rng)
+        return cluster_nodes(
+            self.scaled_nodes, self.weights, self._all_features, k=k, rng=rng, stretch=self.stretch
+        )
 
     def choose_k(
         self,
@@ -168,13 +177,20 @@ class Synopsis:
         """
         rng = np.random.default_rng(random_state)
         return choose_k(
-            self.scaled_nodes, self.weights, ks=ks, rng=rng, node_spread=self._guessed_spread()
+            self.seen(self.scaled_nodes),
+            self.weights,
+            ks=ks,
+            rng=rng,
+            node_spread=self._guessed_spread(),
         )
 
     def fit_of(self, scaled_centres: FloatArray) -> tuple[float, float]:
         """Return loss and simplified silhouette of centres, as `choose_k` measures them."""
         return measure_fit(
-            self.scaled_nodes, self.weights, scaled_centres, node_spread=self._guessed_spread()
+            self.seen(self.scaled_nodes),
+            self.weights,
+            self.seen(scaled_centres),
+            node_spread=self._guessed_spread(),
         )
 
     def _guessed_spread(self) -> FloatArray | None:
@@ -182,7 +198,9 @@ class Synopsis:
         if self.centres is None or self.has_places:
             return None
         guesses = [
-            even_spread(self.local_centres(party))[self.labels_of(party)]
+            even_spread(self.seen(self.local_centres(party), self.columns_of(party)))[
+                self.labels_of(party)
+            ]
             for party in self.party_names
         ]
         return np.asarray(np.sum(guesses, axis=0))
@@ -207,7 +225,7 @@ class Synopsis:
         points = self.scaled_centres(centres, scaled=scaled)
         used = self.weights > 0
         weights = self.weights[used]
-        distances = nearest_distance(self.scaled_nodes[used], points)
+        distances = nearest_distance(self.seen(self.scaled_nodes[used]), self.seen(points))
         value = float(weights @ distances) / self.total
         if self.weight_deviation is None:
             return LossEstimate(value, None)

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from splitmeans.errors import DataError
+from splitmeans.table.columns import is_text
 
 
 def is_pandas(data: Any) -> bool:
@@ -57,3 +58,25 @@ def as_stream(data: Any, *, where: str) -> pa.RecordBatchReader | None:
         return pa.RecordBatchReader.from_stream(data)
     except (pa.ArrowException, TypeError, ValueError):
         raise DataError(f"{where}: the data must be a table, got one column of it") from None
+
+
+def text_names(data: Any) -> set[str]:
+    """Return the names of columns that hold text or a list of categories, by their types alone."""
+    if isinstance(data, pa.RecordBatchReader):
+        return {field.name for field in data.schema if _is_texts(field.type)}
+    named = named_columns(data, where="the table") or []
+    return {name for name, values in named if _is_texts(_type_of(values))}
+
+
+def _type_of(values: Any) -> pa.DataType:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values.type
+    try:
+        # An object column of pandas says nothing by itself.
+        return pa.array(values, from_pandas=True).type
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.null()  # mixed: the checks of values say what is wrong
+
+
+def _is_texts(kind: pa.DataType) -> bool:
+    return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)

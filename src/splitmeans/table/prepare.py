@@ -5,8 +5,8 @@ server could see (rule R12). Errors name the party, the column, the rule and row
 value.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -18,12 +18,13 @@ from splitmeans.errors import DataError
 from splitmeans.study import PartySpec
 from splitmeans.study.coding import Coding, coding_of
 from splitmeans.study.id_rules import AS_IS, IdRules
+from splitmeans.study.raw_layout import is_settled
 from splitmeans.table.checks.facts import TableFacts, finish_checks, ignore_facts
 from splitmeans.table.checks.names import name_problems, study_columns
 from splitmeans.table.checks.problems import Problem
 from splitmeans.table.checks.rows import CheckedRows, check_rows
 from splitmeans.table.frames import as_stream
-from splitmeans.table.ids.canonical import canonical_text, check_ids, repeated_ids
+from splitmeans.table.ids.canonical import check_ids, repeated_ids, row_numbers
 from splitmeans.table.walk.memory import MemoryRows, MemoryUsers
 
 
@@ -34,13 +35,16 @@ class PartyTable:
     Attributes:
         party: The party's name.
         ids: Canonical ids, one a row.
-        raw_rows: Coded rows, shape (n, columns); see `study/coding.py`.
-        coding: How they are coded; None if they are numbers that every row has.
+        raw_rows: Coded rows, shape (n, columns); see `study/coding.py`. Columns of which the run
+            learns bounds or categories are not coded yet (`study/raw_layout.py`).
+        names: The categories in columns of which the run learns them, by column.
+        coding: How rows are coded; None if they are numbers that every row has, or not coded yet.
     """
 
     party: str
     ids: pa.LargeStringArray
     raw_rows: IntArray
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     coding: Coding | None = None
 
     def __len__(self) -> int:
@@ -53,7 +57,12 @@ class PartyTable:
     @property
     def features(self) -> IntArray:
         """The features of the rows, shape (n, d), `NO_VALUE` where a row has none."""
-        return self.raw_rows if self.coding is None else self.coding.features(self.raw_rows)
+        return self.features_of(slice(None))
+
+    def features_of(self, rows: slice | IntArray) -> IntArray:
+        """Return the same of some of the rows."""
+        codes = self.raw_rows[rows]
+        return codes if self.coding is None else self.coding.features(codes)
 
     @property
     def rows(self) -> MemoryRows:
@@ -107,14 +116,15 @@ def prepare_table(
     if len(checked.rows) == 0 and not problems:
         problems.append(Problem(rule="the table must have at least one row, got none"))
     if own_ids is None:
-        own_ids = canonical_text(np.arange(len(checked.rows)))  # row numbers are nobody's ids
-    elif len(own_ids) != len(checked.rows) and not problems:
-        n = len(checked.rows)
-        rule = f"ids must have one id for each of {n} rows, got {len(own_ids)}"
-        problems.append(Problem(rule=rule))
-    if len(own_ids):
-        users = MemoryUsers(ids=own_ids, labels=np.zeros(len(own_ids), dtype=np.int32))
-        problems += repeated_ids(users, rules=rules)
+        own_ids = row_numbers(len(checked.rows))
+    else:
+        if len(own_ids) != len(checked.rows) and not problems:
+            n = len(checked.rows)
+            rule = f"ids must have one id for each of {n} rows, got {len(own_ids)}"
+            problems.append(Problem(rule=rule))
+        if len(own_ids):
+            users = MemoryUsers(ids=own_ids, labels=np.zeros(len(own_ids), dtype=np.int32))
+            problems += repeated_ids(users, rules=rules)
     finish_checks(
         party.name,
         problems,
@@ -123,8 +133,13 @@ def prepare_table(
         notice=notice,
         allow_clipping=allow_clipping,
     )
-    coding = coding_of(party)
-    return PartyTable(party=party.name, ids=own_ids, raw_rows=checked.rows, coding=coding)
+    return PartyTable(
+        party=party.name,
+        ids=own_ids,
+        raw_rows=checked.rows,
+        names=checked.facts.names,
+        coding=coding_of(party) if is_settled(party) else None,
+    )
 
 
 def _checked_table(

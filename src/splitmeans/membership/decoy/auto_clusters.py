@@ -11,10 +11,20 @@ from splitmeans.privacy.split import tight_split
 from splitmeans.study import Study
 from splitmeans.study.methods import MANY_PARTIES
 
-# Limits of k' of two to five parties, of more, whose pairs share the budget, and with partial sets.
+# Limits of k', of that of six parties and more by noise alone, and with partial sets.
 _FEWEST, _MOST, _MOST_OF_MANY, _MOST_OF_PARTIAL = 4, 64, 24, 16
 # Cells of a grid that is fitted in seconds.
 _WHOLE_GRID = 2**22
+# Of two parties: the least k' that noise allowing is worth its cells whatever k, and from how many
+# users per deviation on finer cells pay, down to half as many users in each.
+_NEEDED_BY_TWO = 10
+_PLENTY = 1_500
+# Of three or more parties: so many local clusters for each segment find nearly all that are clearly
+# apart, if cells then have as many users per deviation of their noise as this.
+_FOR_EACH, _USERS_TO_FIND = 1.2, 1.4
+# Of six parties and more: if noise allows fewer local clusters than this share of the segments,
+# these are not told apart anyway, and cells that are mostly noise only cost.
+_WORTH_TRYING = 0.4
 # Of three or more parties with partial user sets: how many users, per deviation of its noise, a
 # cell of a pair table should have on average where each label is in two tables. How many two
 # parties share nobody knows: half of a party's users are a guess.
@@ -51,14 +61,28 @@ def _pair_clusters(study: Study, users: int) -> int:
     k, n_parties = study.n_clusters, len(study.parties)
     precision = users / _cell_deviation(study)
     if n_parties >= MANY_PARTIES:
-        fine = math.sqrt(precision / 5)
-        needed = min(k, math.sqrt(precision / 2.5))
-        return round(min(max(fine, needed, _FEWEST), _MOST_OF_MANY))
-    fine = math.sqrt(precision / min(max(3 * math.sqrt(20 / k), 3.0), 6.0))
-    needed = min(1.6 * k, math.sqrt(precision / (1.5 if n_parties == 2 else 2)))
-    # A coarser grid that can be fitted whole beats a finer one that is only sampled.
+        fine = min(math.sqrt(precision / 5), _MOST_OF_MANY)
+        needed = min(k, math.sqrt(precision / 2.5), _MOST_OF_MANY)
+        if needed < _WORTH_TRYING * k:
+            needed = 0.0
+        return round(min(max(fine, needed, _told_apart(k, precision), _FEWEST), _MOST))
+    per_cell = min(max(3 * math.sqrt(20 / k), 3.0), 6.0)
+    if n_parties == 2:
+        # One table has no other that it must agree with, and noise in it is cut well.
+        per_cell = max(per_cell * min(max(_PLENTY / precision, 0.5), 1.0), 3.0)
+        needed = min(max(1.6 * k, _NEEDED_BY_TWO), math.sqrt(precision / 1.5))
+    else:
+        needed = max(min(1.6 * k, math.sqrt(precision / 2)), _told_apart(k, precision))
+    fine = math.sqrt(precision / per_cell)
+    # Finer than what can be fitted whole only to tell segments apart.
     whole = float(_WHOLE_GRID ** (1 / n_parties))
-    return math.floor(min(max(fine, needed, _FEWEST), _MOST, whole) + 0.5)
+    return math.floor(min(max(min(fine, whole), needed, _FEWEST), _MOST) + 0.5)
+
+
+def _told_apart(k: int, precision: float) -> float:
+    """Return the k' that tells k clear segments apart, or 0 where noise does not allow it."""
+    enough = _FOR_EACH * k
+    return enough if precision >= _USERS_TO_FIND * enough**2 else 0.0
 
 
 def _cell_deviation(study: Study) -> float:

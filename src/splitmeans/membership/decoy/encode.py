@@ -58,9 +58,9 @@ def encode(
     removing one. Towards a server without the run key, the messages of ALL parties of a group
     together are a function of the counts H + D of its cells and of fresh randomness: tags are
     pseudorandom, different keys make those of users and decoys and of each group, and records are
-    in tag order. A user is in one cell, so the group costs one `law.event` (a presence table one
-    `presence.event`), up to the advantage
-    against the hash (records^2 / 2^129 for a repeated tag included), and groups compose. With
+    in tag order, equal tags in the order of labels (a party whose tags repeat refuses, whoever's
+    they are). A user is in one cell, so the group costs one `law.event` (a presence table one
+    `presence.event`), up to the advantage against the hash, and groups compose. With
     `equal_sets` neighbours have the user at all parties or at none: a user at one party alone would
     show in the lengths, so the parties must have compared their user sets before. All of it needs a
     fresh run key, and this message stored and sent again as it is: a second one under the same key

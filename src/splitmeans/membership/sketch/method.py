@@ -29,7 +29,7 @@ _CHUNKS = 200 * 10**6
 
 def _tight_law(study: Study, precisions: Precisions, clusters: int, groups: int) -> SketchLaw:
     gamma, repetitions = study.gamma, study.sketch.repetitions
-    floor = floor_for(study.expected_users, gamma=gamma)
+    floor = floor_for(study.assumed_users, gamma=gamma)
     mu = precisions.membership
     return SketchLaw(
         repetitions=repetitions,
@@ -70,7 +70,7 @@ def _work(law: SketchLaw, plan: RunFacts, users: int) -> float:
 
 def _check_plan(law: SketchLaw, plan: RunFacts) -> None:
     """Refuse sketches that the server would read for longer than anyone waits."""
-    users = plan.study.expected_users
+    users = plan.study.assumed_users
     if _work(law, plan, users) > MAX_WORK:
         fewer = most_clusters(law, n_groups=len(plan.groups), users=users)
         raise ParameterError(

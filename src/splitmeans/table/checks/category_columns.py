@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from splitmeans._types import NO_VALUE, IntArray
 from splitmeans.errors import DataError
 from splitmeans.study import Column
-from splitmeans.study.parties import SKIP
+from splitmeans.study.parties import OTHER_LEVEL, SKIP
 from splitmeans.table.checks.number_columns import as_floats, missing_problem
 from splitmeans.table.checks.problems import ROWS, BrokenRule, Problem, rows_problem
 from splitmeans.table.columns import is_text, normalised_text, read_array, refuse_rows
@@ -24,7 +24,7 @@ def level_codes(
 ) -> tuple[IntArray | None, list[Problem]]:
     """Return the position of each value's level, shape (n,); see `study/coding.py`."""
     try:
-        text = _read_categories(values, first_row=first_row)
+        text = read_categories(values, first_row=first_row)
     except BrokenRule as broken:
         return None, [replace(broken.problem, column=column.name)]
     missing = np.asarray(text.is_null())
@@ -32,7 +32,10 @@ def level_codes(
     listed = normalised_text(pa.array(column.categories, pa.large_string()))
     position = pc.index_in(text, value_set=listed)
     unknown = np.asarray(position.is_null()) & ~missing
-    if unknown.any():
+    if OTHER_LEVEL in column.categories:
+        rest = pa.scalar(column.categories.index(OTHER_LEVEL), position.type)
+        position = pc.if_else(pa.array(unknown), rest, position)
+    elif unknown.any():
         problems += _unknown_categories(column, text, unknown, first_row=first_row)
     # The code behind the listed ones is the level of missing values, or equal shares of all.
     behind = len(column.categories)
@@ -81,7 +84,8 @@ def _folded(text: str) -> str:
     return "".join(text.split()).casefold()
 
 
-def _read_categories(values: Any, *, first_row: int) -> pa.LargeStringArray:
+def read_categories(values: Any, *, first_row: int) -> pa.LargeStringArray:
+    """Return a column of categories as text in normal form C, missing ones as nulls."""
     rule = "must hold text or whole numbers"
     try:
         array = read_array(values, what="")

@@ -7,7 +7,7 @@ no account to be sent to anyone.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -80,10 +80,12 @@ class TableFacts:
     Attributes:
         ids: How its ids look.
         bounds: How its number columns fit their bounds, in the study's order.
+        names: The categories in its open columns, by column.
     """
 
     ids: IdFacts
     bounds: tuple[BoundFacts, ...]
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def clipped(self) -> tuple[BoundFacts, ...]:
@@ -96,6 +98,11 @@ class TableFacts:
         return TableFacts(
             ids=self.ids.and_more(other.ids),
             bounds=tuple(own.and_more(more) for own, more in pairs),
+            # In the order in which they come: which comes first must not depend on the engine.
+            names={
+                column: tuple(dict.fromkeys((*own, *other.names[column])))
+                for column, own in self.names.items()
+            },
         )
 
     def __str__(self) -> str:
@@ -107,6 +114,7 @@ def facts_from(fields: Mapping[str, Any]) -> TableFacts:
     return TableFacts(
         ids=IdFacts(**fields["ids"]),
         bounds=tuple(BoundFacts(**column) for column in fields["bounds"]),
+        names={column: tuple(names) for column, names in fields["names"].items()},
     )
 
 
@@ -158,11 +166,14 @@ def clipping_problems(bounds: Iterable[BoundFacts]) -> list[Problem]:
     ]
 
 
-def rows_note(rows: int, expected: int) -> str | None:
-    """Return what a party should know if its rows are far from the study's number of users.
+def rows_note(rows: int, *, expected: int | None, delta: float) -> str | None:
+    """Return what a party should know if its rows are far from what the study was made for.
 
-    No reason to refuse: whether a party takes part must not depend on its rows.
+    No reason to refuse: whether a party takes part must not depend on its rows. A study that does
+    not say how many users it expects was made for any number but delta's.
     """
+    if expected is None:
+        return _delta_note(rows, delta)
     if rows < _FAR * expected and expected < _FAR * rows:
         return None
     times = f"{rows / expected:,.0f} times" if rows > expected else f"1 / {expected / rows:,.0f} of"
@@ -170,6 +181,16 @@ def rows_note(rows: int, expected: int) -> str | None:
         f"the table has {rows:,} rows, {times} the study's expected_users = {expected:,}: is it "
         "the right table, and the whole of it? If it is, agree on another expected_users with all "
         "parties: lengths of messages and delta follow from it, and the forecast is made for it"
+    )
+
+
+def _delta_note(rows: int, delta: float) -> str | None:
+    if rows * delta < 1:
+        return None
+    return (
+        f"the table has {rows:,} rows, and the study's delta of {delta:g} is not below one over "
+        "them: it alone would allow to publish one user's row whole. Agree on a smaller delta with "
+        "all parties, or say expected_users in the study, which then refuses such a delta"
     )
 
 

@@ -95,7 +95,7 @@ def missing_problem(column: Column, missing: Any, *, first_row: int) -> list[Pro
     if column.missing != "error":
         return []
     ways = "'skip' (left out for who has none), 'midpoint' or a number"
-    if column.categories:
+    if column.is_categorical:
         ways = (
             "'level' (a level of its own), 'skip' (left out for who has none) or 'spread' (an "
             "equal share of each category)"

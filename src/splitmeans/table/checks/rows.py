@@ -6,8 +6,9 @@ all the same, so that a party hears of everything at once.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +16,18 @@ import pyarrow as pa
 
 from splitmeans._types import NO_VALUE, IntArray
 from splitmeans.errors import DataError
+from splitmeans.kernels.halves import to_halves
 from splitmeans.kernels.quantise import to_grid_column
 from splitmeans.study import Column, PartySpec
-from splitmeans.study.features import Feature, features_of
+from splitmeans.study.features import Feature, features_of_columns
 from splitmeans.study.id_rules import AS_IS, IdRules
 from splitmeans.study.parties import SKIP
+from splitmeans.study.raw_layout import raw_places
 from splitmeans.table.checks.category_columns import level_codes
 from splitmeans.table.checks.facts import BoundFacts, TableFacts, bound_facts
 from splitmeans.table.checks.names import name_problems
 from splitmeans.table.checks.number_columns import check_numbers
+from splitmeans.table.checks.open_columns import hash_categories
 from splitmeans.table.checks.problems import Problem, refuse
 from splitmeans.table.frames import named_columns
 from splitmeans.table.ids.canonical import check_ids
@@ -31,16 +35,15 @@ from splitmeans.table.ids.facts import IdFacts, id_facts
 
 _ROWS_AT_ONCE = 8192
 
-# A column, its first feature, its place, and its values.
-_Checked: TypeAlias = tuple[Column, Feature, int, npt.NDArray[Any]]
-
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class CheckedRows:
     """Rows of a table after their checks.
 
     Attributes:
-        rows: Coded rows, shape (n, columns); zeros in columns with problems.
+        rows: Coded rows (`study/coding.py`), shape (n, columns), and two halves of each number or
+            category of which the run learns bounds or names (`raw_layout`); zeros in columns with
+            problems.
         ids: Canonical ids, one a row; None without an id column, or if something is wrong with it.
         facts: How the rows looked; columns with problems have no values there.
         problems: All that is wrong with them.
@@ -66,9 +69,9 @@ def grid_rows(
         first_row: Row number of the first one in the whole table, for errors.
     """
     columns, id_values, problems = _find_columns(party, data, with_names=True)
-    rows, bounds, more = _grid(party, columns, first_row=first_row, n_ids=None)
-    refuse([*problems, *more], party=party.name)
-    return rows, id_values, bounds
+    found = _grid(party, columns, first_row=first_row, n_ids=None)
+    refuse([*problems, *found.problems], party=party.name)
+    return found.rows, id_values, found.bounds
 
 
 def check_rows(
@@ -100,58 +103,72 @@ def check_rows(
     if id_values is not None:
         text, id_problems = check_ids(id_values, first_row=first_row, rules=rules)
     n_ids = None if text is None else len(text)
-    rows, bounds, value_problems = _grid(party, columns, first_row=first_row, n_ids=n_ids)
+    found = _grid(party, columns, first_row=first_row, n_ids=n_ids)
     if id_values is None or id_problems:
-        facts = IdFacts(rows=len(rows), kind="row numbers", odd={}, n_odd=0)
+        facts = IdFacts(rows=len(found.rows), kind="row numbers", odd={}, n_odd=0)
     else:
         facts = id_facts(id_values)
     return CheckedRows(
-        rows=rows,
+        rows=found.rows,
         ids=None if id_problems else text,
-        facts=TableFacts(ids=facts, bounds=bounds),
-        problems=(*problems, *id_problems, *value_problems),
+        facts=TableFacts(ids=facts, bounds=found.bounds, names=found.names),
+        problems=(*problems, *id_problems, *found.problems),
     )
 
 
-def _grid(
-    party: PartySpec, columns: list[Any], *, first_row: int, n_ids: int | None
-) -> tuple[IntArray, tuple[BoundFacts, ...], list[Problem]]:
-    """Check columns, None where one is missing, and code their values (`study/coding.py`)."""
-    features = features_of(party)
-    checked: list[_Checked] = []
+class _Grid(NamedTuple):
+    rows: IntArray
+    bounds: tuple[BoundFacts, ...]
+    names: Mapping[str, tuple[str, ...]]
+    problems: list[Problem]
+
+
+def _grid(party: PartySpec, columns: list[Any], *, first_row: int, n_ids: int | None) -> _Grid:
+    """Check columns, None where one is missing, and code their values."""
+    places = raw_places(party)
+    checked: list[tuple[Column, slice, npt.NDArray[Any]]] = []
     bounds: list[BoundFacts] = []
+    names: dict[str, tuple[str, ...]] = {}
     problems: list[Problem] = []
-    first = 0
-    for place, (column, values) in enumerate(zip(party.columns, columns, strict=True)):
+    for column, place, values in zip(party.columns, places, columns, strict=True):
         own: npt.NDArray[Any] | None = None
         wrong: list[Problem] = []
-        if column.categories and values is not None:
+        if column.is_open:
+            names[column.name] = ()
+        if column.is_open and values is not None:
+            own, names[column.name], wrong = hash_categories(column, values, first_row=first_row)
+        elif column.categories and values is not None:
             own, wrong = level_codes(column, values, first_row=first_row)
         elif values is not None:
             own, wrong = check_numbers(column, values, first_row=first_row)
-        if not column.categories:
+        if column.is_settled and not column.categories:
             bounds.append(bound_facts(column, None if wrong else own))
         if own is not None and not wrong:
-            checked.append((column, features[first], place, own))
+            checked.append((column, place, own))
         problems += wrong
-        first += max(1, len(column.levels))
     n = _common_length(checked, where=f"party {party.name!r}") if checked else (n_ids or 0)
     make = np.empty if len(checked) == len(columns) else np.zeros
-    rows = make((n, len(columns)), dtype=np.int64)
+    rows = make((n, places[-1].stop), dtype=np.int64)
     # A few rows of all columns at a time: the part of the result being written stays in cache.
     for start in range(0, n, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
-        for column, feature, place, own in checked:
-            if column.categories:
-                rows[part, place] = own[part]
+        for column, place, own in checked:
+            if not column.is_settled:
+                to_halves(own[part], out=rows[part, place])
+            elif column.categories:
+                rows[part, place.start] = own[part]
             else:
-                _fill_numbers(column, own[part], feature, out=rows[part, place])
-    return rows, tuple(bounds), problems
+                fill_numbers(column, own[part], out=rows[part, place.start])
+    return _Grid(rows=rows, bounds=tuple(bounds), names=names, problems=problems)
 
 
-def _common_length(checked: list[_Checked], *, where: str) -> int:
-    first, _, _, own = checked[0]
-    for column, _, _, other in checked:
+def _first(column: Column) -> Feature:
+    return features_of_columns((column,))[0]
+
+
+def _common_length(checked: list[tuple[Column, slice, npt.NDArray[Any]]], *, where: str) -> int:
+    first, _, own = checked[0]
+    for column, _, other in checked:
         if len(other) != len(own):
             raise DataError(
                 f"{where}, column {column.name!r} must have as many rows as column "
@@ -168,8 +185,7 @@ def _find_columns(
     names = [column.name for column in party.columns]
     named = named_columns(data, where=where)
     if named is None:
-        rows = _two_dimensional(data, names, where=where)
-        return [rows[:, position] for position in range(len(names))], None, []
+        return _columns_of(_two_dimensional(data, names, where=where)), None, []
     found = [name for name, _ in named]
     problems = name_problems(party, found, with_ids=False) if with_names else []
     by_name = dict(named)
@@ -197,11 +213,27 @@ def _two_dimensional(data: Any, names: list[str], *, where: str) -> Any:
     return rows
 
 
-def _fill_numbers(
-    column: Column, numbers: npt.NDArray[Any], feature: Feature, *, out: IntArray
-) -> None:
+def _columns_of(rows: Any) -> list[Any]:
+    """Return the columns of an array.
+
+    Those of an array of floats that has its rows one after the other are copied, a few rows at a
+    time: column by column all of memory would be walked once for each.
+    """
+    n, d = rows.shape
+    if np.ma.isMaskedArray(rows) or rows.dtype != np.float64 or rows.strides[0] < rows.strides[1]:
+        return [rows[:, position] for position in range(d)]
+    columns = np.empty((d, n))
+    for start in range(0, n, _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        columns[:, part] = rows[part].T
+    return list(columns)
+
+
+def fill_numbers(column: Column, numbers: npt.NDArray[Any], *, out: IntArray) -> None:
+    """Put a column's numbers on the grid of its bounds; NaN is missing."""
     # Only the rules "midpoint" (NaN, the middle), "skip" and a number leave anything missing here.
     stand_in = math.nan if isinstance(column.missing, str) else float(column.missing)
+    feature = _first(column)
     low, high, bound = feature.low, feature.high, feature.bound
     to_grid_column(numbers, low=low, high=high, bound=bound, stand_in=stand_in, out=out)
     if column.missing == SKIP:

@@ -117,7 +117,7 @@ def _problem(problem: pa.ArrowInvalid, *, where: str) -> DataError:
 def _refuse_text(files: Files, path: str, party: PartySpec, guessed: pa.Schema) -> None:
     """Refuse number columns whose first values are none, as far as types are guessed."""
     for column in party.columns:
-        if column.categories or column.name not in guessed.names:
+        if column.is_categorical or column.name not in guessed.names:
             continue
         kind = guessed.field(column.name).type
         if is_text(kind) or pa.types.is_temporal(kind):
@@ -129,7 +129,7 @@ def _types(party: PartySpec, guessed: pa.Schema, *, as_text: bool) -> dict[str, 
 
     Ids and categories stay text: read as numbers, "007" and "7" would be the same.
     """
-    numbers = {column.name for column in party.columns if not column.categories}
+    numbers = {column.name for column in party.columns if not column.is_categorical}
     types = {}
     for place in study_columns(party, guessed.names):
         name, kind = guessed.names[place], guessed.field(place).type
@@ -146,7 +146,7 @@ def _floating(party: PartySpec, guessed: pa.Schema) -> dict[str, pa.DataType]:
     return {
         column.name: guessed.field(column.name).type
         for column in party.columns
-        if column.categories
+        if column.is_categorical
         and column.name in guessed.names
         and pa.types.is_floating(guessed.field(column.name).type)
     }
@@ -154,7 +154,7 @@ def _floating(party: PartySpec, guessed: pa.Schema) -> dict[str, pa.DataType]:
 
 def _with_gaps(batch: pa.RecordBatch, party: PartySpec, *, whole: set[str]) -> pa.RecordBatch:
     """Return what reading with types would: numbers where all are, gaps as such, and 2.0 as 2."""
-    numbers = {column.name for column in party.columns if not column.categories}
+    numbers = {column.name for column in party.columns if not column.is_categorical}
     columns = []
     for name, values in zip(batch.schema.names, batch.columns, strict=True):
         if name in numbers | whole:

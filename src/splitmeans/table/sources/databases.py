@@ -52,7 +52,7 @@ def read_query(place: Place, query: str, party: PartySpec) -> Iterator[Batches]:
             raise in_words(problem) from None
         names = tuple(reader.schema.names)
         problems = name_problems(party, names, what="query's result", with_ids=True)
-        numbers = {column.name for column in party.columns if not column.categories}
+        numbers = {column.name for column in party.columns if not column.is_categorical}
         stream = guarded(_plain(reader, numbers), party, explain=in_words)
         yield Batches(
             where=place.shown, names=names, total=None, stream=stream, problems=tuple(problems)

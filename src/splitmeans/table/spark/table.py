@@ -15,6 +15,7 @@ from splitmeans.kernels.warm_up import warm_up
 from splitmeans.study import PartySpec
 from splitmeans.study.id_rules import AS_IS, IdRules
 from splitmeans.study.methods import LOCALS
+from splitmeans.study.raw_layout import raw_places
 from splitmeans.table.checks.facts import TableFacts, finish_checks, ignore_facts
 from splitmeans.table.ids.canonical import repeated_ids
 from splitmeans.table.spark.blocks import PIECE_SCHEMA
@@ -78,7 +79,9 @@ def open_spark(
         warm_up()
         frozen = freeze_frame(party, frame, rules=rules, spool=place)
         progress("read", rows=frozen.n_rows, of=frozen.n_rows)
-        table = SparkTable(party.name, frozen, n_columns=len(party.columns), progress=progress)
+        table = SparkTable(
+            party.name, frozen, n_columns=raw_places(party)[-1].stop, progress=progress
+        )
         if local != "auto" and LOCALS[local].gathers_rows:
             table.rows.check_gather(local)
         problems = list(frozen.problems)
@@ -108,6 +111,7 @@ class SparkTable:
         self.party = party
         self._walk = Walk(frozen=frozen, progress=progress, names=count(1))
         self._n_columns = n_columns
+        self.names = frozen.facts.names
 
     def __len__(self) -> int:
         return self._walk.frozen.n_rows

@@ -83,14 +83,22 @@ def open_blocks(
         if workers is None and sum(block.n_rows for block in blocks) <= _ROWS_WORTH_PROCESSES:
             pool.close()
             pool = Workers(1)
-        table = StoredTable(party.name, blocks, spool=own, workers=pool, progress=progress)
+        facts = reduce(TableFacts.and_more, (item.facts for item in checked))
+        table = StoredTable(
+            party.name,
+            blocks,
+            spool=own,
+            workers=pool,
+            progress=progress,
+            names=facts.names,
+        )
         problems = [problem for item in checked for problem in item.problems]
         if all(item.stored for item in checked):
             problems += repeated_ids(table.users, rules=rules)
         finish_checks(
             party.name,
             problems,
-            reduce(TableFacts.and_more, (item.facts for item in checked)),
+            facts,
             where=where,
             notice=notice,
             allow_clipping=allow_clipping,

@@ -9,7 +9,7 @@ Functions that are handed over are module-level ones (or `functools.partial` of 
 workers may be other processes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -76,7 +76,7 @@ class Users(Protocol):
         """Sort the records of all blocks, and `extra` ones, by their tags.
 
         Yields `finish(piece)` for consecutive pieces of the sorted list, in ascending order. Tags
-        must be pseudorandom; equal ones are in the same piece.
+        must be pseudorandom; equal ones are in the same piece, in the order of their values.
         """
         ...
 
@@ -87,6 +87,11 @@ class Table(Protocol):
     @property
     def party(self) -> str:
         """The party's name."""
+        ...
+
+    @property
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """The categories in columns of which the run learns them, by column."""
         ...
 
     @property

@@ -5,7 +5,7 @@ results are those of the table in memory.
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -48,9 +48,11 @@ class StoredTable:
         spool: SpoolFolder,
         workers: Workers,
         progress: Progress,
+        names: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         """Take blocks that are stored already; see `blocks.open_blocks`."""
         self.party = party
+        self.names = names or {}
         self._blocks = blocks
         self._spool = spool
         self._walk = _Walk(workers=workers, progress=progress, labellings=count(1))

@@ -62,7 +62,7 @@ def room_for(party: PartySpec, *, expected_users: int | None) -> Room:
     """
     if expected_users is None:
         return Room(rows=ROWS_IN_MEMORY, size=BYTES_IN_MEMORY)
-    numbers = sum(column.low is not None for column in party.columns)
+    numbers = sum(not column.is_categorical for column in party.columns)
     categories = len(party.columns) - numbers
     width = _ID_BYTES + _NUMBER_BYTES * numbers + _CATEGORY_BYTES * categories
     if expected_users > ROWS_IN_MEMORY or expected_users * width > BYTES_IN_MEMORY:

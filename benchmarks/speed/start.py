@@ -1,0 +1,79 @@
+"""What a user of Python waits for: a fit in a process that has just started, and one that has not.
+
+The first fit of a process loads libraries, plans and reads compiled kernels; the first one on a
+machine compiles them as well. A fit of a process that has done one before is what experiments
+repeat, and what is compared with k-means on the pooled table.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from functools import partial
+
+from benchmarks.speed.inputs import N_CLUSTERS, N_COLUMNS, Inputs
+from benchmarks.speed.measure import Task
+from benchmarks.speed.stage import Stage
+
+FIT = "VerticalKMeans.fit, labels included"
+_FIRST_USERS = 20_000
+
+_FIRST_FIT = f"""
+import sys, warnings
+import numpy as np
+from splitmeans import VerticalKMeans
+warnings.simplefilter("ignore")
+rows = np.load(sys.argv[1], mmap_mode="r")[:{_FIRST_USERS}]
+blocks = np.split(rows, [{N_COLUMNS // 2}], axis=1)
+VerticalKMeans({N_CLUSTERS}, bounds=(-1, 1)).fit(blocks)
+"""
+
+
+def _fit(inputs: Inputs) -> Task:
+    from splitmeans import VerticalKMeans
+
+    half = N_COLUMNS // 2
+    blocks = [inputs.rows[:, :half], inputs.rows[:, half:]]
+
+    def task() -> int:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of another number of users than expected_users
+            model = VerticalKMeans(N_CLUSTERS, bounds=(-1, 1)).fit(blocks)
+        return model.result_.bytes_from("party1")
+
+    return task
+
+
+def _first_fit(inputs: Inputs, *, compiled: bool) -> Task:
+    command = [sys.executable, "-c", _FIRST_FIT, str(inputs.folder / "rows.npy")]
+
+    def task() -> None:
+        with contextlib.ExitStack() as folders:
+            changes = {} if compiled else folders.enter_context(_no_kernels())
+            subprocess.run(command, env=os.environ | changes, check=True)
+
+    return task
+
+
+@contextlib.contextmanager
+def _no_kernels() -> Iterator[dict[str, str]]:
+    """Give the changes of the environment under which no compiled kernel is found."""
+    with tempfile.TemporaryDirectory(prefix="splitmeans-no-kernels-") as nothing:
+        yield {"NUMBA_CACHE_DIR": nothing}
+
+
+START_STAGES = (
+    Stage(name=FIT, group="fit", prepare=_fit),
+    *(
+        Stage(
+            name=f"first fit of {_FIRST_USERS:,} users from process start, {words}",
+            group="start",
+            prepare=partial(_first_fit, compiled=compiled),
+            by_users=False,
+        )
+        for compiled, words in ((True, "compiled before"), (False, "nothing compiled"))
+    ),
+)

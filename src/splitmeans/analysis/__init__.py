@@ -1,0 +1,1 @@
+"""A result in Python and in notebooks: report, tables, labels, names, plots."""

@@ -1,0 +1,122 @@
+"""A party's own data frame with the segments of its rows beside them (phase 5; see `labels`).
+
+The rows stay where they are: the frame comes back with more columns, its index and ids as before.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from splitmeans.errors import DataError
+from splitmeans.party.labels import segment_probabilities
+from splitmeans.plan.settle import make_plan
+from splitmeans.result.result import Result, Segmentation
+from splitmeans.study import PartySpec
+from splitmeans.study.coding import coding_of
+from splitmeans.table.checks.facts import BoundFacts, clipping_problems
+from splitmeans.table.checks.problems import refuse
+from splitmeans.table.checks.rows import grid_rows
+from splitmeans.table.frames import as_stream, is_pandas, listed_names
+from splitmeans.table.prepare import PartyTable
+
+
+def label_frame(
+    result: Result,
+    data: Any,
+    *,
+    segments: Segmentation,
+    party: str | None = None,
+    allow_clipping: bool = False,
+) -> Any:
+    """Return the table with each row's likeliest segment and the probability of every segment.
+
+    Guarantee: reads the party's own rows and published values; releases nothing. The labels are a
+    function of the rows and as sensitive as they are.
+
+    Args:
+        result: The published result.
+        data: The party's table, as `prepare_table` takes it.
+        segments: The segments to label with.
+        party: The party's name; found by the names of the columns if not given.
+        allow_clipping: Label a table also if more than half of a column's values lie outside the
+            study's bounds.
+
+    Raises:
+        DataError: If the data breaks a rule of the study; values are never shown.
+    """
+    stream = as_stream(data, where="the table")
+    data = data if stream is None else stream.read_all()
+    spec = settled_party(result, _party_of(result, data, party))
+    rows, _, bounds = grid_rows(spec, data)
+    if not allow_clipping:
+        refuse(clipping_problems(with_public_bounds(result, spec.name, bounds)), party=spec.name)
+    # Ids are not looked at: the labels are beside them.
+    no_ids = pa.array([], pa.large_string())
+    table = PartyTable(party=spec.name, ids=no_ids, raw_rows=rows, coding=coding_of(spec))
+    shares = segment_probabilities(table, result.synopsis, centres=segments.clustering)
+    return _beside(data, label_columns(result, segments, shares))
+
+
+def settled_party(result: Result, party: str) -> PartySpec:
+    """Return a party with the bounds and categories that the run learned."""
+    return make_plan(result.study, released=result.released).party(party)
+
+
+def with_public_bounds(
+    result: Result, party: str, bounds: Iterable[BoundFacts]
+) -> list[BoundFacts]:
+    """Return how columns fit their bounds, but for those that the run learned.
+
+    Learned bounds may be off by bad luck; no unit of the table is to blame for that.
+    """
+    said = {column.name for column in result.study.party(party).columns if column.is_settled}
+    return [own for own in bounds if own.column in said]
+
+
+def label_columns(result: Result, segments: Segmentation, shares: Any) -> dict[str, Any]:
+    """Return the columns that labels have, in a frame and in a file, as arrays.
+
+    "segment" (its letter), "name" where people named segments, "probability" (of that segment),
+    and "segment A", "segment B" and so on.
+    """
+    likeliest = shares.argmax(axis=1)
+    columns: dict[str, Any] = {"segment": np.array(segments.letters, dtype=object)[likeliest]}
+    if segments.published and result.names:
+        columns["name"] = np.array(result.called(segments), dtype=object)[likeliest]
+    columns["probability"] = shares[np.arange(len(likeliest)), likeliest]
+    for letter, share in zip(segments.letters, shares.T, strict=True):
+        columns[f"segment {letter}"] = np.ascontiguousarray(share)
+    return columns
+
+
+def _party_of(result: Result, data: Any, party: str | None) -> str:
+    if party is not None:
+        return result.study.party(party).name
+    names = set(listed_names(data) or ())
+    fitting = [
+        spec for spec in result.study.parties if names >= {column.name for column in spec.columns}
+    ]
+    if len(fitting) == 1:
+        return fitting[0].name
+    listed = ", ".join(repr(name) for name in result.study.party_names)
+    why = "no party's columns are all in it" if not fitting else "it fits more than one"
+    raise DataError(f"party must be given: whose table is this? ({why}); the parties are {listed}")
+
+
+def _beside(data: Any, columns: dict[str, Any]) -> Any:
+    """Return the table with further columns, of the kind that it is."""
+    taken = [name for name in columns if name in (listed_names(data) or ())]
+    if taken:
+        raise DataError(f"the table must not have a column {taken[0]!r} yet; rename or drop it")
+    if is_pandas(data):
+        return data.assign(**columns)
+    if hasattr(data, "hstack") and hasattr(data, "to_arrow"):  # polars
+        return data.hstack(type(data)(columns))
+    arrays = {name: pa.array(values) for name, values in columns.items()}
+    if isinstance(data, pa.Table):
+        for name, values in arrays.items():
+            data = data.append_column(name, values)
+        return data
+    return pa.table(arrays)

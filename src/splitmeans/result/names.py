@@ -1,0 +1,36 @@
+"""Names that people give to segments, by letter: for everything that shows or writes segments.
+
+They are the word of whoever holds the result, not the server's: nothing of them is signed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from splitmeans import _validate
+from splitmeans.errors import ParameterError
+
+_LONGEST = 80
+
+
+def checked_names(names: Any, letters: Sequence[str]) -> dict[str, str]:
+    """Return names by letter, in the order of the letters.
+
+    Raises:
+        ParameterError: If a letter is no segment's, or a name is no short text.
+    """
+    if not isinstance(names, Mapping):
+        raise ParameterError(
+            f"names must be a dict by letter, such as {{'A': 'families'}}, got "
+            f"{_validate.shown(names)}"
+        )
+    for letter, name in names.items():
+        if letter not in letters:
+            known = ", ".join(letters) or "none"
+            raise ParameterError(f"there is no segment {letter!r} to name; there are {known}")
+        usable = isinstance(name, str) and name.strip() == name and name.isprintable()
+        if not usable or not 1 <= len(name) <= _LONGEST:
+            raise ParameterError(
+                f"the name of segment {letter!r} must be 1 to {_LONGEST} printable characters "
+                f"without spaces around them, got {_validate.shown(name)}"
+            )
+    return {letter: names[letter] for letter in letters if letter in names}

@@ -1,0 +1,64 @@
+"""Categories that a run learns: hashes of them in rows, and the names in a party's own table.
+
+A row keeps a hash of its category until the run has learned which categories have a level of their
+own. The names themselves stay beside the rows, at the party.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from splitmeans._types import NO_VALUE, IntArray
+from splitmeans.study import Column
+from splitmeans.study.parties import OTHER_LEVEL, SKIP
+from splitmeans.table.checks.category_columns import read_categories
+from splitmeans.table.checks.number_columns import missing_problem
+from splitmeans.table.checks.problems import BrokenRule, Problem
+from splitmeans.table.columns import normalised_text
+
+# What stands for a missing category; no name has it.
+MISSING_HASH = 0
+_BYTES = 8
+
+
+def name_hashes(names: Iterable[str]) -> IntArray:
+    """Return 64 bits for each name in normal form C; two names share them once in 2^64."""
+    found = [
+        int.from_bytes(hashlib.blake2b(name.encode(), digest_size=_BYTES).digest(), "big")
+        for name in normalised_text(pa.array(list(names), pa.large_string())).to_pylist()
+    ]
+    hashes = np.array(found, dtype=np.uint64).view(np.int64)
+    return np.where(hashes == MISSING_HASH, 1, hashes)
+
+
+def hash_categories(
+    column: Column, values: Any, *, first_row: int
+) -> tuple[IntArray | None, tuple[str, ...], list[Problem]]:
+    """Return the hash of each row's category, the names that there are, and problems."""
+    try:
+        text = read_categories(values, first_row=first_row)
+    except BrokenRule as broken:
+        return None, (), [replace(broken.problem, column=column.name)]
+    problems = missing_problem(column, np.asarray(text.is_null()), first_row=first_row)
+    names = text.drop_null().unique()
+    hashes = name_hashes(names.to_pylist())
+    # The place behind all names is that of a missing one.
+    places = pc.index_in(text, value_set=names).fill_null(len(names)).to_numpy(zero_copy_only=False)
+    return np.append(hashes, MISSING_HASH)[places], tuple(names.to_pylist()), problems
+
+
+def hashes_to_codes(column: Column, hashes: IntArray) -> IntArray:
+    """Return the position of each row's level in a column whose categories were learned."""
+    other = column.levels.index(OTHER_LEVEL)
+    known = name_hashes(column.categories)
+    order = np.argsort(known)
+    at = np.minimum(np.searchsorted(known, hashes, sorter=order), len(known) - 1)
+    codes = np.where(known[order][at] == hashes, order[at], other)
+    # Behind the categories: the level of missing values, or equal shares of all.
+    missing = NO_VALUE if column.missing == SKIP else len(column.categories)
+    return np.where(hashes == MISSING_HASH, missing, codes).astype(np.int64)

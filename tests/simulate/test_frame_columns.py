@@ -1,0 +1,170 @@
+"""From data frames and what the caller says of their columns to the columns of a study."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from splitmeans import DataError, InsecureSeededNoise, ParameterError, VerticalKMeans
+from splitmeans.simulate.blocks import read_blocks, read_ids
+from splitmeans.simulate.frame_columns import read_columns
+from splitmeans.study import Column, IdRules
+
+BANK = pd.DataFrame({"customer": ["1", "2"], "age": [30.0, None], "region": ["north", None]})
+SHOP = pa.table({"customer": [1, 2], "visits": [3, 4]})
+BOUNDS = {"age": (17, 90), "visits": (0, 30)}
+REGIONS = {"region": ["north", "south"]}
+
+
+def columns_of(tables=(BANK, SHOP), id_columns=("customer", "customer"), **facts):
+    return read_columns(read_blocks(list(tables)), id_columns=id_columns, **facts)
+
+
+def test_facts_by_column_name():
+    found = columns_of(
+        bounds=BOUNDS,
+        categories=REGIONS,
+        missing={"age": 40, "region": "level"},
+        weights={"visits": 2},
+    )
+    assert found == [
+        (
+            Column(name="age", low=17, high=90, missing=40),
+            Column(name="region", categories=("north", "south"), missing="level"),
+        ),
+        (Column(name="visits", low=0, high=30, weight=2),),
+    ]
+
+
+def test_facts_per_party_are_the_same():
+    by_name = columns_of(bounds=BOUNDS, categories=REGIONS, weights={"visits": 2})
+    assert by_name == columns_of(
+        bounds=[{"age": (17, 90)}, {"visits": (0, 30)}],
+        categories=[REGIONS, {}],
+        weights=[{}, {"visits": 2}],
+    )
+
+
+@pytest.mark.parametrize(
+    ("missing", "age", "region"),
+    [
+        ("midpoint", "midpoint", "error"),
+        ("level", "error", "level"),
+        (("midpoint", "spread"), "midpoint", "spread"),
+        ([40, "level"], 40, "level"),
+        (None, "error", "error"),
+    ],
+)
+def test_one_rule_is_for_the_columns_that_can_have_it(missing, age, region):
+    (bank, shop) = columns_of(bounds=BOUNDS, categories=REGIONS, missing=missing)
+    assert (bank[0].missing, bank[1].missing, shop[0].missing) == (age, region, age)
+
+
+def test_one_pair_is_for_the_columns_of_numbers():
+    (bank, _) = columns_of(bounds=(0, 100), categories=REGIONS)
+    assert (bank[0].low, bank[1].categories) == (0, ("north", "south"))
+
+
+def test_whole_numbers_may_be_categories():
+    (bank, _) = columns_of(bounds={"age": (17, 90)}, categories={**REGIONS, "visits": [3, 4]})
+    assert (
+        columns_of(bounds={"age": (17, 90)}, categories={**REGIONS, "visits": ["3", "4"]})[0]
+        == bank
+    )
+
+
+@pytest.mark.parametrize(
+    "bank",
+    [BANK, pl.from_pandas(BANK), pa.Table.from_pandas(BANK), BANK.astype({"region": "category"})],
+)
+def test_what_is_left_out_is_listed_with_the_call_to_write(bank):
+    with pytest.raises(ParameterError) as caught:
+        columns_of((bank, SHOP), bounds=None)
+    text = str(caught.value)
+    assert "party 1: age (numbers), region (text); party 2: visits (numbers)" in text
+    assert "    bounds={'age': (low, high), 'visits': (low, high)},\n" in text
+    assert "    categories={'region': ['...', '...']},\n" in text
+    assert "north" not in text  # values are never shown
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"bounds": (0, 100)}, r"party 1: region \(text\)\. Add"),
+        ({"bounds": {"age": (1, 2)}, "categories": REGIONS}, r"for party 2: visits \(numbers\)"),
+        ({"bounds": BOUNDS, "categories": {"regoin": []}}, "is 'region' meant"),
+        ({"bounds": BOUNDS, "categories": [REGIONS]}, "categories must be a dict by column name"),
+        ({"bounds": BOUNDS, "categories": [{}, REGIONS]}, "categories of party 2 must name"),
+        ({"bounds": BOUNDS, "categories": {"region": "north"}}, "must be a list of all its values"),
+        ({"bounds": {**BOUNDS, "region": (0, 1)}, "categories": REGIONS}, "not both"),
+        ({"bounds": BOUNDS, "categories": REGIONS, "missing": {"x": 1}}, "missing must name"),
+        ({"bounds": BOUNDS, "categories": REGIONS, "weights": 3}, "weights must be a dict"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(facts, message):
+    with pytest.raises(ParameterError, match=message):
+        columns_of(**facts)
+
+
+def test_ids_by_name():
+    blocks = read_blocks({"bank": BANK, "shop": SHOP})
+    assert blocks.parties == ("bank", "shop")
+    assert read_ids("customer", blocks) == (["customer", "customer"], None)
+    assert read_ids(["customer", "customer"], blocks) == (["customer", "customer"], None)
+    assert read_ids([[1, 2], [1, 2]], blocks) == (None, [[1, 2], [1, 2]])
+    with pytest.raises(DataError, match="'custmer' for party 'bank'; its columns: customer, age"):
+        read_ids("custmer", blocks)
+
+
+def messy_customers(n: int = 400) -> dict[str, pd.DataFrame]:
+    """Two kinds of customers; ids are written in another way at each party."""
+    rng = np.random.default_rng(3)
+    kind = rng.integers(2, size=n)
+    bank = pd.DataFrame(
+        {
+            "customer": [f" {number:06d}" for number in range(n)],
+            "age": np.array([25.0, 70.0])[kind] + rng.normal(0, 3, n),
+            "region": np.array(["north", "south"])[kind],
+        }
+    )
+    bank.loc[::50, "age"] = np.nan
+    bank.loc[::40, "region"] = None
+    shop = pd.DataFrame({"nr": np.arange(n), "visits": np.array([3.0, 20.0])[kind]})
+    return {"bank": bank, "shop": shop.sample(frac=1, random_state=2)}
+
+
+def mixed_model(**changes) -> VerticalKMeans:
+    facts = {
+        "epsilon": 8.0,
+        "bounds": BOUNDS,
+        "categories": REGIONS,
+        "missing": ("midpoint", "level"),
+        "id_rules": "integer",
+        "n_local_clusters": 4,
+        "noise": InsecureSeededNoise(1),
+        "random_state": 1,
+    }
+    return VerticalKMeans(2, **facts | changes)
+
+
+def test_a_fit_on_mixed_frames_with_messy_ids():
+    model = mixed_model().fit(messy_customers(), ids=["customer", "nr"])
+    assert model.study_.party_names == ("bank", "shop")
+    assert model.study_.ids == IdRules(type="integer")
+    assert model.synopsis_.feature_names[1:4] == (
+        "bank: region=north",
+        "bank: region=south",
+        "bank: region=(missing)",
+    )
+    ages = np.sort(model.cluster_centers_[:, 0])
+    np.testing.assert_allclose(ages, [25, 70], atol=8)
+    # Rows are found again by their ids.
+    tables = messy_customers()
+    tables["shop"] = tables["shop"][::-1]
+    np.testing.assert_array_equal(model.predict(tables), model.labels_)
+
+
+def test_rules_for_ids_are_checked():
+    with pytest.raises(ParameterError, match="id_rules must be one of as-is, text"):
+        mixed_model(id_rules=3).fit(messy_customers(), ids=["customer", "nr"])
