@@ -17,3 +17,7 @@ LabelArray: TypeAlias = npt.NDArray[np.int32]
 
 # A noisy quantity, the standard deviation of its noise, and the unit of it.
 NoiseLine: TypeAlias = tuple[str, float, str]
+
+# The code of a value that is not there, in coded rows (`study/coding.py`). Fits the 32 bits that
+# blocks on disk have, and lies far outside every bound.
+NO_VALUE = -(2**31) + 1

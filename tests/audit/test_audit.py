@@ -97,6 +97,7 @@ def test_every_mechanism_of_a_plan_has_a_part() -> None:
     assert set(LONG_ONLY) == set(ALL_CASES) - set(QUICK)
     for names in (
         {"round", "column-histogram", "score-products", "cell-histogram", "guided-lloyd"},
+        {"mixed-round", "level-histogram"},
         {"dplsf-counts", "dplsf-sums", "dplloyd-step", "tree-counts", "leaf-sum"},
         {"decoy", "sketch", "histogram", "ldp-direct", "ldp-hashed", "user-count", "size"},
         {"bounds", "categories", "low-threshold"},
@@ -136,7 +137,11 @@ class LongScores(ColumnSurvey):
     def noisy_products(self, rows, scores, *, noise):  # type: ignore[no-untyped-def]
         d = len(self.bounds)
         part = functools.partial(
-            score_products, limits=np.array(self.bounds), scores=scores, longest=10_000
+            score_products,
+            limits=self.limits,
+            bins=np.array([len(own) for own in scores]),
+            scores=np.concatenate(scores),
+            longest=10_000,
         )
         raw = rows.total(part)[np.triu_indices(d, 1)]
         return raw + noise.gaussian(self.product_scale, len(raw))

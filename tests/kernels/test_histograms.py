@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from splitmeans._types import NO_VALUE
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.histograms import cell_histogram, column_histograms, score_products
 
@@ -22,14 +23,31 @@ def naive_bins(rows: np.ndarray, limits: np.ndarray, n_bins: int) -> np.ndarray:
 def test_bins_by_hand():
     # 21 values in 7 bins of three: -10 and -9 in the first, 0 in the fourth, 10 in the last.
     rows = np.array([[-10], [-9], [0], [10]])
-    found = column_histograms(rows, limits=np.array([10]), n_bins=7)
-    assert found.tolist() == [[2, 0, 0, 1, 0, 0, 1]]
+    found = column_histograms(rows, limits=np.array([10]), bins=np.array([7]))
+    assert found.tolist() == [2, 0, 0, 1, 0, 0, 1]
 
 
 def test_rows_beyond_the_limits_are_in_the_outer_bins():
     rows = np.array([[-(2**40), 3], [2**40, -3]])
-    found = column_histograms(rows, limits=np.array([5, 2]), n_bins=2)
-    assert found.tolist() == [[1, 1], [1, 1]]
+    found = column_histograms(rows, limits=np.array([5, 2]), bins=np.array([2, 2]))
+    assert found.tolist() == [1, 1, 1, 1]
+
+
+def test_levels_have_a_bin_each_and_no_value_has_none():
+    # A column of three levels and one of numbers; codes that are no level are in no bin.
+    rows = np.array([[0, 4], [2, NO_VALUE], [2, -5], [3, 5], [-7, NO_VALUE], [NO_VALUE, 0]])
+    columns = {"limits": np.array([0, 5]), "bins": np.array([3, 2])}
+    # 11 values in two bins: -5 to 0, and 1 to 5.
+    assert column_histograms(rows, **columns).tolist() == [1, 0, 2, 2, 2]
+    # Cells: level 0 or another, times low or high; a row without one of both is in none.
+    cells = cell_histogram(rows, places=np.array([0, 2, 2, 0, 1]), n_cells=4, **columns)
+    assert cells.tolist() == [0, 1, 1, 0]
+    # Where numbers are not cut, it does not matter who has one.
+    cells = cell_histogram(rows, places=np.array([0, 1, 1, 0, 0]), n_cells=2, **columns)
+    assert cells.tolist() == [1, 2]
+    # No value has the score 0.
+    found = score_products(rows, scores=np.array([1, 2, 3, 5, 7]), longest=100, **columns)
+    assert found.tolist() == [[1 + 9 + 9, 7 + 15], [7 + 15, 49 + 25 + 49 + 25]]
 
 
 @given(
@@ -45,8 +63,9 @@ def test_column_histograms_agree_with_numpy(n, limits, n_bins, seed):
     expected = [
         np.bincount(column, minlength=n_bins) for column in naive_bins(rows, bounds, n_bins).T
     ]
-    found = column_histograms(np.asfortranarray(rows), limits=bounds, n_bins=n_bins)
-    assert found.tolist() == np.array(expected).tolist()
+    bins = np.full(len(limits), n_bins)
+    found = column_histograms(np.asfortranarray(rows), limits=bounds, bins=bins)
+    assert found.tolist() == np.concatenate(expected).tolist()
 
 
 @given(n=st.integers(0, 60), d=st.integers(1, 4), seed=st.integers(0, 10**6))
@@ -58,7 +77,10 @@ def test_cell_histogram_agrees_with_numpy(n, d, seed):
     places = rng.integers(0, 4, (d, n_bins))
     bins = naive_bins(rows, bounds, n_bins)
     cells = sum(places[column][bins[:, column]] for column in range(d))
-    found = cell_histogram(rows, limits=bounds, places=places, n_cells=3 * d + 1)
+    widths = np.full(d, n_bins)
+    found = cell_histogram(
+        rows, limits=bounds, bins=widths, places=places.ravel(), n_cells=3 * d + 1
+    )
     assert found.tolist() == np.bincount(cells, minlength=3 * d + 1).tolist()
 
 
@@ -81,7 +103,7 @@ def test_score_products_by_hand():
     # Two bins a column, at -5 .. -1 and 0 .. 5; scores -3 and 4, and -1 and 2.
     scores = np.array([[-3, 4], [-1, 2]])
     rows = np.array([[-5, -5], [5, 5], [5, -5]])
-    options = {"limits": np.array([5, 5]), "scores": scores}
+    options = {"limits": np.array([5, 5]), "bins": np.array([2, 2]), "scores": scores.ravel()}
     found = score_products(rows, longest=100, **options)
     assert found.tolist() == [[9 + 16 + 16, 3 + 8 - 4], [3 + 8 - 4, 1 + 4 + 1]]
     # (4, 2) has length 4.47; at length 3 it is (2.68, 1.34), cut to (2, 1).
@@ -100,7 +122,8 @@ def test_score_products_agree_with_the_naive_twin(n, d, longest, seed):
     limits, n_bins = rng.integers(1, UNIT, d), 16
     rows = rng.integers(-limits - 3, limits + 4, (n, d))
     scores = rng.integers(-952, 953, (d, n_bins))
-    found = score_products(rows, limits=limits, scores=scores, longest=longest)
+    bins = np.full(d, n_bins)
+    found = score_products(rows, limits=limits, bins=bins, scores=scores.ravel(), longest=longest)
     assert found.dtype == np.int64
     assert found.tolist() == naive_products(rows, limits, scores, longest)
 
@@ -109,9 +132,8 @@ def test_score_products_agree_with_the_naive_twin(n, d, longest, seed):
 @settings(max_examples=100, deadline=None)
 def test_products_of_one_row_are_within_their_length(z, longest):
     d = len(z)
-    scores = np.array(z)[:, np.newaxis]
     rows, limits = np.zeros((1, d), dtype=np.int64), np.ones(d, dtype=np.int64)
-    found = score_products(rows, limits=limits, scores=scores, longest=longest)
+    found = score_products(rows, limits=limits, bins=limits, scores=np.array(z), longest=longest)
     assert sum(found.diagonal().tolist()) <= longest**2
     square = sum(x * x for x in found[np.triu_indices(d, 1)].tolist())
     assert square * 2 * d <= longest**4 * (d - 1)
@@ -122,7 +144,8 @@ def test_products_are_the_same_in_any_order_and_in_parts():
     rng = np.random.default_rng(5)
     rows = rng.integers(-UNIT, UNIT, (2**15 + 77, 3))
     scores = rng.integers(-952, 953, (3, 32))
-    options = {"limits": np.full(3, UNIT), "scores": scores, "longest": 543}
+    columns = {"limits": np.full(3, UNIT), "bins": np.full(3, 32)}
+    options = {**columns, "scores": scores.ravel(), "longest": 543}
     whole = score_products(rows, **options)
     assert (whole == score_products(rng.permutation(rows), **options)).all()
     parts = score_products(rows[:1000], **options) + score_products(rows[1000:], **options)
@@ -130,19 +153,19 @@ def test_products_are_the_same_in_any_order_and_in_parts():
 
 
 def test_scores_that_are_not_exact_are_refused():
-    scores = np.zeros((1, 4), dtype=np.int64)
+    columns = {"limits": np.array([1]), "bins": np.array([4])}
+    scores = np.zeros(4, dtype=np.int64)
     with pytest.raises(ParameterError, match="too large for exact products"):
-        score_products(
-            np.zeros((1, 1), np.int64), limits=np.array([1]), scores=scores, longest=2**20
-        )
+        score_products(np.zeros((1, 1), np.int64), scores=scores, longest=2**20, **columns)
 
 
 @pytest.mark.parametrize("rows", [np.zeros((2, 3)), np.zeros((2, 2), np.int64), np.zeros(3)])
 def test_wrong_rows_are_refused(rows):
-    limits = np.array([1, 1, 1])
+    columns = {"limits": np.array([1, 1, 1]), "bins": np.array([4, 4, 4])}
+    zeros = np.zeros(12, np.int64)
     with pytest.raises(ParameterError, match="rows must be int64 of shape"):
-        column_histograms(rows, limits=limits, n_bins=4)
+        column_histograms(rows, **columns)
     with pytest.raises(ParameterError, match="rows must be int64 of shape"):
-        cell_histogram(rows, limits=limits, places=np.zeros((3, 4), np.int64), n_cells=1)
+        cell_histogram(rows, places=zeros, n_cells=1, **columns)
     with pytest.raises(ParameterError, match="rows must be int64 of shape"):
-        score_products(rows, limits=limits, scores=np.zeros((3, 4), np.int64), longest=9)
+        score_products(rows, scores=zeros, longest=9, **columns)

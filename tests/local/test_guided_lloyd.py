@@ -15,6 +15,7 @@ from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.law import mu_scale
 from splitmeans.local.laws.guided_lloyd import FINE_UNITS, ROUNDS, GuidedLloydLaw, sensitivity
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.study.coding import Coding
 from splitmeans.table.walk.memory import as_rows
 
 UNIT = 2**20
@@ -201,6 +202,11 @@ def test_a_cluster_without_points_stays_and_has_the_usual_spread():
     assert clusters.spreads.tolist() == [1, 1, 1]
 
 
+def one_column(bound):
+    coding = Coding(bounds=(bound,), levels=(0,))
+    return {"coding": coding, "present": np.ones(1), "rng": np.random.default_rng(0)}
+
+
 def test_a_clear_answer_moves_the_points():
     points, weights, clusters = two_clusters()
     # Three rows at 4 and one at 20: offsets from the centres 1 and 21 are 3 three times, and -1.
@@ -208,7 +214,7 @@ def test_a_clear_answer_moves_the_points():
         counts=[3.0, 1.0], offsets=[[9.0], [-1.0]], squares=[[27.0], [1.0]], deviation=1e-9
     )
     moved, weighted, means = corrected(
-        points, weights, clusters, answer, limits=np.array([1000.0]), size=4.0
+        points, weights, clusters, answer, size=4.0, **one_column(1000)
     )
     assert means.ravel() == pytest.approx([4, 20])
     assert weighted == pytest.approx([1.5, 1.5, 0.5, 0.5])
@@ -222,7 +228,7 @@ def test_an_answer_that_is_all_noise_moves_nothing():
         counts=[30.0, -5.0], offsets=[[90.0], [-50.0]], squares=[[9.0], [1.0]], deviation=1e6
     )
     moved, weighted, means = corrected(
-        points, weights, clusters, answer, limits=np.array([1000.0]), size=4.0
+        points, weights, clusters, answer, size=4.0, **one_column(1000)
     )
     assert moved == pytest.approx(points)
     assert weighted == pytest.approx(weights)
@@ -234,7 +240,7 @@ def test_points_stay_inside_the_bounds():
     answer = answer_of(
         counts=[2.0, 2.0], offsets=[[0.0], [180.0]], squares=[[2.0], [9000.0]], deviation=1e-9
     )
-    moved, _, _ = corrected(points, weights, clusters, answer, limits=np.array([22.0]), size=4.0)
+    moved, _, _ = corrected(points, weights, clusters, answer, size=4.0, **one_column(22))
     assert np.abs(moved).max() <= 22
 
 

@@ -37,6 +37,20 @@ def test_by_hand(synopsis):
     np.testing.assert_allclose(shop, [[1, 0, 0], [0, 1 / 3, 2 / 3]])
 
 
+def test_a_row_with_gaps_is_labelled_by_what_it_has():
+    """Two columns, of which the first may be missing; the local clusters differ in both."""
+    income = Column(name="income", low=-1, high=1, missing="skip")
+    bank = PartySpec(name="bank", columns=(income, Column(name="age", low=-1, high=1)))
+    centres = [np.array([[-1, -1], [1, 1]]) * (GRID_UNITS // 2), CENTRES[1]]
+    found = segment_probabilities(
+        prepare_table(bank, {"income": [0.9, None, None], "age": [-0.6, -0.6, 0.7]}),
+        build_synopsis(WEIGHTS, centres, [bank, SHOP]),
+        centres=np.array([[-0.5, -0.5, -0.5], [-0.5, -0.5, 0.5], [0.5, 0.5, 0.5]]),
+    )
+    # With a high income the first would be in the second cluster; without one it is in the first.
+    np.testing.assert_allclose(found, [[0, 0, 1], [0.75, 0.25, 0], [0, 0, 1]])
+
+
 def test_many_nodes_are_drawn_evenly_over_cells():
     """3,000 pseudo-users of one local cluster, 3 in 4 of them with few visits."""
     labels = np.array([[0, 0]] * 2250 + [[0, 1]] * 750)

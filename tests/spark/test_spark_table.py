@@ -25,15 +25,15 @@ from splitmeans.wire.codec import encode
 
 N = 3000
 COLUMNS = (
-    Column(name="x.1", low=-2, high=2, missing="midpoint"),
     Column(name="y", low=0, high=1),
     Column(name="kind", categories=["a", "b", "c"]),
 )
 NAMES = ("customer", "unused", "y", "x.1", "kind")
 
 
-def spec(name: str) -> PartySpec:
-    return PartySpec(name=name, columns=COLUMNS, id_column="customer")
+def spec(name: str, *, missing: str = "midpoint") -> PartySpec:
+    first = Column(name="x.1", low=-2, high=2, missing=missing)
+    return PartySpec(name=name, columns=(first, *COLUMNS), id_column="customer")
 
 
 def rows_of(seed: int) -> pa.Table:
@@ -72,7 +72,7 @@ def in_spark(spark, rows: pa.Table, folder: Path, *, cuts: tuple[int, ...] = (0,
 
 
 METHODS = {
-    "decoy": {},
+    "decoy": {"missing": "skip"},
     "sketch": {"membership": "sketch"},
     "decoy with tags": {"user_sets": "partial", "ids": AS_IS},
     "decoy sampled": {"decoy": DecoyOptions(max_users=1000)},
@@ -96,17 +96,20 @@ METHODS = {
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_messages_equal_those_of_memory_and_of_row_groups(options, spark, tmp_path, small_blocks):
+    bank_spec, shop_spec = (
+        spec(name, missing=options.get("missing", "midpoint")) for name in ("bank", "shop")
+    )
     study = Study(
         name="test",
-        parties=(spec("bank"), spec("shop")),
+        parties=(bank_spec, shop_spec),
         n_clusters=3,
         budget=Budget(epsilon=2.0, delta=1e-4),
         n_local_clusters=4,
         expected_users=N,
-        **options,
+        **{name: value for name, value in options.items() if name != "missing"},
     )
     bank, shop = rows_of(1), rows_of(2)
-    in_memory = [prepare_table(spec("bank"), bank), prepare_table(spec("shop"), shop)]
+    in_memory = [prepare_table(bank_spec, bank), prepare_table(shop_spec, shop)]
 
     def releases(first):
         rng = np.random.default_rng(5)
@@ -116,11 +119,11 @@ def test_messages_equal_those_of_memory_and_of_row_groups(options, spark, tmp_pa
     expected = releases(in_memory[0])
     path = tmp_path / "bank.parquet"
     pq.write_table(bank, path, row_group_size=500)
-    with open_parquet(spec("bank"), path, workers=1, spool=tmp_path) as on_disk:
+    with open_parquet(bank_spec, path, workers=1, spool=tmp_path) as on_disk:
         assert releases(on_disk) == expected
     spool = tmp_path / "spool"
     spool.mkdir()
-    with open_spark(spec("bank"), in_spark(spark, bank, tmp_path), spool=str(spool)) as shared:
+    with open_spark(bank_spec, in_spark(spark, bank, tmp_path), spool=str(spool)) as shared:
         assert len(shared) == N
         assert releases(shared) == expected
         # Only the frozen rows, and labels that were changed, are left of all that was written.

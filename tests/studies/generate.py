@@ -57,16 +57,29 @@ def random_case(seed: int) -> Case:
         "parties": parties,
         "n_clusters": _n_clusters(chance),
         "expected_users": max(1, round(users * 10 ** chance.uniform(-2, 2))),
-        **_methods(chance, partial=partial, n_parties=len(parties)),
+        **_methods(
+            chance,
+            partial=partial,
+            n_parties=len(parties),
+            skips=any(
+                column.get("missing") == "skip" for party in parties for column in party["columns"]
+            ),
+        ),
     }
     settings["budget"] = _budget(chance, settings["expected_users"])
-    id_type = chance.choice(("as-is", "as-is", "text", "integer", "uuid"))
+    id_type = chance.choice(
+        ("as-is", "as-is", "text", "caseless", "integer", "uuid", "email", "phone")
+    )
     rules: dict[str, Any] = {"type": id_type}
+    if id_type == "phone" and chance.random() < 0.5:
+        rules["country"] = "+49"
     if chance.random() < 0.2:
         rules["pattern"] = chance.choice((".+", r"[\s\S]{1,400}"))
     if not partial and chance.random() < 0.2:
         rules["explain_mismatch"] = True
-    if partial or rules != {"type": "as-is"}:
+    if chance.random() < 0.15:
+        settings["ids"] = _several_keys(chance, parties, rules)
+    elif partial or rules != {"type": "as-is"}:
         settings["ids"] = rules
     tables = _tables(chance, parties, users=users, partial=partial, id_type=id_type)
     _hide_bounds(random.Random(f"splitmeans bounds {seed}"), settings)
@@ -113,12 +126,34 @@ def _parties(chance: random.Random) -> list[dict[str, Any]]:
     ]
 
 
+def _several_keys(
+    chance: random.Random, parties: list[dict[str, Any]], rules: dict[str, Any]
+) -> dict[str, Any]:
+    """Give parties several keys, one of which all of them have: that of their id column."""
+    shared, other = names(chance, 2, taken=set())
+    form = {name: value for name, value in rules.items() if name != "explain_mismatch"}
+    keys = [{"name": shared, **form}, {"name": other, "type": "text"}]
+    chance.shuffle(keys)
+    for place, party in enumerate(parties):
+        party["id_columns"] = [{"key": shared, "column": party["id_column"]}]
+        if place and chance.random() < 0.5:
+            taken = {party["id_column"], *(column["name"] for column in party["columns"])}
+            (column,) = names(chance, 1, taken=taken)
+            party["id_columns"].insert(0, {"key": other, "column": column})
+    found: dict[str, Any] = {"keys": keys}
+    if "explain_mismatch" in rules:
+        found["explain_mismatch"] = True
+    return found
+
+
 def _n_columns(chance: random.Random, most: int) -> int:
     return chance.choice((1, 1, 2, 2, 3, 4, 5, chance.randint(1, most)))
 
 
 def _columns(chance: random.Random, called: list[str]) -> list[dict[str, Any]]:
     columns = [_column(chance, one) for one in called]
+    if all(column.get("missing") == "skip" for column in columns) and chance.random() < 0.9:
+        del columns[0]["missing"]  # refused: somebody could be without any value
     features = sum(
         len(column.get("categories", " ")) + (column.get("missing") == "level")
         for column in columns
@@ -139,11 +174,11 @@ def _column(chance: random.Random, called: str) -> dict[str, Any]:
             chance, chance.choice((2, 2, 3, 5, chance.randint(2, 40)))
         )
         if chance.random() < 0.3:
-            column["missing"] = chance.choice(("level", "spread"))
+            column["missing"] = chance.choice(("level", "spread", "skip"))
         return column
     column["low"], column["high"] = _bounds(chance)
     if chance.random() < 0.3:
-        column["missing"] = chance.choice(("midpoint", 0.0, column["low"], 1e300, -3.5))
+        column["missing"] = chance.choice(("midpoint", "skip", 0.0, column["low"], 1e300, -3.5))
     return column
 
 
@@ -193,7 +228,9 @@ def _budget(chance: random.Random, expected_users: int) -> dict[str, Any]:
     return budget
 
 
-def _methods(chance: random.Random, *, partial: bool, n_parties: int) -> dict[str, Any]:
+def _methods(
+    chance: random.Random, *, partial: bool, n_parties: int, skips: bool
+) -> dict[str, Any]:
     """Return the methods; now and then a combination that a study refuses."""
     membership = chance.choice(
         ("decoy", "decoy", "decoy", "sketch" if n_parties == 2 else "decoy")
@@ -209,7 +246,7 @@ def _methods(chance: random.Random, *, partial: bool, n_parties: int) -> dict[st
     paper = membership == "sketch-paper" or chance.random() < 0.15
     if paper and membership not in ("decoy", "sketch"):
         chosen["accounting"] = "paper"
-    if chance.random() < 0.5:
+    if chance.random() < (0.1 if skips and not paper else 0.5):
         local = ("dplsf", "dplloyd", "plain") if paper else ("guided-lloyd", "dplsf", "dplloyd")
         chosen["local"] = chance.choice((*local, "plain"))
     if chance.random() < 0.35:
@@ -297,6 +334,10 @@ def _ids(chance: random.Random, count: int, id_type: str) -> list[Any]:
     if id_type == "uuid":
         return [str(uuid.UUID(int=chance.getrandbits(128))) for _ in range(count)]
     numbers = chance.sample(range(10 * count), count)
+    if id_type == "email":
+        return [f"Person.{number}@Example.org" for number in numbers]
+    if id_type == "phone":
+        return [f"+49 (0)30 {number:07}" for number in numbers]
     if id_type == "integer" or chance.random() < 0.5:
         return numbers
     form = chance.choice(("{:06}", "user-{}", "Größe {}", "{} 🙂", "x" * 300 + "{}", 'a,"{}"'))

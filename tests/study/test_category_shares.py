@@ -17,7 +17,8 @@ from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.result.publish import read_published
 from splitmeans.server.combine import check_release
 from splitmeans.study import Budget, Column, PartySpec, Study
-from splitmeans.study.category_shares import even_shares, shares_are_valid, to_valid_shares
+from splitmeans.study.category_shares import shares_are_valid, to_valid_shares
+from splitmeans.study.coding import even_shares
 from splitmeans.study.features import features_of
 from splitmeans.table.prepare import prepare_table
 
@@ -124,9 +125,9 @@ def test_every_local_method_releases_valid_shares(local, rest):
 
 def test_noise_alone_breaks_the_shares():
     """The twin without the projection must be caught by the checks above."""
-    plan = make_plan(study("guided-lloyd"))
+    plan = make_plan(study("dplsf"))
     raw = mechanism_of(plan.local[0]).release(
-        tables()[0].rows, noise=InsecureSeededNoise(1), rng=np.random.default_rng(1)
+        tables()[0].features, noise=InsecureSeededNoise(1), rng=np.random.default_rng(1)
     )
     assert not shares_are_valid(MIXED, raw.centres)
 

@@ -70,7 +70,7 @@ def test_low_or_high_beside_private_are_limits():
         ({"bounds": "private", "categories": ("a", "b")}, "must not have bounds"),
         ({"bounds": "private", "low": 1, "high": 1 + 1e-9}, "must have limits further apart"),
         ({"bounds": "private", "high": 1e16}, "high of column 'x' must be between -1e.15 and"),
-        ({"bounds": "private", "missing": "level"}, "'error', 'midpoint' or a number"),
+        ({"bounds": "private", "missing": "level"}, "'error', 'midpoint', 'skip' .* or a number"),
         ({}, "needs low and high .*, bounds = 'private' .*, or categories"),
     ],
 )

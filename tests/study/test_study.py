@@ -89,7 +89,10 @@ def study(**changes):
         ({"low": 2}, "must have low < high, got 2 and 1"),
         ({"weight": 0}, "weight of column 'x' must be > 0, got 0"),
         ({"weight": float("nan")}, "weight of column 'x' must be a finite number"),
-        ({"missing": "drop"}, "missing of column 'x' must be 'error', 'midpoint' or a number"),
+        (
+            {"missing": "drop"},
+            "missing of column 'x' must be 'error', 'midpoint', 'skip'.* or a number",
+        ),
         ({"missing": float("nan")}, "missing of column 'x' must be a finite number"),
         ({"missing": True}, "missing of column 'x' must be a finite number"),
     ],
@@ -97,6 +100,29 @@ def study(**changes):
 def test_number_column_rules(changes, message):
     with pytest.raises(StudyError, match=message):
         number(**changes)
+
+
+def test_a_party_needs_a_column_that_everybody_has():
+    skipped = Column(name="x", low=0, high=1, missing="skip")
+    kind = Column(name="kind", categories=("a", "b"), missing="skip")
+    with pytest.raises(StudyError, match="'bank' must have a column whose missing rule is not"):
+        PartySpec(name="bank", columns=(skipped, kind))
+    level = Column(name="kind", categories=("a", "b"), missing="level")
+    assert PartySpec(name="bank", columns=(skipped, level)).columns[0] == skipped
+
+
+@pytest.mark.parametrize("local", ["dplsf", "dplloyd", "plain"])
+def test_only_guided_lloyd_skips_values(local):
+    columns = (Column(name="x", low=0, high=1, missing="skip"), Column(name="y", low=0, high=1))
+    facts = {
+        "name": "test",
+        "parties": (PartySpec(name="a", columns=columns), PartySpec(name="b", columns=columns)),
+        "n_clusters": 2,
+        "budget": Budget(epsilon=1, delta=1e-6),
+    }
+    assert Study(**facts).local_facts.takes_gaps
+    with pytest.raises(StudyError, match="missing='skip' of column 'x' needs local='guided-lloyd'"):
+        Study(**facts, local=local)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +133,7 @@ def test_number_column_rules(changes, message):
         ({"categories": ("a",)}, "must be two or more different names"),
         ({"categories": ("a", "a")}, "must be two or more different names"),
         ({"categories": (1, 2)}, "must be text; write numbers in quotes"),
-        ({"missing": 0}, "missing of column 'c' must be 'error', 'level' .* or 'spread'"),
+        ({"missing": 0}, "missing of column 'c' must be 'error', 'skip' .*'level' .* or 'spread'"),
         ({"missing": "midpoint"}, "'level' .* or 'spread' .*categories have no middle"),
         (
             {"missing": "level", "categories": ("a", "(missing)")},

@@ -54,7 +54,10 @@ def test_rules_are_a_table_of_the_study_file():
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ({"type": "number"}, "ids.type must be one of 'as-is', 'text', 'integer', 'uuid'"),
+        (
+            {"type": "number"},
+            "ids.type must be one of 'as-is', 'text', 'caseless', 'integer', 'uuid'",
+        ),
         ({"kind": "integer"}, "study.ids has an unknown key 'kind'"),
         ({"pattern": "("}, "ids.pattern must be a regular expression as RE2 takes it"),
         ({"pattern": "a)|(b"}, "ids.pattern must be a regular expression as RE2 takes it"),

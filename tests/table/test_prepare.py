@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import math
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from splitmeans._types import NO_VALUE
 from splitmeans.errors import DataError
+from splitmeans.simulate.evaluation import assign_labels, normalised_loss
+from splitmeans.simulate.pooling import pooled_rows
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import GRID_UNITS, bounds_of, features_of
 from splitmeans.table import prepare as table
@@ -34,7 +38,7 @@ def branch(**rest):
 
 
 def grid(spec, data, **rest):
-    return prepare_table(spec, data, **rest).raw_rows
+    return prepare_table(spec, data, **rest).features
 
 
 def test_quantisation_by_hand():
@@ -303,3 +307,24 @@ def test_pandas_and_polars_need_not_be_installed(module):
     imports = [ast.unparse(node) for node in tree if isinstance(node, ast.Import | ast.ImportFrom)]
     assert imports
     assert not any("pandas" in line or "polars" in line for line in imports)
+
+
+def test_skipped_values_have_no_value():
+    spec = PartySpec(
+        name="bank",
+        columns=(
+            Column(name="x", low=0, high=2, missing="skip"),
+            Column(name="kind", categories=("a", "b"), missing="skip"),
+            Column(name="y", low=0, high=2),
+        ),
+    )
+    table = prepare_table(spec, {"x": [None, 2.0], "kind": ["b", None], "y": [1.0, 0.0]})
+    assert table.raw_rows.tolist() == [[NO_VALUE, 1, 0], [2**20, NO_VALUE, -(2**20)]]
+    assert (table.features == NO_VALUE).sum(axis=1).tolist() == [1, 2]
+    rows, _ = pooled_rows([table])
+    assert np.isnan(rows).sum(axis=1).tolist() == [1, 2]
+    # Distances are over what is there: y alone, and x with y, each at its own centre.
+    half = 1 / math.sqrt(2)
+    centres = np.array([[-1, half, -half, -1], [0.5, -half, half, 0.5]])
+    assert assign_labels(rows, centres).tolist() == [1, 1]
+    assert normalised_loss(rows, centres) == pytest.approx((0.25 + 0.25 + 2.25) / 2)

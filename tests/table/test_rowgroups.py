@@ -22,14 +22,14 @@ from splitmeans.wire.codec import encode
 
 N = 3000
 COLUMNS = (
-    Column(name="x", low=-2, high=2, missing="midpoint"),
     Column(name="y", low=0, high=1),
     Column(name="kind", categories=["a", "b", "c"]),
 )
 
 
-def spec(name: str) -> PartySpec:
-    return PartySpec(name=name, columns=COLUMNS, id_column="customer")
+def spec(name: str, *, missing: str = "midpoint") -> PartySpec:
+    first = Column(name="x", low=-2, high=2, missing=missing)
+    return PartySpec(name=name, columns=(first, *COLUMNS), id_column="customer")
 
 
 def rows_of(seed: int, n: int = N) -> pa.Table:
@@ -63,6 +63,7 @@ def written(table: pa.Table, folder, *, row_group_size: int = 100):
 
 METHODS = {
     "decoy": {},
+    "decoy, values skipped": {"missing": "skip"},
     "decoy with tags": {"user_sets": "partial"},
     "decoy sampled": {"decoy": DecoyOptions(max_users=1000)},
     "decoy against collusion": {"decoy": DecoyOptions(collusion_epsilon=2.0)},
@@ -79,18 +80,21 @@ METHODS = {
 @pytest.mark.parametrize("options", METHODS.values(), ids=METHODS)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_messages_equal_those_of_the_table_in_memory(options, tmp_path, small_blocks):
+    bank_spec, shop_spec = (
+        spec(name, missing=options.get("missing", "midpoint")) for name in ("bank", "shop")
+    )
     study = Study(
         name="test",
-        parties=(spec("bank"), spec("shop")),
+        parties=(bank_spec, shop_spec),
         n_clusters=3,
         budget=Budget(epsilon=2.0, delta=1e-4),
         n_local_clusters=4,
         expected_users=N,
         ids=AS_IS,
-        **options,
+        **{name: value for name, value in options.items() if name != "missing"},
     )
     bank, shop = rows_of(1), rows_of(2)
-    in_memory = [prepare_table(spec("bank"), bank), prepare_table(spec("shop"), shop)]
+    in_memory = [prepare_table(bank_spec, bank), prepare_table(shop_spec, shop)]
 
     def releases(tables):
         rng = np.random.default_rng(5)
@@ -98,14 +102,14 @@ def test_messages_equal_those_of_the_table_in_memory(options, tmp_path, small_bl
         return [encode(done.releases[name]) for name in study.party_names]
 
     path = written(bank, tmp_path)
-    with open_parquet(spec("bank"), path, workers=1, spool=tmp_path) as on_disk:
+    with open_parquet(bank_spec, path, workers=1, spool=tmp_path) as on_disk:
         assert len(on_disk) == N
         assert releases([on_disk, in_memory[1]]) == releases(in_memory)
 
 
 def test_worker_processes_give_the_same(tmp_path, small_blocks):
     path = written(rows_of(1), tmp_path)
-    centres = np.zeros((2, 5), dtype=np.int64)
+    centres = np.zeros((2, 3), dtype=np.int64)
     centres[1] = 2**19
     label = functools.partial(nearest, centres=centres)
     whole = prepare_table(spec("bank"), rows_of(1))

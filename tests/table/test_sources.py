@@ -314,7 +314,7 @@ def test_other_separators_are_named_and_a_query_reads_them(text, name, tmp_path,
     if "," not in text:
         query = query.replace("','", "'.'")
     with open_source(SPEC, "duckdb://", query=query, workers=1) as table:
-        assert table.rows.gather().shape[1] == 4
+        assert table.rows.gather().shape[1] == 3
 
 
 @pytest.mark.parametrize("line", ["Zoë,1,1,3", "7,1,Zoë,3"], ids=["id", "category"])

@@ -67,7 +67,7 @@ def one_column(mechanism: ColumnSurvey, trials: int, noise: NoiseSource) -> Scor
 
     def one_call(present: bool) -> FloatArray:
         rows = np.tile(bins, (_PER_BIN + present, 1))
-        return mechanism.noisy_histograms(as_rows(rows), _BINS, noise=noise).ravel()
+        return mechanism.noisy_histograms(as_rows(rows), mechanism.bins(_BINS), noise=noise)
 
     return scores_of_calls(one_call, trials=trials)
 
@@ -77,8 +77,7 @@ def products(mechanism: ColumnSurvey, trials: int, noise: NoiseSource) -> Scores
     user = np.array(mechanism.bounds, dtype=np.int64)
     rows = as_rows(np.vstack([-user, user]))
     others = as_rows(-user[np.newaxis])
-    scores = np.zeros((len(user), _BINS), dtype=np.int64)
-    scores[:, -1] = _LARGE_SCORE
+    scores = [np.append(np.zeros(_BINS - 1, dtype=np.int64), _LARGE_SCORE) for _ in user]
 
     def one_call(present: bool) -> FloatArray:
         # All products move by the same, so their sum is as good as the likelihood ratio.
@@ -162,17 +161,19 @@ class _WatchedSurvey(ColumnSurvey):
 
     observer: _Observer
 
-    def noisy_histograms(self, rows: RawRows, n_bins: int, *, noise: NoiseSource) -> FloatArray:
+    def noisy_histograms(self, rows: RawRows, bins: IntArray, *, noise: NoiseSource) -> FloatArray:
         ask = super().noisy_histograms
-        noisy = ask(rows, n_bins, noise=noise)
+        noisy = ask(rows, bins, noise=noise)
         self.observer.read(
             noisy,
-            lambda known: ask(known, n_bins, noise=Silence()),
+            lambda known: ask(known, bins, noise=Silence()),
             scale=self.column_scale / COUNT_UNITS,
         )
         return noisy
 
-    def noisy_products(self, rows: RawRows, scores: IntArray, *, noise: NoiseSource) -> IntArray:
+    def noisy_products(
+        self, rows: RawRows, scores: list[IntArray], *, noise: NoiseSource
+    ) -> IntArray:
         ask = super().noisy_products
         noisy = ask(rows, scores, noise=noise)
         self.observer.read(

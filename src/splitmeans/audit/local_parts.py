@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from splitmeans._types import IntArray
-from splitmeans.audit import dplloyd_views, guided_views, tree_views
+from splitmeans.audit import dplloyd_views, guided_views, mixed_views, tree_views
 from splitmeans.audit.case import Part, Sampler
 from splitmeans.audit.claims import BudgetClaim, Claim, GaussianClaim
 from splitmeans.audit.noise_twins import with_half_noise
@@ -69,6 +69,33 @@ def _one_column() -> Part:
         GaussianClaim(mu=_MU),
         functools.partial(guided_views.one_column, _survey(1, share=1.0)),
         trials=20_000,
+        long_trials=50_000,
+    )
+
+
+def _levels() -> Part:
+    mu = _MU / math.sqrt(1 - SIZE_SHARE)
+    mechanism = ColumnSurvey(bounds=(_BOUND,) * 500, mu=mu, levels=(500,))
+    return _part(
+        "level-histogram",
+        "noisy histogram of a single column of 500 levels",
+        GaussianClaim(mu=_MU),
+        functools.partial(mixed_views.level_histogram, mechanism),
+        trials=20_000,
+        long_trials=50_000,
+    )
+
+
+def _mixed_round() -> Part:
+    # One column is far wider than the others, so that many centres have room on it.
+    bounds = (2**24, 2**16, 2**16, 2**16, 2**16, 2**16)
+    mechanism = GuidedLloyd(n_clusters=1, bounds=bounds, mu=_MU, levels=(0, 0, 4))
+    return _part(
+        "mixed-round",
+        "noisy sums of one round over numbers and levels, user without one of the values",
+        GaussianClaim(mu=_MU),
+        functools.partial(mixed_views.mixed_round, mechanism),
+        trials=6_000,
         long_trials=50_000,
     )
 
@@ -239,7 +266,9 @@ def _leaf_sum_pooled() -> Part:
 
 LOCAL_PARTS: Mapping[str, Callable[[], Part]] = {
     "round": _round,
+    "mixed-round": _mixed_round,
     "column-histogram": _one_column,
+    "level-histogram": _levels,
     "score-products": _products,
     "cell-histogram": _cells,
     "guided-lloyd": _guided_lloyd,

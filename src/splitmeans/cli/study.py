@@ -16,7 +16,7 @@ from splitmeans.cli.stopping import asked
 from splitmeans.errors import ParameterError
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
-from splitmeans.study import DEFAULT_DELTA, EVERYONE, Column, IdRules, Study
+from splitmeans.study import DEFAULT_DELTA, EVERYONE, Column, Study
 from splitmeans.study.parties import OPEN, PRIVATE
 from splitmeans.wire.identity import PublicIdentity, spoken
 from splitmeans.wire.slot import SERVER
@@ -68,8 +68,8 @@ def new(
     id_column: list[str] = typer.Option([], help="PARTY:COLUMN that identifies users; default id."),
     id_type: str | None = typer.Option(
         None,
-        help="How ids are written, at all parties: as-is, text, integer or uuid. By default as-is; "
-        "with --partial it must be given.",
+        help="How ids are written, at all parties: as-is, text, caseless, integer, uuid, email or "
+        "phone. By default as-is; with --partial it must be given.",
     ),
     server_key: Path | None = typer.Option(None, help="File with the server's public key."),
 ) -> None:
@@ -183,7 +183,7 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
     users = agreed.expected_users
     about = "number not said" if users is None else f"about {users}"
     out.print(f"users     {about}, {_USERS[agreed.user_sets]}", markup=False)
-    out.print(f"ids       {_describe_ids(agreed.id_rules)}", markup=False)
+    out.print(f"ids       {_describe_ids(agreed)}", markup=False)
     out.print(
         f"budget    epsilon {agreed.budget.epsilon:g}, delta {agreed.budget.delta:g} "
         f"({agreed.membership})",
@@ -267,9 +267,14 @@ def _from_options(
     return Study.from_mapping(mapping)
 
 
-def _describe_ids(rules: IdRules) -> str:
+def _describe_ids(study: Study) -> str:
     """Return the rules for ids as people read them."""
+    rules, key = study.id_rules, study.matching_key
     parts = [rules.type]
+    if key is not None:
+        parts.insert(0, f"matched by {key.name}, the first key that all parties have")
+    if rules.country is not None:
+        parts.append(f"numbers without a calling code are of {rules.country}")
     if rules.pattern is not None:
         parts.append(f"all like {rules.pattern}")
     if rules.explain_mismatch:

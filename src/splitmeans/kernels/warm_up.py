@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from splitmeans.kernels.assign import clipped_sums, nearest, nearest_sums
+from splitmeans.kernels.coded_rows import coded_nearest, coded_sums
 from splitmeans.kernels.compiled import cache_folder
 from splitmeans.kernels.counts import (
     ascending,
@@ -80,10 +81,12 @@ def _call_all() -> None:
     count_pairs(pair, starts=starts)
     redraw_labels(pair, sizes=np.zeros(2), ties=ties, starts=starts, uniforms=np.zeros((1, 2)))
     normal_tails(ones)
-    column_histograms(rows, limits=limits, n_bins=4)
-    places = np.zeros((2, 4), dtype=np.int64)
-    cell_histogram(rows, limits=limits, places=places, n_cells=1)
-    score_products(rows, limits=limits, scores=places, longest=4)
+    bins, places = np.array([4, 4]), np.zeros(8, dtype=np.int64)
+    column_histograms(rows, limits=limits, bins=bins)
+    cell_histogram(rows, limits=limits, bins=bins, places=places, n_cells=1)
+    score_products(rows, limits=limits, bins=bins, scores=places, longest=4)
+    coded_nearest(rows, centres=centres, limits=limits, levels=(0, 0))
+    coded_sums(rows, centres=centres, radii=np.array([2, 2]), limits=limits, levels=(0, 0))
     grid = np.empty((2, 2), dtype=np.int64)
     to_grid_column(np.zeros(2), low=0.0, high=1.0, bound=8, stand_in=0.0, out=grid[:, 0])
     one = np.empty((2, 1), dtype=np.int64)

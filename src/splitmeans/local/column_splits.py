@@ -2,8 +2,9 @@
 
 A grid of equal cells wastes its cells: real columns crowd into a part of their bounds, and some
 hardly vary. Here every column is cut where one-dimensional k-means cuts its histogram, and columns
-share a given number of cells by how much each further interval lowers the squared error. All of
-this is post-processing of released counts.
+share a given number of cells by how much each further interval lowers the squared error. Of levels
+the most frequent ones have an interval each, and the others one together. All of this is
+post-processing of released counts.
 """
 
 import itertools
@@ -25,22 +26,39 @@ class Intervals:
 
     Attributes:
         edges: First bin of each interval, and the number of bins; shape (m + 1,).
-        points: Mean of each interval, shape (m,).
-        spreads: Mean squared distance from it, shape (m,).
+        points: Mean of each interval, shape (m,); zeros for levels, which are nowhere on a line.
+        spreads: Mean squared distance from it, shape (m,); zeros for levels.
+        order: Which level is the first, second and so on of the bins that are cut; None for
+            numbers, whose bins are in order already.
     """
 
     edges: IntArray
     points: FloatArray
     spreads: FloatArray
+    order: IntArray | None = None
 
     @property
     def interval_of_bin(self) -> IntArray:
-        """For each bin the interval that it belongs to."""
+        """For each bin, in the order that is cut, the interval that it belongs to."""
         return np.repeat(np.arange(len(self.points)), np.diff(self.edges))
+
+    @property
+    def interval_of_code(self) -> IntArray:
+        """The same for each bin of numbers, or each level as it is listed."""
+        return as_listed(self.interval_of_bin, self.order)
+
+
+def as_listed(values: IntArray, order: IntArray | None) -> IntArray:
+    """Return values of levels in an order as values of levels as they are listed."""
+    if order is None:
+        return values
+    listed = np.empty_like(values)
+    listed[order] = values
+    return listed
 
 
 def split_columns(
-    weights: Sequence[FloatArray], positions: Sequence[FloatArray], *, max_cells: float
+    weights: Sequence[FloatArray], positions: Sequence[FloatArray | float], *, max_cells: float
 ) -> list[Intervals]:
     """Cut every column so that the product of all numbers of intervals is at most `max_cells`.
 
@@ -49,10 +67,17 @@ def split_columns(
 
     Args:
         weights: For each column the weight of its bins, none negative.
-        positions: For each column the middle of its bins, equally spaced.
+        positions: For each column of numbers the middle of its bins, equally spaced; for one of
+            levels, whose bins are the levels by weight, how far each feature moves from one level
+            to another.
         max_cells: Largest number of cells.
     """
-    cuts = [best_cuts(w, x, most=MAX_INTERVALS) for w, x in zip(weights, positions, strict=True)]
+    cuts = [
+        level_cuts(w, x, most=MAX_INTERVALS)
+        if isinstance(x, float)
+        else best_cuts(w, x, most=MAX_INTERVALS)
+        for w, x in zip(weights, positions, strict=True)
+    ]
     sizes = [1] * len(cuts)
     while True:
         best_gain, best_column, best_size = 0.0, -1, 0
@@ -97,6 +122,24 @@ def best_cuts(
     return found
 
 
+def level_cuts(weights: FloatArray, gap: float, *, most: int) -> list[tuple[float, IntArray]]:
+    """Return the same for levels by weight: the first ones alone, the others together.
+
+    Of levels with shares p of a group the squared error is gap^2 (1 - sum of p^2) a row: two rows
+    of different levels differ by `gap` in two features, and a mean is half way.
+    """
+    n_levels = len(weights)
+    rest = np.concatenate([np.cumsum(weights[::-1])[::-1], [0.0]])
+    squares = np.concatenate([np.cumsum(np.square(weights[::-1]))[::-1], [0.0]])
+    found = []
+    for size in range(1, min(most, n_levels) + 1):
+        alone = size - 1
+        together = rest[alone] - squares[alone] / max(rest[alone], 1e-9)
+        edges = np.array([*range(size), n_levels])
+        found.append((float(max(together, 0.0) * gap**2), edges))
+    return found
+
+
 def _interval_costs(weights: FloatArray, positions: FloatArray) -> FloatArray:
     """Return the squared error of bins a to b - 1 as one interval, shape (bins + 1, bins + 1)."""
     mass, first, second = (
@@ -109,7 +152,11 @@ def _interval_costs(weights: FloatArray, positions: FloatArray) -> FloatArray:
     return np.where(start < end, cost, np.inf)
 
 
-def _intervals(weights: FloatArray, positions: FloatArray, *, edges: IntArray) -> Intervals:
+def _intervals(weights: FloatArray, positions: FloatArray | float, *, edges: IntArray) -> Intervals:
+    if isinstance(positions, float):
+        # Levels are nowhere on a line; nothing is asked of where their intervals are.
+        nowhere = np.zeros(len(edges) - 1)
+        return Intervals(edges=edges, points=nowhere, spreads=nowhere)
     within_bin = (positions[1] - positions[0]) ** 2 / 12
     points, spreads = [], []
     for start, end in itertools.pairwise(edges.tolist()):

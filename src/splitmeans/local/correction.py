@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.nearest import nearest_centres
+from splitmeans.local.level_moves import moved_levels
+from splitmeans.study.coding import Coding
 
 # A coordinate's spread changes by no more than this factor in a round, either way.
 _MOST_STRETCH = 3.0
@@ -64,7 +66,7 @@ class Answer:
         count_deviations: Shape (k,).
         offsets: Sums of clipped offsets, shape (k, d).
         offset_deviations: Of each coordinate, shape (k,).
-        squares: Sums of squares of clipped offsets, shape (k, d).
+        squares: Sums of squares of clipped offsets, shape (k, columns of numbers).
         square_deviations: Of each coordinate, shape (k,).
     """
 
@@ -83,8 +85,10 @@ def corrected(
     clusters: Cluster,
     answer: Answer,
     *,
-    limits: FloatArray,
+    coding: Coding,
+    present: FloatArray,
     size: float,
+    rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the points moved and weighted anew, their weights, and the clusters' new means.
 
@@ -93,8 +97,10 @@ def corrected(
         weights: Shape (n,).
         clusters: Their clusters.
         answer: What the rows said of each.
-        limits: Largest value of each column, shape (d,).
+        coding: Which features are numbers, and which are the levels of one column.
+        present: Share of the rows that have a value, for each feature, shape (d,).
         size: What the weights add up to.
+        rng: Draws the points whose levels change.
     """
     nearest, before = clusters.of_point, clusters.totals
     off = answer.counts - before
@@ -111,16 +117,38 @@ def corrected(
     rows = np.maximum(totals, 1.0)[:, np.newaxis]
     unit = np.sqrt(np.maximum(clusters.spreads, 1.0))[:, np.newaxis]
 
-    shift = answer.offsets / rows - _means(clipped, weights, nearest, before)
-    shift *= _believed(shift / unit, answer.offset_deviations[:, np.newaxis] / rows / unit)
+    # Rows without a value add nothing to a sum, so a sum is of fewer rows.
+    there = rows * present
+    shift = answer.offsets / there - _means(clipped, weights, nearest, before)
+    noise = answer.offset_deviations[:, np.newaxis] / there / unit
+    numbers = coding.number_features
+    # Apart for each column of levels: of many levels most have next to no signal.
+    columns = (np.arange(own.start, own.stop) for _, own in coding.categorical)
+    for own in (numbers, *columns):
+        shift[:, own] *= _believed(shift[:, own] / unit, noise[:, own])
 
-    squares = _means(np.square(clipped), weights, nearest, before)
-    wanted = _believed_squares(squares, answer, rows=rows, unit=unit)
+    squares = _means(np.square(clipped[:, numbers]), weights, nearest, before)
+    wanted = _believed_squares(squares, answer, rows=there[:, numbers], unit=unit)
     stretch = np.sqrt(np.divide(wanted, squares, out=np.ones_like(wanted), where=squares > 0))
     stretch = np.clip(stretch, 1 / _MOST_STRETCH, _MOST_STRETCH)
 
-    means = clusters.means[nearest]
-    moved = np.clip(means + (points - means) * stretch[nearest] + shift[nearest], -limits, limits)
+    limits = np.array(coding.bounds, dtype=np.float64)[numbers]
+    means = clusters.means[:, numbers][nearest]
+    moved = points.copy()
+    moved[:, numbers] = np.clip(
+        means + (points[:, numbers] - means) * stretch[nearest] + shift[:, numbers][nearest],
+        -limits,
+        limits,
+    )
+    for _, levels in coding.categorical:
+        moved[:, levels] = moved_levels(
+            points[:, levels],
+            weights,
+            nearest,
+            shift[:, levels],
+            bound=float(coding.bounds[levels.start]),
+            rng=rng,
+        )
     factors = np.divide(totals, before, out=np.zeros_like(totals), where=before > 0)
     weighted = weights * factors[nearest]
     if weighted.sum() <= 0:
@@ -143,9 +171,11 @@ def _believed_squares(
     Args:
         squares: Mean squares of the points, clipped as the rows were.
         answer: What the rows said.
-        rows: Rows of each cluster, shape (k, 1).
+        rows: Rows of each cluster that have a value, shape (k, columns of numbers).
         unit: Root mean square distance in each cluster, shape (k, 1).
     """
+    if squares.shape[1] == 0:
+        return squares
     counted = answer.squares / rows
     deviations = answer.square_deviations[:, np.newaxis] / rows
     total = float((rows * squares).sum())
@@ -155,7 +185,8 @@ def _believed_squares(
         squares = squares * _factor(1 + change * (1 - noise / change**2) / total)
     of_cluster = squares.sum(axis=1, keepdims=True)
     off = (counted.sum(axis=1, keepdims=True) - of_cluster) / unit**2
-    off *= _believed(off, deviations * np.sqrt(squares.shape[1]) / unit**2)
+    together = np.sqrt(np.square(deviations).sum(axis=1, keepdims=True))
+    off *= _believed(off, together / unit**2)
     ratios = np.divide(off * unit**2, of_cluster, out=np.zeros_like(off), where=of_cluster > 0)
     squares = squares * _factor(1 + ratios)
     single = counted - squares
@@ -174,6 +205,8 @@ def _believed(differences: FloatArray, deviations: FloatArray) -> FloatArray:
     The mean square beyond the noise is estimated from all differences, the more of each the less
     noise it has: those of clusters with few rows are mostly noise and say nothing about the others.
     """
+    if differences.size == 0:
+        return differences
     noise = np.square(np.broadcast_to(deviations, differences.shape))
     weights = np.square(noise.min() / noise)
     surplus = weights * (np.square(differences) - noise)
@@ -185,8 +218,9 @@ def _means(
     values: FloatArray, weights: FloatArray, groups: IntArray, totals: FloatArray
 ) -> FloatArray:
     """Return the weighted mean of the values of each group, shape (k, d); zero without weight."""
-    columns = [_sums(weights * column, groups, len(totals)) for column in values.T]
-    sums = np.stack(columns, axis=1)
+    sums = np.zeros((len(totals), values.shape[1]))
+    for place, column in enumerate(values.T):
+        sums[:, place] = _sums(weights * column, groups, len(totals))
     filled = totals[:, np.newaxis] > 0
     return np.asarray(np.divide(sums, totals[:, np.newaxis], out=np.zeros_like(sums), where=filled))
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import clipped_sums
+from splitmeans.kernels.coded_rows import coded_sums
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 from splitmeans.local.correction import Answer, Cluster, corrected
@@ -35,6 +36,7 @@ from splitmeans.local.rows import LocalRelease
 from splitmeans.local.survey import ColumnSurvey
 from splitmeans.local.synthetic import draw_points
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.study.coding import Coding
 from splitmeans.study.methods import GUIDED_LLOYD
 from splitmeans.table.walk.interface import RawRows
 from splitmeans.table.walk.memory import as_rows
@@ -56,7 +58,12 @@ class GuidedLloyd(GuidedLloydLaw):
     def survey(self) -> ColumnSurvey:
         """The first part."""
         law = super().survey
-        return ColumnSurvey(bounds=law.bounds, mu=law.mu)
+        return ColumnSurvey(bounds=law.bounds, mu=law.mu, levels=law.levels)
+
+    @property
+    def coding(self) -> Coding:
+        """How rows are coded."""
+        return Coding(bounds=self.bounds, levels=self.levels or (0,) * len(self.bounds))
 
     def release(
         self, raw_rows: IntArray | RawRows, *, noise: NoiseSource, rng: np.random.Generator
@@ -66,7 +73,7 @@ class GuidedLloyd(GuidedLloydLaw):
         survey = self.survey.release(rows, noise=noise)
         points = draw_points(survey, bounds=self.bounds, n_points=self.N_POINTS, rng=rng)
         weights = np.full(len(points), survey.size / len(points))
-        limits = np.array(self.bounds, dtype=np.float64)
+        coding = self.coding
         centres = np.zeros((1, len(self.bounds)))
         for n_clusters, mu in zip(self.round_clusters, self.round_mus, strict=True):
             found = weighted_kmeans(points, weights, n_clusters=n_clusters, rng=rng, starts=_STARTS)
@@ -75,7 +82,14 @@ class GuidedLloyd(GuidedLloydLaw):
             radii = self._radii(clusters.spreads)
             answer = self._ask(rows, centres, radii, mu=mu, noise=noise)
             points, weights, centres = corrected(
-                points, weights, clusters, answer, limits=limits, size=survey.size
+                points,
+                weights,
+                clusters,
+                answer,
+                coding=coding,
+                present=coding.of_features(survey.present),
+                size=survey.size,
+                rng=rng,
             )
         return LocalRelease(
             centres=to_grid(centres, self.bounds),
@@ -85,12 +99,17 @@ class GuidedLloyd(GuidedLloydLaw):
     def noisy_sums(
         self, rows: RawRows, centres: IntArray, radii: IntArray, *, mu: float, noise: NoiseSource
     ) -> IntArray:
-        """Return all that a round releases, shape (k, 2 d + 1), in 1/256 grid units.
+        """Return all that a round releases, shape (k, d + 1 + numbers), in 1/256 grid units.
 
         For each centre: offsets, count and squares; see the law for their weights.
         """
         limits = np.array(self.bounds, dtype=np.int64)
-        raw = rows.total(partial(clipped_sums, limits=limits, centres=centres, radii=radii))
+        part = partial(clipped_sums, limits=limits, centres=centres, radii=radii)
+        if self.levels:
+            part = partial(
+                coded_sums, limits=limits, centres=centres, radii=radii, levels=self.levels
+            )
+        raw = rows.total(part)
         raw[:, len(self.bounds)] *= _count_weight(radii)
         noisy = np.asarray(raw * FINE_UNITS)
         for radius in np.unique(radii):

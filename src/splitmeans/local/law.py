@@ -75,20 +75,25 @@ class LocalMethod:
         facts: What studies and statements read.
         tight: Makes its law from `n_clusters`, `bounds` and `mu`; None without such a form.
         published: The same with `epsilon`, costs added up; None without such a form.
+        takes_codes: Whether it works on coded rows (`study/coding.py`): its law has `levels` then.
+            Others get every level as a feature of its own.
     """
 
     facts: LocalFacts
     tight: Callable[..., LocalLaw] | None = None
     published: Callable[..., LocalLaw] | None = None
+    takes_codes: bool = False
 
 
-def check_public(*, n_clusters: int, bounds: tuple[int, ...]) -> None:
-    """Check the parameters that every algorithm has."""
+def check_public(*, n_clusters: int, bounds: tuple[int, ...], levels: tuple[int, ...] = ()) -> None:
+    """Check the parameters that every algorithm has, and levels of columns where it knows them."""
     _validate.at_least(1, n_clusters=n_clusters)
     if not isinstance(bounds, tuple) or not bounds:
         raise ParameterError(f"bounds must be a tuple of one or more whole numbers, got {bounds!r}")
     for bound in bounds:
         _validate.at_least(1, bounds=bound)
+    if levels and sum(max(1, n) for n in levels) != len(bounds):
+        raise ParameterError(f"levels must make {len(bounds)} features, got {levels!r:.80}")
 
 
 def to_grid(centres: FloatArray, bounds: tuple[int, ...]) -> IntArray:

@@ -4,6 +4,7 @@ Laws only: nothing here sees rows. What an algorithm does with them is listed in
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError
@@ -23,6 +24,7 @@ def local_law(
     *,
     n_clusters: int,
     bounds: Iterable[int],
+    levels: tuple[int, ...] = (),
     epsilon: float | None = None,
     mu: float | None = None,
 ) -> LocalLaw:
@@ -34,14 +36,21 @@ def local_law(
     Args:
         method: A name of `METHODS`.
         n_clusters: Number of local centres, k'.
-        bounds: Largest grid integer of each column, shape (d,).
+        bounds: Largest grid integer of each feature, shape (d,).
+        levels: Number of levels of each column, 0 for numbers, for algorithms that know of them;
+            empty if every feature is a column of numbers that every row has.
         epsilon: Cost of one release in the published form.
         mu: Cost of one release under tight accounting: sqrt of the sum of (sensitivity / scale)^2
             over its Gaussian parts.
     """
     _validate.one_of(tuple(METHODS), method=method)
-    facts = {"n_clusters": n_clusters, "bounds": tuple(int(bound) for bound in bounds)}
     record = METHODS[method]
+    facts: dict[str, Any] = {
+        "n_clusters": n_clusters,
+        "bounds": tuple(int(bound) for bound in bounds),
+    }
+    if record.takes_codes:
+        facts["levels"] = levels
     if not record.facts.is_private and record.published is not None:
         return record.published(**facts)
     if (epsilon is None) == (mu is None):

@@ -5,11 +5,14 @@ with the column's share below the middle of the bin would be, so that sums of pr
 how columns rise and fall together, whatever their shapes. Cells of all columns (`column_splits`)
 show clusters apart from each other, which scores cannot. Everything that `synthetic.py` makes of
 this is post-processing.
+
+A column of levels has a bin for each. Its levels have no order of their own, so they are put in
+that of their released counts, the largest first; from there on it is a column like the others.
 """
 
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +20,7 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.histograms import cell_histogram, column_histograms, score_products
 from splitmeans.kmeans.simplex import project_to_simplex
-from splitmeans.local.column_splits import Intervals, split_columns
+from splitmeans.local.column_splits import Intervals, as_listed, split_columns
 from splitmeans.local.law import COUNT_UNITS, gaussian_counts
 from splitmeans.local.laws.survey import SCORE_UNITS, SurveyLaw
 from splitmeans.privacy.noise import NoiseSource
@@ -36,6 +39,12 @@ MIN_CELLS, MAX_CELLS = 16, 4096
 THRESHOLDS = (2.0, 1.5, 1.0)
 KEPT_SHARE = 0.9
 
+# A column that more rows lack is not cut into cells; none is taken to have fewer values than this
+# share of the rows; and rows are lacking if they are this many deviations of noise.
+LEAST_PRESENT = 0.9
+SMALLEST_PRESENT = 0.05
+_STANDING_OUT = 3.0
+
 # Shares closer than this to 0 or 1 have the score of this.
 _OUTERMOST = 1e-4
 
@@ -45,7 +54,7 @@ class CellCounts:
     """Rows in cells of all columns.
 
     Attributes:
-        columns: How each column is cut.
+        columns: How each column is cut; of levels, in their order.
         noisy_counts: Rows in each cell, in the order of `cells_of`.
         deviation: Standard deviation of the noise on each.
     """
@@ -61,14 +70,18 @@ class Survey:
 
     Attributes:
         size: Number of rows, 1 or more.
-        shares: Share of the rows in each bin of each column, shape (d, bins).
-        correlation: Of the columns' scores, shape (d, d), noisy; ones on the diagonal.
+        shares: For each column the share of its rows in each bin, levels in their order.
+        orders: For each column of levels their order, the most frequent first; None for numbers.
+        present: Share of the rows that have a value, shape (c,).
+        correlation: Of the columns' scores, shape (c, c), noisy; ones on the diagonal.
         correlation_deviation: Standard deviation of the noise on its entries.
         cells: The rows in cells; None for one column.
     """
 
     size: float
-    shares: FloatArray
+    shares: list[FloatArray]
+    orders: list[IntArray | None]
+    present: FloatArray
     correlation: FloatArray
     correlation_deviation: FloatArray
     cells: CellCounts | None
@@ -83,81 +96,160 @@ class ColumnSurvey(SurveyLaw):
         raw_size = np.array([len(rows)])
         size = max(float(gaussian_counts(raw_size, scale=self.size_scale, noise=noise)[0]), 1.0)
         deviation = self.column_scale / COUNT_UNITS
-        n_bins = bins_for(size, noise_deviation=deviation)
-        noisy_counts = self.noisy_histograms(rows, n_bins, noise=noise)
-        counts = np.stack(
-            [without_noise(column, deviation=deviation, total=size) for column in noisy_counts]
+        bins = self.bins(bins_for(size, noise_deviation=deviation))
+        noisy_counts = np.split(
+            self.noisy_histograms(rows, bins, noise=noise), np.cumsum(bins)[:-1]
         )
-        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-9)
-        correlation, uncertain = self._correlation(rows, shares, size=size, noise=noise)
-        cells = self._cells(rows, counts, size=size, noise=noise) if len(self.bounds) > 1 else None
+        present = np.ones(self.n_columns)
+        if self.levels:
+            present = np.array(
+                [present_share(own, deviation=deviation, size=size) for own in noisy_counts]
+            )
+        counts = [
+            without_noise(own, deviation=deviation, total=size * share)
+            for own, share in zip(noisy_counts, present, strict=True)
+        ]
+        orders = [
+            np.argsort(-own, kind="stable") if limit == 0 else None
+            for own, limit in zip(counts, self.limits, strict=True)
+        ]
+        counts = [_ordered(own, order) for own, order in zip(counts, orders, strict=True)]
+        shares = [own / max(float(own.sum()), 1e-9) for own in counts]
+        correlation, uncertain = self._correlation(
+            rows, shares, orders, pairs=size * np.outer(present, present), noise=noise
+        )
+        cells = None
+        if self.n_columns > 1:
+            # A row that lacks a value of a column that is cut is in no cell.
+            usable = [
+                own * (share > LEAST_PRESENT) for own, share in zip(counts, present, strict=True)
+            ]
+            cells = self._cells(rows, usable, orders, size=size, noise=noise)
         return Survey(
             size=size,
             shares=shares,
+            orders=orders,
+            present=present,
             correlation=correlation,
             correlation_deviation=uncertain,
             cells=cells,
         )
 
-    def noisy_histograms(self, rows: RawRows, n_bins: int, *, noise: NoiseSource) -> FloatArray:
-        """Return the noisy count of each bin of each column, shape (d, bins)."""
-        limits = np.array(self.bounds, dtype=np.int64)
-        raw_counts = rows.total(partial(column_histograms, limits=limits, n_bins=n_bins))
+    @property
+    def limits(self) -> IntArray:
+        """Largest grid integer of each column, 0 for levels; see `kernels.histograms`."""
+        if not self.levels:
+            return np.array(self.bounds, dtype=np.int64)
+        firsts = np.cumsum([0, *(max(1, n) for n in self.levels[:-1])])
+        return np.where(np.array(self.levels) > 0, 0, np.array(self.bounds)[firsts])
+
+    def bins(self, n_bins: int) -> IntArray:
+        """Return the bins of each column, where one of numbers has so many."""
+        return np.array([n or n_bins for n in self.levels or (0,) * len(self.bounds)])
+
+    def noisy_histograms(self, rows: RawRows, bins: IntArray, *, noise: NoiseSource) -> FloatArray:
+        """Return the noisy count of each bin of all columns, one column after the other."""
+        raw_counts = rows.total(partial(column_histograms, limits=self.limits, bins=bins))
         return gaussian_counts(raw_counts, scale=self.column_scale, noise=noise)
 
-    def noisy_products(self, rows: RawRows, scores: IntArray, *, noise: NoiseSource) -> IntArray:
-        """Return the noisy sums of products of scores, for the pairs i < j of columns in order."""
-        d = len(self.bounds)
+    def noisy_products(
+        self, rows: RawRows, scores: list[IntArray], *, noise: NoiseSource
+    ) -> IntArray:
+        """Return the noisy sums of products of scores, for the pairs i < j of columns in order.
+
+        `scores` are for each column those of its bins, or of its levels as they are listed.
+        """
         part = partial(
             score_products,
-            limits=np.array(self.bounds, dtype=np.int64),
-            scores=scores,
+            limits=self.limits,
+            bins=np.array([len(own) for own in scores]),
+            scores=np.concatenate(scores),
             longest=self.longest_scores,
         )
-        raw = rows.total(part)[np.triu_indices(d, 1)]
+        raw = rows.total(part)[np.triu_indices(self.n_columns, 1)]
         return np.asarray(raw + noise.gaussian(self.product_scale, len(raw)))
 
     def noisy_cells(
         self, rows: RawRows, columns: list[Intervals], *, noise: NoiseSource
     ) -> FloatArray:
         """Return the noisy count of each cell of columns that are cut so, last column fastest."""
+        places = _places([column.interval_of_code for column in columns], columns)
         part = partial(
             cell_histogram,
-            limits=np.array(self.bounds, dtype=np.int64),
-            places=_places(columns),
+            limits=self.limits,
+            bins=np.array([len(own) for own in places]),
+            places=np.concatenate(places),
             n_cells=math.prod(len(column.points) for column in columns),
         )
         return gaussian_counts(rows.total(part), scale=self.cell_scale, noise=noise)
 
     def _correlation(
-        self, rows: RawRows, shares: FloatArray, *, size: float, noise: NoiseSource
+        self,
+        rows: RawRows,
+        shares: list[FloatArray],
+        orders: list[IntArray | None],
+        *,
+        pairs: FloatArray,
+        noise: NoiseSource,
     ) -> tuple[FloatArray, FloatArray]:
-        d = len(self.bounds)
-        correlation, deviation = np.eye(d), np.zeros((d, d))
-        if d == 1:
+        """Return correlations and their noise; `pairs` are the rows with values in both columns."""
+        c = self.n_columns
+        correlation, deviation = np.eye(c), np.zeros((c, c))
+        if c == 1:
             return correlation, deviation
-        scores = normal_scores(np.cumsum(shares, axis=1) - shares / 2)
-        whole = np.rint(scores * SCORE_UNITS).astype(np.int64)
+        scores = [normal_scores(np.cumsum(own) - own / 2) for own in shares]
+        whole = [
+            as_listed(np.rint(own * SCORE_UNITS).astype(np.int64), order)
+            for own, order in zip(scores, orders, strict=True)
+        ]
         noisy = self.noisy_products(rows, whole, noise=noise)
         # A column with all rows in a few bins has scores of less than the normal variance.
-        spread = np.sqrt(np.maximum((shares * scores**2).sum(axis=1), 1e-2))
-        units = SCORE_UNITS**2 * size * np.outer(spread, spread)
-        pairs = np.triu_indices(d, 1)
-        correlation[pairs] = noisy / units[pairs]
-        deviation[pairs] = self.product_scale / units[pairs]
+        squares = [float((own * z**2).sum()) for own, z in zip(shares, scores, strict=True)]
+        spread = np.sqrt(np.maximum(squares, 1e-2))
+        units = SCORE_UNITS**2 * pairs * np.outer(spread, spread)
+        upper = np.triu_indices(c, 1)
+        correlation[upper] = noisy / units[upper]
+        deviation[upper] = self.product_scale / units[upper]
         return np.triu(correlation) + np.triu(correlation, 1).T, deviation + deviation.T
 
     def _cells(
-        self, rows: RawRows, counts: FloatArray, *, size: float, noise: NoiseSource
+        self,
+        rows: RawRows,
+        counts: list[FloatArray],
+        orders: list[IntArray | None],
+        *,
+        size: float,
+        noise: NoiseSource,
     ) -> CellCounts:
         deviation = self.cell_scale / COUNT_UNITS
         most = min(max(size / (CELL_DEVIATIONS * deviation), MIN_CELLS), MAX_CELLS)
-        n_bins = counts.shape[1]
-        middles = (np.arange(n_bins) + 0.5) / n_bins * 2 - 1
-        positions = [middles * bound for bound in self.bounds]
-        columns = split_columns(list(counts), positions, max_cells=most)
+        cut = split_columns(counts, self._positions(counts), max_cells=most)
+        columns = [replace(own, order=order) for own, order in zip(cut, orders, strict=True)]
         noisy_cells = self.noisy_cells(rows, columns, noise=noise)
         return CellCounts(columns=columns, noisy_counts=noisy_cells, deviation=deviation)
+
+    def _positions(self, counts: list[FloatArray]) -> list[FloatArray | float]:
+        """Return where the bins of a column of numbers are, or how far levels are apart."""
+        found: list[FloatArray | float] = []
+        first = 0
+        for own, limit in zip(counts, self.limits, strict=True):
+            n_bins = len(own)
+            middles = (np.arange(n_bins) + 0.5) / n_bins * 2 - 1
+            found.append(middles * limit if limit else 2.0 * self.bounds[first])
+            first += 1 if limit else n_bins
+        return found
+
+
+def _ordered(values: FloatArray, order: IntArray | None) -> FloatArray:
+    return values if order is None else values[order]
+
+
+def present_share(noisy_counts: FloatArray, *, deviation: float, size: float) -> float:
+    """Return the share of rows that have a value in a column: all, unless more than noise lack."""
+    total = float(noisy_counts.sum())
+    if total > size - _STANDING_OUT * deviation * math.sqrt(len(noisy_counts)):
+        return 1.0
+    return max(total / size, SMALLEST_PRESENT)
 
 
 def without_noise(noisy_counts: FloatArray, *, deviation: float, total: float) -> FloatArray:
@@ -190,16 +282,16 @@ def normal_scores(shares: FloatArray) -> FloatArray:
 
 
 def cells_of(bins: IntArray, columns: list[Intervals]) -> IntArray:
-    """Return the cell of points in these bins, shape (n, d); the last column's change fastest."""
-    places = _places(columns)
-    return np.asarray(sum(places[j][bins[:, j]] for j in range(bins.shape[1])), dtype=np.int64)
+    """Return the cell of points in these bins, shape (n, c); the last column's change fastest."""
+    places = _places([column.interval_of_bin for column in columns], columns)
+    return np.asarray(sum(own[bins[:, j]] for j, own in enumerate(places)), dtype=np.int64)
 
 
-def _places(columns: list[Intervals]) -> IntArray:
+def _places(intervals: list[IntArray], columns: list[Intervals]) -> list[IntArray]:
     """Return what each bin adds to the number of a row's cell, last column fastest."""
     places = []
     stride = 1
-    for column in reversed(columns):
-        places.append(column.interval_of_bin * stride)
+    for own, column in zip(reversed(intervals), reversed(columns), strict=True):
+        places.append(own.astype(np.int64) * stride)
         stride *= len(column.points)
-    return np.array(places[::-1], dtype=np.int64)
+    return places[::-1]

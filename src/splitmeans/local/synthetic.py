@@ -29,30 +29,52 @@ _SHARES = np.array([(1 + math.erf(score / math.sqrt(2))) / 2 for score in _TABLE
 def draw_points(
     survey: Survey, *, bounds: tuple[int, ...], n_points: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return points in grid units, shape (n_points, d), each standing for equally many rows."""
-    d, n_bins = survey.shares.shape
+    """Return features of points in grid units, shape (n_points, d), each for equally many rows.
+
+    Every point has one level of each column of levels.
+    """
     correlation = _correlation(survey)
-    scores = rng.standard_normal((n_points, d)) @ np.linalg.cholesky(correlation).T
-    edges = np.concatenate([np.zeros((d, 1)), np.cumsum(survey.shares, axis=1)], axis=1)
+    c = len(correlation)
+    scores = rng.standard_normal((n_points, c)) @ np.linalg.cholesky(correlation).T
+    edges = [np.concatenate([[0.0], np.cumsum(own)]) for own in survey.shares]
     places = _places(scores, edges)
     if survey.cells is not None:
-        wanted = _believed_cells(places, survey.cells, size=survey.size)
+        cut = [len(column.points) > 1 for column in survey.cells.columns]
+        complete = survey.size * float(np.prod(survey.present[cut]))
+        wanted = _believed_cells(places, survey.cells, size=complete)
         cells = draw_evenly(wanted, n_points, rng=rng)
         scores = _scores_in_cells(cells, survey.cells, edges, correlation, rng=rng)
         places = _places(scores, edges)
-    return np.asarray((places / n_bins * 2 - 1) * np.array(bounds))
+    return _features(places, survey, bounds=bounds)
 
 
-def _places(scores: FloatArray, edges: FloatArray) -> FloatArray:
-    """Return where scores are in each column's histogram, in bins, shape (n, d).
+def _features(places: FloatArray, survey: Survey, *, bounds: tuple[int, ...]) -> FloatArray:
+    """Return the features of points at these places of each column, shape (n, d)."""
+    columns = []
+    first = 0
+    for own, shares, order in zip(places.T, survey.shares, survey.orders, strict=True):
+        n_bins = len(shares)
+        if order is None:
+            columns.append(((own / n_bins * 2 - 1) * bounds[first])[:, np.newaxis])
+            first += 1
+            continue
+        level = order[np.minimum(own.astype(np.int64), n_bins - 1)]
+        chosen = level[:, np.newaxis] == np.arange(n_bins)
+        columns.append(np.where(chosen, float(bounds[first]), -float(bounds[first])))
+        first += n_bins
+    return np.concatenate(columns, axis=1)
+
+
+def _places(scores: FloatArray, edges: list[FloatArray]) -> FloatArray:
+    """Return where scores are in each column's histogram, in bins, shape (n, c).
 
     Args:
-        scores: Shape (n, d).
-        edges: Share of the rows below each edge of a bin, shape (d, bins + 1).
+        scores: Shape (n, c).
+        edges: For each column the share of the rows below each edge of a bin.
     """
-    n_edges = edges.shape[1]
     columns = []
     for own, below in zip(scores.T, edges, strict=True):
+        n_edges = len(below)
         # Bins without rows have edges at one place; a hair's breadth keeps them in order.
         at = normal_scores(below) + np.arange(n_edges) * 1e-9
         columns.append(np.interp(own, at, np.arange(float(n_edges))))
@@ -77,8 +99,8 @@ def _correlation(survey: Survey) -> FloatArray:
 
 def _believed_cells(places: FloatArray, cells: CellCounts, *, size: float) -> FloatArray:
     """Return the rows of each cell, between the counts and what the copula makes of the columns."""
-    n_bins = len(cells.columns[0].interval_of_bin)
-    bins = np.clip(places.astype(np.int64), 0, n_bins - 1)
+    last_bins = [len(column.interval_of_bin) - 1 for column in cells.columns]
+    bins = np.clip(places.astype(np.int64), 0, last_bins)
     found = cells_of(bins, cells.columns)
     expected = np.bincount(found, minlength=len(cells.noisy_counts)) * (size / len(places))
     # Cells that stand out have the rows that were counted; the others share what is left as the
@@ -97,7 +119,7 @@ def _believed_cells(places: FloatArray, cells: CellCounts, *, size: float) -> Fl
 def _scores_in_cells(
     cells: IntArray,
     counts: CellCounts,
-    edges: FloatArray,
+    edges: list[FloatArray],
     correlation: FloatArray,
     *,
     rng: np.random.Generator,

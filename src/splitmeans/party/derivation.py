@@ -34,6 +34,9 @@ _IDS = {
     "text": ["007", " 7\u00a0", "e\u0301", "Ab"],
     "integer": ["007", "-0", "+12.0", " 5"],
     "uuid": [_UUID, "urn:uuid:" + _UUID[1:-1].lower()],
+    "caseless": ["Stra\u00dfe 7", " \ufb01X", "e\u0301"],
+    "email": [" A.B+c@Example.COM"],
+    "phone": ["+49 (0)30 1234567", "0049-30-1234567"],
 }
 
 

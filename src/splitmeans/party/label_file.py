@@ -20,6 +20,7 @@ from splitmeans.party.label_frame import label_columns, settled_party, with_publ
 from splitmeans.party.labels import segment_probabilities
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
+from splitmeans.study.coding import coding_of
 from splitmeans.table.checks.facts import BoundFacts, clipping_problems
 from splitmeans.table.checks.problems import refuse
 from splitmeans.table.checks.rows import grid_rows
@@ -108,7 +109,9 @@ def _tables(
             except DataError as problem:
                 raise DataError(f"{batches.where}: {problem}") from None
             fit = tuple(map(BoundFacts.and_more, fit, bounds)) if first else bounds
-            table = PartyTable(party=spec.name, ids=canonical, raw_rows=raw_rows)
+            table = PartyTable(
+                party=spec.name, ids=canonical, raw_rows=raw_rows, coding=coding_of(spec)
+            )
             yield table, _stored(ids), batches.total
             first += len(part)
         if not first:

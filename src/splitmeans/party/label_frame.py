@@ -14,6 +14,7 @@ from splitmeans.party.labels import segment_probabilities
 from splitmeans.plan.settle import make_plan
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
+from splitmeans.study.coding import coding_of
 from splitmeans.table.checks.facts import BoundFacts, clipping_problems
 from splitmeans.table.checks.problems import refuse
 from splitmeans.table.checks.rows import grid_rows
@@ -52,7 +53,8 @@ def label_frame(
     if not allow_clipping:
         refuse(clipping_problems(with_public_bounds(result, spec.name, bounds)), party=spec.name)
     # Ids are not looked at: the labels are beside them.
-    table = PartyTable(party=spec.name, ids=pa.array([], pa.large_string()), raw_rows=rows)
+    no_ids = pa.array([], pa.large_string())
+    table = PartyTable(party=spec.name, ids=no_ids, raw_rows=rows, coding=coding_of(spec))
     shares = segment_probabilities(table, result.synopsis, centres=segments.clustering)
     return _beside(data, label_columns(result, segments, shares))
 

@@ -42,12 +42,13 @@ def segment_probabilities(
     """
     name = table.party if party is None else party
     own = synopsis.columns_of(name)
-    if table.raw_rows.shape[1] != own.stop - own.start:
+    n_features = len(table.coding.bounds) if table.coding else table.raw_rows.shape[1]
+    if n_features != own.stop - own.start:
         raise ParameterError(
             f"the table of party {name!r} must have {own.stop - own.start} features, "
-            f"got {table.raw_rows.shape[1]}"
+            f"got {n_features}"
         )
     if isinstance(centres, Clustering) and len(centres.sizes) == 0:
         raise ParameterError(NOBODY)
     segments = synopsis.scaled_centres(centres)
-    return segment_shares(table.raw_rows, synopsis, segments, party=name)
+    return segment_shares(table.features, synopsis, segments, party=name)

@@ -4,18 +4,19 @@ Everything in this module sees raw rows; everything it returns is a release with
 (`splitmeans.plan.releases` lists them).
 """
 
-from functools import partial
-
 import numpy as np
 
-from splitmeans.kernels.assign import nearest
 from splitmeans.local.algorithms import mechanism_of
+from splitmeans.local.methods import METHODS
 from splitmeans.party.memberships import PARTY_SIDES
+from splitmeans.party.nearest_rows import labeller
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.category_shares import to_valid_shares
+from splitmeans.study.coding import coding_of
 from splitmeans.table.settled import settle_table
-from splitmeans.table.walk.interface import Table, Users
+from splitmeans.table.walk.feature_rows import FeatureRows
+from splitmeans.table.walk.interface import RawRows, Table, Users
 from splitmeans.wire.messages import MembershipMessage, PartyRelease
 
 
@@ -34,12 +35,16 @@ def release_party(
     centres, and a row's label depends on that row and those centres alone.
     """
     position = plan.study.party_names.index(table.party)
-    mechanism = mechanism_of(plan.local[position])
-    table = settle_table(table, plan.study.parties[position], plan.parties[position])
-    found = mechanism.release(table.rows, noise=noise.spawn("local"), rng=rng)
     spec = plan.parties[position]
+    mechanism = mechanism_of(plan.local[position])
+    table = settle_table(table, plan.study.parties[position], spec)
+    rows: RawRows = table.rows
+    coding = coding_of(spec)
+    if not METHODS[plan.study.local_facts.name].takes_codes:
+        rows = FeatureRows(rows, coding)
+    found = mechanism.release(rows, noise=noise.spawn("local"), rng=rng)
     centres, points = to_valid_shares(spec, found.centres), to_valid_shares(spec, found.points)
-    users = table.labelled(partial(nearest, centres=centres))
+    users = table.labelled(labeller(coding, centres))
     membership = encode_membership(
         plan, position, users, run_key=run_key, noise=noise.spawn("membership")
     )

@@ -43,7 +43,7 @@ from splitmeans.privacy.split import (
     tight_split,
 )
 from splitmeans.study import Study
-from splitmeans.study.features import bounds_of, features_of
+from splitmeans.study.coding import coding_of
 
 # By how much less precise a local release becomes where features are known later; the first that is
 # enough is taken. It makes up for the rounding of scales, so the last is enough by far.
@@ -272,7 +272,8 @@ def _plan_at(
     widths = _widths(study, stages, released)
     if clusters is not None:
         widths = (clusters,) * len(study.parties)
-    n_features = sum(len(features_of(party)) for party in parties)
+    codings = [coding_of(party) for party in parties]
+    n_features = sum(len(coding.bounds) for coding in codings)
     grid = grid_method(study, widths, n_features=n_features)
     check_grid(study, widths, grid, n_features=n_features)
     if shares is not None:
@@ -293,10 +294,11 @@ def _plan_at(
         local_law(
             study.local_facts.name,
             n_clusters=width,
-            bounds=bounds_of(features_of(party)),
+            bounds=coding.bounds,
+            levels=() if coding.is_plain else coding.levels,
             **local_cost,
         )
-        for party, width in zip(parties, widths, strict=True)
+        for coding, width in zip(codings, widths, strict=True)
     )
     return Plan(
         study=study,

@@ -266,8 +266,10 @@ class PrivacyReport:
         text = "one person is one id, spelled alike at every party"
         if self.spelled_apart is None:
             return text
+        key = self.plan.study.matching_key
+        by = "ids" if key is None else f"{key.name}, the first key that all parties have,"
         return (
-            f"{text} (ids as {self.plan.study.id_rules.type!r}); a person with a spelling of its "
+            f"{text} ({by} as {self.plan.study.id_rules.type!r}); a person with a spelling of its "
             f"own at each of the {len(self.plan.study.parties)} parties has "
             f"{cost_text(self.spelled_apart)} instead of {cost_text(self.total)}"
         )

@@ -48,6 +48,10 @@ def _ids(study: Study, n_users: int) -> pa.Array:
         return pa.array(range(1, n_users + 1))
     if study.id_rules.type == "uuid":
         return pa.array([str(uuid.UUID(int=number)) for number in range(1, n_users + 1)])
+    if study.id_rules.type == "email":
+        return pa.array([f"made-up-{number}@example.org" for number in range(1, n_users + 1)])
+    if study.id_rules.type == "phone":
+        return pa.array([f"+9990{number:09}" for number in range(1, n_users + 1)])
     return pa.array([f"made-up {number}" for number in range(1, n_users + 1)])
 
 

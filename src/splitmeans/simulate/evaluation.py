@@ -30,15 +30,24 @@ def normalised_loss(scaled_rows: FloatArray, scaled_centres: FloatArray) -> floa
 
 def assign_labels(scaled_rows: FloatArray, scaled_centres: FloatArray) -> LabelArray:
     """Return the nearest centre of each row, the lowest index on ties; simulation only."""
-    return nearest_centres(scaled_rows, scaled_centres)
+    if not np.isnan(scaled_rows).any():
+        return nearest_centres(scaled_rows, scaled_centres)
+    parts = [part.argmin(axis=1) for part in _distances(scaled_rows, scaled_centres)]
+    return np.concatenate(parts).astype(np.int32)
 
 
 def _distances(rows: FloatArray, centres: FloatArray) -> Iterator[FloatArray]:
-    """Return squared distances, shape (chunk, k) each.
+    """Return squared distances, shape (chunk, k) each, over the columns that a row has.
 
     A result without segments is judged as one centre in the middle of the bounds, which is all
     that is known without data.
     """
     if len(centres) == 0:
         centres = np.zeros((1, rows.shape[1]))
-    return (part for _, part in distance_chunks(rows, centres, chunk_rows=_CHUNK))
+    lacking = np.isnan(rows)
+    if not lacking.any():
+        return (part for _, part in distance_chunks(rows, centres, chunk_rows=_CHUNK))
+    squares = np.square(centres).T
+    parts = distance_chunks(np.where(lacking, 0.0, rows), centres, chunk_rows=_CHUNK)
+    # Lacking values were taken as 0; what they have added is the square of the centre's own.
+    return (part - lacking[at] @ squares for at, part in parts)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splitmeans._types import FloatArray, IntArray
+from splitmeans._types import NO_VALUE, FloatArray, IntArray
 from splitmeans.errors import DataError
 from splitmeans.study.features import GRID_UNITS
 from splitmeans.table.prepare import PartyTable
@@ -22,7 +22,7 @@ _ROWS_AT_ONCE = 4096
 def pooled_rows(tables: Sequence[PartyTable]) -> tuple[FloatArray, pa.Array]:
     """Return all columns in distance units, shape (n, D), and the ids, in the first table's order.
 
-    Users that some party lacks are left out.
+    Users that some party lacks are left out. A value that is not there is NaN.
     """
     places, ids = _places(tables)
     return _pooled(tables, places, slice(None)), ids
@@ -39,11 +39,15 @@ def _pooled(
     tables: Sequence[PartyTable], places: Sequence[IntArray] | None, part: slice
 ) -> FloatArray:
     """Return some rows of all columns; no places mean that row i is the same user everywhere."""
-    if places is None:
-        blocks = [table.raw_rows[part] for table in tables]
-    else:
-        blocks = [table.raw_rows[place[part]] for table, place in zip(tables, places, strict=True)]
-    return np.hstack(blocks) / GRID_UNITS
+    rows: Sequence[slice | IntArray] = [part] * len(tables)
+    if places is not None:
+        rows = [place[part] for place in places]
+    blocks = [table.features_of(own) for table, own in zip(tables, rows, strict=True)]
+    pooled = np.hstack(blocks) / GRID_UNITS
+    lacking = np.hstack([block == NO_VALUE for block in blocks])
+    if lacking.any():
+        pooled[lacking] = np.nan
+    return pooled
 
 
 def _places(tables: Sequence[PartyTable]) -> tuple[list[IntArray] | None, pa.Array]:

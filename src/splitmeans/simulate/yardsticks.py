@@ -75,6 +75,8 @@ def measure(
 ) -> Yardsticks:
     """Measure a result on the rows that it was made from; simulation only.
 
+    Values that are not there are taken at the mean of their column.
+
     Args:
         tables: The parties' tables, in the order of the study.
         synopsis: The published grid.
@@ -82,6 +84,10 @@ def measure(
         random_state: Seeds the starts of k-means without privacy.
     """
     rows, ids = pooled_rows(tables)
+    # All are measured on the same rows, and k-means needs a value everywhere.
+    rows = (
+        np.where(np.isnan(rows), np.nanmean(rows, axis=0), rows) if np.isnan(rows).any() else rows
+    )
     rows, centres = synopsis.seen(rows), synopsis.seen(clustering.scaled_centres)
     k = len(centres)
     labels = assign_labels(rows, centres)
@@ -91,7 +97,7 @@ def measure(
     found = []
     start = 0
     for table in tables:
-        width = table.raw_rows.shape[1]
+        width = table.features_of(slice(0)).shape[1]
         own = rows[:, start : start + width]
         start += width
         alone = assign_labels(own, central_kmeans(own, k, random_state=random_state))

@@ -1,8 +1,8 @@
 """The study: every public fact that the participants agree on, and what follows from it alone."""
 
-from splitmeans.study.id_rules import IdRules
+from splitmeans.study.id_rules import IdKey, IdRules
 from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
-from splitmeans.study.parties import Column, PartySpec
+from splitmeans.study.parties import Column, KeyColumn, PartySpec
 from splitmeans.study.study import (
     ASSUMED_USERS,
     DEFAULT_DELTA,
@@ -21,7 +21,9 @@ __all__ = [
     "Budget",
     "Column",
     "DecoyOptions",
+    "IdKey",
     "IdRules",
+    "KeyColumn",
     "PartySpec",
     "SketchOptions",
     "Study",

@@ -19,14 +19,6 @@ from splitmeans.study import PartySpec
 from splitmeans.study.features import features_of
 
 
-def even_shares(n_levels: int, *, bound: int) -> IntArray:
-    """Return equal shares of all levels in grid integers, as equal as whole numbers can be."""
-    base, rest = divmod(2 * bound, n_levels)
-    shares = np.full(n_levels, base - bound, dtype=np.int64)
-    shares[:rest] += 1
-    return shares
-
-
 def to_valid_shares(party: PartySpec, centres: IntArray) -> IntArray:
     """Return centres, shape (k', d), whose shares of each categorical column are valid.
 

@@ -92,6 +92,7 @@ class LocalFacts:
         is_private: False for a baseline that hides nothing.
         gathers_rows: Whether it needs all rows in one place; others need sums only.
         n_points: How many synthetic points it releases beside its centres.
+        takes_gaps: Whether rows may be without a value in a column (`missing = "skip"`).
     """
 
     name: str
@@ -100,6 +101,7 @@ class LocalFacts:
     is_private: bool = True
     gathers_rows: bool
     n_points: int = 0
+    takes_gaps: bool = False
 
 
 DECOY = MembershipFacts(
@@ -209,7 +211,7 @@ EXACT = MembershipFacts(
 
 # Half as many points were a little worse in places, twice as many not better.
 GUIDED_LLOYD = LocalFacts(
-    name="guided-lloyd", accountings=(TIGHT,), gathers_rows=False, n_points=8192
+    name="guided-lloyd", accountings=(TIGHT,), gathers_rows=False, n_points=8192, takes_gaps=True
 )
 DPLSF = LocalFacts(name="dplsf", gathers_rows=True)
 DPLLOYD = LocalFacts(name="dplloyd", gathers_rows=False)

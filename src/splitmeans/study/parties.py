@@ -16,6 +16,9 @@ MIN_WEIGHT, MAX_WEIGHT = 0.001, 44
 # squared: squares of differences, on a grid of 2^20 steps, add up to less than 2^53.
 MAX_FEATURE_WEIGHTS = 2000
 
+# The rule that leaves a column out for rows without a value in it.
+SKIP = "skip"
+
 # What results call the level of people whose category is missing.
 MISSING_LEVEL = "(missing)"
 
@@ -53,9 +56,10 @@ class Column:
         others: "open" if the run learns what other categories many users have, with noise and from
             its budget; all the rest is at the level "(other)" then.
         missing: What a missing value becomes: "error" refuses the table, "midpoint" takes the
-            middle of the bounds, a number takes that number. For a categorical column: "error",
-            "level" (a level of its own, called "(missing)"), or "spread" (an equal share of each
-            category).
+            middle of the bounds, a number takes that number, "skip" leaves the column out for that
+            user: distances are over the columns that are there. For a categorical column: "error",
+            "skip", "level" (a level of its own, called "(missing)"), or "spread" (an equal share
+            of each category).
     """
 
     name: str
@@ -143,10 +147,11 @@ class Column:
                 f"categories of {where} must not list {OTHER_LEVEL!r} or {MISSING_LEVEL!r} where "
                 "others are learned"
             )
-        if self.missing not in ("error", "level", "spread"):
+        if self.missing not in ("error", SKIP, "level", "spread"):
             raise StudyError(
-                f"missing of {where} must be 'error', 'level' (missing is a level of its own) or "
-                "'spread' (an equal share of each category); categories have no middle"
+                f"missing of {where} must be 'error', 'skip' (the column is left out for who has "
+                "none), 'level' (missing is a level of its own) or 'spread' (an equal share of "
+                "each category); categories have no middle"
             )
         if self.missing == "level" and MISSING_LEVEL in different:
             raise StudyError(
@@ -192,11 +197,26 @@ class Column:
                 )
         to_builtin(self, **dict.fromkeys(given, float))
         if isinstance(self.missing, str):
-            if self.missing not in ("error", "midpoint"):
-                raise StudyError(f"missing of {where} must be 'error', 'midpoint' or a number")
+            if self.missing not in ("error", "midpoint", SKIP):
+                raise StudyError(
+                    f"missing of {where} must be 'error', 'midpoint', 'skip' (the column is left "
+                    "out for who has none) or a number"
+                )
         else:
             _validate.finite(error=StudyError, **{f"missing of {where}": self.missing})
             to_builtin(self, missing=float)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyColumn:
+    """Which column of a party holds one of the study's keys (`ids.keys`)."""
+
+    key: str
+    column: str
+
+    def __post_init__(self) -> None:
+        check_name("key of an id column", self.key)
+        check_name(f"column of key {self.key!r}", self.column)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +226,9 @@ class PartySpec:
     Attributes:
         name: What messages and results call the party.
         columns: Its columns.
-        id_column: The column that identifies users.
+        id_column: The column that identifies users. In a study with several keys it follows from
+            `id_columns`.
+        id_columns: The columns of those of the study's keys that the party has.
         public_key: Its public identity (`splitmeans keys show`); runs between organisations need
             it, a simulation does not.
     """
@@ -215,10 +237,15 @@ class PartySpec:
     columns: tuple[Column, ...]
     id_column: str = "id"
     public_key: str | None = None
+    id_columns: tuple[KeyColumn, ...] = ()
 
     def __post_init__(self) -> None:
         check_name("party name", self.name)
         check_name("id column", self.id_column)
+        object.__setattr__(self, "id_columns", tuple(self.id_columns))
+        keys = [held.key for held in self.id_columns]
+        if len(set(keys)) != len(keys):
+            raise StudyError(f"party {self.name!r} lists a key twice among its id_columns")
         object.__setattr__(self, "columns", tuple(self.columns))
         names = [column.name for column in self.columns]
         if not names:
@@ -228,6 +255,13 @@ class PartySpec:
         if len(set(names)) != len(names):
             raise StudyError(f"party {self.name!r} lists a column twice")
         self._check_weights()
+        if all(column.missing == SKIP for column in self.columns):
+            raise StudyError(
+                f"party {self.name!r} must have a column whose missing rule is not 'skip': a user "
+                "without any value has no distance; take another rule for one of its columns"
+            )
+        if not {held.column for held in self.id_columns}.isdisjoint(names):
+            raise StudyError(f"party {self.name!r} must not list a column of ids among its columns")
         if self.id_column in names:
             raise StudyError(f"party {self.name!r} must not list its id column among its columns")
         check_key(f"public_key of party {self.name!r}", self.public_key)

@@ -1,8 +1,9 @@
 """Where a party's columns are in a row as it is read, before the run has learned anything.
 
-A column whose bounds or categories are known is on the grid from the beginning (`features.py`). One
-of which the run learns them has no grid yet: its value, or a hash of its category, is kept whole,
-as two numbers of 32 bits (`kernels.halves`), as every engine stores for a grid integer as well.
+A column whose bounds or categories are known is coded from the beginning (`coding.py`), as one
+whole number. One of which the run learns them has no code yet: its value, or a hash of its
+category, is kept whole, as two numbers of 32 bits (`kernels.halves`), as every engine stores for a
+code as well.
 """
 
 import itertools
@@ -14,7 +15,7 @@ HALVES = 2
 
 def raw_width(column: Column) -> int:
     """Return how many whole numbers a column has in a row as it is read."""
-    return max(1, len(column.levels)) if column.is_settled else HALVES
+    return 1 if column.is_settled else HALVES
 
 
 def raw_places(party: PartySpec) -> tuple[slice, ...]:

@@ -18,7 +18,8 @@ import tomli_w
 from splitmeans import _validate
 from splitmeans.errors import StudyError
 from splitmeans.study import plain_values
-from splitmeans.study.id_rules import AS_IS, IDS_NEEDED, IdRules
+from splitmeans.study.id_keys import matching_key, with_matching_columns
+from splitmeans.study.id_rules import AS_IS, IDS_NEEDED, IdKey, IdRules
 from splitmeans.study.methods import (
     ACCOUNTING_METHODS,
     LOCALS,
@@ -31,7 +32,15 @@ from splitmeans.study.methods import (
     local_facts,
 )
 from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
-from splitmeans.study.parties import Column, PartySpec, check_key, check_name, to_builtin
+from splitmeans.study.parties import (
+    SKIP,
+    Column,
+    KeyColumn,
+    PartySpec,
+    check_key,
+    check_name,
+    to_builtin,
+)
 from splitmeans.study.private_shorthand import spread_bounds
 from splitmeans.wire.slot import SERVER
 
@@ -153,6 +162,11 @@ class Study:
             to_builtin(self, expected_users=int)
         if not isinstance(self.ids, IdRules | None):
             raise StudyError("ids must be a table of rules for ids ([ids], or IdRules)")
+        if self.ids is not None and self.ids.keys:
+            parties = with_matching_columns(matching_key(self.ids, self.parties), self.parties)
+            object.__setattr__(self, "parties", parties)
+        elif any(party.id_columns for party in self.parties):
+            raise StudyError("id_columns of a party need ids.keys, which says what their keys are")
         if self.ids == AS_IS and self.user_sets == "equal":
             object.__setattr__(self, "ids", None)  # a default has the hash of what is left out
         self._check_combination()
@@ -192,6 +206,18 @@ class Study:
         if self.accounting not in self.local_facts.accountings:
             needed = " or ".join(repr(one) for one in self.local_facts.accountings)
             raise StudyError(f"local={self.local!r} needs accounting={needed}")
+        skipped = [
+            column.name
+            for party in self.parties
+            for column in party.columns
+            if column.missing == SKIP
+        ]
+        if skipped and not self.local_facts.takes_gaps:
+            raise StudyError(
+                f"missing='skip' of column {skipped[0]!r} needs local='guided-lloyd' (with "
+                f"accounting='tight'), got local={self.local!r}: other methods need a value in "
+                "every column; take another missing rule"
+            )
         if self.user_sets == "partial" and not method.partial_sets:
             able = " or ".join(repr(one.name) for one in MEMBERSHIPS.values() if one.partial_sets)
             raise StudyError(
@@ -311,8 +337,16 @@ class Study:
 
     @property
     def id_rules(self) -> IdRules:
-        """How ids are written."""
-        return self.ids or AS_IS
+        """How the ids are written that users are matched by."""
+        key = self.matching_key
+        if key is None or self.ids is None:
+            return self.ids or AS_IS
+        return self.ids.of_key(key)
+
+    @property
+    def matching_key(self) -> IdKey | None:
+        """The key that users are matched by; None for a study without several keys."""
+        return matching_key(self.ids, self.parties) if self.ids and self.ids.keys else None
 
     @property
     def public_keys(self) -> dict[str, str]:
@@ -347,7 +381,8 @@ class Study:
         """Build and check a study from plain values; unknown keys are refused."""
         mapping = spread_bounds(mapping)
         ids = mapping.get("ids") if isinstance(mapping, Mapping) else None
-        if isinstance(ids, Mapping) and "type" not in ids and mapping.get("user_sets") == "partial":
+        named = isinstance(ids, Mapping) and ("type" in ids or "keys" in ids)
+        if isinstance(ids, Mapping) and not named and mapping.get("user_sets") == "partial":
             raise StudyError(IDS_NEEDED)
         return plain_values.build(cls, mapping, where="study", tables=_TABLES, lists=_LISTS)
 
@@ -394,4 +429,9 @@ _TABLES: dict[str, type] = {
     "decoy": DecoyOptions,
     "ids": IdRules,
 }
-_LISTS: dict[str, type] = {"parties": PartySpec, "columns": Column}
+_LISTS: dict[str, type] = {
+    "parties": PartySpec,
+    "columns": Column,
+    "keys": IdKey,
+    "id_columns": KeyColumn,
+}

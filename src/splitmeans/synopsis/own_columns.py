@@ -8,8 +8,9 @@ how well that works (`insights/own_labels.py`).
 import numpy as np
 import numpy.typing as npt
 
-from splitmeans._types import FloatArray, IntArray
+from splitmeans._types import NO_VALUE, FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
+from splitmeans.kernels.coded_rows import coded_nearest
 from splitmeans.kmeans.distances import squared_distances
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.study.features import GRID_UNITS
@@ -29,7 +30,8 @@ def segment_shares(
     """Return how likely each segment is for each row of a party's columns, shape (n, k).
 
     Args:
-        own_rows: In grid integers, shape (n, d_l).
+        own_rows: In grid integers, shape (n, d_l), `NO_VALUE` where a row has none: distances are
+            over what it has.
         synopsis: It must know the local clusters of its nodes.
         segments: Centres in distance units, shape (k, D), at least one.
         party: Whose columns the rows have.
@@ -55,7 +57,7 @@ def segment_shares(
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
             seen = synopsis.seen(own_rows[part] / GRID_UNITS, own)
-            from_rows = squared_distances(seen, segments[:, own])
+            from_rows = _distances(seen, own_rows[part] == NO_VALUE, segments[:, own])
             probabilities[part] = _shares(from_rows, from_nodes[nodes], odds)
     return probabilities
 
@@ -74,7 +76,25 @@ def _local_labels(own_rows: IntArray, local_centres: FloatArray, present: IntArr
     """Return each row's nearest local centre among those that have any users in the synopsis."""
     # Centres are whole grid integers over a power of two, so this restores them exactly.
     on_grid = np.rint(local_centres[present] * GRID_UNITS).astype(np.int64)
-    return np.asarray(present[nearest(own_rows, on_grid)])
+    if not (own_rows == NO_VALUE).any():
+        return np.asarray(present[nearest(own_rows, on_grid)])
+    largest = max(
+        int(np.abs(on_grid).max()), int(np.where(own_rows == NO_VALUE, 0, own_rows).max())
+    )
+    d = own_rows.shape[1]
+    limits = np.full(d, max(largest, -int(np.where(own_rows == NO_VALUE, 0, own_rows).min())))
+    found = coded_nearest(own_rows, centres=on_grid, limits=limits, levels=(0,) * d)
+    return np.asarray(present[found])
+
+
+def _distances(
+    points: FloatArray, absent: npt.NDArray[np.bool_], segments: FloatArray
+) -> FloatArray:
+    """Return squared distances over the columns that a point has, shape (n, k)."""
+    if not absent.any():
+        return squared_distances(points, segments)
+    parts = [np.where(absent, 0.0, np.square(points - one)).sum(axis=1) for one in segments]
+    return np.stack(parts, axis=1)
 
 
 def _shares(from_rows: FloatArray, from_nodes: FloatArray, weights: FloatArray) -> FloatArray:

@@ -16,7 +16,9 @@ import pyarrow as pa
 from splitmeans._types import IntArray, LabelArray
 from splitmeans.errors import DataError
 from splitmeans.study import PartySpec
+from splitmeans.study.coding import Coding, coding_of
 from splitmeans.study.id_rules import AS_IS, IdRules
+from splitmeans.study.raw_layout import is_settled
 from splitmeans.table.checks.facts import TableFacts, finish_checks, ignore_facts
 from splitmeans.table.checks.names import name_problems, study_columns
 from splitmeans.table.checks.problems import Problem
@@ -33,14 +35,17 @@ class PartyTable:
     Attributes:
         party: The party's name.
         ids: Canonical ids, one a row.
-        raw_rows: Grid integers, shape (n, d); feature j lies within plus or minus its bound.
+        raw_rows: Coded rows, shape (n, columns); see `study/coding.py`. Columns of which the run
+            learns bounds or categories are not coded yet (`study/raw_layout.py`).
         names: The categories in columns of which the run learns them, by column.
+        coding: How rows are coded; None if they are numbers that every row has, or not coded yet.
     """
 
     party: str
     ids: pa.LargeStringArray
     raw_rows: IntArray
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    coding: Coding | None = None
 
     def __len__(self) -> int:
         return len(self.raw_rows)
@@ -50,8 +55,18 @@ class PartyTable:
         return f"<PartyTable party={self.party!r} rows={rows} columns={columns}>"
 
     @property
+    def features(self) -> IntArray:
+        """The features of the rows, shape (n, d), `NO_VALUE` where a row has none."""
+        return self.features_of(slice(None))
+
+    def features_of(self, rows: slice | IntArray) -> IntArray:
+        """Return the same of some of the rows."""
+        codes = self.raw_rows[rows]
+        return codes if self.coding is None else self.coding.features(codes)
+
+    @property
     def rows(self) -> MemoryRows:
-        """The rows on the grid."""
+        """The coded rows."""
         return MemoryRows(self.raw_rows)
 
     @property
@@ -119,7 +134,11 @@ def prepare_table(
         allow_clipping=allow_clipping,
     )
     return PartyTable(
-        party=party.name, ids=own_ids, raw_rows=checked.rows, names=checked.facts.names
+        party=party.name,
+        ids=own_ids,
+        raw_rows=checked.rows,
+        names=checked.facts.names,
+        coding=coding_of(party) if is_settled(party) else None,
     )
 
 

@@ -15,8 +15,9 @@ import numpy as np
 from splitmeans._types import IntArray, LabelArray
 from splitmeans.kernels.halves import from_halves, whole_halves
 from splitmeans.study import PartySpec
+from splitmeans.study.coding import coding_of
 from splitmeans.study.raw_layout import is_settled, raw_places
-from splitmeans.table.checks.open_columns import hashes_to_grid
+from splitmeans.table.checks.open_columns import hashes_to_codes
 from splitmeans.table.checks.rows import fill_numbers
 from splitmeans.table.prepare import PartyTable
 from splitmeans.table.walk.interface import RawRows, Table, Users
@@ -43,11 +44,12 @@ def settled_in_memory(table: PartyTable, agreed: PartySpec, settled: PartySpec) 
     """Return a table in memory with all columns on the grid."""
     if is_settled(agreed):
         return table
-    return replace(table, raw_rows=grid_block(table.raw_rows, agreed=agreed, settled=settled))
+    rows = grid_block(table.raw_rows, agreed=agreed, settled=settled)
+    return replace(table, raw_rows=rows, coding=coding_of(settled))
 
 
 def grid_block(raw_rows: IntArray, *, agreed: PartySpec, settled: PartySpec) -> IntArray:
-    """Return a block of rows with all columns on the grid, shape (b, features)."""
+    """Return a block of coded rows, shape (b, columns)."""
     places = raw_places(settled)
     rows = np.empty((len(raw_rows), places[-1].stop), dtype=np.int64)
     for before, after, own, place in zip(
@@ -56,7 +58,7 @@ def grid_block(raw_rows: IntArray, *, agreed: PartySpec, settled: PartySpec) -> 
         if before.is_private:
             fill_numbers(after, from_halves(raw_rows[:, own]), out=rows[:, place.start])
         elif before.is_open:
-            rows[:, place] = hashes_to_grid(after, whole_halves(raw_rows[:, own]))
+            rows[:, place.start] = hashes_to_codes(after, whole_halves(raw_rows[:, own]))
         else:
             rows[:, place] = raw_rows[:, own]
     return rows

@@ -52,8 +52,10 @@ class GuidedLloydLaw:
 
     Attributes:
         n_clusters: Number of centres, k'.
-        bounds: Largest grid integer of each column.
+        bounds: Largest grid integer of each feature.
         mu: Cost of one release.
+        levels: Number of levels of each column, 0 for numbers; empty if every feature is a column
+            of numbers that every row has.
     """
 
     TAG: ClassVar[str] = "GuidedLloyd"
@@ -61,19 +63,27 @@ class GuidedLloydLaw:
     n_clusters: int
     bounds: tuple[int, ...]
     mu: float
+    levels: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        check_public(n_clusters=self.n_clusters, bounds=self.bounds)
+        check_public(n_clusters=self.n_clusters, bounds=self.bounds, levels=self.levels)
         _validate.positive(mu=self.mu)
 
     @property
     def _survey_share(self) -> float:
-        return _SURVEY_SHARE_OF_ONE if len(self.bounds) == 1 else _SURVEY_SHARE
+        one_column = len(self.levels or self.bounds) == 1
+        return _SURVEY_SHARE_OF_ONE if one_column else _SURVEY_SHARE
 
     @property
     def survey(self) -> SurveyLaw:
         """The first part."""
-        return SurveyLaw(bounds=self.bounds, mu=self.mu * math.sqrt(self._survey_share))
+        mu = self.mu * math.sqrt(self._survey_share)
+        return SurveyLaw(bounds=self.bounds, mu=mu, levels=self.levels)
+
+    @property
+    def n_numbers(self) -> int:
+        """Columns of numbers, whose squares are asked for."""
+        return self.levels.count(0) if self.levels else len(self.bounds)
 
     @property
     def round_mus(self) -> tuple[float, ...]:
@@ -104,7 +114,7 @@ class GuidedLloydLaw:
         smallest = Realised(
             scale=mu_scale(sensitivity(self.smallest_radius), mu=mu),
             sensitivity=sensitivity(self.smallest_radius),
-            coordinates=2 * len(self.bounds) + 1,
+            coordinates=len(self.bounds) + 1 + self.n_numbers,
         )
         slack = discrete_slack(smallest.scale, mu=mu, coordinates=smallest.coordinates)
         # Scales are rounded up for each radius on its own; the bound that holds for all of them.
@@ -146,4 +156,4 @@ def sensitivity(radius: int) -> int:
     return whole_root(89 * (radius * FINE_UNITS // 8) ** 2)
 
 
-METHOD = LocalMethod(facts=GUIDED_LLOYD, tight=GuidedLloydLaw)
+METHOD = LocalMethod(facts=GUIDED_LLOYD, tight=GuidedLloydLaw, takes_codes=True)

@@ -25,21 +25,30 @@ class SurveyLaw:
     """The number of rows, the histogram of each column, and how columns go together.
 
     Guarantee: for adding or removing one row, mu-Gaussian privacy. A row moves the number of rows
-    by 1, one bin of each of d columns by 1 (L2 sensitivity sqrt(d)), the products of its scores, a
-    vector of length at most l, by at most l^2 sqrt((d - 1) / (2 d)), and one cell by 1. Bins,
-    scores and cells are chosen from values released before.
+    by 1, one bin of each of c columns by 1 (L2 sensitivity sqrt(c)), the products of its scores, a
+    vector of length at most l, by at most l^2 sqrt((c - 1) / (2 c)), and one cell by 1. A column of
+    levels is one column, however many levels it has: a row is in one of its bins. A row without a
+    value in a column moves less. Bins, scores and cells are chosen from values released before.
 
     Attributes:
-        bounds: Largest grid integer of each column.
+        bounds: Largest grid integer of each feature.
         mu: Cost of one release.
+        levels: Number of levels of each column, 0 for numbers; empty if every feature is a column
+            of numbers.
     """
 
     bounds: tuple[int, ...]
     mu: float
+    levels: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        check_public(n_clusters=1, bounds=self.bounds)
+        check_public(n_clusters=1, bounds=self.bounds, levels=self.levels)
         _validate.positive(mu=self.mu)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.levels) or len(self.bounds)
 
     @property
     def size_scale(self) -> int:
@@ -49,7 +58,7 @@ class SurveyLaw:
     @property
     def column_scale(self) -> int:
         """Scale of the noise on every bin of every column, in the same unit."""
-        share = 1.0 if len(self.bounds) == 1 else COLUMN_SHARE
+        share = 1.0 if self.n_columns == 1 else COLUMN_SHARE
         return mu_scale(self.column_sensitivity, mu=self._part(share))
 
     @property
@@ -66,35 +75,35 @@ class SurveyLaw:
     @property
     def column_sensitivity(self) -> int:
         """L2 norm by which a row moves the histograms of all columns, in 1/COUNT_UNITS."""
-        return whole_root(len(self.bounds) * COUNT_UNITS**2)
+        return whole_root(self.n_columns * COUNT_UNITS**2)
 
     @property
     def longest_scores(self) -> int:
         """Length of the longest vector of scores, in score units."""
-        return math.isqrt(int(LONGEST_SCORES * len(self.bounds) * SCORE_UNITS**2))
+        return math.isqrt(int(LONGEST_SCORES * self.n_columns * SCORE_UNITS**2))
 
     @property
     def product_sensitivity(self) -> int:
         """L2 norm by which a row moves the sums of products of two columns, rounded up.
 
-        Its square is (|z|^4 - sum z_i^4) / 2, and the sum is at least |z|^4 / d.
+        Its square is (|z|^4 - sum z_i^4) / 2, and the sum is at least |z|^4 / c.
         """
-        d = len(self.bounds)
-        return whole_root(self.longest_scores**4 * (d - 1) // (2 * d) + 1)
+        c = self.n_columns
+        return whole_root(self.longest_scores**4 * (c - 1) // (2 * c) + 1)
 
     @property
     def event(self) -> ComposedEvent:
         """The number of rows, all columns as one vector, the products, the cells."""
-        d = len(self.bounds)
+        c = self.n_columns
         parts = [
             gaussian_event(self.size_scale, sensitivity=COUNT_UNITS, coordinates=1),
-            gaussian_event(self.column_scale, sensitivity=self.column_sensitivity, coordinates=d),
+            gaussian_event(self.column_scale, sensitivity=self.column_sensitivity, coordinates=c),
         ]
-        if d > 1:
+        if c > 1:
             products = gaussian_event(
                 self.product_scale,
                 sensitivity=self.product_sensitivity,
-                coordinates=d * (d - 1) // 2,
+                coordinates=c * (c - 1) // 2,
             )
             cells = gaussian_event(self.cell_scale, sensitivity=COUNT_UNITS, coordinates=1)
             parts += [products, cells]

@@ -29,7 +29,7 @@ _WORTH_TRYING = 0.4
 # cell of a pair table should have on average where each label is in two tables. How many two
 # parties share nobody knows: half of a party's users are a guess.
 _USERS_PER_CELL = 6
-_AT_BOTH = 0.5
+_AT_BOTH = 0.25
 
 
 def decoy_local_clusters(study: Study, users: int) -> int:

@@ -1,4 +1,4 @@
-"""Categories of a party's table as one-hot features."""
+"""Categories of a party's table as positions of their levels."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,12 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splitmeans._types import IntArray
+from splitmeans._types import NO_VALUE, IntArray
 from splitmeans.errors import DataError
 from splitmeans.study import Column
-from splitmeans.study.category_shares import even_shares
-from splitmeans.study.features import Feature
-from splitmeans.study.parties import OTHER_LEVEL
+from splitmeans.study.parties import OTHER_LEVEL, SKIP
 from splitmeans.table.checks.number_columns import as_floats, missing_problem
 from splitmeans.table.checks.problems import ROWS, BrokenRule, Problem, rows_problem
 from splitmeans.table.columns import is_text, normalised_text, read_array, refuse_rows
@@ -21,10 +19,10 @@ from splitmeans.table.columns import is_text, normalised_text, read_array, refus
 _Flags = npt.NDArray[np.bool_]
 
 
-def grid_categories(
-    column: Column, values: Any, feature: Feature, *, first_row: int
+def level_codes(
+    column: Column, values: Any, *, first_row: int
 ) -> tuple[IntArray | None, list[Problem]]:
-    """Return one feature for each level, shape (n, levels); all have the same bound."""
+    """Return the position of each value's level, shape (n,); see `study/coding.py`."""
     try:
         text = read_categories(values, first_row=first_row)
     except BrokenRule as broken:
@@ -39,13 +37,12 @@ def grid_categories(
         position = pc.if_else(pa.array(unknown), rest, position)
     elif unknown.any():
         problems += _unknown_categories(column, text, unknown, first_row=first_row)
-    # A missing one is at the level behind the listed ones, if the study has that level.
-    chosen = position.fill_null(len(column.categories)).to_numpy(zero_copy_only=False)
-    is_chosen = chosen[:, np.newaxis] == np.arange(len(column.levels))
-    grid = np.where(is_chosen, feature.bound, -feature.bound).astype(np.int64)
-    if column.missing == "spread":
-        grid[missing] = even_shares(len(column.levels), bound=feature.bound)
-    return grid, problems
+    # The code behind the listed ones is the level of missing values, or equal shares of all.
+    behind = len(column.categories)
+    codes = position.fill_null(behind).to_numpy(zero_copy_only=False).astype(np.int64)
+    if column.missing == SKIP:
+        codes[missing] = NO_VALUE
+    return codes, problems
 
 
 def _unknown_categories(
@@ -66,7 +63,7 @@ def _unknown_categories(
         *rows_problem(
             empty,
             f"{rule}, found an empty text; see {ROWS}; fill it in, or leave it out (NULL) and set "
-            "missing = 'level' or 'spread' for this column in the study",
+            "missing = 'level', 'spread' or 'skip' for this column in the study",
             **here,
         ),
         *rows_problem(

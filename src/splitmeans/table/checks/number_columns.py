@@ -94,9 +94,12 @@ def missing_problem(column: Column, missing: Any, *, first_row: int) -> list[Pro
     """Return the problem of missing values where the study allows none."""
     if column.missing != "error":
         return []
-    ways = "'midpoint'"
+    ways = "'skip' (left out for who has none), 'midpoint' or a number"
     if column.is_categorical:
-        ways = "'level' (a level of its own) or 'spread' (an equal share of each category)"
+        ways = (
+            "'level' (a level of its own), 'skip' (left out for who has none) or 'spread' (an "
+            "equal share of each category)"
+        )
     rule = (
         f"must not have missing values; see {ROWS}; fill them in, or set missing = {ways} for this "
         "column in the study"

@@ -5,7 +5,7 @@ own. The names themselves stay beside the rows, at the party.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splitmeans._types import IntArray
+from splitmeans._types import NO_VALUE, IntArray
 from splitmeans.study import Column
-from splitmeans.study.category_shares import even_shares
-from splitmeans.study.features import features_of_columns
-from splitmeans.study.parties import OTHER_LEVEL
+from splitmeans.study.parties import OTHER_LEVEL, SKIP
 from splitmeans.table.checks.category_columns import read_categories
 from splitmeans.table.checks.number_columns import missing_problem
 from splitmeans.table.checks.problems import BrokenRule, Problem
@@ -54,24 +52,13 @@ def hash_categories(
     return np.append(hashes, MISSING_HASH)[places], tuple(names.to_pylist()), problems
 
 
-def hashes_to_grid(column: Column, hashes: IntArray) -> IntArray:
-    """Return one feature for each level of a column whose categories were learned."""
-    feature = features_of_columns((column,))[0]
-    return _one_hot(column, hashes, bound=feature.bound)
-
-
-def _one_hot(column: Column, hashes: IntArray, *, bound: int) -> IntArray:
-    levels: Sequence[str] = column.levels
-    other = levels.index(OTHER_LEVEL)
+def hashes_to_codes(column: Column, hashes: IntArray) -> IntArray:
+    """Return the position of each row's level in a column whose categories were learned."""
+    other = column.levels.index(OTHER_LEVEL)
     known = name_hashes(column.categories)
     order = np.argsort(known)
     at = np.minimum(np.searchsorted(known, hashes, sorter=order), len(known) - 1)
-    chosen = np.where(known[order][at] == hashes, order[at], other)
-    missing = hashes == MISSING_HASH
-    # Behind the categories, if the study has that level.
-    chosen = np.where(missing, len(column.categories), chosen)
-    is_chosen = chosen[:, np.newaxis] == np.arange(len(levels))
-    grid = np.where(is_chosen, bound, -bound).astype(np.int64)
-    if column.missing == "spread":
-        grid[missing] = even_shares(len(levels), bound=bound)
-    return grid
+    codes = np.where(known[order][at] == hashes, order[at], other)
+    # Behind the categories: the level of missing values, or equal shares of all.
+    missing = NO_VALUE if column.missing == SKIP else len(column.categories)
+    return np.where(hashes == MISSING_HASH, missing, codes).astype(np.int64)

@@ -14,15 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitmeans._types import IntArray
+from splitmeans._types import NO_VALUE, IntArray
 from splitmeans.errors import DataError
 from splitmeans.kernels.halves import to_halves
 from splitmeans.kernels.quantise import to_grid_column
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import Feature, features_of_columns
 from splitmeans.study.id_rules import AS_IS, IdRules
+from splitmeans.study.parties import SKIP
 from splitmeans.study.raw_layout import raw_places
-from splitmeans.table.checks.category_columns import grid_categories
+from splitmeans.table.checks.category_columns import level_codes
 from splitmeans.table.checks.facts import BoundFacts, TableFacts, bound_facts
 from splitmeans.table.checks.names import name_problems
 from splitmeans.table.checks.number_columns import check_numbers
@@ -40,8 +41,9 @@ class CheckedRows:
     """Rows of a table after their checks.
 
     Attributes:
-        rows: Grid integers, shape (n, d), and two halves of each number whose bounds the run
-            learns (`raw_layout`); zeros in columns with problems.
+        rows: Coded rows (`study/coding.py`), shape (n, columns), and two halves of each number or
+            category of which the run learns bounds or names (`raw_layout`); zeros in columns with
+            problems.
         ids: Canonical ids, one a row; None without an id column, or if something is wrong with it.
         facts: How the rows looked; columns with problems have no values there.
         problems: All that is wrong with them.
@@ -59,7 +61,7 @@ def grid_rows(
     """Check rows against the study.
 
     Returns:
-        The rows on the grid, shape (n, d), the ids' column, and how columns fit their bounds.
+        Coded rows, shape (n, columns), the ids' column, and how columns fit their bounds.
 
     Args:
         party: The party's columns, bounds and rules for missing values.
@@ -122,7 +124,7 @@ class _Grid(NamedTuple):
 
 
 def _grid(party: PartySpec, columns: list[Any], *, first_row: int, n_ids: int | None) -> _Grid:
-    """Check columns, None where one is missing, and put their values on the grid."""
+    """Check columns, None where one is missing, and code their values."""
     places = raw_places(party)
     checked: list[tuple[Column, slice, npt.NDArray[Any]]] = []
     bounds: list[BoundFacts] = []
@@ -136,7 +138,7 @@ def _grid(party: PartySpec, columns: list[Any], *, first_row: int, n_ids: int | 
         if column.is_open and values is not None:
             own, names[column.name], wrong = hash_categories(column, values, first_row=first_row)
         elif column.categories and values is not None:
-            own, wrong = grid_categories(column, values, _first(column), first_row=first_row)
+            own, wrong = level_codes(column, values, first_row=first_row)
         elif values is not None:
             own, wrong = check_numbers(column, values, first_row=first_row)
         if column.is_settled and not column.categories:
@@ -154,7 +156,7 @@ def _grid(party: PartySpec, columns: list[Any], *, first_row: int, n_ids: int | 
             if not column.is_settled:
                 to_halves(own[part], out=rows[part, place])
             elif column.categories:
-                rows[part, place] = own[part]
+                rows[part, place.start] = own[part]
             else:
                 fill_numbers(column, own[part], out=rows[part, place.start])
     return _Grid(rows=rows, bounds=tuple(bounds), names=names, problems=problems)
@@ -229,8 +231,10 @@ def _columns_of(rows: Any) -> list[Any]:
 
 def fill_numbers(column: Column, numbers: npt.NDArray[Any], *, out: IntArray) -> None:
     """Put a column's numbers on the grid of its bounds; NaN is missing."""
-    # Only the rules "midpoint" (NaN, the middle) and a number leave anything missing here.
+    # Only the rules "midpoint" (NaN, the middle), "skip" and a number leave anything missing here.
     stand_in = math.nan if isinstance(column.missing, str) else float(column.missing)
     feature = _first(column)
     low, high, bound = feature.low, feature.high, feature.bound
     to_grid_column(numbers, low=low, high=high, bound=bound, stand_in=stand_in, out=out)
+    if column.missing == SKIP:
+        out[np.isnan(numbers)] = NO_VALUE

@@ -1,4 +1,4 @@
-"""The forms in which a study may want its ids: as they are, text, whole numbers, UUIDs.
+"""The forms in which a study may want its ids: as they are, text, whole numbers, UUIDs, contacts.
 
 Each takes a column without missing values to canonical text, or refuses rows that have no such
 form. What is one user and what is two is decided here alone, element by element, so that every
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from splitmeans.errors import DataError
 from splitmeans.study.id_rules import IdRules
 from splitmeans.table.columns import is_text, normalised_text, refuse_rows
+from splitmeans.table.ids.contact_forms import caseless, email, phone
 
 # Spaces of any kind, line ends, control characters, and what has no width (RE2 classes).
 BLANK = r"[\s\p{Z}\p{Cc}\p{Cf}]"
@@ -37,8 +38,11 @@ _UUID = (
 COMPARED = {
     "as-is": "text is compared in Unicode normal form C",
     "text": "text is compared in Unicode normal form C, without blanks at the ends",
+    "caseless": "text is compared in Unicode normal form KC, without case and blanks at the ends",
     "integer": "compared as whole numbers: leading zeros and blanks at the ends do not count",
     "uuid": "compared as UUIDs: case, hyphens and blanks at the ends do not count",
+    "email": "compared as e-mail addresses: case and blanks at the ends do not count",
+    "phone": "compared as phone numbers in the form of E.164",
 }
 
 
@@ -51,6 +55,8 @@ def to_form(column: pa.Array, *, rules: IdRules, first_row: int) -> pa.LargeStri
         first_row: Row number of the first one, for errors.
     """
     try:
+        if rules.type == "phone":
+            return phone(_text(column, first_row), rules=rules, first_row=first_row)
         return _FORMS[rules.type](column, first_row)
     except pa.ArrowException:
         raise DataError("ids must be valid UTF-8 text") from None
@@ -82,6 +88,14 @@ def _text(column: pa.Array, first_row: int) -> pa.LargeStringArray:
             first_row=first_row,
         )
     return text
+
+
+def _caseless(column: pa.Array, first_row: int) -> pa.LargeStringArray:
+    return caseless(_text(column, first_row))
+
+
+def _email(column: pa.Array, first_row: int) -> pa.LargeStringArray:
+    return email(_text(column, first_row), first_row=first_row)
 
 
 def _integer(column: pa.Array, first_row: int) -> pa.LargeStringArray:
@@ -167,6 +181,8 @@ def _trimmed(text: pa.LargeStringArray) -> pa.LargeStringArray:
 _FORMS: dict[str, Callable[[pa.Array, int], pa.LargeStringArray]] = {
     "as-is": _as_is,
     "text": _text,
+    "caseless": _caseless,
+    "email": _email,
     "integer": _integer,
     "uuid": _uuid,
 }

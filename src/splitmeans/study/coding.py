@@ -1,0 +1,104 @@
+"""Coded rows: one whole number for each column of a party, whatever kind the column is.
+
+A number column holds its grid integer; a categorical column holds the position of its level. What
+distances are made of are features (`features.py`): one for a number column, one for each level of a
+categorical one. A column of 500 levels is 500 features of which a row has one: coded, a row is as
+short as it has columns, and algorithms that know of levels treat them as what they are.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from splitmeans._types import NO_VALUE, FloatArray, IntArray
+from splitmeans.study.features import bounds_of, features_of
+from splitmeans.study.parties import SKIP, PartySpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coding:
+    """How the rows of a party are coded; public.
+
+    Attributes:
+        bounds: Largest grid integer of each feature.
+        levels: Number of levels of each column, 0 for a number column.
+        has_gaps: Whether rows may be without a value in some columns.
+    """
+
+    bounds: tuple[int, ...]
+    levels: tuple[int, ...]
+    has_gaps: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the codes of a row are its features: numbers that every row has."""
+        return not self.has_gaps and not any(self.levels)
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """First feature of each column, and the number of features; shape (columns + 1,)."""
+        widths = [max(1, n) for n in self.levels]
+        return np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+
+    @property
+    def number_features(self) -> IntArray:
+        """The features that are columns of numbers."""
+        return np.asarray(self.starts[:-1][np.array(self.levels) == 0])
+
+    @property
+    def categorical(self) -> tuple[tuple[int, slice], ...]:
+        """The position of each categorical column, and its features."""
+        return tuple(
+            (place, slice(int(self.starts[place]), int(self.starts[place + 1])))
+            for place, n in enumerate(self.levels)
+            if n
+        )
+
+    def of_features(self, of_columns: FloatArray) -> FloatArray:
+        """Return for each feature the value of its column."""
+        return np.repeat(of_columns, np.diff(self.starts))
+
+    def features(self, codes: IntArray) -> IntArray:
+        """Return the features of coded rows, shape (n, d), with `NO_VALUE` where there is none."""
+        if not self.categorical:
+            return codes
+        found = np.empty((len(codes), len(self.bounds)), dtype=np.int64)
+        found[:, self.number_features] = codes[:, np.array(self.levels) == 0]
+        for place, own in self.categorical:
+            table = self._level_rows(place, self.bounds[own.start])
+            # The last two lines of the table are for equal shares and for no value.
+            n = self.levels[place]
+            code = codes[:, place]
+            found[:, own] = table[np.where(code < 0, n + 1, np.minimum(code, n))]
+        return found
+
+    def _level_rows(self, place: int, bound: int) -> IntArray:
+        n = self.levels[place]
+        one_hot = np.where(np.eye(n, dtype=bool), bound, -bound)
+        return np.vstack([one_hot, even_shares(n, bound=bound), np.full(n, NO_VALUE)])
+
+
+def plain_coding(n_columns: int) -> Coding:
+    """Return how rows of numbers alone are coded, whatever their bounds."""
+    return Coding(bounds=(1,) * n_columns, levels=(0,) * n_columns)
+
+
+def coding_of(party: PartySpec) -> Coding:
+    """Return how a party's rows are coded."""
+    return Coding(
+        bounds=tuple(bounds_of(features_of(party)).tolist()),
+        levels=tuple(len(column.levels) for column in party.columns),
+        has_gaps=any(column.missing == SKIP for column in party.columns),
+    )
+
+
+def even_shares(n_levels: int, *, bound: int) -> IntArray:
+    """Return equal shares of all levels in grid integers, as equal as whole numbers can be.
+
+    Counted from -bound the shares of a column add up to 2 bound; see `category_shares`.
+    """
+    base, rest = divmod(2 * bound, n_levels)
+    shares = np.full(n_levels, base - bound, dtype=np.int64)
+    shares[:rest] += 1
+    return shares

@@ -1,0 +1,52 @@
+"""Coded rows: one number a column, and the features that they stand for."""
+
+import numpy as np
+
+from splitmeans._types import NO_VALUE
+from splitmeans.study import Column, PartySpec
+from splitmeans.study.coding import Coding, coding_of, plain_coding
+from splitmeans.table.walk.feature_rows import FeatureRows
+from splitmeans.table.walk.memory import as_rows
+
+PARTY = PartySpec(
+    name="bank",
+    columns=(
+        Column(name="age", low=0, high=100),
+        Column(name="job", categories=("a", "b"), missing="level", weight=2),
+        Column(name="size", low=0, high=1, missing="midpoint"),
+    ),
+)
+
+
+def test_the_coding_of_a_party():
+    coding = coding_of(PARTY)
+    assert coding.levels == (0, 3, 0)
+    assert len(coding.bounds) == 5
+    assert coding.starts.tolist() == [0, 1, 4, 5]
+    assert coding.number_features.tolist() == [0, 4]
+    assert coding.categorical == ((1, slice(1, 4)),)
+    assert not coding.is_plain
+    assert plain_coding(3).is_plain
+
+
+def test_features_by_hand():
+    coding = Coding(bounds=(9, 5, 5, 5), levels=(0, 3))
+    rows = np.array([[7, 0], [-9, 2], [NO_VALUE, 3], [1, NO_VALUE]])
+    # The code behind the last level is even shares: 10 steps from -5 for three levels.
+    assert coding.features(rows).tolist() == [
+        [7, 5, -5, -5],
+        [-9, -5, -5, 5],
+        [NO_VALUE, -1, -2, -2],
+        [1, NO_VALUE, NO_VALUE, NO_VALUE],
+    ]
+    plain = np.array([[1, 2]])
+    assert plain_coding(2).features(plain) is plain
+
+
+def test_rows_walked_as_features():
+    coding = Coding(bounds=(9, 5, 5), levels=(0, 2))
+    rows = as_rows(np.array([[7, 0], [-9, 1]]))
+    walked = FeatureRows(rows, coding)
+    assert len(walked) == 2
+    assert walked.gather().tolist() == [[7, 5, -5], [-9, -5, 5]]
+    assert walked.total(lambda block: block.sum(axis=0)).tolist() == [-2, 0, 0]
