@@ -35,9 +35,11 @@ def study(**changes) -> Study:
 
 
 def test_a_study_without_rules_keeps_its_hash():
-    # As computed before ids had rules.
+    # As computed before ids had rules, when a study always said how many users it expects.
     old = "7185bb5442133f1d8fd6767efa96f56203199a9efe3829ef006cdfa827bb9e63"
-    assert study().hash == study(ids=IdRules(type="as-is")).hash == old
+    said = study(expected_users=10_000)
+    assert said.hash == study(expected_users=10_000, ids=IdRules(type="as-is")).hash == old
+    assert study().hash == study(ids=IdRules(type="as-is")).hash
     assert "ids" not in study(ids=IdRules()).to_mapping()
     assert study(ids=INTEGER).hash != study().hash
     assert study(ids=IdRules(pattern="[0-9]+")).hash != study().hash
