@@ -44,6 +44,7 @@ THEOREMS = (
     "Theorems.fellow_party_is_bounded",
     "Controls.no_decoys_leak",
     "Controls.decoys_per_cluster_leak",
+    "Controls.decoys_per_cell_do_not",
     "TwoParties.two_parties_is_private",
     "FourParties.four_parties_is_private",
     "Partial.partial_is_private",

@@ -149,6 +149,12 @@ Fixpoint published (tables : list (law * seen)) (moved : bool) : dist (list (lis
       bind (counts l (place (if moved then there x else here x) (known x))) (fun v =>
       bind (published tables' moved) (fun vs => ret (v :: vs)))
   end.
+Definition shifts (x : law * seen) : list law :=      (* two where it moves, one where it comes or goes *)
+  match here (snd x), there (snd x) with
+  | Some _, Some _ => [fst x; fst x]
+  | None, None => []
+  | _, _ => [fst x]
+  end.
 
 (** ** 6. The exact bound: the hockey-stick divergence of the product of the pairs (D + 1, D) *)
 Fixpoint joint (prev : Z) (ws : list Z) : list (Z * Z) :=   (* weights of D + 1 and of D, by value *)

@@ -134,32 +134,32 @@ Qed.
 End Runs.
 
 (** What a fellow party sees of the tables: one record in another cell, or there or not. *)
-Definition doubled (tables : list (law * seen)) : list law :=
-  flat_map (fun x => [fst x; fst x]) tables.
-
-Lemma published_steps tables a b : Forall (fun x => valid (fst x)) tables ->
-  steps (doubled tables) (published tables a) (published tables b).
+Lemma published_steps tables a : Forall (fun x => valid (fst x)) tables ->
+  steps (flat_map shifts tables) (published tables a) (published tables (negb a)).
 Proof.
-  induction 1 as [|[l x] tables Hl L IH]; cbn [published doubled flat_map app fst] in *.
+  induction 1 as [|[l x] tables Hl L IH]; cbn [published flat_map fst] in *.
   - apply steps_done; [apply proper_ret|intros f; reflexivity].
-  - apply (counts_moved l (doubled tables) Hl
-             (if a then there x else here x) (if b then there x else here x) (known x)).
-    intros v. apply steps_postprocess; auto. intros; apply proper_ret.
-Qed.
-
-Lemma doubled_valid tables :
-  Forall (fun x => valid (fst x)) tables -> Forall valid (doubled tables).
-Proof.
-  induction 1 as [|x tables Hx L IH]; [constructor|].
-  constructor; [exact Hx|constructor; [exact Hx|exact IH]].
+  - assert (Next : forall v : list nat, steps (flat_map shifts tables)
+      (bind (published tables a) (fun vs => ret (v :: vs)))
+      (bind (published tables (negb a)) (fun vs => ret (v :: vs)))).
+    { intros v. apply steps_postprocess; auto. intros; apply proper_ret. }
+    unfold shifts at 1; cbn [fst snd].
+    destruct (here x) as [u|], (there x) as [w|], a; cbn [negb place app];
+      (apply counts_moved || apply counts_one_more || apply counts_same); auto.
 Qed.
 
 Theorem published_private tables E delta :
-  Forall (fun x => valid (fst x)) tables -> 0 <= E -> hockey (doubled tables) 1 E <= delta ->
+  Forall (fun x => valid (fst x)) tables -> 0 <= E ->
+  hockey (flat_map shifts tables) 1 E <= delta ->
   indist E delta (published tables false) (published tables true).
 Proof.
-  intros L HE D. pose proof (doubled_valid tables L).
-  split; eapply steps_close; eauto; apply published_steps, L.
+  intros L HE D. assert (V : Forall valid (flat_map shifts tables)).
+  { clear - L. induction L as [|[l x] tables Hl L IH]; cbn [flat_map]; [constructor|].
+    apply Forall_app; split; [|exact IH].
+    unfold shifts; cbn [fst snd] in *. destruct (here x), (there x);
+      repeat (apply Forall_cons; [exact Hl|]); apply Forall_nil. }
+  split; eapply steps_close; eauto;
+    [apply (published_steps tables false L)|apply (published_steps tables true L)].
 Qed.
 
 Lemma published_proper tables b : Forall (fun x => valid (fst x)) tables ->

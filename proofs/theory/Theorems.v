@@ -81,25 +81,22 @@ Theorem run_after_other_releases {A S} tag laws E1 d1 E2 d2 rate n (first first'
     (after first' (fun a => sampled_run tag laws rate n (secret a) (p a) true)).
 Proof. intros T; apply sampled_private_after, T. Qed.
 
-(** 9. A fellow party, who knows all decoys and all users but one record elsewhere: two shifts of
-    the server's noise for every table (Runs.v), after other releases as in 8. *)
+(** 9. A fellow party, who knows all decoys and all users but one record elsewhere: for every table
+    two shifts of the server's noise where that record moves, one where it comes or goes (Runs.v),
+    after other releases as in 8. *)
 Theorem fellow_party_is_bounded {A} laws E1 d1 E2 d2 (first first' : dist A)
     (tables : A -> list (law * seen)) :
-  (forall a, map fst (tables a) = laws) -> Forall valid laws -> 0 <= E1 -> 0 <= E2 ->
-  hockey (flat_map (fun l => [l; l]) laws) 1 E2 <= d2 ->
+  (forall a, Forall (fun x => valid (fst x)) (tables a)) ->
+  (forall a, flat_map shifts (tables a) = laws) -> 0 <= E1 -> 0 <= E2 -> hockey laws 1 E2 <= d2 ->
   proper first -> proper first' ->
   indist E1 d1 first first' ->                                 (* the hypothesis about them *)
   indist (E1 * E2) (d1 + d2)
     (after first (fun a => published (tables a) false))
     (after first' (fun a => published (tables a) true)).
 Proof.
-  intros M V HE1 HE2 H HF HF' [C C'].
-  assert (L : forall a, Forall (fun x => valid (fst x)) (tables a)).
-  { intros a. rewrite <- (M a) in V. apply (proj1 (Forall_map fst valid (tables a)) V). }
-  assert (D : forall a, doubled (tables a) = flat_map (fun l => [l; l]) laws).
-  { intros a. rewrite <- (M a). unfold doubled. induction (tables a); simpl; congruence. }
+  intros L M HE1 HE2 H HF HF' [C C'].
   assert (I : forall a, indist E2 d2 (published (tables a) false) (published (tables a) true)).
-  { intros a. apply published_private; auto. rewrite D; exact H. }
+  { intros a. apply published_private; auto. rewrite M; exact H. }
   assert (HP : forall a b, proper (published (tables a) b)) by (intros; apply published_proper, L).
   split; apply close_after; auto; intros a; apply I.
 Qed.

@@ -237,39 +237,32 @@ Proof.
         [apply (noisy_proper l h), l_valid|apply G|apply G|intros n; apply IH; auto]).
 Qed.
 
-(** A record that moves from one cell to another, appears, or goes. *)
-Lemma counts_moved x y H : forall M M' : list nat -> dist V,
+(** A record that moves from one cell to another. *)
+Lemma counts_moved u w H : forall M M' : list nat -> dist V,
   (forall v, steps ls (M v) (M' v)) ->
-  steps (l :: l :: ls) (bind (counts l (place x H)) M) (bind (counts l (place y H)) M').
+  steps (l :: l :: ls) (bind (counts l (bump u H)) M) (bind (counts l (bump w H)) M').
 Proof.
-  assert (Two : forall u w H (M M' : list nat -> dist V), (forall v, steps ls (M v) (M' v)) ->
-    steps (l :: l :: ls) (bind (counts l (bump u H)) M) (bind (counts l (bump w H)) M')).
-  { clear H x y. intros u w H; revert u w; induction H as [|h H IH]; intros u w M M' N.
-    - destruct u, w; simpl bump; repeat (apply steps_idle; auto); apply counts_same, N.
-    - destruct u as [|u], w as [|w]; cbn [bump].
-      + repeat (apply steps_idle; auto). apply counts_same, N.
-      + set (K := fun (X : list nat -> dist V) H' n =>
-          bind (counts l H') (fun v => X ((h + n)%nat :: v))).
-        apply steps_shift with (M := K M H) (M' := K M' (bump w H)).
-        * eapply law_trans; [apply bind_counts_cons|].
-          replace (S h) with (h + 1)%nat by lia. apply (bind_noisy_shift l h 1).
-        * eapply law_trans; [apply bind_counts_cons|].
-          replace h with (h + 0)%nat at 1 by lia. apply (bind_noisy_shift l h 0).
-        * intros n. apply counts_one_more; auto.
-      + set (K := fun (X : list nat -> dist V) H' n =>
-          bind (counts l H') (fun v => X ((h + n)%nat :: v))).
-        apply steps_shift_back with (M := K M (bump u H)) (M' := K M' H); auto.
-        * eapply law_trans; [apply bind_counts_cons|].
-          replace h with (h + 0)%nat at 1 by lia. apply (bind_noisy_shift l h 0).
-        * eapply law_trans; [apply bind_counts_cons|].
-          replace (S h) with (h + 1)%nat by lia. apply (bind_noisy_shift l h 1).
-        * intros n. apply counts_one_more; auto.
-      + eapply steps_same; [apply (noisy_proper l h), l_valid|apply bind_counts_cons
-          |apply bind_counts_cons|intros n; apply IH; auto]. }
-  intros M M' N. destruct x as [u|], y as [w|]; cbn [place].
-  - apply Two, N.
-  - apply steps_idle; auto. apply counts_one_more, N.
-  - apply steps_idle; auto. apply counts_one_more, N.
-  - repeat (apply steps_idle; auto). apply counts_same, N.
+  revert u w; induction H as [|h H IH]; intros u w M M' N.
+  - destruct u, w; simpl bump; repeat (apply steps_idle; auto); apply counts_same, N.
+  - destruct u as [|u], w as [|w]; cbn [bump].
+    + repeat (apply steps_idle; auto). apply counts_same, N.
+    + set (K := fun (X : list nat -> dist V) H' n =>
+        bind (counts l H') (fun v => X ((h + n)%nat :: v))).
+      apply steps_shift with (M := K M H) (M' := K M' (bump w H)).
+      * eapply law_trans; [apply bind_counts_cons|].
+        replace (S h) with (h + 1)%nat by lia. apply (bind_noisy_shift l h 1).
+      * eapply law_trans; [apply bind_counts_cons|].
+        replace h with (h + 0)%nat at 1 by lia. apply (bind_noisy_shift l h 0).
+      * intros n. apply counts_one_more; auto.
+    + set (K := fun (X : list nat -> dist V) H' n =>
+        bind (counts l H') (fun v => X ((h + n)%nat :: v))).
+      apply steps_shift_back with (M := K M (bump u H)) (M' := K M' H); auto.
+      * eapply law_trans; [apply bind_counts_cons|].
+        replace h with (h + 0)%nat at 1 by lia. apply (bind_noisy_shift l h 0).
+      * eapply law_trans; [apply bind_counts_cons|].
+        replace (S h) with (h + 1)%nat by lia. apply (bind_noisy_shift l h 1).
+      * intros n. apply counts_one_more; auto.
+    + eapply steps_same; [apply (noisy_proper l h), l_valid|apply bind_counts_cons
+        |apply bind_counts_cons|intros n; apply IH; auto].
 Qed.
 End Moves.

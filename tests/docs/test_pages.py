@@ -17,6 +17,7 @@ GUIDES = ROOT / "docs" / "guides"
 # Pages that need nothing else, by how long they take.
 QUICK = (
     "README.md",
+    "docs/guides/scaling.md",
     "docs/reference/python.md",
     "docs/guides/big-tables.md",
     "docs/concepts/certificate.md",

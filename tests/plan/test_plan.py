@@ -214,11 +214,12 @@ def test_a_cell_sketch_knows_about_partial_user_sets():
 
 
 @pytest.mark.usefixtures("uncalibrated")
-@pytest.mark.parametrize(("users", "expected"), [(500, 7), (1_000, 8), (10_000, 15), (99_999, 47)])
+@pytest.mark.parametrize(("users", "expected"), [(500, 7), (1_000, 9), (10_000, 15), (99_999, 64)])
 def test_decoy_takes_more_clusters_the_more_users_stand_above_the_noise(users, expected):
     # (1, 1e-5) is a Gaussian of 3.73; half of its squared precision and two noises make a deviation
-    # of sqrt(2 / 0.5) x 3.73 = 7.46: 67, 134, 1,340 and 13,400 users for each. Five segments want
-    # 1.6 x 5 = 8 clusters, or sqrt(67 / 1.5) = 6.7; from sqrt(1340 / 6) = 15 on the grid decides.
+    # of sqrt(2 / 0.5) x 3.73 = 7.46: 67, 134, 1,340 and 13,400 users for each. Two want
+    # 10 clusters, or sqrt(67 / 1.5) = 6.7 and sqrt(134 / 1.5) = 9.5; from sqrt(1340 / 6) = 15 the
+    # grid decides, with three users per deviation of a cell where there are plenty, and 64 at most.
     assert make_plan(open_study(expected_users=users)).n_local_clusters == (expected, expected)
 
 

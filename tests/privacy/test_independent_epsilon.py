@@ -103,9 +103,7 @@ def local_laws(mechanism, *, factor=1):
                 # Equal scores have the longest products: all are l^2 / d then.
                 longest = math.isqrt(int(1.5 * d * SCORE**2))
                 products = math.sqrt(d * (d - 1) / 2) * longest**2 / d
-                mus.append(products / survey.product_scale)
-            if d in (2, 3):
-                mus.append(ROW / survey.cell_scale)
+                mus += [products / survey.product_scale, ROW / survey.cell_scale]
             largest = math.sqrt(sum(bound**2 for bound in mechanism.bounds))
             radii = np.geomspace(mechanism.smallest_radius, largest, 500).astype(int).tolist()
             for mu in mechanism.round_mus:

@@ -66,6 +66,16 @@ def test_one_pair_is_for_the_columns_of_numbers():
     assert (bank[0].low, bank[1].categories) == (0, ("north", "south"))
 
 
+def test_what_the_run_learns():
+    private, age = Column(name="visits", bounds="private"), Column(name="age", bounds="private")
+    region = Column(name="region", categories="open")
+    assert columns_of(bounds="private", categories="open") == [(age, region), (private,)]
+    assert columns_of(bounds=["private", {"visits": (0, 9)}], categories={"region": "open"}) == [
+        (age, region),
+        (Column(name="visits", low=0, high=9),),
+    ]
+
+
 def test_whole_numbers_may_be_categories():
     (bank, _) = columns_of(bounds={"age": (17, 90)}, categories={**REGIONS, "visits": [3, 4]})
     assert (
@@ -163,6 +173,29 @@ def test_a_fit_on_mixed_frames_with_messy_ids():
     tables = messy_customers()
     tables["shop"] = tables["shop"][::-1]
     np.testing.assert_array_equal(model.predict(tables), model.labels_)
+
+
+def test_a_fit_that_learns_bounds_and_categories():
+    rng = np.random.default_rng(3)
+    segment = rng.integers(2, size=4000)
+    ids = [f"u{number}" for number in range(4000)]
+    town = np.where(segment == 1, "Bern", "Basel").astype(object)
+    town[:30] = [f"hamlet {number}" for number in range(30)]
+    bank = pd.DataFrame({"id": ids, "income": 1e6 + 10 * segment + rng.normal(size=4000)})
+    shop = pd.DataFrame({"id": ids, "town": town, "visits": 5 * segment + rng.random(4000)})
+    model = VerticalKMeans(
+        2,
+        epsilon=4.0,
+        bounds="private",
+        categories="open",
+        noise=InsecureSeededNoise(1),
+        random_state=0,
+    ).fit({"bank": bank, "shop": shop}, ids="id")
+    learned = model.result_.plan.parties[1].columns[0]
+    assert learned.categories == ("Basel", "Bern", "(other)")
+    right = np.mean(model.labels_ == segment)
+    assert max(right, 1 - right) > 0.98
+    assert model.label(shop)["segment"].nunique() == 2
 
 
 def test_rules_for_ids_are_checked():

@@ -16,6 +16,7 @@ from splitmeans import (
     VerticalKMeans,
 )
 from splitmeans.forecasting.column_shares import column_shares
+from splitmeans.report.build import build_report
 from splitmeans.study import Column
 from splitmeans.study.features import features_of_columns
 from splitmeans.synopsis.scaling import LEAST_OF_CATEGORIES, LEAST_OF_NUMBERS, equal_stretch
@@ -159,3 +160,15 @@ def test_shares_before_there_is_data():
     assert {one.column: one.share for one in equal} == pytest.approx(
         {"x": 1 / 12, "region": 1 / 12, "heavy": 4 / 12}
     )
+
+
+def test_report_and_study_show_say_it(result, tmp_path):
+    from typer.testing import CliRunner
+
+    from splitmeans.cli import app
+
+    facts = dict(build_report(result, ks=[2]).facts)
+    assert facts["Columns count"] == "each the same in distances, times its weight"
+    (tmp_path / "study.toml").write_text(EQUAL.to_toml())
+    done = CliRunner().invoke(app, ["study", "show", str(tmp_path / "study.toml")])
+    assert "each counts the same" in done.stdout

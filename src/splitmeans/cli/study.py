@@ -178,6 +178,8 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
     out.print(table)
     whose = "" if agreed.user_sets == "equal" else f" of {_WHOSE[agreed.population]}"
     out.print(f"segments  {agreed.n_clusters}{whose}", markup=False)
+    if agreed.scaling is not None:
+        out.print("columns   each counts the same in distances, times its weight", markup=False)
     users = agreed.expected_users
     about = "number not said" if users is None else f"about {users}"
     out.print(f"users     {about}, {_USERS[agreed.user_sets]}", markup=False)

@@ -7,7 +7,7 @@ depend on the machine's number of threads.
 
 import numpy as np
 
-from splitmeans._types import FloatArray, LabelArray
+from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.kernels.compiled import kernel
 from splitmeans.kernels.screen import Single, screen
 
@@ -71,6 +71,36 @@ def _nearest_of_all(columns, i, centres):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _nearest_two(columns, centres, labels, distances):  # type: ignore[no-untyped-def]
+    """Fill `labels` (n,) and `distances` (2, n), both OUT."""
+    d, n = columns.shape
+    found = np.empty(_BLOCK)
+    for start in range(0, n, _BLOCK):
+        size = n - start if n - start < _BLOCK else _BLOCK
+        best, second = distances[0, start:], distances[1, start:]
+        own = labels[start:]
+        for i in range(size):
+            best[i] = np.inf
+            second[i] = np.inf
+            own[i] = 0
+        for c in range(centres.shape[0]):
+            for i in range(size):
+                found[i] = 0.0
+            for j in range(d):
+                column = columns[j, start:]
+                centre = centres[c, j]
+                for i in range(size):
+                    gap = column[i] - centre
+                    found[i] += gap * gap
+            for i in range(size):
+                closer = found[i] < best[i]
+                other = best[i] if closer else found[i]
+                second[i] = other if other < second[i] else second[i]
+                best[i] = found[i] if closer else best[i]
+                own[i] = c if closer else own[i]
+
+
+@kernel
 def _nearer(columns, candidates, nearest, out):  # type: ignore[no-untyped-def]
     """Fill `out` (c, n) (OUT): `nearest` (n,), or the distance to a candidate if it is less."""
     d, n = columns.shape
@@ -123,6 +153,24 @@ def own_distances(columns: FloatArray, centres: FloatArray, *, labels: LabelArra
     out = np.empty(columns.shape[1])
     _own_distances(columns, np.ascontiguousarray(centres), labels, out)
     return out
+
+
+def nearest_two(
+    columns: FloatArray, centres: FloatArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return each point's nearest centre (lowest index on ties) and squared distances of two.
+
+    Args:
+        columns: The points by column, shape (d, n), contiguous.
+        centres: Shape (k, d), k >= 2.
+
+    Returns:
+        Labels, distances of the nearest and of the second nearest centre, each of shape (n,).
+    """
+    n = columns.shape[1]
+    labels, distances = np.empty(n, dtype=np.int64), np.empty((2, n))
+    _nearest_two(columns, np.ascontiguousarray(centres), labels, distances)
+    return labels, distances[0], distances[1]
 
 
 def nearer_distances(

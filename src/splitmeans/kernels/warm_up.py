@@ -25,7 +25,8 @@ from splitmeans.kernels.counts import (
 )
 from splitmeans.kernels.discrete_gaussian import discrete_gaussian
 from splitmeans.kernels.histograms import cell_histogram, column_histograms, score_products
-from splitmeans.kernels.lloyd import lloyd_step, nearer_distances, own_distances
+from splitmeans.kernels.lloyd import lloyd_step, nearer_distances, nearest_two, own_distances
+from splitmeans.kernels.normal import normal_tails
 from splitmeans.kernels.packing import pack_bits, unpack_bits
 from splitmeans.kernels.phantoms import raise_to_phantoms
 from splitmeans.kernels.quantise import to_grid_column
@@ -73,11 +74,13 @@ def _call_all() -> None:
     nearer_distances(points, points[:, :1].T, nearest=ones)
     single = in_single(points)
     lloyd_step(points, ones, points[:, :1].T, single=single, labels=labels_of_points)
+    nearest_two(points, points[:, :1].T)
     own_distances(points, points[:, :1].T, labels=labels_of_points)
     discrete_gaussian(4, 2, lambda size: np.frombuffer(os.urandom(8 * size), dtype=np.uint64))
     pair, starts, ties = np.zeros((1, 2), dtype=np.int64), np.array([0, 1, 2]), np.zeros((2, 2))
     count_pairs(pair, starts=starts)
     redraw_labels(pair, sizes=np.zeros(2), ties=ties, starts=starts, uniforms=np.zeros((1, 2)))
+    normal_tails(ones)
     bins, places = np.array([4, 4]), np.zeros(8, dtype=np.int64)
     column_histograms(rows, limits=limits, bins=bins)
     cell_histogram(rows, limits=limits, bins=bins, places=places, n_cells=1)

@@ -9,7 +9,7 @@ one, and the steps go on from there, for as long as the loss falls.
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.kmeans.distances import distance_chunks
+from splitmeans.kernels.lloyd import nearest_two
 from splitmeans.kmeans.lloyd import TOLERANCE, lloyd
 
 # A move must lower the loss by this share of it.
@@ -34,7 +34,7 @@ def relocated(points: FloatArray, weights: FloatArray, centres: FloatArray) -> F
         return centres
     columns = np.ascontiguousarray(points.T, dtype=np.float64)
     tolerance = TOLERANCE * float(np.mean(np.var(columns, axis=1)))
-    labels, nearest, second = _two_nearest(points, centres)
+    labels, nearest, second = nearest_two(columns, centres)
     loss = float((weights * nearest).sum())
     while True:
         for start in _moves(points, weights, centres, labels=labels, missed=second - nearest):
@@ -44,7 +44,7 @@ def relocated(points: FloatArray, weights: FloatArray, centres: FloatArray) -> F
         else:
             return centres
         centres, loss = found, lower
-        labels, nearest, second = _two_nearest(points, centres)
+        labels, nearest, second = nearest_two(columns, centres)
 
 
 def _moves(
@@ -110,15 +110,3 @@ def _halves(
     low, high = half_totals.reshape(2, n_clusters)
     gains = low * high / totals * np.square(halves[0] - halves[1]).sum(axis=1)
     return gains, halves
-
-
-def _two_nearest(
-    points: FloatArray, centres: FloatArray
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return the nearest centre of each point, and the squared distances of the nearest two."""
-    labels, distances = [], []
-    for _, found in distance_chunks(points, centres):
-        labels.append(found.argmin(axis=1))
-        distances.append(np.partition(found, 1, axis=1)[:, :2])
-    nearest, second = np.concatenate(distances).T
-    return np.concatenate(labels), nearest, second

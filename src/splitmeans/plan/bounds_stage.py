@@ -220,8 +220,9 @@ def check_enough_users(study: Study, stages: Sequence[Stage]) -> None:
                     f"the noise would be {100 * share:.0f} % of expected_users = "
                     f"{study.assumed_users:,}, and bounds learned with more than "
                     f"{100 * REFUSE_SHARE:.0f} % are worse than rough public ones. Give low and "
-                    f"high for some or all of its {len(law.columns)} private columns; or with this "
-                    f"budget about {needed:,} users are enough"
+                    f"high for some or all of its {len(law.columns)} private columns. With this "
+                    f"budget about {needed:,} users are enough: say expected_users if there are as "
+                    "many"
                 )
 
 

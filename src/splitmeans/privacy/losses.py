@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from splitmeans._types import FloatArray
+from splitmeans.kernels.normal import normal_tails
 
 # Mass beyond both ends of a law that is given up: at the top counted as infinite loss, at the
 # bottom moved up. A run composes some dozens of laws, so that 10^-13 is never reached.
@@ -150,7 +151,7 @@ def _on_grid(losses: FloatArray, mass: FloatArray, *, infinite: float, width: fl
 def _normal_parts(edges: FloatArray) -> tuple[FloatArray, float]:
     """Return the normal mass between consecutive edges, and beyond the last one."""
     # The smaller side's mass has full relative precision, so differences are taken of it alone.
-    tails = np.array([math.erfc(abs(edge) / math.sqrt(2)) / 2 for edge in edges.tolist()])
+    tails = normal_tails(np.abs(edges))
     first, second = tails[:-1], tails[1:]
     right, left = edges[:-1] >= 0, edges[1:] <= 0
     between = np.where(right, first - second, np.where(left, second - first, 1 - first - second))

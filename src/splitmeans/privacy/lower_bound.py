@@ -14,6 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from splitmeans._types import FloatArray
+from splitmeans.kernels.normal import normal_tails
 from splitmeans.privacy.events import CellSketchEvent, Event, GaussianEvent, NonPrivateEvent
 from splitmeans.privacy.losses import LossGrid, compose, compose_many, epsilon_at
 from splitmeans.privacy.pld import FINE, flatten, gap_of, grouped, laws_of
@@ -75,7 +76,7 @@ def _normal(mu: float, width: float) -> LossGrid:
     reach = mu**2 / 2 + _NORMAL_REACH * mu
     start, stop = math.floor((mu**2 - reach) / width), math.ceil(reach / width)
     edges = (np.arange(start, stop + 1) * width - mu**2 / 2) / mu
-    above = np.array([math.erfc(edge / math.sqrt(2)) / 2 for edge in edges.tolist()])
+    above = normal_tails(np.asarray(edges, dtype=np.float64))
     return LossGrid(start=start, mass=above[:-1] - above[1:], infinite=0.0, width=width)
 
 

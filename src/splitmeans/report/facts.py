@@ -11,7 +11,7 @@ from splitmeans.privacy.events import Relation
 from splitmeans.report.data import CostInfo, PrivacyInfo, ReleaseInfo, ViewInfo
 from splitmeans.result.result import Result
 from splitmeans.result.signed import signer_text
-from splitmeans.study import EVERYONE, Study
+from splitmeans.study import EQUAL, EVERYONE, Study
 
 
 def read_privacy(result: Result) -> PrivacyInfo:
@@ -94,6 +94,7 @@ def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
         ("Local clustering asked for", study.local),
         ("Local clusters", _local_clusters(result)),
         ("Grid asked for", study.grid),
+        ("Columns count", _SCALING[study.scaling]),
         ("Grid cells with users", f"{used:,}"),
         ("Points of the grid", f"{nodes:,}, {_POINTS[synopsis.has_places]}"),
         *_released_count(result),
@@ -106,6 +107,11 @@ def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
 _POINTS = {
     True: "made up to lie as users do",
     False: "one for each cell",
+}
+
+_SCALING = {
+    None: "through their bounds",
+    EQUAL: "each the same in distances, times its weight",
 }
 
 _USER_SETS = {

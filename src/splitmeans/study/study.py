@@ -341,9 +341,9 @@ class Study:
         """Build and check a study from plain values; unknown keys are refused."""
         mapping = spread_bounds(mapping)
         ids = mapping.get("ids") if isinstance(mapping, Mapping) else None
-        if mapping.get("user_sets") == "partial" and isinstance(ids, Mapping):
-            if not {"type", "keys"} & set(ids):
-                raise StudyError(IDS_NEEDED)
+        unnamed = isinstance(ids, Mapping) and not {"type", "keys"} & set(ids)
+        if unnamed and mapping.get("user_sets") == "partial":
+            raise StudyError(IDS_NEEDED)
         return plain_values.build(cls, mapping, where="study", tables=_TABLES, lists=_LISTS)
 
     def to_toml(self) -> str:

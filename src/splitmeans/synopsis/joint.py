@@ -15,7 +15,7 @@ from splitmeans.plan.grid_limits import MAX_CELLS
 # users. A few users less cost little, users where there are none cost much: noise above 2.5
 # deviations in one of a few hundred empty cells, far from everybody, can draw a centre there.
 NOISE_DEVIATIONS = (3.5, 3.0, 2.5, 2.0)
-_MOST_USERS = 0.8
+_MOST_USERS = 0.95
 # With less than this share of all users left even by the last, no cell is cut.
 _LEAST_SHARE = 0.5
 
