@@ -41,8 +41,15 @@ def matching_key(rules: IdRules, parties: tuple[PartySpec, ...]) -> IdKey:
     )
 
 
-def with_matching_columns(key: IdKey, parties: tuple[PartySpec, ...]) -> tuple[PartySpec, ...]:
-    """Return the parties, each with its column of this key as its id column."""
+def with_matching_columns(
+    rules: IdRules | None, parties: tuple[PartySpec, ...]
+) -> tuple[PartySpec, ...]:
+    """Return the parties, each with its column of the matching key as its id column."""
+    if rules is None or not rules.keys:
+        if any(party.id_columns for party in parties):
+            raise StudyError("id_columns of a party need ids.keys, which says what their keys are")
+        return parties
+    key = matching_key(rules, parties)
     found = []
     for party in parties:
         column = next(held.column for held in party.id_columns if held.key == key.name)

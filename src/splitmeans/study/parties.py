@@ -8,6 +8,7 @@ from typing import Any
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError, StudyError
+from splitmeans.study.methods import LocalFacts
 from splitmeans.wire.slot import SERVER
 
 # Within these limits a weight is far above a grid step, and distances of one column are exact.
@@ -320,3 +321,31 @@ def check_name(what: str, name: Any) -> None:
         )
     if len(name) > 200 or not name.isprintable():
         raise StudyError(f"{what} must be at most 200 printable characters")
+
+
+def check_skips(parties: Sequence[PartySpec], local: LocalFacts) -> None:
+    """Refuse columns that are left out for some users where the local algorithm needs values."""
+    columns = (column for party in parties for column in party.columns)
+    skipped = [column.name for column in columns if column.missing == SKIP]
+    if skipped and not local.takes_gaps:
+        raise StudyError(
+            f"missing='skip' of column {skipped[0]!r} needs local='guided-lloyd' (with "
+            f"accounting='tight'), got local={local.name!r}: other methods need a value in every "
+            "column; take another missing rule"
+        )
+
+
+def check_participant_keys(server_key: str | None, parties: Sequence[PartySpec]) -> None:
+    """Every participant has a key of its own, or none has one."""
+    check_key("server_key", server_key)
+    held = [server_key, *(party.public_key for party in parties)]
+    if any(held) and not all(held):
+        raise StudyError(
+            "either every party has a public_key and the study a server_key, or none of them "
+            "(then the study can only be simulated)"
+        )
+    if any(held) and len(set(held)) != len(held):
+        raise StudyError(
+            "the parties and the server must have different keys: who holds two of them would "
+            "be two participants"
+        )

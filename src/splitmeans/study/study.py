@@ -33,26 +33,18 @@ from splitmeans.study.methods import (
 )
 from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
 from splitmeans.study.parties import (
-    SKIP,
     Column,
     KeyColumn,
     PartySpec,
-    check_key,
     check_name,
+    check_participant_keys,
+    check_skips,
     to_builtin,
 )
 from splitmeans.study.private_shorthand import spread_bounds
 from splitmeans.wire.slot import SERVER
 
-__all__ = [
-    "Budget",
-    "Column",
-    "DecoyOptions",
-    "IdRules",
-    "PartySpec",
-    "SketchOptions",
-    "Study",
-]
+__all__ = ["Budget", "Column", "DecoyOptions", "IdRules", "PartySpec", "SketchOptions", "Study"]
 
 GRID_METHODS = ("auto", "joint", "pairs", "pairs-paper", "many")
 USER_SETS = ("equal", "partial")
@@ -162,16 +154,12 @@ class Study:
             to_builtin(self, expected_users=int)
         if not isinstance(self.ids, IdRules | None):
             raise StudyError("ids must be a table of rules for ids ([ids], or IdRules)")
-        if self.ids is not None and self.ids.keys:
-            parties = with_matching_columns(matching_key(self.ids, self.parties), self.parties)
-            object.__setattr__(self, "parties", parties)
-        elif any(party.id_columns for party in self.parties):
-            raise StudyError("id_columns of a party need ids.keys, which says what their keys are")
+        object.__setattr__(self, "parties", with_matching_columns(self.ids, self.parties))
         if self.ids == AS_IS and self.user_sets == "equal":
             object.__setattr__(self, "ids", None)  # a default has the hash of what is left out
         self._check_combination()
         self._check_delta()
-        self._check_keys()
+        check_participant_keys(self.server_key, self.parties)
 
     def _check_delta(self) -> None:
         """Refuse a delta with which publishing a random user's row whole would count as private.
@@ -206,18 +194,7 @@ class Study:
         if self.accounting not in self.local_facts.accountings:
             needed = " or ".join(repr(one) for one in self.local_facts.accountings)
             raise StudyError(f"local={self.local!r} needs accounting={needed}")
-        skipped = [
-            column.name
-            for party in self.parties
-            for column in party.columns
-            if column.missing == SKIP
-        ]
-        if skipped and not self.local_facts.takes_gaps:
-            raise StudyError(
-                f"missing='skip' of column {skipped[0]!r} needs local='guided-lloyd' (with "
-                f"accounting='tight'), got local={self.local!r}: other methods need a value in "
-                "every column; take another missing rule"
-            )
+        check_skips(self.parties, self.local_facts)
         if self.user_sets == "partial" and not method.partial_sets:
             able = " or ".join(repr(one.name) for one in MEMBERSHIPS.values() if one.partial_sets)
             raise StudyError(
@@ -262,21 +239,6 @@ class Study:
                         f"column {column.name!r} of party {party.name!r} must have public bounds "
                         f"or categories: {what} needs accounting={TIGHT!r}"
                     )
-
-    def _check_keys(self) -> None:
-        """Every participant has a key of its own, or none has one."""
-        check_key("server_key", self.server_key)
-        held = [self.server_key, *(party.public_key for party in self.parties)]
-        if any(held) and not all(held):
-            raise StudyError(
-                "either every party has a public_key and the study a server_key, or none of them "
-                "(then the study can only be simulated)"
-            )
-        if any(held) and len(set(held)) != len(held):
-            raise StudyError(
-                "the parties and the server must have different keys: who holds two of them would "
-                "be two participants"
-            )
 
     def _check_many_parties(self) -> None:
         method = self.membership_facts
@@ -339,9 +301,7 @@ class Study:
     def id_rules(self) -> IdRules:
         """How the ids are written that users are matched by."""
         key = self.matching_key
-        if key is None or self.ids is None:
-            return self.ids or AS_IS
-        return self.ids.of_key(key)
+        return self.ids.of_key(key) if self.ids and key else self.ids or AS_IS
 
     @property
     def matching_key(self) -> IdKey | None:
@@ -381,8 +341,8 @@ class Study:
         """Build and check a study from plain values; unknown keys are refused."""
         mapping = spread_bounds(mapping)
         ids = mapping.get("ids") if isinstance(mapping, Mapping) else None
-        named = isinstance(ids, Mapping) and ("type" in ids or "keys" in ids)
-        if isinstance(ids, Mapping) and not named and mapping.get("user_sets") == "partial":
+        unnamed = isinstance(ids, Mapping) and not {"type", "keys"} & set(ids)
+        if unnamed and mapping.get("user_sets") == "partial":
             raise StudyError(IDS_NEEDED)
         return plain_values.build(cls, mapping, where="study", tables=_TABLES, lists=_LISTS)
 
