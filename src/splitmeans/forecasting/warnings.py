@@ -68,8 +68,8 @@ def _about_presence(plan: Plan, law: DecoyLaw, *, users: int) -> tuple[str, ...]
     deviation = math.sqrt(float(law.variance) + law.server_sigma**2) / plan.sample_rate
     n_parties, width = len(plan.study.parties), max(plan.n_local_clusters)
     assumed = (
-        f"k' = {width} assumes that a quarter of a party's {plan.study.assumed_users:,} users are at "
-        "any other party; nobody knows it before the run, and with far fewer a smaller "
+        f"k' = {width} assumes that a quarter of a party's {plan.study.assumed_users:,} users are "
+        "at any other party; nobody knows it before the run, and with far fewer a smaller "
         "n_local_clusters is better"
     )
     if plan.study.population == EVERYONE:
