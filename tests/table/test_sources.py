@@ -479,3 +479,34 @@ def test_wide_tables_count_by_what_their_columns_take():
     most = stream.BYTES_IN_MEMORY // 48
     assert stream.room_for(SPEC, expected_users=most).rows == 4 * stream.ROWS_IN_MEMORY
     assert stream.room_for(SPEC, expected_users=most + 1) == stream.Room(rows=0, size=0)
+
+
+@pytest.mark.parametrize("column", [{"categories": "open"}, {"categories": ("1", "2", "(other)")}])
+def test_a_row_does_not_change_what_other_rows_categories_are(tmp_path, column):
+    party = PartySpec(
+        name="p",
+        columns=(
+            Column(name="c", missing="level", **column),
+            Column(name="x", low=0, high=1),
+        ),
+    )
+    # Most tables write whole numbers with gaps as 1.0; the last row is another user's.
+    rows = []
+    for last in ("2.0", "other", "", "1e3", "+5"):
+        path = tmp_path / "table.csv"
+        values = ("1.0", "", "2", "1.0", last)
+        path.write_text("id,c,x\n" + "".join(f"u{at},{v},0.5\n" for at, v in enumerate(values)))
+        with open_source(party, path) as table:
+            rows.append(table.raw_rows[:4].tolist())
+    assert all(own == rows[0] for own in rows)
+
+
+@pytest.mark.parametrize("name", ["c", "id"])
+def test_ids_and_categories_of_several_kinds_are_refused(name):
+    party = PartySpec(
+        name="p", columns=(Column(name="c", categories="open"), Column(name="x", low=0, high=1))
+    )
+    frame = pd.DataFrame({"id": ["a", "b", "c"], "c": ["k", "k", "l"], "x": 0.5}).astype(object)
+    frame.loc[1, name] = 7
+    with pytest.raises(DataError, match=f"column '{name}' must be one list of values of one kind"):
+        open_source(party, frame)
