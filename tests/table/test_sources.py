@@ -510,3 +510,24 @@ def test_ids_and_categories_of_several_kinds_are_refused(name):
     frame.loc[1, name] = 7
     with pytest.raises(DataError, match=f"column '{name}' must be one list of values of one kind"):
         open_source(party, frame)
+
+
+@pytest.mark.parametrize("values", [(1.0, 2.0, "x"), ("x", 1.0), (1e9, None, "x")])
+def test_sqlite_numbers_beside_text_are_no_categories(tmp_path, values):
+    party = PartySpec(
+        name="p",
+        columns=(
+            Column(name="c", categories="open", missing="level"),
+            Column(name="x", low=0, high=1),
+        ),
+    )
+    path = tmp_path / "t.sqlite"
+    with sqlite3.connect(path) as base:
+        base.execute("create table t (id text, c, x real)")
+        rows = [(f"u{at}", value) for at, value in enumerate(values)]
+        base.executemany("insert into t values (?, ?, 0.5)", rows)
+    with pytest.raises(DataError, match="column 'c' must not have text beside numbers"):
+        open_source(party, path, query="select * from t")
+    whole = "select id, cast(cast(c as integer) as text) as c, x from t where c <> 'x'"
+    with open_source(party, path, query=whole) as table:
+        assert all("e" not in name for name in table.names["c"])
