@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans import protocol
-from splitmeans.errors import ParameterError, ProtocolError, StudyError
+from splitmeans.errors import DataError, ParameterError, ProtocolError, StudyError
 from splitmeans.local.law import COUNT_UNITS
 from splitmeans.party.open_categories import count_hashes, learn_categories
 from splitmeans.plan import settle
@@ -25,10 +25,11 @@ from splitmeans.plan.categories_stage import (
 from splitmeans.plan.settle import make_plan, plan_for
 from splitmeans.plan.views import party_events
 from splitmeans.privacy.events import GaussianEvent, RareEvent, covers_all
-from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
 from splitmeans.privacy.pld import delta_for, epsilon_for, flatten, gap_of
 from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.study.parties import MOST_NAMES
+from splitmeans.table.checks import open_columns
 from splitmeans.table.checks.open_columns import name_hashes
 from splitmeans.table.prepare import prepare_table
 from splitmeans.table.settled import settle_table
@@ -189,6 +190,59 @@ def test_odd_names_stay_with_the_others():
     assert len(kept) == MOST_NAMES
     assert kept == sorted(kept)
     assert "n39" in kept
+
+
+class CountedRows:
+    """Rows that know how often they were walked."""
+
+    def __init__(self, rows):
+        self.rows, self.walks = rows, 0
+
+    def total(self, part):
+        self.walks += 1
+        return self.rows.total(part)
+
+
+@pytest.mark.parametrize("values", [["k"] * 9, ["k"] * 8 + ["new"], ["k"] * 8 + [None]])
+def test_how_often_rows_are_walked_does_not_depend_on_them(values):
+    law = CategoriesLaw(columns=(OpenColumn(place=0, name="c", listed=("k",)),), mu=5.0, shown=1e-6)
+    party = PartySpec(
+        name="p",
+        columns=(Column(name="c", categories=("k",), others="open", missing="level"),),
+    )
+    table = prepare_table(party, {"id": np.arange(len(values)), "c": values})
+    rows = CountedRows(table.rows)
+    assert learn_categories(law, rows, table.names, noise=SecureNoise()) == ((),)
+    assert rows.walks == 1
+
+
+def test_the_order_of_names_decides_nothing():
+    law = CategoriesLaw(columns=(OpenColumn(place=0, name="c", listed=()),), mu=5.0, shown=1e-6)
+    party = PartySpec(name="p", columns=(Column(name="c", categories="open"),))
+    values = [f"n{number:02}" for number in range(40) for _ in range(20)]
+    table = prepare_table(party, {"id": np.arange(len(values)), "c": values})
+    # Without noise all counts are the same, and ties decide which names there is room for.
+    for names in (table.names["c"], table.names["c"][::-1]):
+        found = learn_categories(law, table.rows, {"c": names}, noise=_NoNoise())
+        assert found == (tuple(f"n{number:02}" for number in range(MOST_NAMES)),)
+
+
+class _NoNoise(InsecureSeededNoise):
+    def __init__(self):
+        super().__init__(0)
+
+    def gaussian(self, scale, size):
+        return np.zeros(size, dtype=np.int64)
+
+
+def test_two_names_of_one_hash_are_refused_before_anything_is_sent(monkeypatch):
+    # With hashes of 8 bits some of 300 names share one; with 64 bits nobody meets such names.
+    party = PartySpec(name="p", columns=(Column(name="c", categories="open"),))
+    data = {"id": np.arange(300), "c": [f"name {number}" for number in range(300)]}
+    prepare_table(party, data)
+    monkeypatch.setattr(open_columns, "_BYTES", 1)
+    with pytest.raises(DataError, match="two categories with the same 64-bit hash"):
+        prepare_table(party, data)
 
 
 @given(st.lists(st.text(min_size=1, max_size=12).filter(is_name), max_size=24, unique=True))

@@ -98,3 +98,12 @@ def test_every_party_has_one_table(folder, data, message):
     done = simulate(folder, *data)
     assert message in str(done.exception)
     assert not (folder / "result").exists()
+
+
+def test_figures_that_are_not_private_stay_out_of_the_folder(folder):
+    (folder / "result").mkdir()
+    inside = ["-o", str(folder / "result"), "--json", str(folder / "result" / "figures.json")]
+    done = CliRunner().invoke(
+        app, ["simulate", str(folder / "study.toml"), "--data", "x=y", *inside]
+    )
+    assert "must not be in the result folder" in str(done.exception)

@@ -70,9 +70,15 @@ def test_what_is_no_email_address(written):
     assert written not in str(caught.value)
 
 
+def test_blanks_that_folding_makes_do_not_count():
+    # Normal form KC takes a diaeresis that stands alone apart: a blank, then a mark.
+    assert forms(["\u00a8a", " \u0308a"], type="caseless") == ["\u0308a"] * 2
+
+
 GERMAN = {"type": "phone", "country": "+49"}
 ITALIAN = {"type": "phone", "country": "+39", "trunk": ""}
 AMERICAN = {"type": "phone", "country": "+1", "trunk": "1"}
+RUSSIAN = {"type": "phone", "country": "+7", "trunk": "8"}
 
 
 @pytest.mark.parametrize(
@@ -90,6 +96,13 @@ AMERICAN = {"type": "phone", "country": "+1", "trunk": "1"}
         (AMERICAN, "(212) 555-0123", "+12125550123"),
         (AMERICAN, "1-212-555-0123", "+12125550123"),
         (AMERICAN, "+1 212 555 0123", "+12125550123"),
+        (AMERICAN, "+33 (1) 42 68 53 00", "+33142685300"),
+        (RUSSIAN, "8 (812) 345-67-89", "+78123456789"),
+        (RUSSIAN, "+7 (812) 345-67-89", "+78123456789"),
+        (RUSSIAN, "+7 (8) 812 345-67-89", "+78123456789"),
+        (GERMAN, "+44-(0)20-7946-0018", "+442079460018"),
+        (GERMAN, "(+44) ( 0 ) 20 7946 0018", "+442079460018"),
+        (GERMAN, "00 358 (0)9 1234567", "+35891234567"),
         ({"type": "phone"}, "+1 212.555.0123", "+12125550123"),
     ],
 )

@@ -479,3 +479,55 @@ def test_wide_tables_count_by_what_their_columns_take():
     most = stream.BYTES_IN_MEMORY // 48
     assert stream.room_for(SPEC, expected_users=most).rows == 4 * stream.ROWS_IN_MEMORY
     assert stream.room_for(SPEC, expected_users=most + 1) == stream.Room(rows=0, size=0)
+
+
+@pytest.mark.parametrize("column", [{"categories": "open"}, {"categories": ("1", "2", "(other)")}])
+def test_a_row_does_not_change_what_other_rows_categories_are(tmp_path, column):
+    party = PartySpec(
+        name="p",
+        columns=(
+            Column(name="c", missing="level", **column),
+            Column(name="x", low=0, high=1),
+        ),
+    )
+    # Most tables write whole numbers with gaps as 1.0; the last row is another user's.
+    rows = []
+    for last in ("2.0", "other", "", "1e3", "+5"):
+        path = tmp_path / "table.csv"
+        values = ("1.0", "", "2", "1.0", last)
+        path.write_text("id,c,x\n" + "".join(f"u{at},{v},0.5\n" for at, v in enumerate(values)))
+        with open_source(party, path) as table:
+            rows.append(table.raw_rows[:4].tolist())
+    assert all(own == rows[0] for own in rows)
+
+
+@pytest.mark.parametrize("name", ["c", "id"])
+def test_ids_and_categories_of_several_kinds_are_refused(name):
+    party = PartySpec(
+        name="p", columns=(Column(name="c", categories="open"), Column(name="x", low=0, high=1))
+    )
+    frame = pd.DataFrame({"id": ["a", "b", "c"], "c": ["k", "k", "l"], "x": 0.5}).astype(object)
+    frame.loc[1, name] = 7
+    with pytest.raises(DataError, match=f"column '{name}' must be one list of values of one kind"):
+        open_source(party, frame)
+
+
+@pytest.mark.parametrize("values", [(1.0, 2.0, "x"), ("x", 1.0), (1e9, None, "x")])
+def test_sqlite_numbers_beside_text_are_no_categories(tmp_path, values):
+    party = PartySpec(
+        name="p",
+        columns=(
+            Column(name="c", categories="open", missing="level"),
+            Column(name="x", low=0, high=1),
+        ),
+    )
+    path = tmp_path / "t.sqlite"
+    with sqlite3.connect(path) as base:
+        base.execute("create table t (id text, c, x real)")
+        rows = [(f"u{at}", value) for at, value in enumerate(values)]
+        base.executemany("insert into t values (?, ?, 0.5)", rows)
+    with pytest.raises(DataError, match="column 'c' must not have text beside numbers"):
+        open_source(party, path, query="select * from t")
+    whole = "select id, cast(cast(c as integer) as text) as c, x from t where c <> 'x'"
+    with open_source(party, path, query=whole) as table:
+        assert all("e" not in name for name in table.names["c"])

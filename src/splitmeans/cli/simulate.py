@@ -66,6 +66,11 @@ def simulate(
 
     check_file(json)
     check_place(output)
+    if json is not None and output.resolve() in json.resolve().parents:
+        raise ParameterError(
+            f"--json {json} must not be in the result folder {output}: its figures are not "
+            "private, and result folders are passed on; name a file elsewhere"
+        )
     read = Study.read(study).without_keys()
     sources = _sources(read, data)
     with contextlib.ExitStack() as opened:

@@ -49,21 +49,24 @@ def _learned(
     noise: NoiseSource,
 ) -> tuple[str, ...]:
     listed = set(name_hashes(column.listed).tolist())
-    known = [name for name in names if is_name(name)]
+    # By name: which of two comes first must not depend on the rows, also where noise ties them.
+    known = sorted(name for name in names if is_name(name))
     hashes = name_hashes(known)
     places = [at for at, one in enumerate(hashes.tolist()) if one not in listed]
-    if not places:
-        return ()
     candidates = [known[at] for at in places]
+    # Also without candidates: how often rows are walked must not depend on them.
     raw_counts = rows.total(partial(count_hashes, place=column.place, hashes=hashes[places]))
     noisy_counts = gaussian_counts(raw_counts, scale=law.scale, noise=noise)
-    above = [at for at in np.argsort(-noisy_counts) if noisy_counts[at] > law.threshold]
+    order = np.argsort(-noisy_counts, kind="stable")
+    above = [at for at in order if noisy_counts[at] > law.threshold]
     return tuple(sorted(candidates[at] for at in above[:MOST_NAMES]))
 
 
 def count_hashes(raw_rows: IntArray, *, place: int, hashes: IntArray) -> IntArray:
     """Count the rows with each hash in a column, shape (hashes,); a row has one or none of them."""
     own = whole_halves(raw_rows[:, place : place + HALVES])
+    if len(hashes) == 0:
+        return np.zeros(0, dtype=np.int64)
     order = np.argsort(hashes)
     at = np.minimum(np.searchsorted(hashes, own, sorter=order), len(hashes) - 1)
     found = hashes[order][at] == own

@@ -14,6 +14,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.study import Column
+from splitmeans.table.checks.open_columns import shared_hashes
 from splitmeans.table.checks.problems import Problem, refuse
 from splitmeans.table.ids.facts import IdFacts
 
@@ -146,7 +147,7 @@ def finish_checks(
         DataError: Naming all problems.
     """
     clipping = [] if allow_clipping else clipping_problems(facts.bounds)
-    found = list(problems)
+    found = [*problems, *shared_hashes(facts.names)]
     if not found:
         notice(facts)
     refuse([*found, *clipping], party=party, where=where)

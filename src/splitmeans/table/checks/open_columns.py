@@ -5,7 +5,7 @@ own. The names themselves stay beside the rows, at the party.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,6 +50,23 @@ def hash_categories(
     # The place behind all names is that of a missing one.
     places = pc.index_in(text, value_set=names).fill_null(len(names)).to_numpy(zero_copy_only=False)
     return np.append(hashes, MISSING_HASH)[places], tuple(names.to_pylist()), problems
+
+
+def shared_hashes(names: Mapping[str, Sequence[str]]) -> list[Problem]:
+    """Return the problems of columns with two categories of one hash: rows do not tell them apart.
+
+    Who makes names on purpose finds two of one hash after 2^32 tries. A user with one of them could
+    then be counted among those with the other, and show its name (`party.open_categories`).
+    """
+    rule = (
+        "must not hold two categories with the same 64-bit hash, which do not come by chance; "
+        "write one of them differently"
+    )
+    return [
+        Problem(column=column, rule=rule)
+        for column, own in names.items()
+        if len(np.unique(name_hashes(own))) < len(own)
+    ]
 
 
 def hashes_to_codes(column: Column, hashes: IntArray) -> IntArray:

@@ -49,16 +49,19 @@ def phone(text: pa.LargeStringArray, *, rules: IdRules, first_row: int) -> pa.La
     trunk = "0" if rules.trunk is None else rules.trunk
     found = text
     if trunk:
-        # As in +49 (0)30: the digit in brackets is for callers inside the country.
-        between = rf"\A(\+[0-9 ]{{1,4}}|00[0-9 ]{{1,4}})\({trunk}\)"
-        found = pc.replace_substring_regex(found, pattern=between, replacement=r"\1")
+        found = pc.replace_substring_regex(
+            found, pattern=_in_brackets(trunk, rules), replacement=r"\1"
+        )
     found = pc.replace_substring_regex(found, pattern=_BETWEEN, replacement="")
     found = pc.replace_substring_regex(found, pattern=r"\A00", replacement="+")
     if rules.country is not None:
-        code = rules.country.replace("+", r"\+")
-        inside = rf"\A(?:{code})?{trunk}([1-9][0-9]*)\z" if trunk else r"\A([0-9]+)\z"
+        inside = r"\A([0-9]+)\z"
         if trunk == "1":  # North America: ten digits, with or without the 1 before them
             inside = r"\A1?([2-9][0-9]{9})\z"
+        elif trunk:
+            # No number begins with 0 after its calling code, but some do with 8: +7 812 is a town.
+            code = rf"(?:\{rules.country})?" if trunk.startswith("0") else ""
+            inside = rf"\A{code}{trunk}([1-9][0-9]*)\z"
         national = rf"{rules.country}\1"
         found = pc.replace_substring_regex(found, pattern=inside, replacement=national)
     refuse_rows(
@@ -68,6 +71,19 @@ def phone(text: pa.LargeStringArray, *, rules: IdRules, first_row: int) -> pa.La
         first_row=first_row,
     )
     return found
+
+
+def _in_brackets(trunk: str, rules: IdRules) -> str:
+    """Return what a trunk digit in brackets looks like, as in +49 (0)30: for callers inside alone.
+
+    A 0 is one after any calling code. Other digits are so in the study's country alone: elsewhere
+    they may be an area, as in +33 (1).
+    """
+    digits = rf"(?:{_BETWEEN}*[0-9]){{1,3}}"
+    if not trunk.startswith("0"):
+        assert rules.country is not None, "the rules were not checked"
+        digits = "".join(rf"{_BETWEEN}*{digit}" for digit in rules.country[1:])
+    return rf"\A({_BETWEEN}*(?:\+|0{_BETWEEN}*0){digits}{_BETWEEN}*)\(\s*{trunk}\s*\)"
 
 
 def _folded(text: str) -> str:

@@ -91,7 +91,8 @@ def _text(column: pa.Array, first_row: int) -> pa.LargeStringArray:
 
 
 def _caseless(column: pa.Array, first_row: int) -> pa.LargeStringArray:
-    return caseless(_text(column, first_row))
+    # Normal form KC takes some characters apart into a blank and a mark.
+    return _trimmed(caseless(_text(column, first_row)))
 
 
 def _email(column: pa.Array, first_row: int) -> pa.LargeStringArray:

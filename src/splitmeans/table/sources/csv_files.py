@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from splitmeans.errors import DataError
-from splitmeans.study import PartySpec
+from splitmeans.study import Column, PartySpec
+from splitmeans.study.parties import OTHER_LEVEL
 from splitmeans.table.checks.names import study_columns
 from splitmeans.table.columns import is_text
 from splitmeans.table.sources.file_list import Files, Opened, Stream
@@ -49,13 +50,12 @@ def read_csv(files: Files, party: PartySpec, *, as_text: bool = False) -> Opened
                 _refuse_text(files, path, party, schema)
             types = _types(party, schema, as_text=as_text)
             options = pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
-            whole = {name for name, kind in _floating(party, schema).items() if as_text}
             try:
                 with files.open(path) as source:
                     for batch in pyarrow.csv.open_csv(
                         source, read_options=_BLOCKS, convert_options=options
                     ):
-                        yield _with_gaps(batch, party, whole=whole) if as_text else batch
+                        yield _read(batch, party, as_text=as_text)
             except pa.ArrowInvalid as problem:
                 raise _problem(problem, where=files.one(path)) from None
 
@@ -136,37 +136,36 @@ def _types(party: PartySpec, guessed: pa.Schema, *, as_text: bool) -> dict[str, 
         types[name] = pa.string()
         if name in numbers and not as_text:
             types[name] = kind if pa.types.is_boolean(kind) else pa.float64()
-    if not as_text:
-        types |= _floating(party, guessed)
     return types
 
 
-def _floating(party: PartySpec, guessed: pa.Schema) -> dict[str, pa.DataType]:
-    """Return the categories that are written as 2.0, which means the category "2"."""
-    return {
-        column.name: guessed.field(column.name).type
-        for column in party.columns
-        if column.is_categorical
-        and column.name in guessed.names
-        and pa.types.is_floating(guessed.field(column.name).type)
-    }
+def _read(batch: pa.RecordBatch, party: PartySpec, *, as_text: bool) -> pa.RecordBatch:
+    """Return a batch with categories as they are meant, and numbers that were read as text."""
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    for column in party.columns:
+        if column.name not in columns:
+            continue
+        values = columns[column.name]
+        if column.is_categorical:
+            columns[column.name] = _categories(values, column)
+        elif as_text:
+            gaps = pc.is_in(values, value_set=_NO_VALUE)
+            columns[column.name] = _numbers_if_all(pc.if_else(gaps, None, values))
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _with_gaps(batch: pa.RecordBatch, party: PartySpec, *, whole: set[str]) -> pa.RecordBatch:
-    """Return what reading with types would: numbers where all are, gaps as such, and 2.0 as 2."""
-    numbers = {column.name for column in party.columns if not column.is_categorical}
-    columns = []
-    for name, values in zip(batch.schema.names, batch.columns, strict=True):
-        if name in numbers | whole:
-            values = pc.if_else(pc.is_in(values, value_set=_NO_VALUE), None, values)
-        if name in numbers:
-            values = _numbers_if_all(values)
-        if name in whole:
-            values = pc.replace_substring_regex(
-                values, pattern=r"\A(-?\d+)\.0*\z", replacement=r"\1"
-            )
-        columns.append(values)
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+def _categories(values: pa.Array, column: Column) -> pa.Array:
+    """Return categories, missing where nothing is written, and 2 where 2.0 is.
+
+    Whole numbers with gaps are written as 2.0 by some tools. Each value is taken for itself,
+    whatever others the column has: one row must not change what another means (rule R7).
+    """
+    whole = pc.replace_substring_regex(values, pattern=r"\A(-?\d+)\.0*\z", replacement=r"\1")
+    listed = pc.is_in(values, value_set=pa.array(column.categories, pa.string()))
+    if column.missing == "error" and not column.is_open and OTHER_LEVEL not in column.categories:
+        return pc.if_else(listed, values, whole)  # an empty text is refused as what it is
+    empty = pc.equal(values, "")
+    return pc.if_else(listed, values, pc.if_else(empty, None, whole))
 
 
 def _numbers_if_all(values: pa.Array) -> pa.Array:

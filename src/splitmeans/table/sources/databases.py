@@ -18,6 +18,7 @@ from splitmeans.errors import DataError
 from splitmeans.study import PartySpec
 from splitmeans.table.batches import Batches, guarded
 from splitmeans.table.checks.names import name_problems
+from splitmeans.table.columns import is_text
 from splitmeans.table.sources.database_errors import (
     explain_duckdb,
     explain_postgresql,
@@ -28,6 +29,8 @@ from splitmeans.table.sources.place import Place
 # SQLite's columns have no types; the driver takes them from the values of the first batch.
 _SQLITE_ROWS = 2**16
 _POSTGRESQL_BYTES = 4 * 2**20
+# How it writes a floating-point number in a column that has text as well.
+_ROUNDED = r"\A-?[0-9]\.[0-9]{6}e[+-][0-9]+\z"
 
 
 @contextlib.contextmanager
@@ -53,7 +56,10 @@ def read_query(place: Place, query: str, party: PartySpec) -> Iterator[Batches]:
         names = tuple(reader.schema.names)
         problems = name_problems(party, names, what="query's result", with_ids=True)
         numbers = {column.name for column in party.columns if not column.is_categorical}
-        stream = guarded(_plain(reader, numbers), party, explain=in_words)
+        batches = _plain(reader, numbers)
+        if place.kind == "sqlite":
+            batches = _without_rounded(batches, numbers, where=place.shown)
+        stream = guarded(batches, party, explain=in_words)
         yield Batches(
             where=place.shown, names=names, total=None, stream=stream, problems=tuple(problems)
         )
@@ -121,6 +127,26 @@ def _plain(batches: Iterable[pa.RecordBatch], numbers: set[str]) -> Iterator[pa.
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _without_rounded(
+    batches: Iterable[pa.RecordBatch], numbers: set[str], *, where: str
+) -> Iterator[pa.RecordBatch]:
+    """Refuse ids and categories that are numbers with a decimal point in some rows, text in others.
+
+    The number 2.0 is the category "2" in a column of numbers, and "2.000000e+00" beside text: one
+    row would change what all others are (rule R7).
+    """
+    for batch in batches:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name in numbers or not is_text(column.type):
+                continue
+            if pc.any(pc.match_substring_regex(column, pattern=_ROUNDED)).as_py():
+                raise DataError(
+                    f"{where}: column {name!r} must not have text beside numbers with a decimal "
+                    f"point; write one kind in the query, as cast({name} as text)"
+                )
+        yield batch
 
 
 def _plain_column(column: pa.Array, *, as_number: bool) -> pa.Array:

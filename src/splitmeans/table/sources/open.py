@@ -20,6 +20,7 @@ from splitmeans.table.checks.facts import TableFacts, ignore_facts
 from splitmeans.table.checks.names import name_problems, study_columns
 from splitmeans.table.checks.number_columns import texts_of_kinds
 from splitmeans.table.checks.problems import refuse
+from splitmeans.table.columns import read_array
 from splitmeans.table.frames import as_stream, is_pandas, without_polars
 from splitmeans.table.sources.csv_files import TextAmongNumbers
 from splitmeans.table.sources.databases import read_query
@@ -173,7 +174,7 @@ def _from_memory(party: PartySpec, data: Any) -> Batches:
     batches: Iterator[pa.RecordBatch]
     if is_pandas(data):
         names, total = [str(name) for name in data.columns], len(data)
-        batches = _slices(data, study_columns(party, names))
+        batches = _slices(data, study_columns(party, names), party)
     elif isinstance(data, pa.Table | pa.RecordBatch):
         names, total = data.schema.names, data.num_rows
         table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
@@ -200,19 +201,33 @@ def _from_memory(party: PartySpec, data: Any) -> Batches:
     )
 
 
-def _slices(frame: Any, places: list[int]) -> Iterator[pa.RecordBatch]:
+def _slices(frame: Any, places: list[int], party: PartySpec) -> Iterator[pa.RecordBatch]:
     """Yield a pandas DataFrame's columns as Arrow, some rows at a time."""
+    numbers = {column.name for column in party.columns if not column.is_categorical}
     for start in range(0, len(frame), _SLICE_ROWS):
         part = frame.iloc[start : start + _SLICE_ROWS, places]
+        names = [str(name) for name in part.columns]
         try:
             yield pa.RecordBatch.from_pandas(part, preserve_index=False)
         except (pa.ArrowException, TypeError, ValueError):
-            columns = [_as_arrow(part.iloc[:, place]) for place in range(len(places))]
-            yield pa.RecordBatch.from_arrays(columns, names=[str(name) for name in part.columns])
+            columns = [
+                _as_arrow(part.iloc[:, place]) if name in numbers else _of_one_kind(part, place)
+                for place, name in enumerate(names)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _of_one_kind(frame: Any, place: int) -> pa.Array:
+    """Return a column of ids or categories; refuse one that has numbers beside text."""
+    name = str(frame.columns[place])
+    return read_array(frame.iloc[:, place], what=f"column {name!r}")
 
 
 def _as_arrow(column: Any) -> pa.Array:
-    """Return a column of a DataFrame; one with values of several kinds as text of each kind."""
+    """Return a column of numbers; one with values of several kinds as text of each kind.
+
+    What is no text stands for its kind alone there: enough to refuse it, and nothing else.
+    """
     try:
         return pa.array(column, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError):
