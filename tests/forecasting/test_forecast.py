@@ -416,7 +416,7 @@ def test_warnings_come_before_anything_is_spent():
     noise = math.sqrt(law.variance + law.server_sigma**2)
     assert f"a noise of plus or minus {1.96 * noise:,.0f}" in partial
     assert f"below {10 * noise:,.0f} of them no segments are published" in partial
-    assert "half of a party's 20,000 users" in partial
+    assert "a quarter of a party's 20,000 users" in partial
     assert expected.to_mapping()["warnings"] == [partial]
     (few,) = forecast(tiny_study(parties=4, user_sets="partial"), users=100).warnings
     assert few.startswith("all 100 users of a party would be too few")

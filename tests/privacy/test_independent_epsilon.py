@@ -98,6 +98,8 @@ def local_laws(mechanism, *, factor=1):
     d = len(mechanism.bounds)
     match mechanism:
         case GuidedLloyd(survey=survey):
+            # A column of categories is one column: a row is in one of its levels.
+            d = len(mechanism.levels or mechanism.bounds)
             mus = [ROW / survey.size_scale, math.sqrt(d) * ROW / survey.column_scale]
             if d > 1:
                 # Equal scores have the longest products: all are l^2 / d then.

@@ -98,8 +98,20 @@ ON_DISK = {
 }
 
 
-# The largest table that a study makes room for, whatever its rows are.
-LARGEST = int(HEADROOM * keyed_study().assumed_users)
+def largest_of_a_step() -> int:
+    """Return the rows of the largest table whose step of room is that of smaller tables too."""
+    plan = make_plan(keyed_study())
+    users = int(HEADROOM * plan.assumed_users)
+
+    def length(n: int) -> int:
+        return message_sizes(plan, users=n).releases["bank"]
+
+    while length(2 * users) == length(users):
+        users *= 2
+    return users
+
+
+LARGEST = largest_of_a_step()
 CASES = {
     "one user more": Case(worlds=growing(N), allowed=RELEASED),
     "one user's values changed": Case(
