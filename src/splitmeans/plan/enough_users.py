@@ -33,7 +33,7 @@ def check_enough_users(study: Study, stages: Sequence[Stage]) -> None:
         needed = math.ceil(users * share / REFUSE_SHARE)
         raise ParameterError(
             f"party {party!r}: {_why(law, share, users=users)} With this budget about {needed:,} "
-            "users are enough: correct expected_users if there are as many"
+            "users are enough: say another expected_users if there are as many"
         )
 
 
