@@ -19,6 +19,8 @@ from splitmeans.analysis.fitted import HasResult
 from splitmeans.analysis.result import Result
 from splitmeans.errors import ParameterError
 from splitmeans.kmeans.distances import squared_distances
+from splitmeans.plan.enough_users import learning_warnings
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.result.of_run import fields_of_run
 from splitmeans.simulate.blocks import (
@@ -30,11 +32,13 @@ from splitmeans.simulate.blocks import (
     prepare_with_warnings,
     read_blocks,
     read_ids,
+    with_rows_expected,
 )
 from splitmeans.simulate.evaluation import assign_labels, normalised_loss
 from splitmeans.simulate.frame_columns import read_columns
 from splitmeans.simulate.pooling import pooled_blocks, pooled_rows
 from splitmeans.study import (
+    ASSUMED_USERS,
     DEFAULT_DELTA,
     Budget,
     DecoyOptions,
@@ -72,7 +76,9 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         population: With partial user sets of three or more parties "shared" for segments of the
             users at all of them (the default), "everyone" for those at one or more.
         expected_users: A public rough number of users, which need not be said. Delta must be below
-            one over it, and a warning says if the tables are far from it.
+            one over it, and a warning says if the tables are far from it. Where the run learns
+            bounds or categories and it is not said, it is the rows' number, one digit of it: say
+            it if what follows shall hold nothing of the tables but what the run released.
         categories: For columns of categories the public lists of all their values: a dict by
             column name, or a list with one such dict per party. "open" in place of a list, or for
             all columns of text, has the run learn those that many users have, in the same way.
@@ -170,7 +176,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         """
         blocks = read_blocks(X)
         id_columns, id_lists = read_ids(ids, blocks)
-        return self._fit(self._study(blocks, id_columns), blocks, ids=id_lists)
+        study = self._study(blocks, id_columns)
+        return self._fit(study, blocks, ids=id_lists, expected=self.expected_users)
 
     def fit_study(
         self,
@@ -191,14 +198,22 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         if ids is None:
             check_id_columns(study, blocks)
         # Nobody signs a simulation, so that nothing of it can be taken for a run.
-        return self._fit(study.without_keys(), blocks, ids=ids)
+        return self._fit(study.without_keys(), blocks, ids=ids, expected=study.expected_users)
 
-    def _fit(self, study: Study, blocks: Blocks, *, ids: Sequence[Any] | None) -> Self:
+    def _fit(
+        self, study: Study, blocks: Blocks, *, ids: Sequence[Any] | None, expected: int | None
+    ) -> Self:
         if self.noise is not None and not hasattr(self.noise, "spawn"):
             raise ParameterError("noise must be None or a noise source")
         if study.membership_facts.warning is not None:
             warnings.warn(study.membership_facts.warning, UserWarning, stacklevel=4)
-        tables = prepare_with_warnings(study, blocks, ids, allow_clipping=bool(self.allow_clipping))
+        tables = prepare_with_warnings(
+            study, blocks, ids, expected=expected, allow_clipping=bool(self.allow_clipping)
+        )
+        if not study.all_public:
+            study = with_rows_expected(study, tables) if expected is None else study
+            for note in learning_warnings(make_plan(study).stages, users=study.assumed_users):
+                warnings.warn(note, UserWarning, stacklevel=4)
         state = check_random_state(self.random_state)
         rng = np.random.default_rng(state.randint(np.iinfo(np.int32).max, size=4))
         self.result_ = protocol.run(study, tables, noise=self.noise, rng=rng)
@@ -297,6 +312,9 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             PartySpec(name=name, columns=own, id_column=id_column)
             for name, own, id_column in zip(blocks.parties, columns, named, strict=True)
         )
+        expected = self.expected_users
+        if expected is None and not all(column.is_settled for own in columns for column in own):
+            expected = ASSUMED_USERS  # until the rows are read
         return Study(
             name="in-process",
             parties=parties,
@@ -311,7 +329,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             population=self.population,
             ids=self._id_rules(),
             scaling=self.scaling,
-            expected_users=self.expected_users,
+            expected_users=expected,
             sketch=self.sketch or SketchOptions(),
             decoy=self.decoy or DecoyOptions(),
         )

@@ -1,5 +1,7 @@
 """Columns that the run learns, as commands write, check and show them."""
 
+import io
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -7,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from splitmeans.cli import app
+from splitmeans.cli.ask_study import ask_for_study
 from splitmeans.cli.study import parse_column
 from splitmeans.errors import ParameterError
 from splitmeans.study import Study
@@ -82,6 +85,25 @@ def test_a_party_hears_what_of_its_table_is_learned(study, tmp_path):
     other = run("party", "check", study, "--party", "shop", "--data", tmp_path / "shop.csv").output
     assert "taken from the study: bounds or categories of visits" in other
     assert "learned by the run" not in other
+
+
+def test_a_study_says_how_many_users_it_expects(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.format(epsilon=1.0).replace("expected_users = 20000\n", ""))
+    refused = run("study", "check", path)
+    assert refused.exit_code != 0
+    assert "must say expected_users" in str(refused.exception)
+
+
+def test_who_is_asked_for_a_study_is_asked_for_its_users(monkeypatch):
+    answers = ["s", "2", "0", "1", "9e-5", "y", "n"]
+    answers += ["bank", "id", "income", "", "private", "n"]
+    answers += ["shop", "id", "town", "open", "n", "n"]
+    answers += ["20000", "1e-6"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(answers) + "\n"))
+    asked = ask_for_study()
+    assert (asked.expected_users, asked.budget.delta) == (20_000, 1e-6)
+    assert not asked.all_public
 
 
 def test_too_little_budget_is_refused_and_little_is_warned_of(study):

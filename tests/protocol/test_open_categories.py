@@ -1,5 +1,6 @@
 """A whole run whose categories are learned: names above a threshold, the rest at "(other)"."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -22,6 +23,7 @@ from splitmeans.plan.categories_stage import (
     encode_names,
     is_name,
 )
+from splitmeans.plan.enough_users import learning_warnings
 from splitmeans.plan.settle import make_plan, plan_for
 from splitmeans.plan.views import party_events
 from splitmeans.privacy.events import GaussianEvent, RareEvent, covers_all
@@ -284,6 +286,20 @@ def test_more_than_a_message_holds_is_refused_before_anything_is_spent():
     columns = tuple(Column(name=f"c{number}", categories="open") for number in range(40))
     with pytest.raises(ParameterError, match="give public bounds or categories for some of them"):
         make_plan(make_study(columns=columns))
+
+
+def test_too_few_users_are_refused_before_anything_is_spent():
+    law = make_plan(make_study()).stages[0].law_of("bank")
+    enough = math.ceil(10 * law.threshold)
+    plan = make_plan(dataclasses.replace(make_study(), expected_users=enough))
+    with pytest.raises(ParameterError, match="categories = 'open' needs more users") as refused:
+        make_plan(dataclasses.replace(make_study(), expected_users=enough - 20))
+    assert f"expected_users = {enough - 20:,}" in str(refused.value)
+    assert f"about {enough:,} users are enough" in str(refused.value)
+    (warning,) = learning_warnings(plan.stages, users=enough)
+    assert f"the {enough:,} users expected" in warning
+    assert "'bank' (10 %), 'shop' (10 %)" in warning
+    assert learning_warnings(plan.stages, users=5 * enough) == ()
 
 
 def test_engines_apply_learned_categories_alike(tmp_path):

@@ -1,5 +1,7 @@
 """A whole run whose bounds are learned: the plan, the values that travel, and what follows."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +16,7 @@ from splitmeans.plan.bounds_stage import (
     decode_bounds,
     encode_bounds,
 )
+from splitmeans.plan.enough_users import learning_warnings
 from splitmeans.plan.settle import make_plan, plan_for
 from splitmeans.plan.stages import flat_values
 from splitmeans.plan.statement import PrivacyReport
@@ -129,6 +132,19 @@ def test_too_few_users_are_refused_before_anything_is_spent():
         ParameterError, match=r"needs more users or a larger epsilon.*\d+ users are"
     ):
         make_plan(make_study(epsilon=0.5, users=1000))
+
+
+def test_the_number_of_users_that_is_asked_for_is_enough_and_few_are_warned_of():
+    with pytest.raises(ParameterError) as refused:
+        make_plan(make_study(users=300))
+    said = re.search(r"about ([\d,]+) users are enough", str(refused.value))
+    assert said is not None
+    needed = int(said[1].replace(",", ""))
+    plan = make_plan(make_study(users=needed))
+    (warning,) = learning_warnings(plan.stages, users=needed)
+    assert f"as a share of the {needed:,} users expected" in warning
+    assert "'bank' (10 %)" in warning
+    assert learning_warnings(plan.stages, users=5 * needed + 100) == ()
 
 
 def test_engines_apply_learned_bounds_alike(tmp_path):

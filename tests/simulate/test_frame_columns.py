@@ -198,6 +198,29 @@ def test_a_fit_that_learns_bounds_and_categories():
     assert model.label(shop)["segment"].nunique() == 2
 
 
+def test_a_fit_that_learns_expects_its_rows():
+    rng = np.random.default_rng(4)
+    model = VerticalKMeans(2, bounds="private", noise=InsecureSeededNoise(1), random_state=0)
+    with pytest.raises(ParameterError, match="expected_users = 300, and bounds learned"):
+        model.fit([rng.normal(size=(399, 1)), rng.normal(size=(399, 1))])
+    rows = [rng.normal(size=(3999, 1)), rng.normal(size=(3999, 1))]
+    with pytest.warns(UserWarning, match="will be rough.* of the 3,000 users expected"):
+        model.fit(rows)
+    assert model.study_.expected_users == 3000
+    # No more than delta allows: a note, as for all studies, says that it is too large.
+    model.set_params(delta=9e-5, epsilon=8.0)
+    long = [rng.normal(size=(12_000, 1)), rng.normal(size=(12_000, 1))]
+    with pytest.warns(UserWarning, match="delta of 9e-05 is not below one over them"):
+        model.fit(long)
+    assert model.study_.expected_users == 10_000
+    # What is said is taken, and of all rows that are far from it a note speaks.
+    model.set_params(delta=1e-6, expected_users=30_000)
+    with pytest.warns(UserWarning, match="the study's expected_users = 30,000"):
+        model.fit(rows)
+    assert model.study_.expected_users == 30_000
+    assert VerticalKMeans(2, bounds=(-5, 5)).fit(rows).study_.expected_users is None
+
+
 def test_rules_for_ids_are_checked():
     with pytest.raises(ParameterError, match="id_rules must be one of as-is, text"):
         mixed_model(id_rules=3).fit(messy_customers(), ids=["customer", "nr"])

@@ -98,6 +98,32 @@ def test_published_accounting_has_no_share_for_it():
         )
 
 
+@pytest.mark.parametrize(
+    ("column", "what"),
+    [
+        (Column(name="x", bounds="private"), "bounds = 'private' of column 'x' of party 'b'"),
+        (Column(name="x", categories="open"), "categories = 'open' of column 'x' of party 'b'"),
+        (Column(name="x", categories=("a",), others="open"), "categories = 'open' of column 'x'"),
+    ],
+)
+def test_a_study_that_learns_says_how_many_users_it_expects(column, what):
+    def make(expected_users):
+        parties = (
+            PartySpec(name="a", columns=(Column(name="x", low=0, high=1),)),
+            PartySpec(name="b", columns=(column,)),
+        )
+        budget = Budget(epsilon=1.0, delta=1e-5)
+        return Study(
+            name="s", parties=parties, n_clusters=2, budget=budget, expected_users=expected_users
+        )
+
+    assert make(20_000).expected_users == 20_000
+    with pytest.raises(StudyError, match="must say expected_users.*" + what) as refused:
+        make(None)
+    assert "Write expected_users = " in str(refused.value)
+    assert "study new --users" in str(refused.value)
+
+
 def test_values_are_kept_whole_until_bounds_are_known():
     party = study_of(party=PRIVATE).parties[0]
     assert [(place.start, place.stop) for place in raw_places(party)] == [(0, 2), (2, 3)]

@@ -12,6 +12,7 @@ from splitmeans.study import ASSUMED_USERS, DEFAULT_DELTA, Study
 from splitmeans.study.parties import OPEN, PRIVATE
 
 _BY_OPTIONS = "no answer; give the study by options instead (splitmeans study new --help)"
+_USERS_NEEDED = "Roughly how many users (too few would let the run learn noise)"
 
 
 def ask_for_study() -> Study:
@@ -46,9 +47,18 @@ def ask_for_study() -> Study:
         more = len(mapping["parties"]) < 2
         if not more and not _confirm("Another party?", default=False):
             break
+    if "expected_users" not in mapping and _learns(mapping["parties"]):
+        mapping["expected_users"] = _ask(_USERS_NEEDED, kind=int)
+        if mapping["budget"]["delta"] * mapping["expected_users"] >= 1:
+            mapping["budget"]["delta"] = _ask_delta(mapping["expected_users"])
     if with_keys:
         mapping["server_key"] = _ask_key("File with the server's public key")
     return Study.from_mapping(mapping)
+
+
+def _learns(parties: list[dict[str, Any]]) -> bool:
+    columns = [column for party in parties for column in party["columns"]]
+    return any("bounds" in column or column.get("categories") == OPEN for column in columns)
 
 
 def _ask_delta(users: int) -> float:

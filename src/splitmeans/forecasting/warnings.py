@@ -5,7 +5,7 @@ import math
 from splitmeans.forecasting.cell_error import cell_error, cells_of_group
 from splitmeans.intervals.sizes import WIDTH_95
 from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.plan.bounds_stage import WARN_SHARE, BoundsLaw, noise_share
+from splitmeans.plan.enough_users import learning_warnings
 from splitmeans.plan.plan import Plan
 from splitmeans.study import EVERYONE
 from splitmeans.synopsis.presence import LEAST_DEVIATIONS
@@ -16,26 +16,7 @@ _NEAR = 0.5
 
 def plan_warnings(plan: Plan, *, users: int) -> tuple[str, ...]:
     """Return warnings about the result of a run with this many users, the most serious first."""
-    return (*_about_noise(plan, users=users), *_about_bounds(plan, users=users))
-
-
-def _about_bounds(plan: Plan, *, users: int) -> tuple[str, ...]:
-    """Say where bounds that are learned will be rough."""
-    shares = {
-        party: noise_share(law, users=users)
-        for stage in plan.stages
-        for party, law in zip(stage.parties, stage.laws, strict=True)
-        if isinstance(law, BoundsLaw)
-    }
-    rough = {party: share for party, share in shares.items() if share > WARN_SHARE}
-    if not rough:
-        return ()
-    listed = ", ".join(f"{party!r} ({100 * share:.0f} %)" for party, share in rough.items())
-    return (
-        "the bounds that the run learns will be rough: their noise, as a share of the users, is "
-        f"above {100 * WARN_SHARE:.0f} % at {listed}. Public bounds (low and high) for columns "
-        "whose range is known, or a larger epsilon, help.",
-    )
+    return (*_about_noise(plan, users=users), *learning_warnings(plan.stages, users=users))
 
 
 def _about_noise(plan: Plan, *, users: int) -> tuple[str, ...]:

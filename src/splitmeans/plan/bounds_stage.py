@@ -40,11 +40,8 @@ _MANTISSA_BITS = 53
 # Of the numbers between which bounds are learned, and of the smallest distance to zero.
 _MOST_EXPONENT = 1074
 
-# Noise of so many deviations, as a share of all users: quantiles are off by about as much. Beyond
-# the first share bounds begin to cost accuracy, beyond the second they are worse than careless
-# public ones.
+# Noise of so many deviations, as a share of all users: quantiles are off by about as much.
 _DEVIATIONS = 5
-WARN_SHARE, REFUSE_SHARE = 0.02, 0.10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,32 +195,6 @@ def bounds_stage(study: Study, mus: Sequence[float]) -> Stage | None:
 def noise_share(law: BoundsLaw, *, users: int) -> float:
     """Return the noise that decides about the quality of bounds, as a share of all users."""
     return _DEVIATIONS * law.deviation / max(users, 1)
-
-
-def check_enough_users(study: Study, stages: Sequence[Stage]) -> None:
-    """Refuse a study whose bounds would be mostly noise, before anything is spent.
-
-    The number of users is the study's public one, whatever a stage will find.
-
-    Raises:
-        ParameterError: It says what to do about it.
-    """
-    for stage in stages:
-        for party in stage.parties if stage.name == BOUNDS else ():
-            law = stage.law_of(party)
-            assert isinstance(law, BoundsLaw)
-            share = noise_share(law, users=study.assumed_users)
-            if share > REFUSE_SHARE:
-                needed = math.ceil(study.assumed_users * share / REFUSE_SHARE)
-                raise ParameterError(
-                    f"party {party!r}: bounds = 'private' needs more users or a larger epsilon: "
-                    f"the noise would be {100 * share:.0f} % of expected_users = "
-                    f"{study.assumed_users:,}, and bounds learned with more than "
-                    f"{100 * REFUSE_SHARE:.0f} % are worse than rough public ones. Give low and "
-                    f"high for some or all of its {len(law.columns)} private columns. With this "
-                    f"budget about {needed:,} users are enough: say expected_users if there are as "
-                    "many"
-                )
 
 
 def encode_bounds(found: Sequence[LearnedBounds]) -> tuple[int, ...]:

@@ -239,6 +239,11 @@ def _settled(column: Column, names: Sequence[str]) -> Column:
     return replace(column, others=None, categories=(*known, *rest))
 
 
+def threshold_share(law: CategoriesLaw, *, users: int) -> float:
+    """Return the threshold as a share of all users."""
+    return law.threshold / max(users, 1)
+
+
 def threshold_text(law: CategoriesLaw) -> str:
     """Return from how many users on a category is learned, for people."""
     return f"{math.ceil(law.threshold):,}"

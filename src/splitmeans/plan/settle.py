@@ -16,8 +16,9 @@ from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.method import enough_clusters
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.bounds import keep_bounds, rough_bounds
-from splitmeans.plan.bounds_stage import bounds_stage, check_enough_users
+from splitmeans.plan.bounds_stage import bounds_stage
 from splitmeans.plan.categories_stage import categories_stage
+from splitmeans.plan.enough_users import check_enough_users
 from splitmeans.plan.grid_limits import PRESENCE
 from splitmeans.plan.grids import check_grid, grid_kind, grid_method, groups_of
 from splitmeans.plan.message_sizes import check_readable

@@ -4,9 +4,10 @@ Only a simulation has them in one place. Each is checked and put on the grid by 
 runs at a party (`table/prepare.py`).
 """
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -144,18 +145,42 @@ def prepare_blocks(
 
 
 def prepare_with_warnings(
-    study: Study, blocks: Blocks, ids: Sequence[Any] | None, *, allow_clipping: bool
+    study: Study,
+    blocks: Blocks,
+    ids: Sequence[Any] | None,
+    *,
+    expected: int | None,
+    allow_clipping: bool,
 ) -> list[PartyTable]:
-    """Prepare the tables for a run, and say what `party check` would say to each party."""
+    """Prepare the tables for a run, and say what `party check` would say to each party.
+
+    Args:
+        study: The study.
+        blocks: The tables.
+        ids: One list of ids for each, or none.
+        expected: How many users somebody said there are, if anybody did.
+        allow_clipping: Take tables whose values are mostly outside their bounds.
+    """
     facts: list[TableFacts] = []
     tables = prepare_blocks(study, blocks, ids, notice=facts.append, allow_clipping=allow_clipping)
     for party, own in zip(study.parties, facts, strict=True):
         notes = [str(column) for column in own.clipped]
-        rows = rows_note(own.ids.rows, expected=study.expected_users, delta=study.budget.delta)
+        rows = rows_note(own.ids.rows, expected=expected, delta=study.budget.delta)
         for note in notes if rows is None else [*notes, rows]:
             warnings.warn(f"party {party.name!r}: {note}", UserWarning, stacklevel=4)
     _check_enough_rows(study, tables)
     return tables
+
+
+def with_rows_expected(study: Study, tables: Sequence[PartyTable]) -> Study:
+    """Return the study for as many users as the longest table has rows, one digit of it.
+
+    Never so many that delta would be refused: of a delta too large for the rows a note speaks.
+    """
+    below = math.ceil(1 / study.budget.delta) - 1
+    rows = max(1, min(below, max(len(table.raw_rows) for table in tables)))
+    unit = 10 ** (len(str(rows)) - 1)
+    return replace(study, expected_users=rows // unit * unit)
 
 
 def on_grid(plan: Plan, tables: Sequence[PartyTable]) -> list[PartyTable]:

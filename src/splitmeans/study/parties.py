@@ -8,7 +8,7 @@ from typing import Any
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError, StudyError
-from splitmeans.study.methods import LocalFacts
+from splitmeans.study.methods import TIGHT, LocalFacts
 from splitmeans.wire.slot import SERVER
 
 # Within these limits a weight is far above a grid step, and distances of one column are exact.
@@ -333,6 +333,32 @@ def check_skips(parties: Sequence[PartySpec], local: LocalFacts) -> None:
             f"accounting='tight'), got local={local.name!r}: other methods need a value in every "
             "column; take another missing rule"
         )
+
+
+def check_learned(
+    parties: Sequence[PartySpec], *, accounting: str, expected_users: int | None
+) -> None:
+    """Refuse columns that a run cannot learn, or learns from users whose number nobody says.
+
+    They are learned from a budget whose exact costs are composed. Whether there are users enough
+    for its noise is decided in the plan, from what the study says.
+    """
+    for party in parties:
+        for column in (own for own in party.columns if not own.is_settled):
+            what = "bounds = 'private'" if column.is_private else "categories = 'open'"
+            where = f"column {column.name!r} of party {party.name!r}"
+            if accounting != TIGHT:
+                raise StudyError(
+                    f"{where} must have public bounds or categories: {what} needs "
+                    f"accounting={TIGHT!r}"
+                )
+            if expected_users is None:
+                raise StudyError(
+                    f"the study must say expected_users, roughly: {what} of {where} is learned "
+                    "with noise that hides too few users, and nobody would notice. Write "
+                    "expected_users = 20000, or as many as there are, in the study file "
+                    "(`splitmeans study new --users 20000`)"
+                )
 
 
 def check_participant_keys(server_key: str | None, parties: Sequence[PartySpec]) -> None:

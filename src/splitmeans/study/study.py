@@ -36,6 +36,7 @@ from splitmeans.study.parties import (
     Column,
     KeyColumn,
     PartySpec,
+    check_learned,
     check_name,
     check_participant_keys,
     check_skips,
@@ -88,7 +89,8 @@ class Study:
         population: Whose segments, with partial user sets: "shared" for users at all parties,
             "everyone" for all users, whose values at parties they are not at are filled in by a
             model; that needs three or more parties. None, the default, is "shared".
-        expected_users: A public rough number of users, if the parties can say one. Lengths of
+        expected_users: A public rough number of users, if the parties can say one; where a run
+            learns bounds or categories they must, as with too few it would learn noise. Lengths of
             messages follow from it, and delta must be below one over it.
         sketch: Parameters of the sketch methods.
         decoy: Parameters of the decoy join.
@@ -183,7 +185,7 @@ class Study:
     def _check_combination(self) -> None:
         """Refuse methods that have no proof, or no meaning, together."""
         method = self.membership_facts
-        self._check_private()
+        check_learned(self.parties, accounting=self.accounting, expected_users=self.expected_users)
         if self.accounting not in method.accountings and TIGHT in method.accountings:
             raise StudyError(f"membership={self.membership!r} needs accounting={TIGHT!r}")
         if self.accounting not in method.accountings:
@@ -226,19 +228,6 @@ class Study:
             self._check_many_parties()
         if self.user_sets == "partial" and self.ids is None:
             raise StudyError(IDS_NEEDED)
-
-    def _check_private(self) -> None:
-        """Bounds and categories are learned from a budget whose exact costs are composed."""
-        if self.accounting == TIGHT:
-            return
-        for party in self.parties:
-            for column in party.columns:
-                if not column.is_settled:
-                    what = "bounds = 'private'" if column.is_private else "categories = 'open'"
-                    raise StudyError(
-                        f"column {column.name!r} of party {party.name!r} must have public bounds "
-                        f"or categories: {what} needs accounting={TIGHT!r}"
-                    )
 
     def _check_many_parties(self) -> None:
         method = self.membership_facts
