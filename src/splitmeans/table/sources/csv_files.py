@@ -1,5 +1,6 @@
 """Csv files as batches: ids and categories stay text, numbers have one type from first to last.
 
+An empty number or category is a missing value, but for a category that the study lists as "".
 A number column that holds something else is read anew as text, so that the table's checks can say
 where and what it is.
 """
@@ -55,7 +56,9 @@ def read_csv(files: Files, party: PartySpec, *, as_text: bool = False) -> Opened
                     for batch in pyarrow.csv.open_csv(
                         source, read_options=_BLOCKS, convert_options=options
                     ):
-                        yield _with_gaps(batch, party, whole=whole) if as_text else batch
+                        if as_text:
+                            batch = _with_gaps(batch, party, whole=whole)
+                        yield _without_empty(batch, party)
             except pa.ArrowInvalid as problem:
                 raise _problem(problem, where=files.one(path)) from None
 
@@ -167,6 +170,19 @@ def _with_gaps(batch: pa.RecordBatch, party: PartySpec, *, whole: set[str]) -> p
             )
         columns.append(values)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _without_empty(batch: pa.RecordBatch, party: PartySpec) -> pa.RecordBatch:
+    """Make empty categories missing values; Arrow's own option would do so with ids and "NA"."""
+    for column in party.columns:
+        if not column.is_categorical or "" in column.categories:
+            continue
+        for place in batch.schema.get_all_field_indices(column.name):
+            values = batch.column(place)
+            if is_text(values.type):
+                values = pc.if_else(pc.equal(values, ""), None, values)
+                batch = batch.set_column(place, column.name, values)
+    return batch
 
 
 def _numbers_if_all(values: pa.Array) -> pa.Array:
