@@ -89,7 +89,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             list with one such dict per party.
         scaling: How columns count in the distances of the final k-means: "bounds" through their
             bounds, or "equal" each the same, one of categories too. Costs no privacy.
-        id_rules: How ids are written: "as-is" (None), "text", "integer" or "uuid", or `IdRules`.
+        id_rules: How ids are written: "as-is" (None), "text", "caseless", "integer", "uuid",
+            "email" or "phone", or `IdRules`.
         sketch: Parameters of the sketch methods; None takes the paper's.
         decoy: Parameters of the decoy join; None takes the defaults.
         allow_clipping: Fit also if more than half of a column's values lie outside the bounds and

@@ -58,8 +58,8 @@ def test_a_study_says_how_ids_are_written(run):
     assert 'type = "integer"' in Path("study.toml").read_text()
     code, _, said = run(*STUDY_NEW[:-1], "numbers", "-o", "other.toml")
     assert code == 2
-    assert "ids.type must be one of 'as-is', 'text', 'caseless', 'integer'" in said
-    assert "got 'numbers'" in said
+    assert "ids.type must be one of 'as-is', 'text', 'caseless', 'integer', 'uuid', " in said
+    assert "'email', 'phone', got 'numbers'" in said
     text = (
         Path("study.toml")
         .read_text()
@@ -229,7 +229,9 @@ def test_partial_studies_need_a_way_to_write_ids(run):
     parts = [*STUDY_NEW[:-2], "--partial", "-o", "partial.toml"]
     code, _, said = run(*parts)
     assert code == 2
-    assert "--partial needs --id-type" in said
+    assert (
+        "--partial needs --id-type (as-is, text, caseless, integer, uuid, email or phone)" in said
+    )
     assert run(*parts, "--id-type", "as-is")[0] == 0
     assert '[ids]\ntype = "as-is"' in Path("partial.toml").read_text()
 

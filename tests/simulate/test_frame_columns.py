@@ -108,7 +108,20 @@ def test_what_is_left_out_is_listed_with_the_call_to_write(bank):
         ({"bounds": BOUNDS, "categories": [{}, REGIONS]}, "categories of party 2 must name"),
         ({"bounds": BOUNDS, "categories": {"region": "north"}}, "must be a list of all its values"),
         ({"bounds": {**BOUNDS, "region": (0, 1)}, "categories": REGIONS}, "not both"),
+        ({"bounds": BOUNDS, "categories": "opn"}, "'open', the only word, .* got 'opn'"),
         ({"bounds": BOUNDS, "categories": REGIONS, "missing": {"x": 1}}, "missing must name"),
+        (
+            {"bounds": BOUNDS, "categories": REGIONS, "missing": ("midpoint", "skipp")},
+            "missing must be 'error' or 'skip' .*'midpoint' .*'level' .*got 'skipp'",
+        ),
+        (
+            {"bounds": BOUNDS, "categories": REGIONS, "missing": {"age": "skipp"}},
+            "missing of column 'age' must be .*'skip' .*got 'skipp'",
+        ),
+        (
+            {"bounds": BOUNDS, "categories": REGIONS, "missing": {"region": "skipp"}},
+            "missing of column 'region' must be .*'skip' .*got 'skipp'",
+        ),
         ({"bounds": BOUNDS, "categories": REGIONS, "weights": 3}, "weights must be a dict"),
     ],
 )

@@ -79,9 +79,11 @@ def test_what_is_refused(changes, message):
         Column(name="x", **changes)
 
 
-def test_another_word_for_a_study_is_an_unknown_key():
-    with pytest.raises(StudyError, match="unknown key 'bounds'"):
-        study_of(study='bounds = "public"', column="low = 0\nhigh = 1")
+def test_another_word_for_a_study_or_a_party_is_refused_with_the_right_one():
+    with pytest.raises(StudyError, match=r"study\.bounds must be 'private' .*got 'privat'"):
+        study_of(study='bounds = "privat"', column="low = 0\nhigh = 1")
+    with pytest.raises(StudyError, match=r"study\.parties\[0\]\.bounds must be 'private'.*got \[0"):
+        study_of(study=PRIVATE, party="bounds = [0, 1]")
 
 
 def test_published_accounting_has_no_share_for_it():

@@ -91,7 +91,7 @@ EVERYTHING = [
     ("u1", "41", "1000", "north"),
     ("u2", "hunter2", "1200,50", "south"),
     ("u3", "33", "", "North"),
-    ("u1", "", "900", ""),
+    ("u1", "", "900", " "),
     ("u5", "34,5", "12 kEUR", "hunter2"),
 ]
 # Each line of the error, in any order.

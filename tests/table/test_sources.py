@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from splitmeans import VerticalKMeans
+from splitmeans._types import NO_VALUE
 from splitmeans.errors import DataError
 from splitmeans.study import Budget, Column, IdRules, PartySpec, Study
 from splitmeans.table.prepare import PartyTable, prepare_table
@@ -265,6 +266,50 @@ def test_types_of_a_csv_file_do_not_depend_on_its_first_lines(tmp_path, monkeypa
         .raw_rows[0]
         .tolist()
     )
+
+
+LISTED, OPEN = {"categories": ["north", "NA"]}, {"categories": "open"}
+
+
+@pytest.mark.parametrize("kind", [LISTED, OPEN], ids=["listed", "open"])
+@pytest.mark.parametrize("number", ["1", "NA", "1 EUR"])
+def test_an_empty_category_in_a_csv_file_is_missing(kind, number, tmp_path, monkeypatch):
+    """Where numbers are read as numbers, and where as text to say what is wrong with them."""
+    monkeypatch.chdir(tmp_path)
+    spec = PartySpec(
+        name="bank",
+        columns=(Column(name="kind", **kind), Column(name="x", low=0, high=1, missing="midpoint")),
+        id_column="customer",
+    )
+    path = csv("NA,1,north,1", f"2,{number},,1", "3,1,NA,1", '4,1,"",1')
+    with pytest.raises(
+        DataError, match="'kind' must not have missing values; see row numbers 1, 3"
+    ):
+        open_source(spec, path, workers=1)
+
+
+def test_the_rule_for_missing_values_holds_for_empty_categories_of_a_csv_file(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    path = csv("1,1,north,1", "2,1,,1", "3,1,south,1")
+    for kinds, missing, level in [
+        (["north", "south"], "level", 2),
+        (["north", "(other)"], "level", 2),
+        (["north", "south"], "skip", NO_VALUE),
+        (["north", "", "south"], "error", 1),
+    ]:
+        column = Column(name="kind", categories=kinds, missing=missing)
+        age = Column(name="x", low=0, high=1)
+        spec = PartySpec(name="bank", columns=(column, age), id_column="customer")
+        with open_source(spec, path, workers=1) as table:
+            assert table.rows.gather()[1, 0] == level
+
+
+def test_an_empty_id_in_a_csv_file_is_an_empty_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match="ids must not be empty text; see row number 1 "):
+        open_source(SPEC, csv("1,1,1,1", ",1,1,1"), workers=1)
 
 
 @pytest.mark.parametrize(

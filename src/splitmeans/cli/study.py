@@ -17,6 +17,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
 from splitmeans.study import DEFAULT_DELTA, EVERYONE, Column, Study
+from splitmeans.study.id_rules import ID_TYPES
 from splitmeans.study.parties import OPEN, PRIVATE
 from splitmeans.wire.identity import PublicIdentity, spoken
 from splitmeans.wire.slot import SERVER
@@ -93,9 +94,9 @@ def new(
     else:
         if partial and id_type is None:
             raise ParameterError(
-                "--partial needs --id-type (integer, text, uuid or as-is): a person whose id is "
-                "written differently at two parties would count as two people, for whom the stated "
-                "epsilon does not hold"
+                f"--partial needs --id-type ({', '.join(ID_TYPES[:-1])} or {ID_TYPES[-1]}): a "
+                "person whose id is written differently at two parties would count as two people, "
+                "for whom the stated epsilon does not hold"
             )
         budget = {"epsilon": epsilon, "delta": delta}
         if party_epsilon is not None:

@@ -13,11 +13,12 @@ from splitmeans.errors import ParameterError
 from splitmeans.simulate.blocks import Blocks
 from splitmeans.study import Column
 from splitmeans.study.column_bounds import Pair, read_bounds, refuse_unknown
-from splitmeans.study.parties import OPEN
+from splitmeans.study.parties import OPEN, SKIP
 from splitmeans.table.frames import text_names
 
 # Rules that only one kind of column can have, so that one text may be given for all columns.
 _NUMBER_RULES, _CATEGORY_RULES = ("midpoint",), ("level", "spread")
+_RULES = ("error", SKIP, *_NUMBER_RULES, *_CATEGORY_RULES)
 
 
 def read_columns(
@@ -54,6 +55,11 @@ def read_columns(
             dict.fromkeys(sorted(text_names(block) & set(own)), OPEN)
             for block, own in zip(blocks.tables, names, strict=True)
         ]
+    elif isinstance(categories, str):
+        raise ParameterError(
+            f"categories must be a dict by column name, a list with one such dict per party, or "
+            f"{OPEN!r}, the only word, for all columns of text; got {_validate.shown(categories)}"
+        )
     listed = _by_party(categories, names, what="categories")
     _refuse_left_out(blocks, names, listed, bounds)
     numbers = [
@@ -135,6 +141,14 @@ def _rules(given: Any, names: Sequence[Sequence[str]]) -> list[_Rules]:
     """Return for each party its rules: by column name, or some for all columns."""
     few = given if isinstance(given, list | tuple) else (given,)
     if given is not None and not any(isinstance(one, Mapping) for one in few):
+        for rule in few:
+            if isinstance(rule, str) and rule not in _RULES:
+                raise ParameterError(
+                    "missing must be 'error' or 'skip' for all columns, 'midpoint' or a number for "
+                    "those of numbers, 'level' or 'spread' for those of categories, a few of these "
+                    "in a tuple, or a dict of them by column name; got "
+                    f"{_validate.shown(rule)}"
+                )
         return [tuple(few) for _ in names]
     return list(_by_party(given, names, what="missing"))
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from splitmeans._types import NO_VALUE, FloatArray, IntArray
 from splitmeans.errors import DataError
 from splitmeans.study.features import GRID_UNITS
+from splitmeans.study.id_rules import ID_TYPES
 from splitmeans.table.prepare import PartyTable
 
 # Rows of a block: together with their distances they stay in a processor's cache.
@@ -61,6 +62,10 @@ def _places(tables: Sequence[PartyTable]) -> tuple[list[IntArray] | None, pa.Arr
     for position in positions:
         everywhere &= position.is_valid().to_numpy(zero_copy_only=False)
     if not everywhere.any():
-        raise DataError("the parties have no user in common; are the ids written the same way?")
+        forms = ", ".join(f"'{form}'" for form in ID_TYPES[1:])
+        raise DataError(
+            "the parties have no user in common; if they write the same ids differently, say how "
+            f"in the study's ids.type (VerticalKMeans: id_rules): one of {forms}, or IdRules"
+        )
     shared = pa.array(everywhere)
     return [position.filter(shared).to_numpy() for position in positions], first.filter(shared)

@@ -21,8 +21,8 @@ IDS_NEEDED = (
     "at one party and 7 at another counts as two people, for whom the stated epsilon does not "
     "hold. Agree how ids are written and add to the study\n[ids]\n"
     'type = "integer"\n'
-    'or "text", "uuid", "email", "phone", or "as-is" if all parties write every id alike to the '
-    "letter "
+    'or "text", "caseless", "uuid", "email", "phone", or "as-is" if all parties write every id '
+    "alike to the letter "
     "(`study new` has --id-type; in Python ids=IdRules(type='integer'))"
 )
 

@@ -152,7 +152,7 @@ class Column:
             raise StudyError(
                 f"missing of {where} must be 'error', 'skip' (the column is left out for who has "
                 "none), 'level' (missing is a level of its own) or 'spread' (an equal share of "
-                "each category); categories have no middle"
+                f"each category), got {_validate.shown(self.missing)}; categories have no middle"
             )
         if self.missing == "level" and MISSING_LEVEL in different:
             raise StudyError(
@@ -201,7 +201,7 @@ class Column:
             if self.missing not in ("error", "midpoint", SKIP):
                 raise StudyError(
                     f"missing of {where} must be 'error', 'midpoint', 'skip' (the column is left "
-                    "out for who has none) or a number"
+                    f"out for who has none) or a number, got {_validate.shown(self.missing)}"
                 )
         else:
             _validate.finite(error=StudyError, **{f"missing of {where}": self.missing})

@@ -7,6 +7,8 @@ categories before the study is built, so a study has one form, and one hash, how
 from collections.abc import Mapping
 from typing import Any
 
+from splitmeans import _validate
+from splitmeans.errors import StudyError
 from splitmeans.study.parties import PRIVATE
 
 _BOUNDS = "bounds"
@@ -20,15 +22,27 @@ def spread_bounds(mapping: Any) -> Any:
     """
     if not isinstance(mapping, Mapping) or not isinstance(mapping.get("parties"), list | tuple):
         return mapping
-    whole = mapping.get(_BOUNDS) == PRIVATE
-    parties = [_party(party, whole=whole) for party in mapping["parties"]]
+    whole = _is_private(mapping, where="study")
+    parties = [
+        _party(party, whole=whole, where=f"study.parties[{number}]")
+        for number, party in enumerate(mapping["parties"])
+    ]
     return {**_without(mapping), "parties": parties}
 
 
-def _party(party: Any, *, whole: bool) -> Any:
+def _is_private(mapping: Mapping[str, Any], *, where: str) -> bool:
+    if mapping.get(_BOUNDS, PRIVATE) != PRIVATE:
+        raise StudyError(
+            f"{where}.{_BOUNDS} must be {PRIVATE!r} (learned by the run, with noise), got "
+            f"{_validate.shown(mapping[_BOUNDS])}; public bounds are low and high of each column"
+        )
+    return _BOUNDS in mapping
+
+
+def _party(party: Any, *, whole: bool, where: str) -> Any:
     if not isinstance(party, Mapping) or not isinstance(party.get("columns"), list | tuple):
         return party
-    own = whole or party.get(_BOUNDS) == PRIVATE
+    own = _is_private(party, where=where) or whole
     columns = [_column(column) if own else column for column in party["columns"]]
     return {**_without(party), "columns": columns}
 
@@ -42,5 +56,4 @@ def _column(column: Any) -> Any:
 
 
 def _without(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave the shorthand out; anything else under its name stays, and is refused as unknown."""
-    return {key: value for key, value in mapping.items() if key != _BOUNDS or value != PRIVATE}
+    return {key: value for key, value in mapping.items() if key != _BOUNDS}

@@ -62,8 +62,9 @@ def _unknown_categories(
     return [
         *rows_problem(
             empty,
-            f"{rule}, found an empty text; see {ROWS}; fill it in, or leave it out (NULL) and set "
-            "missing = 'level', 'spread' or 'skip' for this column in the study",
+            f"{rule}, found an empty text; see {ROWS}; fill it in, or leave it out (NULL, or "
+            "nothing at all in a csv file) and set missing = 'level', 'spread' or 'skip' for this "
+            "column in the study",
             **here,
         ),
         *rows_problem(

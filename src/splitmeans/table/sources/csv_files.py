@@ -1,5 +1,6 @@
 """Csv files as batches: ids and categories stay text, numbers have one type from first to last.
 
+An empty number or category is a missing value, but for a category that the study lists as "".
 A number column that holds something else is read anew as text, so that the table's checks can say
 where and what it is.
 """
@@ -12,7 +13,6 @@ import pyarrow.csv
 
 from splitmeans.errors import DataError
 from splitmeans.study import Column, PartySpec
-from splitmeans.study.parties import OTHER_LEVEL
 from splitmeans.table.checks.names import study_columns
 from splitmeans.table.columns import is_text
 from splitmeans.table.sources.file_list import Files, Opened, Stream
@@ -162,8 +162,6 @@ def _categories(values: pa.Array, column: Column) -> pa.Array:
     """
     whole = pc.replace_substring_regex(values, pattern=r"\A(-?\d+)\.0*\z", replacement=r"\1")
     listed = pc.is_in(values, value_set=pa.array(column.categories, pa.string()))
-    if column.missing == "error" and not column.is_open and OTHER_LEVEL not in column.categories:
-        return pc.if_else(listed, values, whole)  # an empty text is refused as what it is
     empty = pc.equal(values, "")
     return pc.if_else(listed, values, pc.if_else(empty, None, whole))
 
