@@ -5,6 +5,7 @@ SplitmeansError
 │   └── StudyError     a study file or object breaks a rule
 ├── DataError          a party's table breaks a rule                    (also a ValueError)
 ├── PrivacyError       a release would cost more than was agreed, or its cost is unknown
+│   ├── UnaccountableBudget  epsilon or delta is outside exact accounting (also a ParameterError)
 │   └── BudgetError    a data source's lifetime limit would be passed, or its ledger is not sound
 ├── ProtocolError      a message is malformed, unexpected, or from the wrong sender
 │   └── MessageRefused a message's signature, seal, slot or size is wrong; it was not looked at
@@ -46,6 +47,10 @@ class DataError(SplitmeansError, ValueError):
 
 class PrivacyError(SplitmeansError):
     """A release would cost more than was agreed, or its cost cannot be computed."""
+
+
+class UnaccountableBudget(PrivacyError, ParameterError):
+    """Exact accounting cannot compute a budget of this size; the message names figure and range."""
 
 
 class BudgetError(PrivacyError):

@@ -236,6 +236,20 @@ def test_partial_studies_need_a_way_to_write_ids(run):
     assert '[ids]\ntype = "as-is"' in Path("partial.toml").read_text()
 
 
+@pytest.mark.parametrize("epsilon", ["0.001", "20"])
+def test_an_epsilon_beyond_exact_accounting_is_bad_input(epsilon, run):
+    rule = f"must be between 0.01 and 12 for exact accounting, got {epsilon}"
+    code, _, said = run(*STUDY_NEW, "--epsilon", epsilon, "-o", "other.toml")
+    assert (code, said) == (2, f"error: --epsilon {rule}\n")
+    assert not Path("other.toml").exists()
+    code, _, said = run(*STUDY_NEW, "--party-epsilon", epsilon, "-o", "other.toml")
+    assert (code, said) == (2, f"error: --party-epsilon {rule}\n")
+    text = Path("study.toml").read_text().replace("epsilon = 1.0", f"epsilon = {epsilon}")
+    Path("other.toml").write_text(text)
+    code, _, said = run("study", "check", "other.toml")
+    assert (code, said) == (2, f"error: other.toml: epsilon {rule}\n")
+
+
 def test_check_counts_values_outside_the_bounds(run):
     write_cents()
     where = ("party", "check", *BANK, "--data", "cents.parquet")

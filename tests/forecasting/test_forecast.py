@@ -292,6 +292,13 @@ def test_notes_warn():
     assert forecast(tiny_study(n_local_clusters=12)).notes == ()
 
 
+def test_the_note_on_columns_is_of_their_average():
+    wide, narrow = tiny_study(columns=60).parties[0], tiny_study(columns=1).parties[1]
+    study = dataclasses.replace(tiny_study(), parties=(wide, narrow))
+    notes = " ".join(forecast(study).notes)
+    assert "30.5 columns of a party on average (fitted to 2-16)" in notes
+
+
 def test_segment_error_by_hand():
     """Of 64 cells a segment of four has 16, each with noise of its own."""
     expected = forecast(tiny_study(n_local_clusters=8))

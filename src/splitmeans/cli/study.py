@@ -13,7 +13,7 @@ from splitmeans.cli.console import Quiet, check_file, err, out, print_text
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.cli.run_options import say
 from splitmeans.cli.stopping import asked
-from splitmeans.errors import ParameterError
+from splitmeans.errors import ParameterError, UnaccountableBudget
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
 from splitmeans.study import DEFAULT_DELTA, EVERYONE, Column, Study
@@ -113,7 +113,11 @@ def new(
             id_columns=id_column,
             server_key=server_key,
         )
-    make_plan(study)
+    try:
+        make_plan(study)
+    except UnaccountableBudget as problem:
+        # It begins with the name of the figure, which is an option's unless it was asked for.
+        raise ParameterError(f"{'--' if party else ''}{problem}".replace("_", "-")) from None
     output.write_text(study.to_toml(), encoding="utf-8")
     err.print(f"wrote {output}; all participants now compare these digits:", markup=False)
     typer.echo(spoken(study.hash))
@@ -128,7 +132,10 @@ def check(study: Path = _FILE, as_json: bool = _JSON) -> None:
     from splitmeans.plan.statement import PrivacyReport
 
     agreed = Study.read(study)
-    report = PrivacyReport.for_study(agreed)
+    try:
+        report = PrivacyReport.for_study(agreed)
+    except UnaccountableBudget as problem:
+        raise ParameterError(f"{study}: {problem}") from None
     if as_json:
         typer.echo(json.dumps(report.to_mapping(), indent=1))
     else:

@@ -44,7 +44,7 @@ _CALLED = {
     "n_clusters": "segments",
     "n_local_clusters": "local clusters",
     "n_parties": "parties",
-    "features": "columns of a party",
+    "features": "columns of a party on average",
 }
 
 # The constants of each structure, by name.

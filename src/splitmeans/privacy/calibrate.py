@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from splitmeans.errors import ParameterError, PrivacyError
+from splitmeans.errors import ParameterError, PrivacyError, UnaccountableBudget
 from splitmeans.privacy.events import Event
 from splitmeans.privacy.pld import COARSE, FINE, delta_for, flatten, gap_of
 from splitmeans.study import Budget
@@ -45,13 +45,15 @@ def fit(views: Views, budget: Budget) -> bool:
 def check_range(budget: Budget, *, name: str = "epsilon") -> None:
     """Refuse what exact accounting cannot do; `name` is what the error calls epsilon."""
     if not MIN_EPSILON <= budget.epsilon <= MAX_EPSILON:
-        raise PrivacyError(
+        raise UnaccountableBudget(
             f"{name} must be between {MIN_EPSILON:g} and {MAX_EPSILON:g} for exact accounting, "
             f"got {budget.epsilon:g}"
         )
     if not MIN_DELTA <= budget.delta <= MAX_DELTA:
         limit = f">= {MIN_DELTA:g}" if budget.delta < MIN_DELTA else f"<= {MAX_DELTA:g}"
-        raise PrivacyError(f"delta must be {limit} for exact accounting, got {budget.delta:g}")
+        raise UnaccountableBudget(
+            f"delta must be {limit} for exact accounting, got {budget.delta:g}"
+        )
 
 
 def calibrate_views(views_at: Callable[[float], Views], budget: Budget) -> float:
