@@ -252,7 +252,7 @@ def test_nothing_is_cut_in_a_narrow_terminal(run, monkeypatch, width):
     assert "…" not in chart
     assert ("█" in chart) == (width > 50)
     # Lines are broken between words and go on below the figures.
-    assert "had not seen: within a factor" in " ".join(text.split())
+    assert "earlier version: within a factor" in " ".join(text.split())
     at = next(place for place, line in enumerate(lines) if re.search(r"\(on \d+ settings", line))
     assert lines[at + 1].startswith(" " * 14)
 

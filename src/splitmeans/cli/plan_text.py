@@ -109,8 +109,8 @@ def _print_loss(found: Forecast) -> None:
         )
         _figure(
             "",
-            f"(on {held_out['settings']} settings that the model had not seen: within a factor "
-            f"{often} in nine of ten, {worst} at worst)",
+            f"(on {held_out['settings']} settings that the model had not seen, with the k' of an "
+            f"earlier version: within a factor {often} in nine of ten, {worst} at worst)",
         )
 
 
