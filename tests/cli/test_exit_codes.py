@@ -16,6 +16,7 @@ CODES = {
     "StudyError": 2,
     "DataError": 2,
     "PrivacyError": 1,
+    "UnaccountableBudget": 2,
     "BudgetError": 1,
     "ProtocolError": 1,
     "MessageRefused": 1,

@@ -121,7 +121,10 @@ def test_shares_of_every_cell_add_up_to_one(plan):
 
 
 def test_users_across_a_border_make_the_interval_wider(plan):
-    """Half the width that borders add is a quarter of the root of size times exchanged users."""
+    """Half the width that borders add is a quarter of the root of size times exchanged users.
+
+    Twice that here, because region is a column of categories.
+    """
     synopsis = placed_synopsis(
         plan.study,
         *((0, 0, -0.9, -0.5, 30_000), (0, 0, -0.1, -0.5, 10_000)),
@@ -129,7 +132,7 @@ def test_users_across_a_border_make_the_interval_wider(plan):
     )
     through, between = centres_at((-0.8, 0), (0.4, 0)), centres_at((NEAR, NEAR), (FAR, FAR))
     close, clear = size_intervals(plan, synopsis, [through, between], rng=np.random.default_rng(1))
-    expected = 0.25 * np.sqrt(10_000 * np.array([30_000, 50_000]))
+    expected = 2 * 0.25 * np.sqrt(10_000 * np.array([30_000, 50_000]))
     # Noise is far below that, and adds in squares.
     np.testing.assert_allclose((close.high - close.low) / 2, expected, rtol=0.02)
     np.testing.assert_allclose((close.high + close.low) / 2, [30_000, 50_000])
