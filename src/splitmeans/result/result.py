@@ -33,6 +33,7 @@ from splitmeans.synopsis.segments import assign_nodes, by_size, letter
 from splitmeans.synopsis.synopsis import Synopsis
 
 if TYPE_CHECKING:
+    from splitmeans.intervals.overlap import Overlap
     from splitmeans.intervals.sizes import SizeIntervals
 
 
@@ -104,6 +105,8 @@ class Result:
         certificate: Whole numbers of every release, and epsilon with two sides.
         signed_facts: What the server signs.
         signature: Its signature; empty for a simulation.
+        presence: How many users are at which parties, with noise (`synopsis/presence_counts.py`);
+            empty where that is not counted. `overlap` says what it tells.
         names: Names that people gave to published segments, by letter; nothing of them is signed.
     """
 
@@ -121,6 +124,7 @@ class Result:
     certificate: Mapping[str, Any]
     signed_facts: SignedFacts
     signature: bytes
+    presence: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     names: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -247,6 +251,17 @@ class Result:
         from splitmeans.result.intervals import intervals_of
 
         return intervals_of(self, [self.segments(k)]).found[0]
+
+    def overlap(self) -> "Overlap":
+        """Return how many users are at which parties, with 95 % intervals; costs no privacy.
+
+        Raises:
+            ParameterError: If the run did not count it: user sets are equal, or the method does
+                not tell.
+        """
+        from splitmeans.result.intervals import overlap_of_result
+
+        return overlap_of_result(self)
 
     def _letters_like_published(self, of_node: IntArray, sizes: FloatArray) -> list[str]:
         # Imported on first use: it takes long to load.
