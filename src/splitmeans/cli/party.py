@@ -20,6 +20,7 @@ from splitmeans.cli.data_options import (
 )
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
 from splitmeans.cli.json_log import LOG_FORMAT, LogFormat, json_log
+from splitmeans.cli.passphrase import FD_OPTION, FILE_OPTION
 from splitmeans.cli.progress import rows_progress
 from splitmeans.cli.run_options import (
     CA,
@@ -74,6 +75,8 @@ def check_data(
     ),
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
+    passphrase_file: Path | None = FILE_OPTION,
+    passphrase_fd: int | None = FD_OPTION,
     result: Path | None = RESULT,
     ca: Path | None = CA,
     use_proxy: bool = USE_PROXY,
@@ -116,7 +119,7 @@ def check_data(
         rows = len(table)
     if mailbox is not None:
         own = home.expanduser()
-        identity = load_identity(home, key)
+        identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
         with contextlib.closing(
             open_chosen(
                 mailbox,
@@ -209,6 +212,8 @@ def run_as_party(
     run: str = RUN,
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
+    passphrase_file: Path | None = FILE_OPTION,
+    passphrase_fd: int | None = FD_OPTION,
     source: str | None = SOURCE,
     query: str | None = QUERY,
     query_file: Path | None = QUERY_FILE,
@@ -234,7 +239,7 @@ def run_as_party(
     json_log.begin(agreed, run=run, participant=party, quiet=quiet)
     spec = agreed.party(party)
     own = home.expanduser()
-    identity = load_identity(home, key)
+    identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
     check_timeout(timeout)
     found: list[TableFacts] = []
     with rows_progress() as progress:
