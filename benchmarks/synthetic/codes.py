@@ -64,7 +64,7 @@ class Coder:
 def _numbers(column: Column, values: pa.ChunkedArray) -> FloatArray:
     """Return numbers within the public bounds: what lies outside is the bound, as in a study."""
     numbers = values.cast(pa.float64(), safe=False).to_numpy()
-    return np.clip(numbers, column.low, column.high)
+    return np.asarray(np.clip(numbers, column.low, column.high), dtype=np.float64)
 
 
 def _edges(values: FloatArray) -> FloatArray:

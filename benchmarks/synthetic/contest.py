@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ class Setup:
     delta: float = 1e-6
     data_dir: Path | None = None
     peers: tuple[str, ...] = ()
-    peer_options: PeerOptions = PeerOptions()
+    peer_options: PeerOptions = field(default_factory=PeerOptions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,9 +129,7 @@ def peer_name(method: str) -> str:
 OWN_FORMS: dict[str, dict[str, Any]] = {OURS: {}}
 
 
-def own_study(
-    table: MixedTable, case: Case, *, delta: float, rows: int, **options: Any
-) -> Study:
+def own_study(table: MixedTable, case: Case, *, delta: float, rows: int, **options: Any) -> Study:
     """Return the study of a case; its parties hold what the table's split says."""
     split = table.splits[case.n_parties]
     parties = tuple(

@@ -45,7 +45,9 @@ def draw_census(n: int, *, rng: np.random.Generator) -> Columns:
     hours = np.where(rng.random(n) < np.where(male, 0.08, 0.3), part, full) + 6 * (work == 2)
     hours = np.clip(np.where(idle, 0, hours), 0, 99)
     children = rng.poisson(np.where(status == 0, 0.1, np.clip((age - 20) / 9, 0, 2.1)))
-    odds = -4.2 + 0.75 * school + 1.5 * married + 0.045 * (hours - 30) + 0.7 * (job >= 3) * (job < 5)
+    odds = (
+        -4.2 + 0.75 * school + 1.5 * married + 0.045 * (hours - 30) + 0.7 * (job >= 3) * (job < 5)
+    )
     odds += 0.04 * np.minimum(age - 25, 25) + 0.4 * ability + 0.5 * (work == 2) * (school > 2)
     rich = rng.random(n) < _logistic(odds - 0.7)
     gains = rng.random(n) < _logistic(-3.4 + 1.6 * rich + 0.02 * (age - 40))
@@ -116,7 +118,7 @@ def draw_credit(n: int, *, rng: np.random.Generator) -> Columns:
     }
 
 
-def _logistic(values: FloatArray) -> FloatArray:
+def _logistic(values: Any) -> FloatArray:
     return np.asarray(1 / (1 + np.exp(-values)))
 
 

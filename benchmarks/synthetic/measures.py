@@ -53,16 +53,14 @@ def distance(
         held_out: Real rows that were not used.
     """
     sizes = coder.sizes
-    one_way = [
-        _variation(real[:, j], synthetic[:, j], size) for j, size in enumerate(sizes)
-    ]
+    one_way = [_variation(real[:, j], synthetic[:, j], size) for j, size in enumerate(sizes)]
     pairs: dict[bool, list[float]] = {True: [], False: []}
     for i, j in combinations(range(len(sizes)), 2):
-        cells = (rows[:, i] * sizes[j] + rows[:, j] for rows in (real, synthetic))
-        pairs[parties[i] == parties[j]].append(_variation(*cells, sizes[i] * sizes[j]))
+        before, after = (rows[:, i] * sizes[j] + rows[:, j] for rows in (real, synthetic))
+        pairs[parties[i] == parties[j]].append(_variation(before, after, sizes[i] * sizes[j]))
     return Distance(
         one_way=float(np.mean(one_way)),
-        within=float(np.mean(pairs[True])),
+        within=float(np.mean(pairs[True] or [0.0])),
         across=float(np.mean(pairs[False])),
         correlation=_correlation_error(real, synthetic, list(_in_order(coder))),
         auc=_auc(synthetic, held_out, coder=coder, target=target),

@@ -1,4 +1,4 @@
-"""Fit a method of dpmm to pooled codes and draw rows: run as a script, in an environment of its own.
+"""Fit a method of dpmm to pooled codes and draw rows: a script for an environment of its own.
 
 dpmm needs older versions of NumPy and OpenDP than splitmeans does, so both cannot be in one
 environment. Nothing of splitmeans or of the benchmarks is imported here.
