@@ -19,6 +19,8 @@ from splitmeans.cli.data_options import (
     source_name,
 )
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
+from splitmeans.cli.json_log import LOG_FORMAT, LogFormat, json_log
+from splitmeans.cli.passphrase import FD_OPTION, FILE_OPTION
 from splitmeans.cli.progress import rows_progress
 from splitmeans.cli.run_options import (
     CA,
@@ -38,6 +40,7 @@ from splitmeans.cli.run_options import (
 from splitmeans.cli.stopping import check_stopped, goes_on
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.home import SPOOL, make_folders
+from splitmeans.run.notes import Note
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.run.preflight import Preflight
 from splitmeans.study import Study
@@ -72,6 +75,8 @@ def check_data(
     ),
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
+    passphrase_file: Path | None = FILE_OPTION,
+    passphrase_fd: int | None = FD_OPTION,
     result: Path | None = RESULT,
     ca: Path | None = CA,
     use_proxy: bool = USE_PROXY,
@@ -114,7 +119,7 @@ def check_data(
         rows = len(table)
     if mailbox is not None:
         own = home.expanduser()
-        identity = load_identity(home, key)
+        identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
         with contextlib.closing(
             open_chosen(
                 mailbox,
@@ -207,6 +212,8 @@ def run_as_party(
     run: str = RUN,
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
+    passphrase_file: Path | None = FILE_OPTION,
+    passphrase_fd: int | None = FD_OPTION,
     source: str | None = SOURCE,
     query: str | None = QUERY,
     query_file: Path | None = QUERY_FILE,
@@ -217,6 +224,7 @@ def run_as_party(
     ssh_key: Path | None = SSH_KEY,
     known_hosts: Path | None = KNOWN_HOSTS,
     quiet: Quiet = False,
+    log_format: LogFormat = LOG_FORMAT,
     workers: int | None = _WORKERS,
     refuse_clipping: bool = _REFUSE_CLIPPING,
 ) -> None:
@@ -228,9 +236,10 @@ def run_as_party(
     """
     goes_on()
     agreed = Study.read(study)
+    json_log.begin(agreed, run=run, participant=party, quiet=quiet)
     spec = agreed.party(party)
     own = home.expanduser()
-    identity = load_identity(home, key)
+    identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
     check_timeout(timeout)
     found: list[TableFacts] = []
     with rows_progress() as progress:
@@ -278,13 +287,14 @@ def run_as_party(
             )
         finally:
             box.close()
+    json_log.write("finished")
     typer.echo(folder)
 
 
 def _tell(facts: TableFacts, *, study: Study, found: list[TableFacts]) -> None:
     """Say how the table looks; nothing that happens next follows from it."""
     found.append(facts)
-    say(f"checked the data: {facts.ids}")
+    say(Note(f"checked the data: {facts.ids}", event="data_checked"))
     for column in facts.clipped:
         say(str(column))
     note = rows_note(facts.ids.rows, expected=study.expected_users, delta=study.budget.delta)
