@@ -29,6 +29,8 @@ from splitmeans.study.plain_values import to_plain
 from splitmeans.wire.tags import tagged_text
 
 # What can change of a user at the parties that an onlooking party is not.
+# Of a study of counts alone, which has no columns.
+_USER_ELSEWHERE = "whether somebody is a user elsewhere"
 _ELSEWHERE = {
     Relation.REPLACE: "a user's values elsewhere replaced",
     Relation.ADD_OR_REMOVE: "a user's columns elsewhere added or removed",
@@ -157,6 +159,9 @@ class PrivacyReport:
     @functools.cached_property
     def _party_bounds(self) -> tuple[tuple[str, Cost | None], ...]:
         interval = self._step(self.plan.study.budget.party_epsilon)
+        if self.plan.study.counts_only:
+            cost = fellow_party_cost(self.plan, Relation.ADD_OR_REMOVE, interval=interval)
+            return ((_USER_ELSEWHERE, cost),)
         return tuple(
             (what, fellow_party_cost(self.plan, relation, interval=interval))
             for relation, what in _ELSEWHERE.items()
@@ -219,7 +224,12 @@ class PrivacyReport:
                 who="server and a party together",
                 sees="the releases and the run key",
                 bounds=(
-                    ("a user's values elsewhere replaced; not presence", self._coalition_cost),
+                    (
+                        _USER_ELSEWHERE
+                        if self.plan.study.counts_only
+                        else "a user's values elsewhere replaced; not presence",
+                        self._coalition_cost,
+                    ),
                 ),
             ),
         )
@@ -279,6 +289,11 @@ class PrivacyReport:
         """What a reader must know beside the numbers."""
         study = self.plan.study
         caveats: tuple[str, ...] = study.membership_facts.caveats
+        if study.counts_only:
+            caveats += (
+                "Counts alone: no column is read, and nothing about a user is released but at "
+                "which parties it is one, as numbers with noise.",
+            )
         if study.budget.delta >= 1 / self.plan.assumed_users:
             told = study.expected_users is not None
             what = "expected users, as in the paper" if told else "users that were counted, or more"

@@ -12,6 +12,7 @@ from splitmeans.intervals.sizes import SizeIntervals, refusal, size_intervals, t
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
+from splitmeans.synopsis.clustering import COUNTS_ALONE
 
 if TYPE_CHECKING:
     from splitmeans.result.result import Result, Segmentation
@@ -25,10 +26,6 @@ MEANING = (
 MAYBE_NOBODY = (
     "What is shown here may be noise and nothing else: the 95 % interval of the number of all "
     "users begins at 0."
-)
-COUNTS_ALONE = (
-    "This is a study of counts alone: it asked how many users are at which parties, and nothing "
-    "about them. There are no segments."
 )
 _UNKNOWN = "How far sizes are off is not known for this run, so there are no intervals: "
 

@@ -28,7 +28,7 @@ from splitmeans.result.signed import SignedFacts, signer_text
 from splitmeans.study import Study
 from splitmeans.study.features import to_own_units
 from splitmeans.synopsis.choose_k import ChooseK
-from splitmeans.synopsis.clustering import Clustering, about_found, nobody
+from splitmeans.synopsis.clustering import COUNTS_ALONE, Clustering, about_found, nobody
 from splitmeans.synopsis.segments import assign_nodes, by_size, letter
 from splitmeans.synopsis.synopsis import Synopsis
 
@@ -190,6 +190,7 @@ class Result:
         if k is None or k == len(self.published_centres):
             return self.published
         _validate.at_least(2, k=k)
+        self.check_segments()
         if self.most_segments == 0:
             raise ParameterError(f"{self.where}: {nobody(self.study)}")
         if k > self.most_segments:
@@ -200,6 +201,11 @@ class Result:
         if k not in self._found:
             self._found[k] = self._segments(k)
         return self._found[k]
+
+    def check_segments(self) -> None:
+        """Refuse what needs segments where the study asked for counts alone."""
+        if self.study.counts_only:
+            raise ParameterError(f"{self.where}: {COUNTS_ALONE}")
 
     @functools.cached_property
     def _found(self) -> dict[int, Segmentation]:
@@ -233,6 +239,7 @@ class Result:
         Numbers beyond `most_segments` are left out. Where noise left users at a single place, that
         is the one segment there is.
         """
+        self.check_segments()
         wanted = sorted(set(ks))
         most = max(self.most_segments, self.published.k)
         tried = [k for k in wanted if k <= most] or ([1] if most == 1 else wanted[:1])
@@ -291,7 +298,7 @@ class Result:
         features = tuple(feature for group in self.synopsis.features for feature in group)
         weights, total = self.synopsis.weights, self.synopsis.total
         cost = 0.0
-        if total > 0:
+        if total > 0 and len(scaled_centres):
             seen = self.synopsis.seen
             nodes = seen(self.synopsis.scaled_nodes)
             cost = float(weights @ nearest_distance(nodes, seen(scaled_centres)))

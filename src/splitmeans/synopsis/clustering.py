@@ -26,6 +26,10 @@ NOBODY = (
 )
 
 
+COUNTS_ALONE = (
+    "this was a study of counts alone: it asked how many users are at which parties, and nothing "
+    "about them, so there are no segments"
+)
 TOO_FEW_SHARED = (
     "too few users are at all parties: their released number is below ten times its noise, so no "
     "segments of them are published; agree on more epsilon or fewer parties, or on segments of "
