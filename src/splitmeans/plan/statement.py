@@ -25,12 +25,11 @@ from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger_rules import VALUES, VALUES_AND_PRESENCE, Towards
 from splitmeans.privacy.pld import FINE, flatten, gap_of
 from splitmeans.study import Budget, Study
+from splitmeans.study.counting import COUNTS_CAVEAT, USER_ELSEWHERE
 from splitmeans.study.plain_values import to_plain
 from splitmeans.wire.tags import tagged_text
 
 # What can change of a user at the parties that an onlooking party is not.
-# Of a study of counts alone, which has no columns.
-_USER_ELSEWHERE = "whether somebody is a user elsewhere"
 _ELSEWHERE = {
     Relation.REPLACE: "a user's values elsewhere replaced",
     Relation.ADD_OR_REMOVE: "a user's columns elsewhere added or removed",
@@ -161,7 +160,7 @@ class PrivacyReport:
         interval = self._step(self.plan.study.budget.party_epsilon)
         if self.plan.study.counts_only:
             cost = fellow_party_cost(self.plan, Relation.ADD_OR_REMOVE, interval=interval)
-            return ((_USER_ELSEWHERE, cost),)
+            return ((USER_ELSEWHERE, cost),)
         return tuple(
             (what, fellow_party_cost(self.plan, relation, interval=interval))
             for relation, what in _ELSEWHERE.items()
@@ -203,6 +202,8 @@ class PrivacyReport:
         if self.plan.study.membership_facts.covers_replacing:
             events = replaced_events(self.plan)
             towards_server += (("a user's values replaced", self._cost(events)),)
+        values = "a user's values elsewhere replaced; not presence"
+        about = USER_ELSEWHERE if self.plan.study.counts_only else values
         return (
             View(
                 who="server, also one that breaks the rules",
@@ -223,14 +224,7 @@ class PrivacyReport:
             View(
                 who="server and a party together",
                 sees="the releases and the run key",
-                bounds=(
-                    (
-                        _USER_ELSEWHERE
-                        if self.plan.study.counts_only
-                        else "a user's values elsewhere replaced; not presence",
-                        self._coalition_cost,
-                    ),
-                ),
+                bounds=((about, self._coalition_cost),),
             ),
         )
 
@@ -290,10 +284,7 @@ class PrivacyReport:
         study = self.plan.study
         caveats: tuple[str, ...] = study.membership_facts.caveats
         if study.counts_only:
-            caveats += (
-                "Counts alone: no column is read, and nothing about a user is released but at "
-                "which parties it is one, as numbers with noise.",
-            )
+            caveats += (COUNTS_CAVEAT,)
         if study.budget.delta >= 1 / self.plan.assumed_users:
             told = study.expected_users is not None
             what = "expected users, as in the paper" if told else "users that were counted, or more"

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from splitmeans.study.study import Study
 
 
+# What a statement says of such a study.
+USER_ELSEWHERE = "whether somebody is a user elsewhere"
+COUNTS_CAVEAT = (
+    "Counts alone: no column is read, and nothing about a user is released but at which parties it "
+    "is one, as numbers with noise."
+)
+
+
 def check_counting(study: "Study") -> None:
     """Refuse a party without columns where segments are wanted, and more than counts where not."""
     if not study.counts_only:

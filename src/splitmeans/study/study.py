@@ -79,8 +79,7 @@ class Study:
     Attributes:
         name: What people call the study.
         parties: Who takes part, in the order that centres and weights use.
-        n_clusters: Number of segments wanted, k; 1 for a study of counts alone, which asks only how
-            many users are at which parties (`counting.py`).
+        n_clusters: Number of segments wanted, k; 1 for a study of counts alone (`counting.py`).
         budget: What the run may cost a user.
         membership: How parties tell which user is in which of their clusters.
         local: How a party clusters its own columns.
@@ -140,7 +139,6 @@ class Study:
         _validate.one_of(GRID_METHODS, error=StudyError, grid=self.grid)
         _validate.one_of(ACCOUNTING_METHODS, error=StudyError, accounting=self.accounting)
         if self.counts_only and self.n_local_clusters == 1:
-            # There is no other; a default has the hash of what is left out.
             object.__setattr__(self, "n_local_clusters", "auto")
         if self.n_local_clusters != "auto":
             _validate.at_least(2, error=StudyError, n_local_clusters=self.n_local_clusters)
