@@ -39,7 +39,8 @@ from splitmeans.cli.run_options import (
 from splitmeans.cli.stopping import check_stopped, goes_on
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.home import SPOOL, make_folders
-from splitmeans.run.party import PartyRun, run_party
+from splitmeans.run.party import run_party
+from splitmeans.run.party_run import PartyRun
 from splitmeans.run.preflight import Preflight
 from splitmeans.study import Study
 from splitmeans.table.checks.facts import TableFacts, clipping_warning, refuse_clipped, rows_note
@@ -255,6 +256,7 @@ def run_as_party(
                     party=party,
                     run=run,
                     source=source_name(source, data),
+                    is_source_chosen=source is not None,
                     open_table=partial(
                         open_source,
                         spec,
