@@ -7,6 +7,7 @@ under two names the second one sees the first, however close together they are.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from splitmeans.errors import BudgetError
 from splitmeans.party.people import people_of
@@ -14,6 +15,7 @@ from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.people import People, secret_name
 from splitmeans.run import people_records
 from splitmeans.run.data_set import GivenName, settle_people
+from splitmeans.run.home import DATABASE
 from splitmeans.run.journal import Journal
 from splitmeans.run.people_records import SECRET_FILE, Known
 from splitmeans.run.people_register import Register
@@ -115,3 +117,17 @@ class ChargedData:
                 "home had"
             )
         return used
+
+
+def would_charge(home: Path, key: RunKey, given: GivenName, table: Table) -> str:
+    """Return the data set that a run on a table would be charged to; nothing is stored.
+
+    Raises:
+        ParameterError: The name is new; see `GivenName.settled`.
+        BudgetError: The people are those of another data set; see `settle_people`.
+    """
+    if not (home / DATABASE).exists():
+        return given.name
+    with Journal.open(home) as journal:
+        data = ChargedData(journal=journal, key=key, given=given, say=lambda text: None)
+        return data.by_people(data.records(table))

@@ -6,6 +6,7 @@ knows count against their data set, whatever the file is called. A name that a p
 replaced: the run is refused, with the ways out.
 """
 
+import shlex
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from splitmeans.errors import BudgetError, ParameterError
 from splitmeans.privacy.data_sets import listed
 from splitmeans.privacy.ledger_rules import Book
 from splitmeans.privacy.people import People
+from splitmeans.privacy.source_names import check_source
 from splitmeans.run.people_records import Known
 
 
@@ -38,6 +40,7 @@ class GivenName:
         Raises:
             ParameterError: The name is new, and this home takes no new name without a word.
         """
+        check_source(self.name)
         sets = book.data_sets
         owner = sets.owner(self.name)
         if owner in book.sources:
@@ -140,6 +143,4 @@ def settle_people(
 
 def _quoted(name: str) -> str:
     """Return a name as a shell takes it."""
-    import shlex
-
     return shlex.quote(name)
