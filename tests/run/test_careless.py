@@ -246,17 +246,13 @@ def test_the_words_name_the_ways_out(office: Path) -> None:
 def test_declaring_the_same_people_under_another_name(office: Path) -> None:
     act(office, "default", limit=Limit(epsilon=5.0, delta=1e-2))
     act(office, "source", source="fresh", what="other people, says somebody in a hurry")
-    with pytest.raises(
-        BudgetError, match=r"people of 'fresh' are those of 'customers.parquet'"
-    ):
+    with pytest.raises(BudgetError, match=r"people of 'fresh' are those of 'customers.parquet'"):
         join(office, copy(office)[0], source="fresh")
 
 
 def test_a_limit_on_another_name(office: Path) -> None:
     act(office, "limit", source="fresh", limit=Limit(epsilon=50.0, delta=1e-2))
-    with pytest.raises(
-        BudgetError, match=r"people of 'fresh' are those of 'customers.parquet'"
-    ):
+    with pytest.raises(BudgetError, match=r"people of 'fresh' are those of 'customers.parquet'"):
         join(office, copy(office)[0], source="fresh")
 
 
