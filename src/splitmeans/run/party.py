@@ -29,10 +29,11 @@ from splitmeans.privacy.noise import SecureNoise
 from splitmeans.result.write import check_place
 from splitmeans.run.charged_data import ChargedData
 from splitmeans.run.data_set import GivenName
-from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
+from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed, taken_note
 from splitmeans.run.ending import Ending
 from splitmeans.run.home import SPOOL
 from splitmeans.run.journal import Journal
+from splitmeans.run.notes import Note
 from splitmeans.run.older_home import OLDER, forgotten, older_home
 from splitmeans.run.party_run import PartyRun
 from splitmeans.run.post import Post, Received, check_own_key
@@ -108,7 +109,8 @@ class _Driver:
             state = self._join()
         else:
             assert saved.state is not None
-            self.what.say(f"taking run {self.what.run!r} up again ({saved.stage})")
+            text = f"taking run {self.what.run!r} up again ({saved.stage})"
+            self.what.say(Note(text, event="resumed", stage=saved.stage))
             # Data first: if it no longer passes its checks, the mailbox is not even asked (R12).
             state = load_state(
                 saved.stage, saved.state, session=self._session, open_table=self._open
@@ -247,7 +249,7 @@ class _Driver:
         self._preflight.check_result_folder()  # it may be another one than when the run was joined
 
     def _open(self) -> Table:
-        self.what.say("reading and checking the data")
+        self.what.say(Note("reading and checking the data", event="reading_data"))
         return self.opened.enter_context(self.what.open_table())
 
     def _join(self) -> PartyState:
@@ -278,7 +280,8 @@ class _Driver:
                 state=dump_state(state),
             )
             self.desk.queue(messages)
-        self.what.say(f"joined run {self.what.run!r} of study {self.what.study.name!r}")
+        text = f"joined run {self.what.run!r} of study {self.what.study.name!r}"
+        self.what.say(Note(text, event="joined", stage=tag_of(type(state))))
         return state
 
     def _step(self, state: PartyState, received: Received) -> PartyState:
@@ -297,7 +300,7 @@ class _Driver:
             self.desk.journal.save(
                 self.desk.key, stage=tag_of(type(next_state)), state=dump_state(next_state)
             )
-        self.what.say(f"took {kind_of(envelope.message)} from {envelope.sender}")
+        self.what.say(taken_note(envelope, stage=tag_of(type(next_state))))
         return next_state
 
     def _release_length(self, state: PartyState) -> int:
@@ -354,11 +357,13 @@ class _Driver:
             if ledger.charge_of(**run) is not None:
                 ledger.cover(source, **facts)
                 continue
-            note = self._data.note()
-            (ledger.add if late else ledger.charge)(source, self._cost, note=note, **facts)
-            self.what.say(
-                f"charged epsilon {budget.epsilon:g}, delta {budget.delta:g} to source {source!r}"
+            (ledger.add if late else ledger.charge)(
+                source, self._cost, note=self._data.note(), **facts
             )
+            cost = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}"
+            text = f"charged {cost} to source {source!r}"
+            figures = {"epsilon": budget.epsilon, "delta": budget.delta}
+            self.what.say(Note(text, event="charged", kind=kind, **figures))
 
 
 def _releases(messages: list[Sealed]) -> dict[str, str]:
