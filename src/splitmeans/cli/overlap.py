@@ -36,7 +36,9 @@ def overlap(
     read = Result.read(result)
     found = read.overlap()
     if json:
-        typer.echo(json_format.dumps({"study": read.study.name, **overlap_mapping(found)}, indent=1))
+        typer.echo(
+            json_format.dumps({"study": read.study.name, **overlap_mapping(found)}, indent=1)
+        )
         return
     print_overlap(found)
 

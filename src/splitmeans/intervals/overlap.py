@@ -3,8 +3,8 @@
 Every group of parties was counted with noise of its own: of three or more parties the presence
 table, all ways to be at some of them, and a table of each pair, whose cells add up to who is at
 both, only at the first and only at the second. Pair tables have finer cells but are about the same
-users, so all counts are fitted together by least squares, each with the variance of its noise, which
-the plan says. The noise is a sum of discrete Gaussian draws, so 95 % intervals are 1.96 deviations
+users, so all counts are fitted together by least squares, each with the variance of its noise,
+which the plan says. The noise is a sum of discrete Gaussian draws, so 95 % intervals are 1.96 deviations
 on each side; nobody can be fewer than none, so they are cut at zero.
 
 Guarantee: computed from published values, so it costs no privacy.
@@ -137,9 +137,7 @@ def overlap_of(plan: Plan, counts: IntArray) -> Overlap:
             for pattern, chosen in zip(patterns, every, strict=True)
         ),
         pairs=tuple(fit.count(named(pair), chosen) for pair, chosen in both),
-        parties=tuple(
-            fit.count((name,), patterns[:, place]) for place, name in enumerate(names)
-        ),
+        parties=tuple(fit.count((name,), patterns[:, place]) for place, name in enumerate(names)),
         everyone=fit.count(names, np.ones(len(patterns), dtype=np.int64)),
         shares=tuple(
             share
@@ -178,7 +176,8 @@ class _Fit:
             for group in pairs
             for way in patterns_of(len(group))
         ]
-        self.gain = self.rows = np.zeros((0, len(patterns)))
+        self.rows: FloatArray = np.zeros((0, len(patterns)))
+        self.gain: FloatArray = self.rows
         self.users = base
         if pairs:
             self.rows = np.array(seen, dtype=np.float64)
@@ -188,7 +187,7 @@ class _Fit:
             self.gain = np.linalg.solve(spread @ self.rows.T + np.diag(own), spread)
             self.users = base + self.gain.T @ (observed - self.rows @ base)
 
-    def covariance(self, one: FloatArray, two: FloatArray) -> float:
+    def covariance(self, one: IntArray, two: IntArray) -> float:
         """Return the covariance of two sums of unknowns."""
         left, right = one * self.variances, two * self.variances
         found = float(left @ two) - float((self.gain @ one) @ (self.rows @ right))

@@ -43,8 +43,8 @@ def release_party(
         membership = encode_membership(
             plan, position, table.users, run_key=run_key, noise=noise.spawn("membership")
         )
-        points = np.zeros((0, 0), dtype=np.int32)
-        return PartyRelease(centres=nowhere, points=points, membership=membership)
+        no_points = np.zeros((0, 0), dtype=np.int32)
+        return PartyRelease(centres=nowhere, points=no_points, membership=membership)
     spec = plan.parties[position]
     mechanism = mechanism_of(plan.local[position])
     table = settle_table(table, plan.study.parties[position], spec)

@@ -121,9 +121,7 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
     least = 1 if np.any(weights > 0) and not study.counts_only else 0
     most = 0 if study.counts_only else study.n_clusters
     if not least <= k <= most:
-        raise ProtocolError(
-            f"the published result has {k} segments, the study asks for {most}"
-        )
+        raise ProtocolError(f"the published result has {k} segments, the study asks for {most}")
     if not (np.isfinite(result.centres).all() and np.isfinite(result.sizes).all()):
         raise ProtocolError("the published result has centres or sizes that are no numbers")
     if np.any((result.sizes < 0) | (result.sizes > MOST_USERS)):

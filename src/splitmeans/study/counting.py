@@ -34,7 +34,7 @@ def check_counting(study: "Study") -> None:
     for party in study.parties:
         if party.columns:
             raise StudyError(
-                f"n_clusters must be >= 2, got 1, which is for a study of counts alone: it reads no "
+                "n_clusters must be >= 2, got 1, which is for a study of counts alone: it reads no "
                 f"column, but party {party.name!r} lists some; leave them out, or ask for more "
                 "segments"
             )

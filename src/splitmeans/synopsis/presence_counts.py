@@ -1,10 +1,11 @@
 """How many users are at which parties, as the server publishes it: one list of whole numbers.
 
-For each group of the plan, in its order, the counts of all ways to be at one or more of its parties:
-a table of 2 x ... x 2 with 0 for present and 1 for absent, row by row, without its last cell (who is
-at none of them). A pair's counts are sums over the cells of its table. They have the noise that the
-decoys and the server gave those cells, with the expected decoys taken off, and count sampled users
-where a sample was sent. Whoever has the plan knows how large that noise is (`intervals/overlap.py`).
+For each group of the plan, in its order, the counts of all ways to be at one or more of its
+parties: a table of 2 x ... x 2 with 0 for present and 1 for absent, row by row, without its last
+cell (who is at none of them). A pair's counts are sums over the cells of its table. They have the
+noise that the decoys and the server gave those cells, with the expected decoys taken off, and count
+sampled users where a sample was sent. Whoever has the plan knows how large that noise is
+(`intervals/overlap.py`).
 
 Guarantee: computed from tables that already have the server's noise, so it costs no privacy.
 """
