@@ -28,8 +28,8 @@ from splitmeans._types import FloatArray
 from splitmeans.intervals.cell_shares import CellShares, cell_shares, one_segment
 from splitmeans.plan.plan import Plan
 from splitmeans.study import EVERYONE
-from splitmeans.synopsis.plan_precision import grid_of, precision_of, refusal
-from splitmeans.synopsis.precision import Precision
+from splitmeans.synopsis.plan_precision import precision_of, refusal
+from splitmeans.synopsis.precision import Precision, grid_of
 from splitmeans.synopsis.replicates.redrawn import redrawn_grids
 from splitmeans.synopsis.synopsis import Synopsis
 

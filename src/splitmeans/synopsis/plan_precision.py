@@ -3,15 +3,19 @@
 import dataclasses
 import math
 
-import numpy as np
-
-from splitmeans._types import FloatArray
 from splitmeans.local.law import COUNT_UNITS
 from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
 from splitmeans.local.laws.survey import bins_for
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
-from splitmeans.synopsis.precision import FEWEST_DRAWS, Precision, all_pairs, draws_of, margin
+from splitmeans.synopsis.precision import (
+    FEWEST_DRAWS,
+    Precision,
+    all_pairs,
+    draws_of,
+    grid_of,
+    margin,
+)
 from splitmeans.synopsis.synopsis import Synopsis
 
 
@@ -63,14 +67,6 @@ def precision_of(plan: Plan, synopsis: Synopsis) -> Precision:
         ),
         resolutions=_resolutions(plan, synopsis.total),
     )
-
-
-def grid_of(synopsis: Synopsis, shape: tuple[int, ...]) -> FloatArray:
-    """Return the published users of all cells."""
-    assert synopsis.labels is not None
-    grid = np.zeros(shape)
-    np.add.at(grid, tuple(synopsis.labels.T), synopsis.weights)
-    return grid
 
 
 def _resolutions(plan: Plan, total: float) -> tuple[float, ...]:

@@ -7,12 +7,16 @@ with the synopsis: whoever asks something of one wants to know how far the answe
 import itertools
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
 from splitmeans.membership.method import Group
+
+if TYPE_CHECKING:
+    from splitmeans.synopsis.synopsis import Synopsis
 
 FEWEST_DRAWS, MOST_DRAWS = 20, 50
 # Cells times tables times draws that take a few seconds.
@@ -68,6 +72,14 @@ class Precision:
 def draws_of(shape: tuple[int, ...], *, n_tables: int) -> int:
     """Return how often a grid can be estimated again in a few seconds, 50 times at most."""
     return min(MOST_DRAWS, _WORK // (math.prod(shape) * max(1, n_tables)))
+
+
+def grid_of(synopsis: "Synopsis", shape: tuple[int, ...]) -> FloatArray:
+    """Return the published users of all cells."""
+    assert synopsis.labels is not None
+    grid = np.zeros(shape)
+    np.add.at(grid, tuple(synopsis.labels.T), synopsis.weights)
+    return grid
 
 
 def margin(grid: FloatArray, group: Group) -> FloatArray:

@@ -8,10 +8,11 @@ any k, choosing k, estimating a loss, drawing synthetic rows, saving and publish
 nothing, however often they are done.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,11 @@ from splitmeans.synopsis.checks import check_synopsis
 from splitmeans.synopsis.choose_k import ChooseK, choose_k, even_spread, measure_fit
 from splitmeans.synopsis.clustering import Clustering, cluster_nodes
 from splitmeans.synopsis.file import read_synopsis, write_synopsis
+from splitmeans.synopsis.precision import Precision
 from splitmeans.synopsis.synthetic import draw_rows
+
+if TYPE_CHECKING:
+    from splitmeans.synopsis.replicates.replicates import Replicates
 
 
 class LossEstimate(NamedTuple):
@@ -55,6 +60,8 @@ class Synopsis:
         weight_deviation: Standard deviation of the noise in each weight, where known.
         stretch: By how much every feature counts more in distances than its bounds say, shape (D,);
             None if all count so. Distances of segments are between stretched points (`seen`).
+        precision: How noisy cells are and how finely columns are known; None where that is not
+            known, and then there are no `replicates`.
     """
 
     scaled_nodes: FloatArray
@@ -66,6 +73,7 @@ class Synopsis:
     centres: tuple[FloatArray, ...] | None = None
     weight_deviation: float | None = None
     stretch: FloatArray | None = None
+    precision: Precision | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "party_names", tuple(self.party_names))
@@ -111,6 +119,19 @@ class Synopsis:
     def total(self) -> float:
         """Estimated number of users."""
         return float(self.weights.sum())
+
+    @functools.cached_property
+    def replicates(self) -> "Replicates | None":
+        """What may have been instead, for the interval of any figure; None without `precision`.
+
+        They are drawn when first asked for, from published values and always the same: it costs no
+        privacy and about a second.
+        """
+        if self.precision is None:
+            return None
+        from splitmeans.synopsis.replicates.replicates import make_replicates
+
+        return make_replicates(self, self.precision)
 
     def seen(self, points: FloatArray, columns: slice = slice(None)) -> FloatArray:
         """Return points in distance units, with these columns, as the final k-means sees them."""
