@@ -73,7 +73,7 @@ def published_facts(
     """Return what the signature of a result covers."""
     return facts_of(
         report,
-        synopsis,
+        with_precision(synopsis, report.plan),
         centres=result.centres,
         sizes=result.sizes,
         run=run,

@@ -51,8 +51,8 @@ def check_synopsis(synopsis: "Synopsis") -> None:
 
 
 def _check_precision(synopsis: "Synopsis", precision: Precision) -> None:
-    if synopsis.labels is None or synopsis.centres is None:
-        raise ParameterError("precision needs labels and centres")
+    if synopsis.centres is None:  # it tells nothing then, see `Synopsis.replicates`
+        return
     shape = tuple(len(own) for own in synopsis.centres)
     if precision.shape != shape or len(precision.resolutions) != synopsis.scaled_nodes.shape[1]:
         raise ParameterError(

@@ -18,7 +18,7 @@ class ColumnPlace:
         name: "party: column".
         column: The column's name at its party.
         party: Position of the party.
-        features: Which of the D features are the column's.
+        feature: The first of its features among all; a number has one.
         levels: Its categories, in the order of the features; none for a number.
         low: Lower bound of a number, in own units.
         high: Upper bound.
@@ -27,15 +27,15 @@ class ColumnPlace:
     name: str
     column: str
     party: int
-    features: slice
+    feature: int
     levels: tuple[str, ...]
     low: float
     high: float
 
     @property
-    def feature(self) -> int:
-        """The one feature of a number, the first of a column of categories."""
-        return int(self.features.start)
+    def features(self) -> slice:
+        """Which of the D features are the column's."""
+        return slice(self.feature, self.feature + max(1, len(self.levels)))
 
 
 def column_places(synopsis: "Synopsis") -> tuple[ColumnPlace, ...]:
@@ -59,7 +59,7 @@ def column_places(synopsis: "Synopsis") -> tuple[ColumnPlace, ...]:
                     name=f"{party}: {name}",
                     column=name,
                     party=position,
-                    features=slice(start, start + width),
+                    feature=start,
                     levels=levels,
                     low=features[at].low,
                     high=features[at].high,

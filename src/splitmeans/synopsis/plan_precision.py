@@ -45,10 +45,10 @@ def refusal(plan: Plan, synopsis: Synopsis) -> str | None:
 
 
 def with_precision(synopsis: Synopsis, plan: Plan) -> Synopsis:
-    """Return the synopsis with what is known of its errors; unchanged if that is nothing."""
-    if refusal(plan, synopsis) is not None:
-        return synopsis
-    return dataclasses.replace(synopsis, precision=precision_of(plan, synopsis))
+    """Return the synopsis with what is known of its errors, which may be nothing."""
+    known = refusal(plan, synopsis) is None
+    precision = precision_of(plan, synopsis) if known else None
+    return dataclasses.replace(synopsis, precision=precision)
 
 
 def precision_of(plan: Plan, synopsis: Synopsis) -> Precision:

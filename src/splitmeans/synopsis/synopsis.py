@@ -127,7 +127,7 @@ class Synopsis:
         They are drawn when first asked for, from published values and always the same: it costs no
         privacy and about a second.
         """
-        if self.precision is None:
+        if self.precision is None or self.centres is None:
             return None
         from splitmeans.synopsis.replicates.replicates import make_replicates
 
