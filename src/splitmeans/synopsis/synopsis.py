@@ -8,11 +8,10 @@ any k, choosing k, estimating a loss, drawing synthetic rows, saving and publish
 nothing, however often they are done.
 """
 
-import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +28,8 @@ from splitmeans.synopsis.choose_k import ChooseK, choose_k, even_spread, measure
 from splitmeans.synopsis.clustering import Clustering, cluster_nodes
 from splitmeans.synopsis.file import read_synopsis, write_synopsis
 from splitmeans.synopsis.precision import Precision
+from splitmeans.synopsis.questions import Questions
 from splitmeans.synopsis.synthetic import draw_rows
-
-if TYPE_CHECKING:
-    from splitmeans.synopsis.replicates.replicates import Replicates
 
 
 class LossEstimate(NamedTuple):
@@ -43,7 +40,7 @@ class LossEstimate(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Synopsis:
+class Synopsis(Questions):
     """Weighted pseudo-points over the columns of all parties.
 
     Attributes:
@@ -119,19 +116,6 @@ class Synopsis:
     def total(self) -> float:
         """Estimated number of users."""
         return float(self.weights.sum())
-
-    @functools.cached_property
-    def replicates(self) -> "Replicates | None":
-        """What may have been instead, for the interval of any figure; None without `precision`.
-
-        They are drawn when first asked for, from published values and always the same: it costs no
-        privacy and about a second.
-        """
-        if self.precision is None or self.centres is None:
-            return None
-        from splitmeans.synopsis.replicates.replicates import make_replicates
-
-        return make_replicates(self, self.precision)
 
     def seen(self, points: FloatArray, columns: slice = slice(None)) -> FloatArray:
         """Return points in distance units, with these columns, as the final k-means sees them."""
