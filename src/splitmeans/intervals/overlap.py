@@ -4,8 +4,8 @@ Every group of parties was counted with noise of its own: of three or more parti
 table, all ways to be at some of them, and a table of each pair, whose cells add up to who is at
 both, only at the first and only at the second. Pair tables have finer cells but are about the same
 users, so all counts are fitted together by least squares, each with the variance of its noise,
-which the plan says. The noise is a sum of discrete Gaussian draws, so 95 % intervals are 1.96 deviations
-on each side; nobody can be fewer than none, so they are cut at zero.
+which the plan says. The noise is a sum of discrete Gaussian draws, so 95 % intervals are 1.96
+deviations on each side; nobody can be fewer than none, so they are cut at zero.
 
 Guarantee: computed from published values, so it costs no privacy.
 """
@@ -184,7 +184,8 @@ class _Fit:
             observed = np.concatenate([tables[group] for group in pairs]) / rate
             own = np.concatenate([_variances(plan, group) for group in pairs]) / rate**2
             spread = self.rows * self.variances
-            self.gain = np.linalg.solve(spread @ self.rows.T + np.diag(own), spread)
+            gain = np.linalg.solve(spread @ self.rows.T + np.diag(own), spread)
+            self.gain = np.asarray(gain, dtype=np.float64)
             self.users = base + self.gain.T @ (observed - self.rows @ base)
 
     def covariance(self, one: IntArray, two: IntArray) -> float:

@@ -23,6 +23,7 @@ from splitmeans.synopsis.joint import joint_weights
 from splitmeans.synopsis.many import latent_points
 from splitmeans.synopsis.pairs import max_entropy_weights
 from splitmeans.synopsis.pairs_paper import two_party_weights
+from splitmeans.synopsis.plan_precision import with_precision
 from splitmeans.synopsis.presence import KnowsPresence, presence_points
 from splitmeans.synopsis.presence_counts import count_presence
 from splitmeans.synopsis.pseudo_users import place_users
@@ -101,7 +102,7 @@ def combine(
     parties = plan.parties
     synopsis = build_synopsis_from_points(labels, weights, centres, parties, nodes=nodes)
     return Combined(
-        synopsis=scaled_as_agreed(synopsis, plan.study),
+        synopsis=with_precision(scaled_as_agreed(synopsis, plan.study), plan),
         weights=dense,
         presence=count_presence(plan, estimator),
     )
