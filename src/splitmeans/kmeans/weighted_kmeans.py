@@ -10,11 +10,14 @@ import numpy as np
 from splitmeans import _validate
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
+from splitmeans.kernels.points import as_points
 from splitmeans.kmeans.lloyd import best_of_starts
 from splitmeans.kmeans.relocation import relocated
 
 # Restarts of k-means++: the points are few, so restarts cost little and bad local optima cost much.
 RESTARTS = 10
+
+_LARGEST = 1e12
 
 
 def weighted_kmeans(
@@ -50,8 +53,11 @@ def weighted_kmeans(
         weights = np.ones(len(points))
     if not _more_different_than(n_clusters, points):
         return _repeat_points(points, weights, n_clusters=n_clusters)
-    found = best_of_starts(points, weights, n_clusters=n_clusters, n_starts=starts, rng=rng)
-    return relocated(points, weights, found)
+    # Squares of larger numbers would not fit into single precision.
+    scale = max(1.0, float(np.abs(points).max()) / _LARGEST)
+    given = as_points(points / scale if scale > 1 else points, weights)
+    found = best_of_starts(given, n_clusters=n_clusters, n_starts=starts, rng=rng)
+    return relocated(given, found) * scale
 
 
 def _more_different_than(count: int, points: FloatArray) -> bool:
