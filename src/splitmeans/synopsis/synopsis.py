@@ -99,6 +99,17 @@ class Synopsis:
         return to_own_units(self._all_features, self.scaled_nodes)
 
     @property
+    def level_features(self) -> tuple[slice, ...]:
+        """Which of the D features are the levels of one column, for each column of categories."""
+        found, start = [], 0
+        for column in (column for group in self.columns or () for column in group):
+            width = max(1, len(column.levels))
+            if column.levels:
+                found.append(slice(start, start + width))
+            start += width
+        return tuple(found)
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the D columns, as "party: column"."""
         return tuple(
@@ -160,7 +171,13 @@ class Synopsis:
         _validate.at_least(1, k=k)
         rng = np.random.default_rng(random_state)
         return cluster_nodes(
-            self.scaled_nodes, self.weights, self._all_features, k=k, rng=rng, stretch=self.stretch
+            self.scaled_nodes,
+            self.weights,
+            self._all_features,
+            k=k,
+            rng=rng,
+            stretch=self.stretch,
+            levels=self.level_features,
         )
 
     def choose_k(
@@ -182,6 +199,7 @@ class Synopsis:
             ks=ks,
             rng=rng,
             node_spread=self._guessed_spread(),
+            levels=self.level_features,
         )
 
     def fit_of(self, scaled_centres: FloatArray) -> tuple[float, float]:
