@@ -45,9 +45,9 @@ from splitmeans.table.walk.memory import as_rows
 # takes milliseconds to prepare, so clusters of about the same size share one.
 _RADII_TO_DOUBLE = 8
 
-# Starts of k-means in a round, the best of which is taken. Stuck centres are moved afterwards, so of
-# many clusters one start ends with as little loss as three (1.0002 times it on 30 sets of synthetic
-# points of letter, mixed Gaussian and 80 columns); few clusters take little time.
+# Starts of k-means in a round, of which the best is taken. Stuck centres are moved afterwards, so
+# with many clusters one start ends with as little loss as three (1.0002 times it on 30 sets of
+# synthetic points of letter, mixed Gaussian and 80 columns); few clusters take little time.
 _STARTS, _MANY_CLUSTERS = 3, 24
 
 

@@ -22,6 +22,7 @@ from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.kmeans.distances import nearest_distance
 from splitmeans.study import Column, PartySpec
+from splitmeans.study.coding import level_features
 from splitmeans.study.features import GRID_UNITS, Feature, bounds_of, features_of, to_own_units
 from splitmeans.synopsis.checks import check_synopsis
 from splitmeans.synopsis.choose_k import ChooseK, choose_k, even_spread, measure_fit
@@ -37,6 +38,10 @@ class LossEstimate(NamedTuple):
 
     value: float
     standard_error: float | None
+
+
+# What a file that is no synopsis may raise.
+_UNREADABLE = (pa.ArrowException, AttributeError, LookupError, TypeError, OverflowError, ValueError)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,13 +111,7 @@ class Synopsis(Questions):
     @property
     def level_features(self) -> tuple[slice, ...]:
         """Which of the D features are the levels of one column, for each column of categories."""
-        found, start = [], 0
-        for column in (column for group in self.columns or () for column in group):
-            width = max(1, len(column.levels))
-            if column.levels:
-                found.append(slice(start, start + width))
-            start += width
-        return tuple(found)
+        return level_features([column for group in self.columns or () for column in group])
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -305,16 +304,7 @@ class Synopsis(Questions):
             return cls(**read_synopsis(path))
         except OSError as problem:
             raise ParameterError(f"{path}: cannot be read ({problem})") from problem
-        except (
-            pa.ArrowException,
-            AttributeError,
-            KeyError,
-            TypeError,
-            IndexError,
-            OverflowError,
-            RecursionError,
-            ValueError,
-        ) as problem:
+        except (*_UNREADABLE, RecursionError) as problem:
             raise ParameterError(f"{path}: not a splitmeans synopsis ({problem})") from problem
 
 
