@@ -33,7 +33,8 @@ from splitmeans.report.html import render
 from splitmeans.result.result import Result
 from splitmeans.run.journal import Journal
 from splitmeans.run.notes import Note
-from splitmeans.run.party import PartyRun, run_party
+from splitmeans.run.party import run_party
+from splitmeans.run.party_run import PartyRun
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import Budget, Study
 from splitmeans.table.sources.open import open_source
