@@ -1,9 +1,11 @@
 """Bundles verify, and a bundle that anybody changed anywhere does not."""
 
 import dataclasses
+import hashlib
 import io
 import json
 import re
+import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,7 @@ from splitmeans.evidence.make import make_bundle
 from splitmeans.evidence.manifest import MANIFEST, SIGNATURE, Manifest, hashes
 from splitmeans.evidence.verify import Pins, verify_bundle
 from splitmeans.result.result import Result
+from splitmeans.run.journal import Journal
 from splitmeans.wire.slot import SERVER
 from tests.evidence.conftest import IDS, Ran, play
 from tests.result.small_result import write_small_result
@@ -55,12 +58,26 @@ def test_equal_input_gives_equal_bytes(ran: Ran, bundle: bytes) -> None:
 
 def test_nothing_secret_is_in_it(ran: Ran, bundle: bytes) -> None:
     assert not any(one.encode() in bundle for one in IDS)
-    key = KEYS["bank"]
-    secrets = [
-        getattr(key, name) for name in ("signing", "sealing", "_signing") if hasattr(key, name)
-    ]
-    assert not any(isinstance(one, bytes) and one in bundle for one in secrets)
+    for use in ("sign", "seal"):
+        secret = hashlib.sha256(f"{use} of bank".encode()).digest()
+        assert not any(form in bundle for form in (secret, secret.hex().encode()))
     assert str(ran.folder).encode() not in bundle
+
+
+def test_two_archives_do_not_tell_whether_people_came_or_went(
+    ran: Ran, bundle: bytes, tmp_path: Path
+) -> None:
+    """The charge names a record of the people, which is the same in every run on the same table."""
+    shutil.copytree(ran.home("bank"), tmp_path / "bank")
+    again = play(dataclasses.replace(ran.study, name="again"), tmp_path).bundle()
+    lines = [json.loads(unpack(one)["ledger.json"])["lines"] for one in (bundle, again)]
+    notes = [one[0]["entry"].get("note") for one in lines]
+    assert notes[0] is None or notes[0] != notes[1]
+    with Journal.open(tmp_path / "bank") as journal:
+        digests = [row for (row,) in journal.connection.execute("SELECT sha256 FROM people")]
+    assert len(digests) == 2
+    assert len(set(digests)) == 1  # the records are the same, and what leaves the home is not
+    assert not any(digest.encode() in one for digest in digests for one in (bundle, again))
 
 
 def test_every_byte_between_files_counts() -> None:

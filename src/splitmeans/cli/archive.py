@@ -1,5 +1,6 @@
 """`splitmeans archive`: file a run away as one signed bundle, and verify such a bundle."""
 
+import contextlib
 import json as json_format
 from pathlib import Path
 from typing import Any
@@ -137,16 +138,16 @@ def _pins(study: Path | None, key: str | None, home: Path | None, *, bundle: Pat
     study_hash = None if study is None else Study.read(study).hash
     if key is None:
         return Pins(study_hash=study_hash)
-    text = key
-    if Path(key).is_file():
-        text = Path(key).read_text(encoding="utf-8")
+    with contextlib.suppress(ValueError):
+        return Pins(study_hash=study_hash, key=PublicIdentity.from_text(key.strip()).to_text())
     try:
+        text = Path(key).read_text(encoding="utf-8")
         return Pins(study_hash=study_hash, key=PublicIdentity.from_text(text.strip()).to_text())
-    except ValueError as problem:
+    except (OSError, ValueError):
         raise ParameterError(
-            f"--key must be a public key as `splitmeans keys show` prints it, or a file with one: "
-            f"{problem}"
-        ) from problem
+            "--key must be a public key as `splitmeans keys show` prints it, or a file with one, "
+            f"got {key[:60]!r}"
+        ) from None
 
 
 def _check_approved(found: Verified, home: Path) -> None:

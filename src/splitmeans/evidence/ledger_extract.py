@@ -11,8 +11,9 @@ from typing import Any
 from splitmeans.errors import EvidenceError, ParameterError
 from splitmeans.mailbox.open import MessagePath
 from splitmeans.privacy.ledger import Ledger
-from splitmeans.privacy.ledger_rules import AMOUNTS, Entry
+from splitmeans.privacy.ledger_rules import Entry
 from splitmeans.privacy.ledger_tables import GENESIS
+from splitmeans.privacy.limits import AMOUNTS
 from splitmeans.study import Study
 from splitmeans.wire.messages import PartyRelease, StageRelease, kinds_of
 from splitmeans.wire.slot import SERVER, short_name

@@ -1,11 +1,14 @@
 """A document of headings, sentences and tables: as text, as Markdown, as a page to print."""
 
 import html
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 _WIDTH = 96
+# Marks of Markdown; a row of underscores is a blank to fill in.
+_MARKS = re.compile(r"[\\`*\[\]<>#]|(?<!_)_{1,2}(?!_)")
 
 # For paper: no colours that matter, no script, A4 or Letter, rows that stay whole.
 _STYLE = """
@@ -142,9 +145,7 @@ def _wrapped(text: str, *, indent: str = "", hang: str = "  ") -> str:
 
 def _plain(text: str) -> str:
     """Return text in which nothing is a mark of Markdown; names are other people's words."""
-    for mark in ("\\", "`", "*", "_", "[", "]", "<", ">", "#"):
-        text = text.replace(mark, f"\\{mark}")
-    return text.replace("\\_\\_\\_", "___")  # blanks to fill in
+    return _MARKS.sub(r"\\\g<0>", text)
 
 
 def _cell(text: str) -> str:

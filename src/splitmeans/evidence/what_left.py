@@ -25,7 +25,9 @@ def by_column(plan: Plan) -> Section:
     for party, k in zip(plan.parties, plan.n_local_clusters, strict=True):
         agreed = plan.study.party(party.name)
         for before, column in zip(agreed.columns, party.columns, strict=True):
-            rows.append((party.name, column.name, _allowed(column), _sent(plan, before, k=k)))
+            rows.append(
+                (party.name, column.name, _allowed(before, column, plan), _sent(plan, before, k=k))
+            )
         shown = ", ".join(held.column for held in agreed.id_columns) or agreed.id_column
         rows.append(
             (party.name, f"{shown} (identifies people)", "not sent", _sent_of_ids(plan, party.name))
@@ -68,11 +70,17 @@ def _release_words(what: str) -> str:
     return words.get(what, f"{what}, with noise")
 
 
-def _allowed(column: Column) -> str:
+def _allowed(agreed: Column, column: Column, plan: Plan) -> str:
+    """Say what values a column may have, as agreed or as the run has learned it."""
+    if not agreed.is_settled and plan.next_stage is not None:
+        kind = "categories" if agreed.is_categorical else "bounds"
+        what = "a choice" if agreed.is_categorical else "a number"
+        return f"{what}; the run learns its {kind}"
+    learned = "" if agreed.is_settled else ", learned by the run"
     if column.is_categorical:
-        levels = ", ".join(column.levels)
-        return f"one of: {levels}" if levels else "categories learned by the run"
-    return f"a number from {column.low:.12g} to {column.high:.12g}; others are moved to the nearest"
+        return f"one of: {', '.join(column.levels)}{learned}"
+    bounds = f"from {column.low:.12g} to {column.high:.12g}{learned}"
+    return f"a number {bounds}; others are moved to the nearest"
 
 
 def _sent(plan: Plan, column: Column, *, k: int) -> str:
