@@ -11,6 +11,7 @@ from rich.table import Table
 
 from splitmeans.cli.ask_study import ask_for_study
 from splitmeans.cli.console import Quiet, check_file, err, out, print_text
+from splitmeans.cli.dpia import dpia
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.cli.key_changes import rekey, rekeyed
 from splitmeans.cli.run_options import say
@@ -31,6 +32,8 @@ app = typer.Typer(
     help="Write, check, rehearse, show and approve a study.",
 )
 app.command()(rekey)
+
+app.command()(dpia)
 
 _FILE = typer.Argument(help="The study file.")
 _JSON = typer.Option(False, "--json", help="Print JSON.")
@@ -217,39 +220,6 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
     )
     out.print(f"hash      {agreed.hash}", markup=False)
     out.print(f"digits    {spoken(agreed.hash)}", markup=False)
-
-
-@app.command()
-def dpia(
-    study: Path = _FILE,
-    output: Path | None = typer.Option(
-        None, "--output", "-o", help="File to write: .md, .txt or .html; without it, to stdout."
-    ),
-) -> None:
-    """Fill in a data protection impact assessment as far as the study says something.
-
-    What only people can know stays blank: legal entities, purposes, lawful basis, likelihood and
-    severity of what remains. No data is touched.
-
-    Example: splitmeans study dpia study.toml -o dpia.md
-    """
-    from splitmeans.evidence.dpia import dpia_of
-    from splitmeans.evidence.pages import as_html, as_markdown, as_text
-
-    forms = {".md": as_markdown, ".txt": as_text, ".html": as_html}
-    ending = ".md" if output is None else output.suffix.lower()
-    if ending not in forms:
-        raise ParameterError(f"{output}: the name must end in {', '.join(forms)}")
-    check_file(output)
-    text = forms[ending](*dpia_of(Study.read(study)))
-    if output is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise ParameterError(f"{output}: cannot be written ({problem.strerror})") from problem
-    typer.echo(output)
 
 
 @app.command()
