@@ -60,7 +60,8 @@ class Entry:
             "source" (declares one), "same" (the name is part of the data set in `what`), "apart"
             (its people are others than those of `what`). About the home: "default" (the limit of
             all data sets that have none of their own), "guard" (pins the key in `what` of the
-            person in `party`), "four-eyes" (on or off) and "request" (asks for an act).
+            person in `party`), "four-eyes" (on or off), "request" (asks for an act), "restored"
+            (put back from the backup in `what`) and "recovered" (nothing is missing any more).
         time: When it was written, UTC.
         source: Name of the data source.
         study_hash: The study; None for a limit, as are the next four.
@@ -140,6 +141,8 @@ class Entry:
 
 
 _ABOUT_DATA_SETS = ("source", "same")
+# A home that was put back from a backup, and the word that nothing is missing any more.
+RESTORED, RECOVERED = "restored", "recovered"
 
 
 def _limit_of(entry: Entry) -> Limit:
@@ -180,6 +183,7 @@ class Book:
     home_limit: Limit | None = None
     data_sets: DataSets = field(default_factory=DataSets)
     guards: Guards = field(default_factory=Guards)
+    restored: str | None = None
 
     def add(self, entry: Entry, *, default: Limit | None, previous: str = "") -> None:
         """Take one entry, or raise if it breaks a rule.
@@ -189,7 +193,7 @@ class Book:
             default: Limit of sources where neither they nor the home have one.
             previous: Hash of the entry before, which signatures cover.
         """
-        if entry.kind in _ABOUT_DATA_SETS or entry.kind in (*GUARDED, "request"):
+        if entry.kind in (*_ABOUT_DATA_SETS, *GUARDED, "request", RESTORED, RECOVERED):
             self._declare(entry, previous=previous)
             return
         named = f"run {entry.run!r} of party {entry.party!r}"
@@ -198,6 +202,13 @@ class Book:
         if release in self.released and entry.kind != "added":
             raise BudgetError(
                 f"{named} has released {entry.what!r} already: resend the stored bytes"
+            )
+        if entry.kind == "charge" and self.restored is not None:
+            raise BudgetError(
+                f"this home was restored from a {self.restored}: what was released since then is "
+                "not in its ledger, and nothing is charged until it is. Add it (`splitmeans ledger "
+                "recover --results FOLDER`, `splitmeans ledger add`), then say that nothing is "
+                "missing: splitmeans ledger recovered --reason WHY"
             )
         if entry.kind in ("charge", "added"):
             if first is not None:
@@ -220,6 +231,8 @@ class Book:
                 self._join(source, self.data_sets.check_part(source, entry.what))
             case "request":
                 self.guards.request(entry, previous=previous)
+            case "restored" | "recovered":
+                self.restored = entry.what if entry.kind == RESTORED else None
             case _:
                 self.guards.check_act(entry, previous=previous, loosens=self._loosens(entry))
         match entry.kind:

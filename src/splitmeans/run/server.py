@@ -110,9 +110,9 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
         what.rehearse()
         what.going_on()
         preflight.reserve(what.run)
-        desk.journal.begin(
-            desk.key, details={"study": what.study.name}, stage=_RUNNING, state=b"{}"
-        )
+        # It approves nothing, so its home has the study's text from here.
+        details = {"study": what.study.name, "toml": what.study.to_toml()}
+        desk.journal.begin(desk.key, details=details, stage=_RUNNING, state=b"{}")
         text = f"serving run {what.run!r} of study {what.study.name!r}"
         what.say(Note(text, event="joined", stage="Gathering"))
     else:
