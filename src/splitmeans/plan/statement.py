@@ -12,6 +12,7 @@ from typing import Any
 
 from splitmeans.plan.learned import learned_lines
 from splitmeans.plan.plan import Plan
+from splitmeans.plan.attended_runs import AttendedRuns, attended_runs
 from splitmeans.plan.releases import Release, releases_of
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.views import (
@@ -88,8 +89,8 @@ class PrivacyReport:
 
     @functools.cached_property
     def total(self) -> Cost:
-        """The cost of all releases together, by the study's accounting."""
-        return self._cost(self.plan.events)
+        """The cost of all releases of all runs together, by the study's accounting."""
+        return self._cost(self.plan.lifetime_events)
 
     @property
     def epsilon(self) -> float:
@@ -142,7 +143,7 @@ class PrivacyReport:
                 "the bounds towards parties are what limits the noise, so a smaller epsilon would "
                 "cost no accuracy"
             )
-        elif gap_of(flatten(self.plan.events)).delta(self.epsilon) > 0.05 * budget.delta:
+        elif gap_of(flatten(self.plan.lifetime_events)).delta(self.epsilon) > 0.05 * budget.delta:
             reason = (
                 "the rounding of the method's tables takes the rest at this delta: raise delta, "
                 "lower epsilon, or take membership = 'decoy'"
@@ -189,6 +190,11 @@ class PrivacyReport:
     def _step(self, bound: float | None) -> float:
         """The step of privacy loss that a bound of the budget was calibrated with."""
         return self.interval if bound is None else FINE * max(1.0, bound)
+
+    @functools.cached_property
+    def attended(self) -> tuple[AttendedRuns, ...]:
+        """What a user has who is there in some runs of a series; empty for a study of one run."""
+        return attended_runs(self.plan, interval=self.interval)
 
     @functools.cached_property
     def views(self) -> tuple[View, ...]:
@@ -301,12 +307,15 @@ class PrivacyReport:
         study = self.plan.study
         lines = [
             f"Privacy of study {study.name!r} (hash {study.hash[:16]})",
-            f"  unit       {Relation.ADD_OR_REMOVE.value}",
+            f"  unit       {unit_of(study)}",
+            *self._series_lines,
             *self._party_first,
             f"  total      {cost_text(self.total)} ({study.accounting} accounting, "
             f"budget {_budget_text(study.budget)})"
             + ("; NOT A PROVED BOUND, see below" if self._unproved else ""),
-            "  releases, with what each would cost alone",
+            *(f"    {line}" for line in map(str, self.attended)),
+            f"  releases{'' if study.renewal is None else ' of each run'}, with what each would "
+            "cost alone",
         ]
         width = max(len(release.party) for release in self.releases)
         for release in self.releases:
@@ -327,6 +336,22 @@ class PrivacyReport:
         return "\n".join(lines)
 
     @property
+    def _series_lines(self) -> tuple[str, ...]:
+        """Which run of which series this is about."""
+        renewal, this = self.plan.study.renewal, self.plan.series_run
+        if renewal is None:
+            return ()
+        often = "" if renewal.every is None else f", one about every {renewal.every}"
+        lines = [
+            f"  series     {renewal.runs} runs{often}; all figures but those of single releases "
+            "are of all runs together"
+        ]
+        if this is not None:
+            after = f", after result {this.previous[:16]}" if this.previous else ""
+            lines.append(f"  run        {this.number} of {renewal.runs}{after}")
+        return tuple(lines)
+
+    @property
     def _party_first(self) -> tuple[str, ...]:
         """The figure towards parties, where it is the larger one: people worry about it most."""
         if self.towards_party is None or self.towards_party[1].epsilon <= self.epsilon:
@@ -341,6 +366,7 @@ class PrivacyReport:
             "study": study.name,
             "study_hash": study.hash,
             "relation": Relation.ADD_OR_REMOVE.name,
+            **self._series_mapping,
             "accounting": study.accounting,
             "budget": to_plain(study.budget),
             "total": _cost_mapping(self.total),
@@ -368,6 +394,24 @@ class PrivacyReport:
             "caveats": list(self.caveats),
         }
 
+    @property
+    def _series_mapping(self) -> dict[str, Any]:
+        renewal, this = self.plan.study.renewal, self.plan.series_run
+        if renewal is None:
+            return {}
+        series: dict[str, Any] = {
+            **to_plain(renewal),
+            "attended": [
+                {
+                    "runs": one.runs,
+                    "total": _cost_mapping(one.server),
+                    "towards_party": _cost_mapping(one.party),
+                }
+                for one in self.attended
+            ],
+        }
+        return {"series": series if this is None else {**series, **to_plain(this)}}
+
     def __repr__(self) -> str:
         proved = ", not a proved bound" if self._unproved else ""
         return f"<PrivacyReport {cost_text(self.total)}{proved}>"
@@ -376,6 +420,12 @@ class PrivacyReport:
         from splitmeans.plan.statement_html import privacy_html
 
         return privacy_html(self)
+
+
+def unit_of(study: Study) -> str:
+    """Return which tables are neighbours."""
+    unit = Relation.ADD_OR_REMOVE.value
+    return unit if study.renewal is None else f"{unit}, in all runs of the series or any of them"
 
 
 def _budget_text(budget: Budget) -> str:

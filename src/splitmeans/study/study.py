@@ -43,6 +43,7 @@ from splitmeans.study.parties import (
     to_builtin,
 )
 from splitmeans.study.private_shorthand import spread_bounds
+from splitmeans.study.renewal import Renewal
 from splitmeans.wire.slot import SERVER
 
 __all__ = ["Budget", "Column", "DecoyOptions", "IdRules", "PartySpec", "SketchOptions", "Study"]
@@ -99,6 +100,7 @@ class Study:
             parties cannot compare their ids, so it must be said. See `id_rules`.
         scaling: How columns count in the distances of the final k-means: None or "bounds" through
             their bounds, "equal" each the same (`synopsis/scaling.py`), times its weight.
+        renewal: How many runs the budget is for, where there are several; None for one run.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Study:
     server_key: str | None = None
     ids: IdRules | None = None
     scaling: str | None = None
+    renewal: Renewal | None = None
 
     def __post_init__(self) -> None:
         check_name("study name", self.name)
@@ -228,6 +231,13 @@ class Study:
             self._check_many_parties()
         if self.user_sets == "partial" and self.ids is None:
             raise StudyError(IDS_NEEDED)
+        if not isinstance(self.renewal, Renewal | None):
+            raise StudyError("renewal must be a table of runs and every ([renewal], or Renewal)")
+        if self.renewal is not None and self.accounting != TIGHT:
+            raise StudyError(
+                f"renewal needs accounting={TIGHT!r}: all runs are composed exactly, and what was "
+                "published adds costs up"
+            )
 
     def _check_many_parties(self) -> None:
         method = self.membership_facts
@@ -253,6 +263,11 @@ class Study:
                 "parties make more cells than users; take fewer parties, or only users that all "
                 "parties have (user_sets='equal')"
             )
+
+    @property
+    def n_runs(self) -> int:
+        """How many runs the budget is for."""
+        return 1 if self.renewal is None else self.renewal.runs
 
     @property
     def assumed_users(self) -> int:
@@ -377,6 +392,7 @@ _TABLES: dict[str, type] = {
     "sketch": SketchOptions,
     "decoy": DecoyOptions,
     "ids": IdRules,
+    "renewal": Renewal,
 }
 _LISTS: dict[str, type] = {
     "parties": PartySpec,
