@@ -19,6 +19,7 @@ from splitmeans.cli.data_options import (
     source_name,
 )
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
+from splitmeans.cli.passphrase import FD_OPTION, FILE_OPTION
 from splitmeans.cli.progress import rows_progress
 from splitmeans.cli.run_options import (
     CA,
@@ -72,6 +73,8 @@ def check_data(
     ),
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
+    passphrase_file: Path | None = FILE_OPTION,
+    passphrase_fd: int | None = FD_OPTION,
     result: Path | None = RESULT,
     ca: Path | None = CA,
     use_proxy: bool = USE_PROXY,
@@ -114,7 +117,7 @@ def check_data(
         rows = len(table)
     if mailbox is not None:
         own = home.expanduser()
-        identity = load_identity(home, key)
+        identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
         with contextlib.closing(
             open_chosen(
                 mailbox,
@@ -207,6 +210,8 @@ def run_as_party(
     run: str = RUN,
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
+    passphrase_file: Path | None = FILE_OPTION,
+    passphrase_fd: int | None = FD_OPTION,
     source: str | None = SOURCE,
     query: str | None = QUERY,
     query_file: Path | None = QUERY_FILE,
@@ -230,7 +235,7 @@ def run_as_party(
     agreed = Study.read(study)
     spec = agreed.party(party)
     own = home.expanduser()
-    identity = load_identity(home, key)
+    identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
     check_timeout(timeout)
     found: list[TableFacts] = []
     with rows_progress() as progress:

@@ -7,6 +7,7 @@ import typer
 
 from splitmeans.cli.console import Quiet
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
+from splitmeans.cli.passphrase import FD_OPTION, FILE_OPTION
 from splitmeans.cli.run_options import (
     CA,
     KNOWN_HOSTS,
@@ -43,6 +44,8 @@ def run_as_server(
     run: str = RUN,
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
+    passphrase_file: Path | None = FILE_OPTION,
+    passphrase_fd: int | None = FD_OPTION,
     result: Path | None = RESULT,
     timeout: float = TIMEOUT,
     ca: Path | None = CA,
@@ -58,7 +61,7 @@ def run_as_server(
     goes_on()
     agreed = Study.read(study)
     own = home.expanduser()
-    identity = load_identity(home, key)
+    identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
     check_timeout(timeout)
     box = open_chosen(
         mailbox,
