@@ -25,6 +25,7 @@ from splitmeans.cli.run_options import (
     CA,
     KNOWN_HOSTS,
     MAILBOX,
+    PREVIOUS,
     RESULT,
     RUN,
     SSH_KEY,
@@ -41,6 +42,7 @@ from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.home import SPOOL, make_folders
 from splitmeans.run.party import PartyRun, run_party
 from splitmeans.run.preflight import Preflight
+from splitmeans.run.series import choose_run
 from splitmeans.study import Study
 from splitmeans.table.checks.facts import TableFacts, clipping_warning, refuse_clipped, rows_note
 from splitmeans.table.sources.open import open_source
@@ -207,7 +209,8 @@ def run_as_party(
     party: str = _PARTY,
     data: str = DATA,
     mailbox: str = MAILBOX,
-    run: str = RUN,
+    run: str | None = RUN,
+    previous: Path | None = PREVIOUS,
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
     passphrase_file: Path | None = FILE_OPTION,
@@ -237,6 +240,7 @@ def run_as_party(
     own = home.expanduser()
     identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
     check_timeout(timeout)
+    run = choose_run(agreed, own, party, asked=run, say=say)
     found: list[TableFacts] = []
     with rows_progress() as progress:
         box = open_chosen(
@@ -271,6 +275,7 @@ def run_as_party(
                     identity=identity,
                     mailbox=box,
                     result_folder=result_folder(result, own, agreed, run),
+                    previous=previous,
                     say=say,
                     rehearse=partial(rehearse_once, agreed, own, say=say),
                     going_on=check_stopped,

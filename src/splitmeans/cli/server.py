@@ -12,6 +12,7 @@ from splitmeans.cli.run_options import (
     CA,
     KNOWN_HOSTS,
     MAILBOX,
+    PREVIOUS,
     RESULT,
     RUN,
     SSH_KEY,
@@ -25,6 +26,7 @@ from splitmeans.cli.run_options import (
 )
 from splitmeans.cli.stopping import check_stopped, goes_on
 from splitmeans.rehearsal.passed import rehearse_once
+from splitmeans.run.series import choose_run
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import Study
 from splitmeans.wire.slot import SERVER
@@ -41,7 +43,8 @@ def _group() -> None:
 def run_as_server(
     study: Path = STUDY,
     mailbox: str = MAILBOX,
-    run: str = RUN,
+    run: str | None = RUN,
+    previous: Path | None = PREVIOUS,
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
     passphrase_file: Path | None = FILE_OPTION,
@@ -63,6 +66,7 @@ def run_as_server(
     own = home.expanduser()
     identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
     check_timeout(timeout)
+    run = choose_run(agreed, own, SERVER, asked=run, say=say)
     box = open_chosen(
         mailbox,
         participant=SERVER,
@@ -80,6 +84,7 @@ def run_as_server(
                 identity=identity,
                 mailbox=box,
                 result_folder=result_folder(result, own, agreed, run),
+                previous=previous,
                 say=say,
                 rehearse=partial(rehearse_once, agreed, own, say=say),
                 going_on=check_stopped,

@@ -44,7 +44,9 @@ def new(
     output: Path = typer.Option(Path("study.toml"), "--output", "-o", help="File to write."),
     name: str | None = typer.Option(None, help="What people call the study."),
     clusters: int = typer.Option(5, help="Number of segments wanted."),
-    epsilon: float = typer.Option(1.0, help="What the run may cost a user."),
+    epsilon: float = typer.Option(
+        1.0, help="What the run, or all runs of a series together, may cost a user."
+    ),
     delta: float = typer.Option(
         DEFAULT_DELTA, help="What probabilities may exceed that bound by; below 1 / users."
     ),
@@ -73,6 +75,12 @@ def new(
         "phone. By default as-is; with --partial it must be given.",
     ),
     server_key: Path | None = typer.Option(None, help="File with the server's public key."),
+    renew: int | None = typer.Option(
+        None, help="Run the study so many times as users change, all under the one epsilon."
+    ),
+    every: str | None = typer.Option(
+        None, help="With --renew: about how long from one run to the next, such as '3 months'."
+    ),
 ) -> None:
     """Write a study file, from options or, without any, by asking.
 
@@ -86,7 +94,7 @@ def new(
         raise ParameterError(f"{output} exists; give another name with -o, or remove it")
     check_file(output)
     if not party:
-        if name or column or id_column or server_key:
+        if name or column or id_column or server_key or renew or every:
             raise ParameterError(
                 "--party is missing: give it once for each party, or no option at all to be asked"
             )
@@ -101,7 +109,13 @@ def new(
         budget = {"epsilon": epsilon, "delta": delta}
         if party_epsilon is not None:
             budget["party_epsilon"] = party_epsilon
+        if every is not None and renew is None:
+            raise ParameterError("--every needs --renew, the number of runs")
+        more: dict[str, Any] = {}
+        if renew is not None:
+            more["renewal"] = {"runs": renew} | ({} if every is None else {"every": every})
         study = _from_options(
+            **more,
             name=name or output.stem,
             n_clusters=clusters,
             budget=budget,
@@ -194,7 +208,7 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
     out.print(f"ids       {_describe_ids(agreed)}", markup=False)
     out.print(
         f"budget    epsilon {agreed.budget.epsilon:g}, delta {agreed.budget.delta:g} "
-        f"({agreed.membership})",
+        f"({agreed.membership}){_describe_runs(agreed)}",
         markup=False,
     )
     out.print(f"hash      {agreed.hash}", markup=False)
@@ -273,6 +287,14 @@ def _from_options(
     if server_key is not None:
         mapping["server_key"] = read_key(server_key)
     return Study.from_mapping(mapping)
+
+
+def _describe_runs(study: Study) -> str:
+    """Return how often the study is run, where that is more than once."""
+    if study.renewal is None:
+        return ""
+    often = "" if study.renewal.every is None else f", one about every {study.renewal.every}"
+    return f" for all of {study.renewal.runs} runs together{often}"
 
 
 def _describe_ids(study: Study) -> str:

@@ -52,8 +52,7 @@ def attended_runs(plan: Plan, *, interval: float) -> tuple[AttendedRuns, ...]:
             interval=interval,
         )
         towards = (
-            fellow_party_cost(plan, relation, interval=interval, runs=runs)
-            for relation in Relation
+            fellow_party_cost(plan, relation, interval=interval, runs=runs) for relation in Relation
         )
         party = max((one for one in towards if one), key=lambda one: one.epsilon, default=None)
         found.append(AttendedRuns(runs=runs, of=study.n_runs, server=server, party=party))

@@ -1,8 +1,8 @@
 """Which run of a series a plan is for, where a study is renewed.
 
-A run of such a study is named by its number, "3", or by its number and a word, "3-again", where an
-attempt ended before anybody had released anything. The number is the slot that the ledger gives
-once (`privacy/series.py`); name, number and the result that the run follows are in the plan, so
+A run of such a study is named by its number, "3", or by its number and that of the attempt, "3-2",
+where earlier ones ended before anybody had released anything. The number is the slot that the
+ledger gives once (`privacy/series.py`); it and the result that the run follows are in the plan, so
 that all participants confirm them before the first release.
 """
 
@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from splitmeans.errors import ParameterError
 from splitmeans.study import Study
 
-_NAME = re.compile(r"([1-9]\d{0,2})(-[a-z0-9-]+)?")
+# Few attempts, so that a home that has forgotten some can look for all of them in the mailbox.
+MOST_ATTEMPTS = 9
+_NAME = re.compile(rf"([1-9]\d{{0,2}})(?:-([2-{MOST_ATTEMPTS}]))?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,21 @@ def run_number(study: Study, run: str) -> int | None:
     if found is None or int(found[1]) > study.renewal.runs:
         raise ParameterError(
             f"study {study.name!r} is a series of {study.renewal.runs} runs, so --run must be the "
-            f"number of one of them, from 1 to {study.renewal.runs}, or, if an attempt failed "
-            f"before anybody released anything, the number and a word, such as 3-again; got {run!r}"
+            f"number of one of them, from 1 to {study.renewal.runs}; or, if an attempt failed "
+            "before any party released anything, the number and that of the new attempt, such as "
+            f"3-2; got {run!r}"
         )
     return int(found[1])
+
+
+def earlier_names(run: str) -> tuple[str, ...]:
+    """Return the names of all runs and attempts of a series that may have come before a run."""
+    found = _NAME.fullmatch(run)
+    assert found is not None, "the name was not checked"
+    number, attempt = int(found[1]), int(found[2] or 1)
+    names = [_named(slot, at) for slot in range(1, number) for at in range(1, MOST_ATTEMPTS + 1)]
+    return (*names, *(_named(number, at) for at in range(1, attempt)))
+
+
+def _named(number: int, attempt: int) -> str:
+    return str(number) if attempt == 1 else f"{number}-{attempt}"

@@ -244,7 +244,7 @@ def _is_covered(first: Plan, later: Plan) -> bool:
 
 
 def _private_events(plan: Plan) -> tuple[Event, ...]:
-    """The events of all runs that have a cost at all; a plain part beside them does not change their noise."""
+    """The events of all runs that have a cost; a plain part beside them does not change noise."""
     return tuple(event for event in plan.lifetime_events if not isinstance(event, NonPrivateEvent))
 
 

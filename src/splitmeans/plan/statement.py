@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from splitmeans.plan.attended_runs import AttendedRuns, attended_runs
 from splitmeans.plan.learned import learned_lines
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.attended_runs import AttendedRuns, attended_runs
 from splitmeans.plan.releases import Release, releases_of
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.views import (

@@ -5,8 +5,8 @@ H + D + E only the server's noise E hides users from it, and it sees the other p
 one user's change at the other parties moves counts under E, and enters the other parties' local
 releases. This holds while the server follows the protocol.
 
-Where a study is renewed, a view is of all its runs: the onlooker sees each of them, and the user may
-change in any.
+Where a study is renewed, a view is of all its runs: the onlooker sees each of them, and the user
+may change in any.
 """
 
 import math

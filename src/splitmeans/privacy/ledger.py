@@ -28,6 +28,7 @@ from splitmeans.privacy.ledger_rules import (
     check_source,
 )
 from splitmeans.privacy.ledger_tables import GENESIS, fail_closed, head_path, is_hash, read_head
+from splitmeans.privacy.series import ALL_RUNS, Series, series_key
 
 _COLUMNS = tuple(item.name for item in dataclasses.fields(Entry))
 
@@ -210,6 +211,70 @@ class Ledger:
             release_sha256=release_sha256,
         )
 
+    def draw_slot(
+        self,
+        source: str,
+        series: Series,
+        number: int,
+        *,
+        cost: Charge,
+        study_hash: str,
+        run: str,
+        party: str,
+        what: str,
+        release_sha256: str | None,
+        late: bool = False,
+    ) -> Entry:
+        """Give a run its slot of a series, which is charged before if it was not; see `charge`.
+
+        Args:
+            source: Name of the data source.
+            series: How many runs it has, and what one of them releases.
+            number: Which run this is.
+            cost: Of all runs together.
+            study_hash: The study.
+            run: Name of the run.
+            party: Who releases.
+            what: The first release of the run; of one that is added, the reason.
+            release_sha256: Its hash, where it is known.
+            late: The run was released before, and this ledger had forgotten it: limits do not stop
+                it, as in `add`.
+
+        Raises:
+            BudgetError: As for `charge`, or the slot was given before.
+        """
+        facts = {"study_hash": study_hash, "party": party, "series_events": series.events}
+        if self.series_of(study_hash=study_hash, party=party) is None:
+            self._append(
+                kind="added" if late else "charge",
+                source=source,
+                run=ALL_RUNS,
+                what=f"series of {series.runs} runs",
+                series_runs=series.runs,
+                **facts,
+                **cost.figures,
+            )
+        return self._append(
+            kind="slot",
+            source=source,
+            run=run,
+            what=what,
+            epsilon=0.0,
+            delta=0.0,
+            release_sha256=release_sha256,
+            series_run=number,
+            **facts,
+        )
+
+    def series_of(self, *, study_hash: str, party: str) -> Entry | None:
+        """Return the charge of a study's series, or None if nothing of it has been released."""
+        return self._replay()[0].charges.get(series_key(study_hash, party))
+
+    def slots_of(self, *, study_hash: str, party: str) -> dict[int, Entry]:
+        """Return the slots of a series that were given, by number."""
+        found = self._replay()[0].slots.get(series_key(study_hash, party), {})
+        return {number: entry for number, entry in found.items() if number is not None}
+
     def charge_of(self, *, study_hash: str, run: str, party: str) -> Entry | None:
         """Return the charge of a run, or None if nothing of it has been released."""
         return self._replay()[0].charges.get((study_hash, run, party))
@@ -236,7 +301,7 @@ class Ledger:
     def _append(self, **values: Any) -> Entry:
         """Add an entry that keeps every rule; raise before anything is written otherwise."""
         for name, value in values.items():
-            if not isinstance(value, float) and (name, value) != ("release_sha256", None):
+            if not isinstance(value, float | int) and (name, value) != ("release_sha256", None):
                 _check_text(name, value)
         if not self._connection.in_transaction:
             raise BudgetError(
@@ -246,7 +311,9 @@ class Ledger:
         book, number, head = self._replay()
         time = self._now().astimezone(UTC).isoformat(timespec="seconds")
         entry = Entry(number=number + 1, time=time, **values)
-        if entry.kind == "cover" and (first := book.charges.get(entry.run_key)) is not None:
+        whole = {"cover": entry.run_key, "slot": series_key(entry.study_hash, entry.party)}
+        first = book.charges.get(whole[entry.kind]) if entry.kind in whole else None
+        if first is not None:
             entry = replace(entry, covered_by=first.number, relation=first.relation)
         book.add(entry, default=self._default_limit)
         digest = entry.hash_after(head)
@@ -343,5 +410,5 @@ def _check_text(name: str, value: Any) -> None:
         check_source(value)
     if not isinstance(value, str) or not value or not value.isprintable():
         raise ParameterError(f"{name} of a ledger entry must be printable text")
-    if name in ("study_hash", "release_sha256") and not is_hash(value):
+    if name in ("study_hash", "release_sha256", "series_events") and not is_hash(value):
         raise ParameterError(f"{name} must be 64 hexadecimal digits, lower case")

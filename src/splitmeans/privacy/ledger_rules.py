@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from splitmeans import _validate
 from splitmeans.errors import BudgetError, ParameterError
+from splitmeans.privacy.series import check_opening, check_slot, series_key
 
 # Wide enough for any sum of floats; a sum that is not exact raises.
 _SUMS = Context(prec=1500, traps=[Inexact, InvalidOperation])
@@ -27,7 +28,9 @@ _SUMS = Context(prec=1500, traps=[Inexact, InvalidOperation])
 VALUES, VALUES_AND_PRESENCE = "REPLACE", "REPLACE, ADD_OR_REMOVE"
 
 # Entries from before there were figures towards participants have none of these, nor their hashes.
-_LATER = ("party_epsilon", "party_relation", "coalition_epsilon")
+_TOWARDS = ("party_epsilon", "party_relation", "coalition_epsilon")
+# Nor have those of studies of one run any of these.
+_LATER = (*_TOWARDS, "series_runs", "series_run", "series_events")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +80,8 @@ class Entry:
         number: Position, from 1.
         kind: "charge" (a run's whole budget, with its first release), "cover" (a later release of
             a run that has been charged; costs nothing), "added" (a run that was released without
-            this ledger, added by hand) or "limit" (a new limit of the source).
+            this ledger, added by hand), "slot" (the first release of a run of a series, which has
+            been charged; costs nothing) or "limit" (a new limit of the source).
         time: When it was written, UTC.
         source: Name of the data source.
         study_hash: The study; None for a limit, as are the next four.
@@ -87,12 +91,15 @@ class Entry:
         relation: Name of the neighbouring relation that the cost is about.
         epsilon: Cost, or the limit.
         delta: Cost, or the limit.
-        covered_by: For a cover, the number of the charge.
+        covered_by: For a cover or a slot, the number of the charge, or of the slot.
         release_sha256: Hash of the bytes that are released; None for a limit, or if not known.
         party_epsilon: Cost towards a fellow party, or its limit; None if not recorded or not
             limited.
         party_relation: What that cost covers, see `Towards`; None for a limit.
         coalition_epsilon: Cost towards a party together with the server, or its limit.
+        series_runs: For the charge of a series, how many runs it is for (`privacy.series`).
+        series_run: For a slot, which run of the series.
+        series_events: For both, the hash of what one run releases.
     """
 
     number: int
@@ -111,6 +118,9 @@ class Entry:
     party_epsilon: float | None = None
     party_relation: str | None = None
     coalition_epsilon: float | None = None
+    series_runs: int | None = None
+    series_run: int | None = None
+    series_events: str | None = None
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -182,6 +192,7 @@ class Book:
     limits: dict[str, Limit] = field(default_factory=dict)
     charges: dict[tuple[str | None, ...], Entry] = field(default_factory=dict)
     released: set[tuple[str | None, ...]] = field(default_factory=set)
+    slots: dict[tuple[str | None, ...], dict[int | None, Entry]] = field(default_factory=dict)
 
     def add(self, entry: Entry, *, default: Limit | None) -> None:
         """Take one entry, or raise if it breaks a rule.
@@ -200,11 +211,17 @@ class Book:
             raise BudgetError(
                 f"{named} has released {entry.what!r} already: resend the stored bytes"
             )
+        of_study = series_key(entry.study_hash, entry.party)
+        series, slots = self.charges.get(of_study), self.slots.setdefault(of_study, {})
         if entry.kind in ("charge", "added"):
             if first is not None:
                 raise BudgetError(f"{named} has been charged already, by entry {first.number}")
+            check_opening(entry, series)
             self._add_cost(entry, default=default)
             self.charges[entry.run_key] = entry
+        elif entry.kind == "slot":
+            check_slot(entry, series, slots)
+            self.charges[entry.run_key] = slots[entry.series_run] = entry
         elif entry.kind != "cover" or first is None or not _covers(first, entry):
             raise BudgetError(
                 f"{named} has no charge on source {entry.source!r} that covers {entry.what!r}"
@@ -315,7 +332,7 @@ def check_cost(epsilon: float, delta: float) -> None:
 def _check_towards(entry: Entry, towards: Towards | None) -> None:
     """Costs towards participants are all there or none, and are costs."""
     if towards is None:
-        if any(getattr(entry, name) is not None for name in _LATER):
+        if any(getattr(entry, name) is not None for name in _TOWARDS):
             raise BudgetError("some costs towards participants are there and some are missing")
         return
     for cost in (towards.party_epsilon, towards.coalition_epsilon):

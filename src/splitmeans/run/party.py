@@ -18,12 +18,14 @@ from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
 from splitmeans.party.states import Finished, PartyState, Released
 from splitmeans.plan.message_sizes import release_length
+from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.privacy.noise import SecureNoise
+from splitmeans.result.previous import Previous
 from splitmeans.result.write import check_place
 from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
 from splitmeans.run.ending import Ending
@@ -32,6 +34,8 @@ from splitmeans.run.journal import Journal
 from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey, SavedRun
+from splitmeans.run.series import NUMBER, check_series, details_of, place_of, previous_for
+from splitmeans.run.slots import check_same_source, draw_slot, forgotten_releases
 from splitmeans.run.waiting import Patience
 from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table
@@ -74,6 +78,8 @@ class PartyRun:
         max_bytes: Largest message that is looked at.
         is_made_up: Whether this is a rehearsal: nobody sees its messages, so their lengths may
             tell how many users were made up.
+        previous: Folder with the result that a run of a series follows; None takes the last one
+            that the home keeps.
     """
 
     study: Study
@@ -90,6 +96,7 @@ class PartyRun:
     going_on: Callable[[], object] = lambda: None
     max_bytes: int = MAX_LARGE_BYTES
     is_made_up: bool = False
+    previous: Path | None = None
 
 
 def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Path:
@@ -122,7 +129,8 @@ def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Pa
         )
         patience = Patience(timeout=timeout, say=what.say, going_on=what.going_on)
         desk = Desk(key=key, journal=journal, post=post, patience=patience)
-        return _Driver(what=what, desk=desk, opened=opened).drive()
+        previous = previous_for(journal, key, what.study, folder=what.previous)
+        return _Driver(what=what, desk=desk, opened=opened, previous=previous).drive()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +138,7 @@ class _Driver:
     what: PartyRun
     desk: Desk
     opened: contextlib.ExitStack
+    previous: Previous | None
 
     def drive(self) -> Path:
         saved = self.desk.journal.load(self.desk.key)
@@ -159,7 +168,17 @@ class _Driver:
     @property
     def _ending(self) -> Ending:
         what = self.what
-        return Ending(study=what.study, desk=self.desk, folder=what.result_folder, say=what.say)
+        return Ending(
+            study=what.study,
+            desk=self.desk,
+            folder=what.result_folder,
+            say=what.say,
+            series_run=self._series_run,
+        )
+
+    @property
+    def _series_run(self) -> SeriesRun | None:
+        return place_of(self.desk.journal, self.desk.key, self.what.study, previous=self.previous)
 
     @property
     def _preflight(self) -> Preflight:
@@ -179,7 +198,12 @@ class _Driver:
 
     @property
     def _session(self) -> Session:
-        return Session(study=self.what.study, run=self.what.run, party=self.what.party)
+        return Session(
+            study=self.what.study,
+            run=self.what.run,
+            party=self.what.party,
+            previous=self.previous,
+        )
 
     def _check_provable(self) -> None:
         if not PrivacyReport.for_study(self.what.study).proved:
@@ -198,6 +222,7 @@ class _Driver:
             "epsilon": repr(budget.epsilon),
             "delta": repr(budget.delta),
             "towards": json.dumps(vars(self._towards)),
+            **details_of(self._series_run),
         }
 
     @property
@@ -221,12 +246,21 @@ class _Driver:
         Others would spend for nothing in whichever of them is charged last.
         """
         ledger = Ledger(self.desk.journal.connection)
+        check_series(self.desk.journal, self.desk.key, self.what.study)
+        series = ledger.series_of(study_hash=self.what.study.hash, party=self.what.party)
+        if series is not None:
+            check_same_source(series, self.what.source)
+            return  # all of its runs have been charged
         ledger.check_room(self.what.source, self._cost)
         beside: dict[str, Charge] = {}
         for other in self.desk.journal.side_by_side(self.desk.key):
             run = {"study_hash": other["study_hash"], "run": other["run"]}
             if other["source"] != self.what.source or "epsilon" not in other:
                 continue
+            if NUMBER in other and ledger.series_of(
+                study_hash=other["study_hash"], party=self.what.party
+            ):
+                continue  # a run of a series that has been charged
             if ledger.charge_of(**run, party=self.what.party) is None:
                 name = f"run {other['run']!r} of study {other['study']!r}"
                 towards = Towards(**json.loads(other["towards"])) if "towards" in other else None
@@ -269,6 +303,7 @@ class _Driver:
 
     def _join(self) -> PartyState:
         self._refuse_older_home((KeyContribution.TAG, *self._releases), begun=False)
+        self._remember_slots()
         # Before joining: a party that drops out later makes the others spend for nothing.
         self._check_room()
         preflight = self._preflight
@@ -279,7 +314,13 @@ class _Driver:
         self.what.before_joining()
         self.what.going_on()
         preflight.reserve(self.what.run, rows=len(table))
-        state, envelopes = node.join(self.what.study, table, run=self.what.run, noise=SecureNoise())
+        state, envelopes = node.join(
+            self.what.study,
+            table,
+            run=self.what.run,
+            noise=SecureNoise(),
+            previous=self.previous,
+        )
         messages = self.desk.seal(envelopes)
         with self.desk.journal.transaction():
             self._check_room()  # once more: another run may have joined while the table was read
@@ -368,11 +409,61 @@ class _Driver:
             facts = {**run, "what": kind, "release_sha256": sha256}
             if ledger.charge_of(**run) is not None:
                 ledger.cover(source, **facts)
-                continue
-            (ledger.add if late else ledger.charge)(source, self._cost, **facts)
-            self.what.say(
-                f"charged epsilon {budget.epsilon:g}, delta {budget.delta:g} to source {source!r}"
-            )
+            elif study.renewal is not None:
+                say = self.what.say
+                draw_slot(
+                    ledger, study, source=source, cost=self._cost, late=late, say=say, **facts
+                )
+            else:
+                (ledger.add if late else ledger.charge)(source, self._cost, **facts)
+                self.what.say(
+                    f"charged epsilon {budget.epsilon:g}, delta {budget.delta:g} to source "
+                    f"{source!r}"
+                )
+
+    def _remember_slots(self) -> None:
+        """Take up in the ledger what the mailbox has of earlier runs that this home has forgotten.
+
+        A home that was lost, or put back from a backup, would otherwise give a slot of its series
+        again.
+        """
+        if self.what.study.renewal is None:
+            return
+        ledger = Ledger(self.desk.journal.connection)
+        for run, kind, sha256 in forgotten_releases(
+            ledger,
+            self.what.study,
+            party=self.what.party,
+            run=self.what.run,
+            kinds=self._releases,
+            post=self._post_of,
+        ):
+            with self.desk.journal.transaction():
+                draw_slot(
+                    ledger,
+                    self.what.study,
+                    source=self.what.source,
+                    cost=self._cost,
+                    late=True,
+                    say=self.what.say,
+                    study_hash=self.what.study.hash,
+                    run=run,
+                    party=self.what.party,
+                    what=kind,
+                    release_sha256=sha256,
+                )
+
+    def _post_of(self, run: str) -> Post:
+        """Return this party's way to the mailbox of another run of the study."""
+        what = self.what
+        return Post(
+            what.study,
+            run=run,
+            participant=what.party,
+            identity=what.identity,
+            mailbox=what.mailbox,
+            max_bytes=what.max_bytes,
+        )
 
 
 def _releases(messages: list[Sealed]) -> dict[str, str]:

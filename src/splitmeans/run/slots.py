@@ -1,0 +1,118 @@
+"""A party's slots of a series: drawn with a run's first release, and never given twice.
+
+What the ledger holds a series to is in `privacy/series.py`; here is how a run asks for its slot,
+and how a home that has forgotten some finds them in the mailbox (obligation O10).
+"""
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+
+from splitmeans.errors import ParameterError
+from splitmeans.plan.series import earlier_names, run_number
+from splitmeans.plan.settle import make_plan
+from splitmeans.privacy.ledger import Charge, Ledger
+from splitmeans.privacy.ledger_rules import Entry
+from splitmeans.privacy.series import Series, events_digest
+from splitmeans.run.post import Post
+from splitmeans.study import Study
+from splitmeans.wire.slot import SERVER
+
+
+def series_of(study: Study) -> Series:
+    """Return what the ledger keeps of a study's series: how many runs, and what one releases."""
+    runs = study.n_runs
+    return Series(runs=runs, events=events_digest(make_plan(study).events, runs=runs))
+
+
+def draw_slot(
+    ledger: Ledger,
+    study: Study,
+    *,
+    source: str,
+    cost: Charge,
+    run: str,
+    late: bool,
+    say: Callable[[str], None],
+    **facts: str,
+) -> Entry:
+    """Give a run its slot, inside the transaction of its first release; see `Ledger.draw_slot`.
+
+    Args:
+        ledger: The ledger.
+        study: The study, which is renewed.
+        source: Name of the data source.
+        cost: Of all runs together.
+        run: Name of the run.
+        late: The release was made before, and this home had forgotten it.
+        say: Told what was charged.
+        facts: What else an entry has.
+    """
+    number = run_number(study, run)
+    assert number is not None, "the study is not renewed"
+    is_first = ledger.series_of(study_hash=study.hash, party=facts["party"]) is None
+    entry = ledger.draw_slot(
+        source,
+        series_of(study),
+        number,
+        cost=cost,
+        run=run,
+        late=late,
+        study_hash=facts["study_hash"],
+        party=facts["party"],
+        what=facts["what"],
+        release_sha256=facts["release_sha256"],
+    )
+    if is_first:
+        say(
+            f"charged epsilon {cost.epsilon:g}, delta {cost.delta:g} to source {source!r}, for all "
+            f"{study.n_runs} runs of the series"
+        )
+    found = ", found in the mailbox and forgotten by this home" if late else ""
+    say(f"slot {number} of {study.n_runs} is used{found}")
+    return entry
+
+
+def check_same_source(series: Entry, source: str) -> None:
+    """Refuse a run on other data than its series is charged to.
+
+    Raises:
+        ParameterError: It is another source.
+    """
+    if series.source != source:
+        raise ParameterError(
+            f"the series is charged to source {series.source!r}, and this data is called "
+            f"{source!r}. If it is about the same people, give --source {series.source!r}; data "
+            "about other people needs a study of its own. Nothing was sent, nothing was charged"
+        )
+
+
+def forgotten_releases(
+    ledger: Ledger,
+    study: Study,
+    *,
+    party: str,
+    run: str,
+    kinds: Sequence[str],
+    post: Callable[[str], Post],
+) -> Iterator[tuple[str, str, str]]:
+    """Yield name, release and its hash of runs in the mailbox that the ledger does not know.
+
+    Args:
+        ledger: The ledger.
+        study: The study, which is renewed.
+        party: Whose releases.
+        run: The run that is about to begin; those before it are looked for.
+        kinds: The releases that a run can have.
+        post: The way to the mailbox of a run.
+    """
+    for name in earlier_names(run):
+        used = ledger.slots_of(study_hash=study.hash, party=party)
+        if run_number(study, name) in used:
+            continue
+        own = post(name)
+        receivers = (SERVER, *(other for other in study.party_names if other != party))
+        for kind, receiver in itertools.product(kinds, receivers):
+            if (data := own.own_message(receiver, kind)) is not None:
+                yield name, kind, hashlib.sha256(data).hexdigest()
+                break
