@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from splitmeans.errors import BudgetError
 from splitmeans.privacy import ledger_rules
 from splitmeans.privacy.events import GaussianEvent, Relation
-from splitmeans.privacy.ledger import Charge, Ledger
+from splitmeans.privacy.ledger import Charge
 from splitmeans.privacy.ledger_rules import Entry
 from splitmeans.privacy.ledger_tables import update_tables
 from splitmeans.privacy.series import Series, events_digest

@@ -24,7 +24,7 @@ def test_a_length_of_time_has_one_form(said: str, kept: str) -> None:
 
 @pytest.mark.parametrize("said", ["", "soon", "0 months", "-1 weeks", "3 fortnights", 3])
 def test_what_is_no_length_of_time_is_refused(said: object) -> None:
-    with pytest.raises(StudyError, match="renewal.every must be a number of days"):
+    with pytest.raises(StudyError, match=r"renewal\.every must be a number of days"):
         Renewal(runs=8, every=said)  # type: ignore[arg-type]
 
 

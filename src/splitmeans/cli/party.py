@@ -19,6 +19,7 @@ from splitmeans.cli.data_options import (
     source_name,
 )
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
+from splitmeans.cli.json_log import LOG_FORMAT, LogFormat, json_log
 from splitmeans.cli.passphrase import FD_OPTION, FILE_OPTION
 from splitmeans.cli.progress import rows_progress
 from splitmeans.cli.run_options import (
@@ -40,7 +41,9 @@ from splitmeans.cli.run_options import (
 from splitmeans.cli.stopping import check_stopped, goes_on
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.home import SPOOL, make_folders
-from splitmeans.run.party import PartyRun, run_party
+from splitmeans.run.notes import Note
+from splitmeans.run.party import run_party
+from splitmeans.run.party_run import PartyRun
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.series import choose_run
 from splitmeans.study import Study
@@ -225,6 +228,7 @@ def run_as_party(
     ssh_key: Path | None = SSH_KEY,
     known_hosts: Path | None = KNOWN_HOSTS,
     quiet: Quiet = False,
+    log_format: LogFormat = LOG_FORMAT,
     workers: int | None = _WORKERS,
     refuse_clipping: bool = _REFUSE_CLIPPING,
 ) -> None:
@@ -236,11 +240,14 @@ def run_as_party(
     """
     goes_on()
     agreed = Study.read(study)
-    spec = agreed.party(party)
     own = home.expanduser()
+    run, chosen = choose_run(agreed, own, party, asked=run)
+    json_log.begin(agreed, run=run, participant=party, quiet=quiet)
+    spec = agreed.party(party)
     identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
     check_timeout(timeout)
-    run = choose_run(agreed, own, party, asked=run, say=say)
+    if chosen:
+        say(chosen)
     found: list[TableFacts] = []
     with rows_progress() as progress:
         box = open_chosen(
@@ -288,13 +295,14 @@ def run_as_party(
             )
         finally:
             box.close()
+    json_log.write("finished")
     typer.echo(folder)
 
 
 def _tell(facts: TableFacts, *, study: Study, found: list[TableFacts]) -> None:
     """Say how the table looks; nothing that happens next follows from it."""
     found.append(facts)
-    say(f"checked the data: {facts.ids}")
+    say(Note(f"checked the data: {facts.ids}", event="data_checked"))
     for column in facts.clipped:
         say(str(column))
     note = rows_note(facts.ids.rows, expected=study.expected_users, delta=study.budget.delta)

@@ -15,9 +15,10 @@ from typing import Any, assert_never
 
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.methods import method_of
+from splitmeans.plan.attended_runs import unit_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import releases_of
-from splitmeans.plan.statement import PrivacyReport, unit_of
+from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import (
     CellSketchEvent,
     ComposedEvent,

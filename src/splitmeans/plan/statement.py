@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from splitmeans.plan.attended_runs import AttendedRuns, attended_runs
+from splitmeans.plan.attended_runs import (
+    AttendedRuns,
+    attended_runs,
+    series_lines,
+    series_mapping,
+    unit_of,
+)
 from splitmeans.plan.learned import learned_lines
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import Release, releases_of
@@ -21,11 +27,11 @@ from splitmeans.plan.views import (
     replaced_events,
     spelled_apart_events,
 )
-from splitmeans.privacy.accountant import Cost, cost_text, total_cost
+from splitmeans.privacy.accountant import Cost, cost_mapping, cost_text, total_cost
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger_rules import VALUES, VALUES_AND_PRESENCE, Towards
 from splitmeans.privacy.pld import FINE, flatten, gap_of
-from splitmeans.study import Budget, Study
+from splitmeans.study import Study
 from splitmeans.study.plain_values import to_plain
 from splitmeans.wire.tags import tagged_text
 
@@ -308,10 +314,10 @@ class PrivacyReport:
         lines = [
             f"Privacy of study {study.name!r} (hash {study.hash[:16]})",
             f"  unit       {unit_of(study)}",
-            *self._series_lines,
+            *series_lines(self.plan),
             *self._party_first,
             f"  total      {cost_text(self.total)} ({study.accounting} accounting, "
-            f"budget {_budget_text(study.budget)})"
+            f"budget {study.budget.words})"
             + ("; NOT A PROVED BOUND, see below" if self._unproved else ""),
             *(f"    {line}" for line in map(str, self.attended)),
             f"  releases{'' if study.renewal is None else ' of each run'}, with what each would "
@@ -336,22 +342,6 @@ class PrivacyReport:
         return "\n".join(lines)
 
     @property
-    def _series_lines(self) -> tuple[str, ...]:
-        """Which run of which series this is about."""
-        renewal, this = self.plan.study.renewal, self.plan.series_run
-        if renewal is None:
-            return ()
-        often = "" if renewal.every is None else f", one about every {renewal.every}"
-        lines = [
-            f"  series     {renewal.runs} runs{often}; all figures but those of single releases "
-            "are of all runs together"
-        ]
-        if this is not None:
-            after = f", after result {this.previous[:16]}" if this.previous else ""
-            lines.append(f"  run        {this.number} of {renewal.runs}{after}")
-        return tuple(lines)
-
-    @property
     def _party_first(self) -> tuple[str, ...]:
         """The figure towards parties, where it is the larger one: people worry about it most."""
         if self.towards_party is None or self.towards_party[1].epsilon <= self.epsilon:
@@ -366,10 +356,10 @@ class PrivacyReport:
             "study": study.name,
             "study_hash": study.hash,
             "relation": Relation.ADD_OR_REMOVE.name,
-            **self._series_mapping,
+            **series_mapping(self.plan, self.attended),
             "accounting": study.accounting,
             "budget": to_plain(study.budget),
-            "total": _cost_mapping(self.total),
+            "total": cost_mapping(self.total),
             "secure_noise": self.secure_noise,
             "releases": [
                 {
@@ -377,7 +367,7 @@ class PrivacyReport:
                     "what": release.what,
                     "message": release.message,
                     "event": tagged_text(release.event),
-                    "alone": _cost_mapping(self.cost(release)),
+                    "alone": cost_mapping(self.cost(release)),
                 }
                 for release in self.releases
             ],
@@ -385,7 +375,7 @@ class PrivacyReport:
                 {
                     "who": view.who,
                     "sees": view.sees,
-                    "bounds": {what: _cost_mapping(cost) for what, cost in view.bounds},
+                    "bounds": {what: cost_mapping(cost) for what, cost in view.bounds},
                 }
                 for view in self.views
             ],
@@ -393,24 +383,6 @@ class PrivacyReport:
             "assumptions": list(self.assumptions),
             "caveats": list(self.caveats),
         }
-
-    @property
-    def _series_mapping(self) -> dict[str, Any]:
-        renewal, this = self.plan.study.renewal, self.plan.series_run
-        if renewal is None:
-            return {}
-        series: dict[str, Any] = {
-            **to_plain(renewal),
-            "attended": [
-                {
-                    "runs": one.runs,
-                    "total": _cost_mapping(one.server),
-                    "towards_party": _cost_mapping(one.party),
-                }
-                for one in self.attended
-            ],
-        }
-        return {"series": series if this is None else {**series, **to_plain(this)}}
 
     def __repr__(self) -> str:
         proved = ", not a proved bound" if self._unproved else ""
@@ -420,25 +392,3 @@ class PrivacyReport:
         from splitmeans.plan.statement_html import privacy_html
 
         return privacy_html(self)
-
-
-def unit_of(study: Study) -> str:
-    """Return which tables are neighbours."""
-    unit = Relation.ADD_OR_REMOVE.value
-    return unit if study.renewal is None else f"{unit}, in all runs of the series or any of them"
-
-
-def _budget_text(budget: Budget) -> str:
-    text = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}"
-    if budget.party_epsilon is not None:
-        text += f", {budget.party_epsilon:g} towards a party"
-    if budget.coalition_epsilon is not None:
-        text += f", {budget.coalition_epsilon:g} towards a party with the server"
-    return text
-
-
-def _cost_mapping(cost: Cost | None) -> dict[str, float] | None:
-    """Infinity has no place in JSON; null says that there is no bound."""
-    if cost is None or math.isinf(cost.epsilon):
-        return None
-    return {"epsilon": cost.epsilon, "delta": cost.delta}

@@ -218,57 +218,35 @@ class Ledger:
         number: int,
         *,
         cost: Charge,
-        study_hash: str,
-        run: str,
-        party: str,
-        what: str,
-        release_sha256: str | None,
         late: bool = False,
+        **facts: str | None,
     ) -> Entry:
-        """Give a run its slot of a series, which is charged before if it was not; see `charge`.
+        """Give a run its slot of a series, which is charged for `cost` before if it was not.
 
-        Args:
-            source: Name of the data source.
-            series: How many runs it has, and what one of them releases.
-            number: Which run this is.
-            cost: Of all runs together.
-            study_hash: The study.
-            run: Name of the run.
-            party: Who releases.
-            what: The first release of the run; of one that is added, the reason.
-            release_sha256: Its hash, where it is known.
-            late: The run was released before, and this ledger had forgotten it: limits do not stop
-                it, as in `add`.
+        As `charge`, or, if the run was released before and this ledger had forgotten it (`late`),
+        as `add`; `number` is which run of the series this is, and `facts` are as for those.
 
         Raises:
-            BudgetError: As for `charge`, or the slot was given before.
+            BudgetError: As for those, or the slot was given before.
         """
-        facts = {"study_hash": study_hash, "party": party, "series_events": series.events}
-        if self.series_of(study_hash=study_hash, party=party) is None:
+        own = {name: facts[name] for name in ("study_hash", "party")}
+        own["series_events"] = series.events
+        if series_key(own["study_hash"], own["party"]) not in self._replay()[0].charges:
             self._append(
                 kind="added" if late else "charge",
                 source=source,
                 run=ALL_RUNS,
                 what=f"series of {series.runs} runs",
                 series_runs=series.runs,
-                **facts,
+                **own,
                 **cost.figures,
             )
-        return self._append(
-            kind="slot",
-            source=source,
-            run=run,
-            what=what,
-            epsilon=0.0,
-            delta=0.0,
-            release_sha256=release_sha256,
-            series_run=number,
-            **facts,
-        )
+        free = {"epsilon": 0.0, "delta": 0.0, "series_run": number}
+        return self._append(kind="slot", source=source, **facts | own | free)
 
     def series_of(self, *, study_hash: str, party: str) -> Entry | None:
         """Return the charge of a study's series, or None if nothing of it has been released."""
-        return self._replay()[0].charges.get(series_key(study_hash, party))
+        return self.charge_of(study_hash=study_hash, run=ALL_RUNS, party=party)
 
     def slots_of(self, *, study_hash: str, party: str) -> dict[int, Entry]:
         """Return the slots of a series that were given, by number."""

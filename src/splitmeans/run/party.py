@@ -1,18 +1,15 @@
 """Drive a party through a run over a mailbox: it may stop at any instant and be started again."""
 
 import contextlib
-import hashlib
-import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from splitmeans.errors import BudgetError, JournalError, PrivacyError, StudyError
+from splitmeans.errors import BudgetError, PrivacyError, StudyError
 from splitmeans.kernels.warm_up import warm_up
-from splitmeans.mailbox.open import Mailbox
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
@@ -27,22 +24,23 @@ from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.result.previous import Previous
 from splitmeans.result.write import check_place
-from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
+from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed, taken_note
 from splitmeans.run.ending import Ending
 from splitmeans.run.home import SPOOL
 from splitmeans.run.journal import Journal
+from splitmeans.run.notes import Note
+from splitmeans.run.older_home import OLDER, forgotten, older_home
+from splitmeans.run.party_run import PartyRun
 from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey, SavedRun
 from splitmeans.run.series import NUMBER, check_series, details_of, place_of, previous_for
-from splitmeans.run.slots import check_same_source, draw_slot, forgotten_releases
+from splitmeans.run.slots import check_same_source, draw_slot, remember_slots
 from splitmeans.run.waiting import Patience
-from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table
 from splitmeans.table.walk.spool_folder import sweep_spools
-from splitmeans.wire.identity import Identity, spoken
+from splitmeans.wire.identity import spoken
 from splitmeans.wire.messages import (
-    MAX_LARGE_BYTES,
     KeyContribution,
     PartyRelease,
     StageRelease,
@@ -55,48 +53,6 @@ from splitmeans.wire.tags import tag_of
 
 # What costs privacy; everything else that a party sends depends on no row.
 _RELEASES = kinds_of((StageRelease, PartyRelease))
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartyRun:
-    """A party's part in a run.
-
-    Attributes:
-        study: The agreed study, with everyone's keys.
-        party: The party's name.
-        run: Name of the run, the same at all participants.
-        source: What the ledger calls the data, so that runs on the same data add up.
-        open_table: Checks and opens the data (rule R12); called only when it is needed.
-        identity: The party's keys.
-        mailbox: Where messages are left and found.
-        result_folder: Where the result is written.
-        say: Told what happens, for people.
-        rehearse: Plays the whole study through before it is joined; raises if that fails.
-        before_joining: Called when the data has passed its checks and nothing has been sent yet;
-            raises to stay away. Not called when a run is taken up again.
-        going_on: Called before joining, before every step and while waiting; raises to stop there.
-        max_bytes: Largest message that is looked at.
-        is_made_up: Whether this is a rehearsal: nobody sees its messages, so their lengths may
-            tell how many users were made up.
-        previous: Folder with the result that a run of a series follows; None takes the last one
-            that the home keeps.
-    """
-
-    study: Study
-    party: str
-    run: str
-    source: str
-    open_table: Callable[[], contextlib.AbstractContextManager[Table]]
-    identity: Identity
-    mailbox: Mailbox
-    result_folder: Path
-    say: Callable[[str], None]
-    rehearse: Callable[[], object] = lambda: None
-    before_joining: Callable[[], object] = lambda: None
-    going_on: Callable[[], object] = lambda: None
-    max_bytes: int = MAX_LARGE_BYTES
-    is_made_up: bool = False
-    previous: Path | None = None
 
 
 def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Path:
@@ -119,14 +75,7 @@ def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Pa
                 f"{home}; compare the digits with the other parties, then `splitmeans study "
                 "approve`"
             )
-        post = Post(
-            what.study,
-            run=what.run,
-            participant=what.party,
-            identity=what.identity,
-            mailbox=what.mailbox,
-            max_bytes=what.max_bytes,
-        )
+        post = _post(what, what.run)
         patience = Patience(timeout=timeout, say=what.say, going_on=what.going_on)
         desk = Desk(key=key, journal=journal, post=post, patience=patience)
         previous = previous_for(journal, key, what.study, folder=what.previous)
@@ -152,7 +101,8 @@ class _Driver:
             state = self._join()
         else:
             assert saved.state is not None
-            self.what.say(f"taking run {self.what.run!r} up again ({saved.stage})")
+            text = f"taking run {self.what.run!r} up again ({saved.stage})"
+            self.what.say(Note(text, event="resumed", stage=saved.stage))
             # Data first: if it no longer passes its checks, the mailbox is not even asked (R12).
             state = load_state(
                 saved.stage, saved.state, session=self._session, open_table=self._open
@@ -298,12 +248,22 @@ class _Driver:
             )
 
     def _open(self) -> Table:
-        self.what.say("reading and checking the data")
+        self.what.say(Note("reading and checking the data", event="reading_data"))
         return self.opened.enter_context(self.what.open_table())
 
     def _join(self) -> PartyState:
         self._refuse_older_home((KeyContribution.TAG, *self._releases), begun=False)
-        self._remember_slots()
+        remember_slots(
+            self.desk.journal,
+            self.what.study,
+            run=self.what.run,
+            party=self.what.party,
+            source=self.what.source,
+            cost=self._cost,
+            kinds=self._releases,
+            post=lambda run: _post(self.what, run),
+            say=self.what.say,
+        )
         # Before joining: a party that drops out later makes the others spend for nothing.
         self._check_room()
         preflight = self._preflight
@@ -331,7 +291,8 @@ class _Driver:
                 state=dump_state(state),
             )
             self.desk.queue(messages)
-        self.what.say(f"joined run {self.what.run!r} of study {self.what.study.name!r}")
+        text = f"joined run {self.what.run!r} of study {self.what.study.name!r}"
+        self.what.say(Note(text, event="joined", stage=tag_of(type(state))))
         return state
 
     def _step(self, state: PartyState, received: Received) -> PartyState:
@@ -350,7 +311,7 @@ class _Driver:
             self.desk.journal.save(
                 self.desk.key, stage=tag_of(type(next_state)), state=dump_state(next_state)
             )
-        self.what.say(f"took {kind_of(envelope.message)} from {envelope.sender}")
+        self.what.say(taken_note(envelope, stage=tag_of(type(next_state))))
         return next_state
 
     def _release_length(self, state: PartyState) -> int:
@@ -370,27 +331,16 @@ class _Driver:
             kinds: Messages that this home has not sent.
             begun: Whether the journal has the run.
         """
-        found = {}
-        for receiver, kind in itertools.product((SERVER, *self._session.others), kinds):
-            if (data := self.desk.post.own_message(receiver, kind)) is not None:
-                found[kind] = hashlib.sha256(data).hexdigest()
+        found = forgotten(self.desk.post, (SERVER, *self._session.others), kinds)
         if not found:
             return
         releases = {kind: found[kind] for kind in _RELEASES if kind in found}
-        reason = "this home is older than the mailbox, which has messages that it does not know"
         with self.desk.journal.transaction():
             if not begun:
                 self.desk.journal.begin(self.desk.key, details=self._details, state=b"")
             self._charge(releases, late=True)
-            self.desk.journal.finish(self.desk.key, outcome=FAILED, reason=reason)
-        raise JournalError(
-            f"{self.desk.key}: {reason}. The home was put back from a backup, or the run was begun "
-            "from another copy of it; nobody else did anything wrong. The run ends here, because a "
-            f"second release must not follow; {'its release' if releases else 'nothing'} was found "
-            f"in the mailbox{' and is charged now' if releases else ' that costs anything'}. Add "
-            "what other runs released since the backup with `splitmeans ledger add`, and begin "
-            "another run with a new name"
-        )
+            self.desk.journal.finish(self.desk.key, outcome=FAILED, reason=OLDER)
+        raise older_home(self.desk.key, had_released=bool(releases))
 
     def _charge(self, releases: Mapping[str, str], *, late: bool = False) -> None:
         """Charge the whole run at its first release; what follows in the run is covered by it.
@@ -409,61 +359,28 @@ class _Driver:
             facts = {**run, "what": kind, "release_sha256": sha256}
             if ledger.charge_of(**run) is not None:
                 ledger.cover(source, **facts)
-            elif study.renewal is not None:
-                say = self.what.say
-                draw_slot(
-                    ledger, study, source=source, cost=self._cost, late=late, say=say, **facts
-                )
-            else:
-                (ledger.add if late else ledger.charge)(source, self._cost, **facts)
-                self.what.say(
-                    f"charged epsilon {budget.epsilon:g}, delta {budget.delta:g} to source "
-                    f"{source!r}"
-                )
+                continue
+            if study.renewal is not None:
+                say, cost = self.what.say, self._cost
+                draw_slot(ledger, study, source=source, cost=cost, late=late, say=say, **facts)
+                continue
+            (ledger.add if late else ledger.charge)(source, self._cost, **facts)
+            spent = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}"
+            text = f"charged {spent} to source {source!r}"
+            figures = {"epsilon": budget.epsilon, "delta": budget.delta}
+            self.what.say(Note(text, event="charged", kind=kind, **figures))
 
-    def _remember_slots(self) -> None:
-        """Take up in the ledger what the mailbox has of earlier runs that this home has forgotten.
 
-        A home that was lost, or put back from a backup, would otherwise give a slot of its series
-        again.
-        """
-        if self.what.study.renewal is None:
-            return
-        ledger = Ledger(self.desk.journal.connection)
-        for run, kind, sha256 in forgotten_releases(
-            ledger,
-            self.what.study,
-            party=self.what.party,
-            run=self.what.run,
-            kinds=self._releases,
-            post=self._post_of,
-        ):
-            with self.desk.journal.transaction():
-                draw_slot(
-                    ledger,
-                    self.what.study,
-                    source=self.what.source,
-                    cost=self._cost,
-                    late=True,
-                    say=self.what.say,
-                    study_hash=self.what.study.hash,
-                    run=run,
-                    party=self.what.party,
-                    what=kind,
-                    release_sha256=sha256,
-                )
-
-    def _post_of(self, run: str) -> Post:
-        """Return this party's way to the mailbox of another run of the study."""
-        what = self.what
-        return Post(
-            what.study,
-            run=run,
-            participant=what.party,
-            identity=what.identity,
-            mailbox=what.mailbox,
-            max_bytes=what.max_bytes,
-        )
+def _post(what: PartyRun, run: str) -> Post:
+    """Return the party's way to the others in a run of the study."""
+    return Post(
+        what.study,
+        run=run,
+        participant=what.party,
+        identity=what.identity,
+        mailbox=what.mailbox,
+        max_bytes=what.max_bytes,
+    )
 
 
 def _releases(messages: list[Sealed]) -> dict[str, str]:

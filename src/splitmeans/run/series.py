@@ -5,7 +5,6 @@ command every time; `--run` and `--previous` are for what a home cannot know: th
 before its time, that an attempt is repeated, or a result that this home has lost.
 """
 
-from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -34,10 +33,9 @@ def choose_run(
     participant: str,
     *,
     asked: str | None,
-    say: Callable[[str], None] = lambda text: None,
     today: date | None = None,
-) -> str:
-    """Return the name of the run that a participant takes part in now.
+) -> tuple[str, str | None]:
+    """Return the name of the run that a participant takes part in now, and what to say about it.
 
     Of a study of one run it is "1" unless another is asked for. Of a series it is the run that goes
     on; else the next one, if at least half of `renewal.every` has passed since the last result;
@@ -48,7 +46,6 @@ def choose_run(
         home: The participant's home, which may not exist yet.
         participant: A party's name, or the server.
         asked: What was asked for with --run, if anything.
-        say: Told what is chosen, for people.
         today: The date; by default that of the clock.
 
     Raises:
@@ -56,16 +53,16 @@ def choose_run(
     """
     if study.renewal is None or asked is not None:
         run_number(study, asked or "1")
-        return asked or "1"
+        return asked or "1", None
     if not home.is_dir():
-        return "1"
+        return "1", None
     with Journal.open(home) as journal:
         runs = journal.runs_of(study.hash, participant)
         for name, saved in runs:
             if saved.outcome is None:
-                return name
+                return name, None
         if not runs:
-            return "1"
+            return "1", None
         name, last = max(runs, key=lambda run: _order(study, run[0]))
         number = run_number(study, name)
         assert number is not None
@@ -74,16 +71,14 @@ def choose_run(
         key = RunKey(study_hash=study.hash, run=name, participant=participant)
         published = _published_on(journal, key)
     if number == study.renewal.runs:
-        say(f"all {number} runs of study {study.name!r} are done; another needs a new study")
-        return name
+        done = f"all {number} runs of study {study.name!r} are done; another needs a new study"
+        return name, done
     following = f"run {number + 1} of {study.renewal.runs}"
     begins, due = study.renewal.may_begin_after(published), study.renewal.due_after(published)
     if begins is None or begins > (today or datetime.now(UTC).date()):
-        when = "" if due is None else f" is due on {due}; it"
-        say(f"{following}{when} begins earlier if all participants give --run {number + 1}")
-        return name
-    say(f"this is {following}")
-    return str(number + 1)
+        when = " begins" if due is None else f" is due on {due}; it begins earlier"
+        return name, f"{following}{when} if all participants give --run {number + 1}"
+    return str(number + 1), f"this is {following}"
 
 
 def previous_for(

@@ -28,9 +28,10 @@ from splitmeans.privacy.noise import NoiseSource, SecureNoise
 from splitmeans.result.previous import Previous
 from splitmeans.result.signed import Stamp
 from splitmeans.result.write import check_place
-from splitmeans.run.drive import DONE, Desk, refuse_failed
+from splitmeans.run.drive import DONE, Desk, refuse_failed, taken_note
 from splitmeans.run.ending import Ending
 from splitmeans.run.journal import Journal
+from splitmeans.run.notes import Note
 from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey
@@ -41,7 +42,7 @@ from splitmeans.study import Study
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.messages import MAX_LARGE_BYTES, PartyRelease, PublishedResult, kind_of
+from splitmeans.wire.messages import MAX_LARGE_BYTES, PartyRelease, PublishedResult
 from splitmeans.wire.saved_result import dump_result, load_result
 from splitmeans.wire.slot import SERVER
 
@@ -51,7 +52,7 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class ServerRun:
-    """The server's part in a run; see `run.party.PartyRun`."""
+    """The server's part in a run; see `run.party_run.PartyRun`."""
 
     study: Study
     run: str
@@ -117,6 +118,11 @@ def _drive(what: ServerRun, desk: Desk, previous: Previous | None) -> Path:
         preflight.reserve(what.run)
         details = {"study": what.study.name, **details_of(this)}
         desk.journal.begin(desk.key, details=details, stage=_RUNNING, state=b"{}")
+        text = f"serving run {what.run!r} of study {what.study.name!r}"
+        what.say(Note(text, event="joined", stage="Gathering"))
+    else:
+        text = f"taking run {what.run!r} up again ({saved.stage})"
+        what.say(Note(text, event="resumed", stage=saved.stage))
     desk.send_pending(again=saved is not None)
     if saved is None or saved.stage == _RUNNING:
         _collect(what, desk, previous)
@@ -153,7 +159,7 @@ def _step(
         if isinstance(next_state, node.Done):
             data = dump_result(next_state.plan.released, next_state.published)
             desk.journal.save(desk.key, stage=_PROPOSED, state=data)
-    what.say(f"took {kind_of(envelope.message)} from {envelope.sender}")
+    what.say(taken_note(envelope, stage=type(next_state).__name__))
     return next_state
 
 

@@ -4,9 +4,7 @@ What the ledger holds a series to is in `privacy/series.py`; here is how a run a
 and how a home that has forgotten some finds them in the mailbox (obligation O10).
 """
 
-import hashlib
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from splitmeans.errors import ParameterError
 from splitmeans.plan.series import earlier_names, run_number
@@ -14,6 +12,9 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import Entry
 from splitmeans.privacy.series import Series, events_digest
+from splitmeans.run.journal import Journal
+from splitmeans.run.notes import Note
+from splitmeans.run.older_home import forgotten
 from splitmeans.run.post import Post
 from splitmeans.study import Study
 from splitmeans.wire.slot import SERVER
@@ -64,10 +65,12 @@ def draw_slot(
         release_sha256=facts["release_sha256"],
     )
     if is_first:
-        say(
+        text = (
             f"charged epsilon {cost.epsilon:g}, delta {cost.delta:g} to source {source!r}, for all "
             f"{study.n_runs} runs of the series"
         )
+        figures = {"epsilon": cost.epsilon, "delta": cost.delta}
+        say(Note(text, event="charged", kind=facts["what"], **figures))
     found = ", found in the mailbox and forgotten by this home" if late else ""
     say(f"slot {number} of {study.n_runs} is used{found}")
     return entry
@@ -87,32 +90,47 @@ def check_same_source(series: Entry, source: str) -> None:
         )
 
 
-def forgotten_releases(
-    ledger: Ledger,
+def remember_slots(
+    journal: Journal,
     study: Study,
     *,
-    party: str,
     run: str,
+    party: str,
+    source: str,
+    cost: Charge,
     kinds: Sequence[str],
     post: Callable[[str], Post],
-) -> Iterator[tuple[str, str, str]]:
-    """Yield name, release and its hash of runs in the mailbox that the ledger does not know.
+    say: Callable[[str], None],
+) -> None:
+    """Take up in the ledger what the mailbox has of earlier runs that this home has forgotten.
+
+    A home that was lost, or put back from a backup, would otherwise give a slot of its series
+    again.
 
     Args:
-        ledger: The ledger.
-        study: The study, which is renewed.
-        party: Whose releases.
+        journal: The party's journal, with the ledger.
+        study: The study; nothing is to be remembered if it is run once.
         run: The run that is about to begin; those before it are looked for.
+        party: Whose releases.
+        source: What the ledger calls the data.
+        cost: Of all runs together.
         kinds: The releases that a run can have.
         post: The way to the mailbox of a run.
+        say: Told what was found.
     """
+    if study.renewal is None:
+        return
+    ledger = Ledger(journal.connection)
+    receivers = (SERVER, *(other for other in study.party_names if other != party))
     for name in earlier_names(run):
         used = ledger.slots_of(study_hash=study.hash, party=party)
         if run_number(study, name) in used:
             continue
-        own = post(name)
-        receivers = (SERVER, *(other for other in study.party_names if other != party))
-        for kind, receiver in itertools.product(kinds, receivers):
-            if (data := own.own_message(receiver, kind)) is not None:
-                yield name, kind, hashlib.sha256(data).hexdigest()
-                break
+        found = forgotten(post(name), receivers, kinds)
+        for kind in [kind for kind in kinds if kind in found][:1]:
+            facts = {"study_hash": study.hash, "party": party, "what": kind}
+            facts["release_sha256"] = found[kind]
+            with journal.transaction():
+                draw_slot(
+                    ledger, study, source=source, cost=cost, run=name, late=True, say=say, **facts
+                )

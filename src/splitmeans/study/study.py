@@ -43,7 +43,7 @@ from splitmeans.study.parties import (
     to_builtin,
 )
 from splitmeans.study.private_shorthand import spread_bounds
-from splitmeans.study.renewal import Renewal
+from splitmeans.study.renewal import Renewal, check_renewal
 from splitmeans.wire.slot import SERVER
 
 __all__ = ["Budget", "Column", "DecoyOptions", "IdRules", "PartySpec", "SketchOptions", "Study"]
@@ -231,13 +231,7 @@ class Study:
             self._check_many_parties()
         if self.user_sets == "partial" and self.ids is None:
             raise StudyError(IDS_NEEDED)
-        if not isinstance(self.renewal, Renewal | None):
-            raise StudyError("renewal must be a table of runs and every ([renewal], or Renewal)")
-        if self.renewal is not None and self.accounting != TIGHT:
-            raise StudyError(
-                f"renewal needs accounting={TIGHT!r}: all runs are composed exactly, and what was "
-                "published adds costs up"
-            )
+        check_renewal(self.renewal, accounting=self.accounting)
 
     def _check_many_parties(self) -> None:
         method = self.membership_facts
