@@ -40,11 +40,14 @@ from splitmeans.cli.run_options import (
 )
 from splitmeans.cli.stopping import check_stopped, goes_on
 from splitmeans.rehearsal.passed import rehearse_once
+from splitmeans.run.charged_data import would_charge
+from splitmeans.run.data_set import GivenName
 from splitmeans.run.home import SPOOL, make_folders
 from splitmeans.run.notes import Note
 from splitmeans.run.party import run_party
 from splitmeans.run.party_run import PartyRun
 from splitmeans.run.preflight import Preflight
+from splitmeans.run.records import RunKey
 from splitmeans.run.series import choose_run
 from splitmeans.study import Study
 from splitmeans.table.checks.facts import TableFacts, clipping_warning, refuse_clipped, rows_note
@@ -120,6 +123,10 @@ def check_data(
         ) as table,
     ):
         rows = len(table)
+        if charged_to is not None:
+            given = GivenName(name=charged_to, is_chosen=source is not None)
+            key_of_run = RunKey(study_hash=agreed.hash, run="1", participant=party)
+            charged_to = would_charge(home.expanduser(), key_of_run, given, table)
     if mailbox is not None:
         own = home.expanduser()
         identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
@@ -149,7 +156,7 @@ def check_data(
     if charged_to is None:
         say("this place has no name of its own: a run needs --source, a name for the ledger")
     else:
-        say(f"the ledger calls this data {charged_to!r}, unless --source gives another name")
+        say(f"a run would be charged to {charged_to!r}; --source names another data set")
     say("nothing was sent, nothing was spent; the counts are exact, so keep them to yourself")
 
 
@@ -266,6 +273,7 @@ def run_as_party(
                     party=party,
                     run=run,
                     source=source_name(source, data),
+                    is_source_chosen=source is not None,
                     open_table=partial(
                         open_source,
                         spec,

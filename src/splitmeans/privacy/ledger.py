@@ -17,18 +17,15 @@ from typing import Any
 
 from splitmeans.errors import BudgetError, ParameterError
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger_rules import (
-    AMOUNTS,
-    Book,
-    Entry,
-    Limit,
-    Spent,
-    Towards,
-    check_cost,
-    check_source,
-)
+from splitmeans.privacy.four_eyes import Signer
+from splitmeans.privacy.ledger_rules import Book, Entry, Spent, Towards
 from splitmeans.privacy.ledger_tables import GENESIS, fail_closed, head_path, is_hash, read_head
-from splitmeans.privacy.series import ALL_RUNS, Series, series_key
+from splitmeans.privacy.limits import AMOUNTS, Limit, check_cost
+from splitmeans.privacy.series import series_key
+from splitmeans.privacy.source_names import check_source
+
+# What an entry names that is about the home and not about one data set.
+EVERYTHING = "*"
 
 _COLUMNS = tuple(item.name for item in dataclasses.fields(Entry))
 
@@ -104,9 +101,50 @@ class Ledger:
         given = {"party_epsilon": party_epsilon, "coalition_epsilon": coalition_epsilon}
         further = {name: float(most) for name, most in given.items() if most is not None}
         limit = Limit(epsilon=float(epsilon), delta=float(delta), **further)
-        return self._append(
-            kind="limit", source=source, epsilon=limit.epsilon, delta=limit.delta, **further
-        )
+        return self.act("limit", source=source, limit=limit)
+
+    def act(
+        self,
+        kind: str,
+        *,
+        source: str = EVERYTHING,
+        limit: Limit | None = None,
+        signer: Signer | None = None,
+        is_request: bool = False,
+        **texts: str | None,
+    ) -> Entry:
+        """Write an entry that costs nothing: a limit, a data set, a guard (`Entry.kind`).
+
+        Args:
+            kind: The kind of entry.
+            source: The data set that it is about; without one it is about the whole home.
+            limit: The limit that it sets.
+            signer: The guard who asks for it, where it needs two people.
+            is_request: Ask for it, so that another guard can `approve` it.
+            texts: What else the entry has.
+
+        Raises:
+            BudgetError: A rule is broken, or the act needs a second person.
+        """
+        figures = {"epsilon": 0.0, "delta": 0.0} if limit is None else vars(limit)
+        values = {name: value for name, value in (figures | texts).items() if value is not None}
+        if is_request:
+            values |= {"act": kind}
+        return self._append(signer, kind="request" if is_request else kind, source=source, **values)
+
+    def approve(self, number: int, signer: Signer) -> Entry:
+        """Do what another guard has requested; see `act`."""
+        asked = self._replay()[0].guards.requests.get(number)
+        if asked is None:
+            raise BudgetError(f"entry {number} is no open request; `ledger show` lists them")
+        names = ("source", "what", "note", "party", *AMOUNTS)
+        values = {name: getattr(asked, name) for name in names}
+        done = {name: value for name, value in values.items() if value is not None}
+        return self._append(signer, kind=asked.act, covered_by=number, **done)
+
+    def book(self) -> Book:
+        """Return everything that the ledger says, checked; a copy of its own."""
+        return self._replay()[0]
 
     def charge(
         self,
@@ -118,6 +156,7 @@ class Ledger:
         party: str,
         what: str,
         release_sha256: str,
+        note: str | None = None,
     ) -> Entry:
         """Charge a source with the whole budget of a run, at the run's first release.
 
@@ -135,6 +174,7 @@ class Ledger:
             party=party,
             what=what,
             release_sha256=release_sha256,
+            **({} if note is None else {"note": note}),
             **cost.figures,
         )
 
@@ -148,6 +188,7 @@ class Ledger:
         party: str,
         what: str,
         release_sha256: str | None = None,
+        note: str | None = None,
     ) -> Entry:
         """Add the cost of a run that was released and is not in this ledger.
 
@@ -168,6 +209,7 @@ class Ledger:
             party=party,
             what=what,
             release_sha256=release_sha256,
+            **({} if note is None else {"note": note}),
             **cost.figures,
         )
 
@@ -211,48 +253,6 @@ class Ledger:
             release_sha256=release_sha256,
         )
 
-    def draw_slot(
-        self,
-        source: str,
-        series: Series,
-        number: int,
-        *,
-        cost: Charge,
-        late: bool = False,
-        **facts: str | None,
-    ) -> Entry:
-        """Give a run its slot of a series, which is charged for `cost` before if it was not.
-
-        As `charge`, or, if the run was released before and this ledger had forgotten it (`late`),
-        as `add`; `number` is which run of the series this is, and `facts` are as for those.
-
-        Raises:
-            BudgetError: As for those, or the slot was given before.
-        """
-        own = {name: facts[name] for name in ("study_hash", "party")}
-        own["series_events"] = series.events
-        if series_key(own["study_hash"], own["party"]) not in self._replay()[0].charges:
-            self._append(
-                kind="added" if late else "charge",
-                source=source,
-                run=ALL_RUNS,
-                what=f"series of {series.runs} runs",
-                series_runs=series.runs,
-                **own,
-                **cost.figures,
-            )
-        free = {"epsilon": 0.0, "delta": 0.0, "series_run": number}
-        return self._append(kind="slot", source=source, **facts | own | free)
-
-    def series_of(self, *, study_hash: str, party: str) -> Entry | None:
-        """Return the charge of a study's series, or None if nothing of it has been released."""
-        return self.charge_of(study_hash=study_hash, run=ALL_RUNS, party=party)
-
-    def slots_of(self, *, study_hash: str, party: str) -> dict[int, Entry]:
-        """Return the slots of a series that were given, by number."""
-        found = self._replay()[0].slots.get(series_key(study_hash, party), {})
-        return {number: entry for number, entry in found.items() if number is not None}
-
     def charge_of(self, *, study_hash: str, run: str, party: str) -> Entry | None:
         """Return the charge of a run, or None if nothing of it has been released."""
         return self._replay()[0].charges.get((study_hash, run, party))
@@ -276,7 +276,7 @@ class Ledger:
         spent = {name: book.spent(name, default=self._default_limit) for name in book.sources}
         return VerifiedLedger(n_entries=number, head=head, spent=spent)
 
-    def _append(self, **values: Any) -> Entry:
+    def _append(self, signer: Signer | None = None, /, **values: Any) -> Entry:
         """Add an entry that keeps every rule; raise before anything is written otherwise."""
         for name, value in values.items():
             if not isinstance(value, float | int) and (name, value) != ("release_sha256", None):
@@ -293,7 +293,9 @@ class Ledger:
         first = book.charges.get(whole[entry.kind]) if entry.kind in whole else None
         if first is not None:
             entry = replace(entry, covered_by=first.number, relation=first.relation)
-        book.add(entry, default=self._default_limit)
+        if signer is not None:
+            entry = signer.signed(entry, previous=head)
+        book.add(entry, default=self._default_limit, previous=head)
         digest = entry.hash_after(head)
         row = entry.plain | {"previous": head, "hash": digest}
         marks = ", ".join(f":{name}" for name in row)
@@ -350,7 +352,7 @@ def _check_row(row: tuple[Any, ...], *, number: int, follows: str, book: Book) -
         )
     try:
         # What the default limit was when the entry was written is not recorded.
-        book.add(entry, default=None)
+        book.add(entry, default=None, previous=previous)
     except (BudgetError, ParameterError) as problem:
         raise BudgetError(f"ledger entry {number} breaks a rule: {problem}") from problem
     return str(digest)

@@ -3,12 +3,12 @@
 import contextlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from splitmeans.errors import BudgetError, PrivacyError, StudyError
+from splitmeans.errors import ParameterError, PrivacyError, StudyError
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
@@ -22,8 +22,11 @@ from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.privacy.noise import SecureNoise
+from splitmeans.privacy.series_ledger import SeriesLedger
 from splitmeans.result.previous import Previous
 from splitmeans.result.write import check_place
+from splitmeans.run.charged_data import ChargedData
+from splitmeans.run.data_set import GivenName
 from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed, taken_note
 from splitmeans.run.ending import Ending
 from splitmeans.run.home import SPOOL
@@ -31,10 +34,11 @@ from splitmeans.run.journal import Journal
 from splitmeans.run.notes import Note
 from splitmeans.run.older_home import OLDER, forgotten, older_home
 from splitmeans.run.party_run import PartyRun
-from splitmeans.run.post import Post, Received, check_own_key
+from splitmeans.run.post import Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey, SavedRun
-from splitmeans.run.series import NUMBER, check_series, details_of, place_of, previous_for
+from splitmeans.run.room import check_room
+from splitmeans.run.series import check_series, details_of, place_of, previous_for
 from splitmeans.run.slots import check_same_source, draw_slot, remember_slots
 from splitmeans.run.waiting import Patience
 from splitmeans.table.walk.interface import Table
@@ -75,7 +79,7 @@ def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Pa
                 f"{home}; compare the digits with the other parties, then `splitmeans study "
                 "approve`"
             )
-        post = _post(what, what.run)
+        post = what.post(what.run)
         patience = Patience(timeout=timeout, say=what.say, going_on=what.going_on)
         desk = Desk(key=key, journal=journal, post=post, patience=patience)
         previous = previous_for(journal, key, what.study, folder=what.previous)
@@ -164,6 +168,17 @@ class _Driver:
             )
 
     @property
+    def _data(self) -> ChargedData:
+        given = GivenName(name=self.what.source, is_chosen=self.what.is_source_chosen)
+        return ChargedData(
+            journal=self.desk.journal, key=self.desk.key, given=given, say=self.what.say
+        )
+
+    def _charged_to(self, source: str) -> "_Driver":
+        """The same run, charged to the data set that was settled."""
+        return replace(self, what=replace(self.what, source=source, is_source_chosen=True))
+
+    @property
     def _details(self) -> dict[str, str]:
         budget = self.what.study.budget
         return {
@@ -195,37 +210,8 @@ class _Driver:
 
         Others would spend for nothing in whichever of them is charged last.
         """
-        ledger = Ledger(self.desk.journal.connection)
         check_series(self.desk.journal, self.desk.key, self.what.study)
-        series = ledger.series_of(study_hash=self.what.study.hash, party=self.what.party)
-        if series is not None:
-            check_same_source(series, self.what.source)
-            return  # all of its runs have been charged
-        ledger.check_room(self.what.source, self._cost)
-        beside: dict[str, Charge] = {}
-        for other in self.desk.journal.side_by_side(self.desk.key):
-            run = {"study_hash": other["study_hash"], "run": other["run"]}
-            if other["source"] != self.what.source or "epsilon" not in other:
-                continue
-            if NUMBER in other and ledger.series_of(
-                study_hash=other["study_hash"], party=self.what.party
-            ):
-                continue  # a run of a series that has been charged
-            if ledger.charge_of(**run, party=self.what.party) is None:
-                name = f"run {other['run']!r} of study {other['study']!r}"
-                towards = Towards(**json.loads(other["towards"])) if "towards" in other else None
-                beside[name] = Charge(
-                    relation=Relation.ADD_OR_REMOVE,
-                    epsilon=float(other["epsilon"]),
-                    delta=float(other["delta"]),
-                    towards=towards,
-                )
-        try:
-            ledger.check_room(self.what.source, self._cost, beside=list(beside.values()))
-        except BudgetError as problem:
-            raise BudgetError(
-                f"with what goes on at the moment ({', '.join(beside)}): {problem}"
-            ) from problem
+        check_room(self.desk.journal, self.desk.key, source=self.what.source, cost=self._cost)
 
     def _settle_source(self, saved: SavedRun) -> None:
         """Let a run that is taken up again have another source, as long as nothing was charged."""
@@ -238,14 +224,21 @@ class _Driver:
                 self.what.say(f"the run was charged to source {charged.source!r} and stays with it")
             return
         self._refuse_older_home(self._releases, begun=True)
+        source = self._data.by_name() if self.what.is_source_chosen else before
+        if before == source:
+            self._charged_to(source)._go_on_uncharged()
+            return
+        with self.desk.journal.transaction():
+            settled = self._charged_to(self._data.rename(source))
+            settled._go_on_uncharged()
+            self.desk.journal.change_details(self.desk.key, details=settled._details)
+        self.what.say(
+            f"nothing was charged yet: source {settled.what.source!r} takes the place of {before!r}"
+        )
+
+    def _go_on_uncharged(self) -> None:
         self._check_room()
         self._preflight.check_result_folder()  # it may be another one than when the run was joined
-        if before != self.what.source:
-            self.desk.journal.change_details(self.desk.key, details=self._details)
-            self.what.say(
-                f"nothing was charged yet: source {self.what.source!r} takes the place of "
-                f"{before!r}"
-            )
 
     def _open(self) -> Table:
         self.what.say(Note("reading and checking the data", event="reading_data"))
@@ -258,19 +251,22 @@ class _Driver:
             self.what.study,
             run=self.what.run,
             party=self.what.party,
-            source=self.what.source,
+            source=self._late_source(),
             cost=self._cost,
             kinds=self._releases,
-            post=lambda run: _post(self.what, run),
+            post=self.what.post,
             say=self.what.say,
         )
         # Before joining: a party that drops out later makes the others spend for nothing.
-        self._check_room()
+        self._charged_to(self._data.by_name())._check_room()
         preflight = self._preflight
         preflight.check()
         self.what.rehearse()
         table = self._open()
         preflight.check(rows=len(table))
+        people = self._data.records(table)
+        settled = self._charged_to(self._data.by_people(people))
+        check_same_source(self.desk.journal, self.desk.key, settled.what.source)
         self.what.before_joining()
         self.what.going_on()
         preflight.reserve(self.what.run, rows=len(table))
@@ -283,10 +279,13 @@ class _Driver:
         )
         messages = self.desk.seal(envelopes)
         with self.desk.journal.transaction():
-            self._check_room()  # once more: another run may have joined while the table was read
+            # Once more: another run may have joined while the table was read.
+            settled._check_room()
+            source = settled._data.by_people(people)
+            settled._data.store(people, source=source)
             self.desk.journal.begin(
                 self.desk.key,
-                details=self._details,
+                details=settled._details,
                 stage=tag_of(type(state)),
                 state=dump_state(state),
             )
@@ -337,10 +336,18 @@ class _Driver:
         releases = {kind: found[kind] for kind in _RELEASES if kind in found}
         with self.desk.journal.transaction():
             if not begun:
-                self.desk.journal.begin(self.desk.key, details=self._details, state=b"")
+                settled = self._charged_to(self._late_source())
+                self.desk.journal.begin(self.desk.key, details=settled._details, state=b"")
             self._charge(releases, late=True)
             self.desk.journal.finish(self.desk.key, outcome=FAILED, reason=OLDER)
         raise older_home(self.desk.key, had_released=bool(releases))
+
+    def _late_source(self) -> str:
+        """What was released counts under any name, if need be under a new one."""
+        try:
+            return self._data.by_name()
+        except ParameterError:
+            return self.what.source
 
     def _charge(self, releases: Mapping[str, str], *, late: bool = False) -> None:
         """Charge the whole run at its first release; what follows in the run is covered by it.
@@ -349,7 +356,7 @@ class _Driver:
             releases: Hash of each release by what slots call its message.
             late: They were sent before, and this home had forgotten it.
         """
-        ledger = Ledger(self.desk.journal.connection)
+        ledger = SeriesLedger(self.desk.journal.connection)
         study, budget = self.what.study, self.what.study.budget
         saved = self.desk.journal.load(self.desk.key)
         assert saved is not None
@@ -361,26 +368,24 @@ class _Driver:
                 ledger.cover(source, **facts)
                 continue
             if study.renewal is not None:
-                say, cost = self.what.say, self._cost
-                draw_slot(ledger, study, source=source, cost=cost, late=late, say=say, **facts)
+                draw_slot(
+                    ledger,
+                    study,
+                    source=source,
+                    cost=self._cost,
+                    late=late,
+                    say=self.what.say,
+                    note=self._data.note(),
+                    **facts,
+                )
                 continue
-            (ledger.add if late else ledger.charge)(source, self._cost, **facts)
+            (ledger.add if late else ledger.charge)(
+                source, self._cost, note=self._data.note(), **facts
+            )
             spent = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}"
             text = f"charged {spent} to source {source!r}"
             figures = {"epsilon": budget.epsilon, "delta": budget.delta}
             self.what.say(Note(text, event="charged", kind=kind, **figures))
-
-
-def _post(what: PartyRun, run: str) -> Post:
-    """Return the party's way to the others in a run of the study."""
-    return Post(
-        what.study,
-        run=run,
-        participant=what.party,
-        identity=what.identity,
-        mailbox=what.mailbox,
-        max_bytes=what.max_bytes,
-    )
 
 
 def _releases(messages: list[Sealed]) -> dict[str, str]:

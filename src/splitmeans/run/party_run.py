@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from splitmeans.mailbox.open import Mailbox
+from splitmeans.run.post import Post
 from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table
 from splitmeans.wire.identity import Identity
@@ -21,6 +22,8 @@ class PartyRun:
         party: The party's name.
         run: Name of the run, the same at all participants.
         source: What the ledger calls the data, so that runs on the same data add up.
+        is_source_chosen: Whether a person gave that name. One that was made of the place of the
+            data yields to the data set whose people are recognised (`run.data_set`).
         open_table: Checks and opens the data (rule R12); called only when it is needed.
         identity: The party's keys.
         mailbox: Where messages are left and found.
@@ -51,4 +54,16 @@ class PartyRun:
     going_on: Callable[[], object] = lambda: None
     max_bytes: int = MAX_LARGE_BYTES
     is_made_up: bool = False
+    is_source_chosen: bool = True
     previous: Path | None = None
+
+    def post(self, run: str) -> Post:
+        """Return the party's way to the others in a run of the study."""
+        return Post(
+            self.study,
+            run=run,
+            participant=self.party,
+            identity=self.identity,
+            mailbox=self.mailbox,
+            max_bytes=self.max_bytes,
+        )

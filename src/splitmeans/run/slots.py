@@ -9,13 +9,15 @@ from collections.abc import Callable, Sequence
 from splitmeans.errors import ParameterError
 from splitmeans.plan.series import earlier_names, run_number
 from splitmeans.plan.settle import make_plan
-from splitmeans.privacy.ledger import Charge, Ledger
+from splitmeans.privacy.ledger import Charge
 from splitmeans.privacy.ledger_rules import Entry
-from splitmeans.privacy.series import Series, events_digest
+from splitmeans.privacy.series import Series, events_digest, series_key
+from splitmeans.privacy.series_ledger import SeriesLedger
 from splitmeans.run.journal import Journal
 from splitmeans.run.notes import Note
 from splitmeans.run.older_home import forgotten
 from splitmeans.run.post import Post
+from splitmeans.run.records import RunKey
 from splitmeans.study import Study
 from splitmeans.wire.slot import SERVER
 
@@ -27,7 +29,7 @@ def series_of(study: Study) -> Series:
 
 
 def draw_slot(
-    ledger: Ledger,
+    ledger: SeriesLedger,
     study: Study,
     *,
     source: str,
@@ -35,7 +37,7 @@ def draw_slot(
     run: str,
     late: bool,
     say: Callable[[str], None],
-    **facts: str,
+    **facts: str | None,
 ) -> Entry:
     """Give a run its slot, inside the transaction of its first release; see `Ledger.draw_slot`.
 
@@ -51,38 +53,34 @@ def draw_slot(
     """
     number = run_number(study, run)
     assert number is not None, "the study is not renewed"
-    is_first = ledger.series_of(study_hash=study.hash, party=facts["party"]) is None
+    slots = ledger.book().slots
     entry = ledger.draw_slot(
-        source,
-        series_of(study),
-        number,
-        cost=cost,
-        run=run,
-        late=late,
-        study_hash=facts["study_hash"],
-        party=facts["party"],
-        what=facts["what"],
-        release_sha256=facts["release_sha256"],
+        source, series_of(study), number, cost=cost, late=late, run=run, **facts
     )
-    if is_first:
+    if not slots.get(series_key(study.hash, facts["party"])):
         text = (
             f"charged epsilon {cost.epsilon:g}, delta {cost.delta:g} to source {source!r}, for all "
             f"{study.n_runs} runs of the series"
         )
         figures = {"epsilon": cost.epsilon, "delta": cost.delta}
-        say(Note(text, event="charged", kind=facts["what"], **figures))
+        say(Note(text, event="charged", kind=str(facts["what"]), **figures))
     found = ", found in the mailbox and forgotten by this home" if late else ""
     say(f"slot {number} of {study.n_runs} is used{found}")
     return entry
 
 
-def check_same_source(series: Entry, source: str) -> None:
+def check_same_source(journal: Journal, key: RunKey, source: str) -> None:
     """Refuse a run on other data than its series is charged to.
 
     Raises:
-        ParameterError: It is another source.
+        ParameterError: It is another data set.
     """
-    if series.source != source:
+    ledger = SeriesLedger(journal.connection)
+    series = ledger.series_of(study_hash=key.study_hash, party=key.participant)
+    if series is None:
+        return
+    owner = ledger.book().data_sets.owner
+    if owner(series.source) != owner(source):
         raise ParameterError(
             f"the series is charged to source {series.source!r}, and this data is called "
             f"{source!r}. If it is about the same people, give --source {series.source!r}; data "
@@ -120,7 +118,7 @@ def remember_slots(
     """
     if study.renewal is None:
         return
-    ledger = Ledger(journal.connection)
+    ledger = SeriesLedger(journal.connection)
     receivers = (SERVER, *(other for other in study.party_names if other != party))
     for name in earlier_names(run):
         used = ledger.slots_of(study_hash=study.hash, party=party)
