@@ -68,7 +68,9 @@ def run_as_server(
     own = home.expanduser()
     run, chosen = choose_run(agreed, own, SERVER, asked=run)
     json_log.begin(agreed, run=run, participant=SERVER, quiet=quiet)
-    identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
+    identity = load_identity(
+        home, key, file=passphrase_file, fd=passphrase_fd, study=agreed, participant=SERVER
+    )
     check_timeout(timeout)
     if chosen:
         say(chosen)
