@@ -15,11 +15,12 @@ from splitmeans.cli.home import HOME_OPTION
 from splitmeans.cli.key_changes import rekey, rekeyed
 from splitmeans.cli.run_options import say
 from splitmeans.cli.stopping import asked
+from splitmeans.cli.study_words import describe_column, describe_ids, describe_runs
 from splitmeans.errors import ParameterError, UnaccountableBudget
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
 from splitmeans.run.own_keys import check_not_revoked
-from splitmeans.study import DEFAULT_DELTA, EVERYONE, Column, Study
+from splitmeans.study import DEFAULT_DELTA, EVERYONE, Study
 from splitmeans.study.id_rules import ID_TYPES
 from splitmeans.study.parties import OPEN, PRIVATE
 from splitmeans.wire.identity import PublicIdentity, spoken
@@ -48,6 +49,12 @@ def new(
     output: Path = typer.Option(Path("study.toml"), "--output", "-o", help="File to write."),
     name: str | None = typer.Option(None, help="What people call the study."),
     clusters: int = typer.Option(5, help="Number of segments wanted."),
+    counts_only: bool = typer.Option(
+        False,
+        "--counts-only",
+        help="No segments: only how many users are at which parties. No column is read; needs "
+        "--partial and --id-type.",
+    ),
     epsilon: float = typer.Option(
         1.0, help="What the run, or all runs of a series together, may cost a user."
     ),
@@ -88,8 +95,11 @@ def new(
 ) -> None:
     """Write a study file, from options or, without any, by asking.
 
-    Example: splitmeans study new --name customers --party bank=bank.pub --party shop=shop.pub
+    Examples: splitmeans study new --name customers --party bank=bank.pub --party shop=shop.pub
     --column bank:income:0:9000 --column shop:visits:0:30 --server-key server.pub
+
+    splitmeans study new --counts-only --partial --id-type email --party bank=bank.pub --party
+    shop=shop.pub --server-key server.pub
     """
     # Imported where it is used: accounting takes long to load, and the other commands need none.
     from splitmeans.plan.settle import make_plan
@@ -98,7 +108,7 @@ def new(
         raise ParameterError(f"{output} exists; give another name with -o, or remove it")
     check_file(output)
     if not party:
-        if name or column or id_column or server_key or renew or every:
+        if name or column or id_column or server_key or counts_only or renew or every:
             raise ParameterError(
                 "--party is missing: give it once for each party, or no option at all to be asked"
             )
@@ -110,6 +120,8 @@ def new(
                 "person whose id is written differently at two parties would count as two people, "
                 "for whom the stated epsilon does not hold"
             )
+        if counts_only:
+            _check_counts_only(column, partial=partial)
         budget = {"epsilon": epsilon, "delta": delta}
         if party_epsilon is not None:
             budget["party_epsilon"] = party_epsilon
@@ -121,7 +133,7 @@ def new(
         study = _from_options(
             **more,
             name=name or output.stem,
-            n_clusters=clusters,
+            n_clusters=1 if counts_only else clusters,
             budget=budget,
             expected_users=users,
             user_sets="partial" if partial else "equal",
@@ -197,22 +209,25 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
         who: PublicIdentity.from_text(text).fingerprint for who, text in agreed.public_keys.items()
     }
     for party in agreed.parties:
-        columns = "\n".join(_describe(column) for column in party.columns)
+        columns = "\n".join(describe_column(column) for column in party.columns) or "none is read"
         key = keys.get(party.name, "none")
         table.add_row(party.name, columns, party.id_column, key)
     table.add_row(SERVER, "", "", keys.get(SERVER, "none"))
     out.print(table)
     whose = "" if agreed.user_sets == "equal" else f" of {_WHOSE[agreed.population]}"
-    out.print(f"segments  {agreed.n_clusters}{whose}", markup=False)
+    wanted = f"{agreed.n_clusters}{whose}"
+    if agreed.counts_only:
+        wanted = "none: counts alone, how many users are at which parties"
+    out.print(f"segments  {wanted}", markup=False)
     if agreed.scaling is not None:
         out.print("columns   each counts the same in distances, times its weight", markup=False)
     users = agreed.expected_users
     about = "number not said" if users is None else f"about {users}"
     out.print(f"users     {about}, {_USERS[agreed.user_sets]}", markup=False)
-    out.print(f"ids       {_describe_ids(agreed)}", markup=False)
+    out.print(f"ids       {describe_ids(agreed)}", markup=False)
     out.print(
         f"budget    epsilon {agreed.budget.epsilon:g}, delta {agreed.budget.delta:g} "
-        f"({agreed.membership}){_describe_runs(agreed)}",
+        f"({agreed.membership}){describe_runs(agreed)}",
         markup=False,
     )
     out.print(f"hash      {agreed.hash}", markup=False)
@@ -287,6 +302,18 @@ def _warn(study: Study) -> None:
         print_text(err, f"WARNING: {warning}")
 
 
+def _check_counts_only(columns: list[str], *, partial: bool) -> None:
+    if columns:
+        raise ParameterError(
+            f"--counts-only reads no column; leave --column {columns[0]!r} out, or --counts-only"
+        )
+    if not partial:
+        raise ParameterError(
+            "--counts-only needs --partial: with the same users at every party there is nothing to "
+            "count"
+        )
+
+
 def _from_options(
     *,
     parties: list[str],
@@ -315,48 +342,6 @@ def _from_options(
     if server_key is not None:
         mapping["server_key"] = read_key(server_key)
     return Study.from_mapping(mapping)
-
-
-def _describe_runs(study: Study) -> str:
-    """Return how often the study is run, where that is more than once."""
-    if study.renewal is None:
-        return ""
-    often = "" if study.renewal.every is None else f", one about every {study.renewal.every}"
-    return f" for all of {study.renewal.runs} runs together{often}"
-
-
-def _describe_ids(study: Study) -> str:
-    """Return the rules for ids as people read them."""
-    rules, key = study.id_rules, study.matching_key
-    parts = [rules.type]
-    if key is not None:
-        parts.insert(0, f"matched by {key.name}, the first key that all parties have")
-    if rules.country is not None:
-        parts.append(f"numbers without a calling code are of {rules.country}")
-    if rules.pattern is not None:
-        parts.append(f"all like {rules.pattern}")
-    if rules.explain_mismatch:
-        parts.append("coarser forms are compared if they differ")
-    return ", ".join(parts)
-
-
-def _describe(column: Column) -> str:
-    """Return a column as people read it: name, bounds or categories, and what is unusual."""
-    parts = [column.name]
-    if column.is_categorical:
-        learned = ("others learned by the run",) if column.is_open else ()
-        parts.append(" | ".join((*column.categories, *learned)))
-    elif column.is_private:
-        parts.append("bounds learned by the run")
-        limits = {"from": column.low, "to": column.high}
-        parts += [f"{word} {end:g}" for word, end in limits.items() if end is not None]
-    else:
-        parts.append(f"{column.low:g} to {column.high:g}")
-    if column.weight != 1:
-        parts.append(f"weight {column.weight:g}")
-    if column.missing != "error":
-        parts.append(f"missing: {column.missing}")
-    return ", ".join(parts)
 
 
 def parse_column(text: str) -> tuple[str, dict[str, Any]]:
