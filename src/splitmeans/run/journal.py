@@ -197,15 +197,12 @@ class Journal:
             details=json.loads(details), stage=stage, state=state, outcome=outcome, reason=reason
         )
 
-    def runs_of(self, study_hash: str, participant: str) -> tuple[tuple[str, SavedRun], ...]:
+    def runs_of(self, study_hash: str, participant: str) -> dict[str, SavedRun]:
         """Return the runs of a study that a participant has begun, by name, in that order."""
-        rows = self._execute(
-            "SELECT run FROM runs WHERE study_hash = ? AND participant = ? ORDER BY id",
-            (study_hash, participant),
-        )
-        keys = (RunKey(study_hash=study_hash, run=run, participant=participant) for (run,) in rows)
-        found = ((key.run, self.load(key)) for key in keys)
-        return tuple((run, saved) for run, saved in found if saved is not None)
+        text = "SELECT run FROM runs WHERE study_hash = ? AND participant = ? ORDER BY id"
+        names = [name for (name,) in self._execute(text, (study_hash, participant))]
+        found = {name: self.load(RunKey(study_hash=study_hash, run=name, participant=participant)) for name in names}
+        return {name: saved for name, saved in found.items() if saved is not None}
 
     def save(self, run_key: RunKey, *, stage: str, state: bytes) -> None:
         """Replace the state of a run that goes on."""

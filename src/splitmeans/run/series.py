@@ -58,12 +58,12 @@ def choose_run(
         return "1", None
     with Journal.open(home) as journal:
         runs = journal.runs_of(study.hash, participant)
-        for name, saved in runs:
+        for name, saved in runs.items():
             if saved.outcome is None:
                 return name, None
         if not runs:
             return "1", None
-        name, last = max(runs, key=lambda run: _order(study, run[0]))
+        name, last = max(runs.items(), key=lambda run: _order(study, run[0]))
         number = run_number(study, name)
         assert number is not None
         if last.outcome != DONE:
@@ -140,7 +140,7 @@ def check_series(journal: Journal, key: RunKey, study: Study) -> None:
     number = run_number(study, key.run)
     if number is None:
         return
-    for name, saved in journal.runs_of(study.hash, key.participant):
+    for name, saved in journal.runs_of(study.hash, key.participant).items():
         if saved.outcome is None and name != key.run:
             raise ParameterError(
                 f"run {name!r} of the series goes on at this home: finish it first (--run {name}); "
@@ -162,7 +162,7 @@ def details_of(this: SeriesRun | None) -> dict[str, str]:
 
 def _last_kept(journal: Journal, key: RunKey, study: Study, *, before: int) -> Previous | None:
     found: tuple[int, RunKey, SavedRun] | None = None
-    for name, saved in journal.runs_of(study.hash, key.participant):
+    for name, saved in journal.runs_of(study.hash, key.participant).items():
         number = run_number(study, name)
         if saved.outcome == DONE and number is not None and number < before:
             own = RunKey(study_hash=key.study_hash, run=name, participant=key.participant)
