@@ -197,16 +197,6 @@ class Journal:
             details=json.loads(details), stage=stage, state=state, outcome=outcome, reason=reason
         )
 
-    def runs_of(self, study_hash: str, participant: str) -> dict[str, SavedRun]:
-        """Return the runs of a study that a participant has begun, by name, in that order."""
-        text = "SELECT run FROM runs WHERE study_hash = ? AND participant = ? ORDER BY id"
-        found: dict[str, SavedRun] = {}
-        for (name,) in self._execute(text, (study_hash, participant)):
-            key = RunKey(study_hash=study_hash, run=name, participant=participant)
-            if (saved := self.load(key)) is not None:
-                found[name] = saved
-        return found
-
     def save(self, run_key: RunKey, *, stage: str, state: bytes) -> None:
         """Replace the state of a run that goes on."""
         with self._writing():

@@ -27,6 +27,20 @@ from splitmeans.wire.saved_result import load_result
 NUMBER, PREVIOUS = "series_run", "previous"
 
 
+def runs_of(journal: Journal, study_hash: str, participant: str) -> dict[str, SavedRun]:
+    """Return the runs of a study that a participant has begun, by name, in that order."""
+    rows = journal.connection.execute(
+        "SELECT run FROM runs WHERE study_hash = ? AND participant = ? ORDER BY id",
+        (study_hash, participant),
+    ).fetchall()
+    found: dict[str, SavedRun] = {}
+    for (name,) in rows:
+        key = RunKey(study_hash=study_hash, run=name, participant=participant)
+        if (saved := journal.load(key)) is not None:
+            found[name] = saved
+    return found
+
+
 def choose_run(
     study: Study,
     home: Path,
@@ -57,7 +71,7 @@ def choose_run(
     if not home.is_dir():
         return "1", None
     with Journal.open(home) as journal:
-        runs = journal.runs_of(study.hash, participant)
+        runs = runs_of(journal, study.hash, participant)
         for name, saved in runs.items():
             if saved.outcome is None:
                 return name, None
@@ -140,7 +154,7 @@ def check_series(journal: Journal, key: RunKey, study: Study) -> None:
     number = run_number(study, key.run)
     if number is None:
         return
-    for name, saved in journal.runs_of(study.hash, key.participant).items():
+    for name, saved in runs_of(journal, study.hash, key.participant).items():
         if saved.outcome is None and name != key.run:
             raise ParameterError(
                 f"run {name!r} of the series goes on at this home: finish it first (--run {name}); "
@@ -162,7 +176,7 @@ def details_of(this: SeriesRun | None) -> dict[str, str]:
 
 def _last_kept(journal: Journal, key: RunKey, study: Study, *, before: int) -> Previous | None:
     found: tuple[int, RunKey, SavedRun] | None = None
-    for name, saved in journal.runs_of(study.hash, key.participant).items():
+    for name, saved in runs_of(journal, study.hash, key.participant).items():
         number = run_number(study, name)
         if saved.outcome == DONE and number is not None and number < before:
             own = RunKey(study_hash=key.study_hash, run=name, participant=key.participant)
