@@ -120,7 +120,7 @@ def _spent_twice(ledger: Ledger, key: RunKey, sent: Record) -> list[str]:
         for slot in sent
         if _sender(slot) == own and slot.split("/")[2].split(".")[0] in _RELEASES
     }
-    slots = [entry for entry in ledger.entries() if entry.kind == "slot"]
+    slots = [entry for entry in ledger.entries() if entry.kind in ("slot", "late-slot")]
     numbers = [entry.series_run for entry in slots]
     if not slots:
         return []

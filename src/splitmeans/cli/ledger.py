@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from rich.table import Table
 
-from splitmeans.cli import ledger_limits, ledger_sources
+from splitmeans.cli import home_backup, ledger_limits, ledger_sources
 from splitmeans.cli.console import err, out
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.cli.ledger_limits import TOWARDS, shown_amount
@@ -46,7 +46,8 @@ _JSON = typer.Option(False, "--json", help="Print JSON.")
 app.add_typer(ledger_sources.app, name="source")
 for _command in ledger_limits.COMMANDS:
     app.command(_command.__name__.replace("_", "-"))(_command)
-app.command("register")(ledger_sources.register)
+for _other in (ledger_sources.register, home_backup.recover, home_backup.recovered):
+    app.command()(_other)
 
 
 @app.command()

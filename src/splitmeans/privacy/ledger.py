@@ -290,6 +290,7 @@ class Ledger:
         time = self._now().astimezone(UTC).isoformat(timespec="seconds")
         entry = Entry(number=number + 1, time=time, **values)
         whole = {"cover": entry.run_key, "slot": series_key(entry.study_hash, entry.party)}
+        whole["late-slot"] = whole["slot"]
         first = book.charges.get(whole[entry.kind]) if entry.kind in whole else None
         if first is not None:
             entry = replace(entry, covered_by=first.number, relation=first.relation)

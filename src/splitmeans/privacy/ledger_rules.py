@@ -62,11 +62,13 @@ class Entry:
         kind: "charge" (a run's whole budget, with its first release), "cover" (a later release of
             a run that has been charged; costs nothing), "added" (a run that was released without
             this ledger, added by hand), "slot" (the first release of a run of a series, which has
-            been charged; costs nothing) or "limit" (a new limit of the source). About data sets:
+            been charged; costs nothing), "late-slot" (the same, of a run that
+            was forgotten) or "limit" (a new limit of the source). About data sets:
             "source" (declares one), "same" (the name is part of the data set in `what`), "apart"
             (its people are others than those of `what`). About the home: "default" (the limit of
             all data sets that have none of their own), "guard" (pins the key in `what` of the
-            person in `party`), "four-eyes" (on or off) and "request" (asks for an act).
+            person in `party`), "four-eyes" (on or off), "request" (asks for an act), "restored"
+            (put back from the backup in `what`) and "recovered" (nothing is missing any more).
         time: When it was written, UTC.
         source: Name of the data source.
         study_hash: The study; None for a limit, as are the next four.
@@ -152,6 +154,8 @@ class Entry:
 
 
 _ABOUT_DATA_SETS = ("source", "same")
+# A home that was put back from a backup, and the word that nothing is missing any more.
+RESTORED, RECOVERED = "restored", "recovered"
 
 
 def _limit_of(entry: Entry) -> Limit:
@@ -193,6 +197,7 @@ class Book:
     data_sets: DataSets = field(default_factory=DataSets)
     guards: Guards = field(default_factory=Guards)
     slots: dict[tuple[str | None, ...], dict[int | None, Entry]] = field(default_factory=dict)
+    restored: str | None = None
 
     def add(self, entry: Entry, *, default: Limit | None, previous: str = "") -> None:
         """Take one entry, or raise if it breaks a rule.
@@ -202,7 +207,7 @@ class Book:
             default: Limit of sources where neither they nor the home have one.
             previous: Hash of the entry before, which signatures cover.
         """
-        if entry.kind in _ABOUT_DATA_SETS or entry.kind in (*GUARDED, "request"):
+        if entry.kind in (*_ABOUT_DATA_SETS, *GUARDED, "request", RESTORED, RECOVERED):
             self._declare(entry, previous=previous)
             return
         named = f"run {entry.run!r} of party {entry.party!r}"
@@ -212,6 +217,13 @@ class Book:
             raise BudgetError(
                 f"{named} has released {entry.what!r} already: resend the stored bytes"
             )
+        if entry.kind in ("charge", "slot") and self.restored is not None:
+            raise BudgetError(
+                f"this home was restored from a {self.restored}: what was released since then is "
+                "not in its ledger, and nothing is charged until it is. Add it (`splitmeans ledger "
+                "recover --results FOLDER`, `splitmeans ledger add`), then say that nothing is "
+                "missing: splitmeans ledger recovered --reason WHY"
+            )
         of_study = series_key(entry.study_hash, entry.party)
         series, slots = self.charges.get(of_study), self.slots.setdefault(of_study, {})
         if entry.kind in ("charge", "added"):
@@ -220,7 +232,7 @@ class Book:
             check_opening(entry, series)
             self._add_cost(entry, default=default)
             self.charges[entry.run_key] = entry
-        elif entry.kind == "slot":
+        elif entry.kind in ("slot", "late-slot"):
             check_slot(entry, series, slots)
             self.charges[entry.run_key] = slots[entry.series_run] = entry
         elif entry.kind != "cover" or first is None or not _covers(first, entry):
@@ -239,6 +251,8 @@ class Book:
                 self._join(source, self.data_sets.check_part(source, entry.what))
             case "request":
                 self.guards.request(entry, previous=previous)
+            case "restored" | "recovered":
+                self.restored = entry.what if entry.kind == RESTORED else None
             case _:
                 self.guards.check_act(entry, previous=previous, loosens=self._loosens(entry))
         match entry.kind:

@@ -51,7 +51,8 @@ class SeriesLedger(Ledger):
         else:
             source = opened.source
         free = {"epsilon": 0.0, "delta": 0.0, "series_run": number}
-        return self._append(kind="slot", source=source, **given | both | free)
+        kind = "late-slot" if late else "slot"
+        return self._append(kind=kind, source=source, **given | both | free)
 
     def series_of(self, *, study_hash: str, party: str) -> Entry | None:
         """Return the charge of a study's series, or None if nothing of it has been released."""

@@ -69,6 +69,24 @@ def draw_slot(
     return entry
 
 
+def add_run(
+    ledger: SeriesLedger,
+    study: Study,
+    source: str,
+    cost: Charge,
+    *,
+    run: str,
+    party: str,
+    what: str,
+) -> Entry:
+    """Add a run that the ledger has forgotten; of a series its slot, and the series if need be."""
+    facts = {"study_hash": study.hash, "run": run, "party": party, "what": what}
+    number = run_number(study, run)
+    if number is None:
+        return ledger.add(source, cost, **facts)
+    return ledger.draw_slot(source, series_of(study), number, cost=cost, late=True, **facts)
+
+
 def check_same_source(journal: Journal, key: RunKey, source: str) -> None:
     """Refuse a run on other data than its series is charged to.
 
