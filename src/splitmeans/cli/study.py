@@ -11,6 +11,7 @@ from rich.table import Table
 
 from splitmeans.cli.ask_study import ask_for_study
 from splitmeans.cli.console import Quiet, check_file, err, out, print_text
+from splitmeans.cli.dpia import dpia
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.cli.key_changes import rekey, rekeyed
 from splitmeans.cli.run_options import say
@@ -32,6 +33,8 @@ app = typer.Typer(
     help="Write, check, rehearse, show and approve a study.",
 )
 app.command()(rekey)
+
+app.command()(dpia)
 
 _FILE = typer.Argument(help="The study file.")
 _JSON = typer.Option(False, "--json", help="Print JSON.")

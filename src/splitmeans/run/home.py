@@ -23,7 +23,7 @@ from pathlib import Path
 
 from splitmeans.errors import HomeUnavailable, JournalError
 from splitmeans.privacy import ledger_tables
-from splitmeans.run import kept_results
+from splitmeans.run import kept_results, moments
 
 DATABASE = "splitmeans.sqlite"
 LOCK = "splitmeans.lock"
@@ -172,6 +172,8 @@ def connect(folder: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA fullfsync = 1")  # a plain fsync does not reach the disk on macOS
         connection.execute("PRAGMA temp_store = 2")  # secrets must not spill into temporary files
         _check_version(connection, folder)
+        for statement in moments.STATEMENTS:
+            connection.execute(statement)
     except BaseException:
         connection.close()
         raise

@@ -118,7 +118,9 @@ def _drive(what: ServerRun, desk: Desk, previous: Previous | None) -> Path:
         what.rehearse()
         what.going_on()
         preflight.reserve(what.run)
-        details = {"study": what.study.name, **details_of(this)}
+        # It approves nothing, so its home has the study's text from here.
+        own = {"study": what.study.name, "toml": what.study.to_toml()}
+        details = own | details_of(this)
         desk.journal.begin(desk.key, details=details, stage=_RUNNING, state=b"{}")
         text = f"serving run {what.run!r} of study {what.study.name!r}"
         what.say(Note(text, event="joined", stage="Gathering"))
