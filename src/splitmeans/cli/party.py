@@ -24,6 +24,7 @@ from splitmeans.cli.run_options import (
     CA,
     KNOWN_HOSTS,
     MAILBOX,
+    PATIENCE,
     RESULT,
     RUN,
     SSH_KEY,
@@ -73,6 +74,7 @@ def check_data(
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
     result: Path | None = RESULT,
+    patience: float = PATIENCE,
     ca: Path | None = CA,
     use_proxy: bool = USE_PROXY,
     ssh_key: Path | None = SSH_KEY,
@@ -124,6 +126,7 @@ def check_data(
                 use_proxy=use_proxy,
                 ssh_key=ssh_key,
                 known_hosts=known_hosts,
+                patience=patience,
             )
         ) as box:
             Preflight(
@@ -212,6 +215,7 @@ def run_as_party(
     query_file: Path | None = QUERY_FILE,
     result: Path | None = RESULT,
     timeout: float = TIMEOUT,
+    patience: float = PATIENCE,
     ca: Path | None = CA,
     use_proxy: bool = USE_PROXY,
     ssh_key: Path | None = SSH_KEY,
@@ -242,6 +246,7 @@ def run_as_party(
             use_proxy=use_proxy,
             ssh_key=ssh_key,
             known_hosts=known_hosts,
+            patience=patience,
         )
         try:
             folder = run_party(

@@ -8,6 +8,7 @@ import typer
 from splitmeans.cli.console import err, print_text
 from splitmeans.errors import ParameterError
 from splitmeans.mailbox.open import SFTP, Mailbox, open_mailbox, public_url, scheme_of
+from splitmeans.mailbox.retries import DEFAULT_PATIENCE, Retries
 from splitmeans.study import Study
 from splitmeans.wire.identity import Identity
 
@@ -19,6 +20,11 @@ RUN = typer.Option("1", "--run", help="Name of the run, the same at all particip
 RESULT = typer.Option(None, "--result", help="Folder for the result; in the home by default.")
 TIMEOUT = typer.Option(
     3600.0, "--timeout", help="Seconds without news after which to stop waiting (exit code 3)."
+)
+PATIENCE = typer.Option(
+    DEFAULT_PATIENCE,
+    "--patience",
+    help="Seconds to go on trying when the mailbox itself does not answer (exit code 4).",
 )
 CA = typer.Option(
     None, "--ca", help="PEM file of the authority to trust for a relay; the system's by default."
@@ -44,6 +50,7 @@ def open_chosen(
     use_proxy: bool,
     ssh_key: Path | None,
     known_hosts: Path | None,
+    patience: float = DEFAULT_PATIENCE,
 ) -> Mailbox:
     """Open the mailbox that the options name; an option for another kind of it is refused."""
     scheme = scheme_of(url)
@@ -67,6 +74,7 @@ def open_chosen(
         ca=ca,
         use_proxy=use_proxy,
         options=options or None,
+        retries=Retries(seconds=patience, say=say),
     )
 
 

@@ -11,6 +11,7 @@ from splitmeans.cli.run_options import (
     CA,
     KNOWN_HOSTS,
     MAILBOX,
+    PATIENCE,
     RESULT,
     RUN,
     SSH_KEY,
@@ -45,6 +46,7 @@ def run_as_server(
     key: Path | None = KEY_OPTION,
     result: Path | None = RESULT,
     timeout: float = TIMEOUT,
+    patience: float = PATIENCE,
     ca: Path | None = CA,
     use_proxy: bool = USE_PROXY,
     ssh_key: Path | None = SSH_KEY,
@@ -68,6 +70,7 @@ def run_as_server(
         use_proxy=use_proxy,
         ssh_key=ssh_key,
         known_hosts=known_hosts,
+        patience=patience,
     )
     try:
         folder = run_server(
