@@ -35,10 +35,14 @@ browser: $(INSTALLED)
 	npm install --silent --prefix tests/browser --no-save --no-package-lock axe-core@4.14.0
 	$(BIN)/pytest -q tests/browser
 
-# What the tests of databases need: Debian's PostgreSQL (as root), then the tests themselves.
+# What the tests of databases and object stores need: Debian's PostgreSQL (as root), a real S3 API
+# (moto's server, which the lock file leaves out for its size) and Azure's own emulator (Azurite, with
+# Node.js), then the tests themselves.
 servers: $(INSTALLED)
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
 	  { apt-get update -q && apt-get install -y -q postgresql; }
+	$(BIN)/python -m pip install -q --disable-pip-version-check "moto[server]==5.2.5"
+	npm install --silent --prefix tests/servers --no-save --no-package-lock azurite@3.35.0
 	$(BIN)/pytest -q tests/servers
 
 # What the Spark tests need, which the lock file leaves out for its size: pyspark, and Debian's Java
@@ -81,7 +85,7 @@ bench: $(INSTALLED)
 
 lock: $(INSTALLED)
 	$(BIN)/uv pip compile -q --universal --extra dev --no-header --no-annotate --no-emit-index-url \
-	  --no-emit-find-links pyproject.toml -o requirements.lock
+	  --no-emit-find-links --generate-hashes pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf $(VENV) splitmeans-demo site dist
