@@ -21,6 +21,7 @@ QUICK = (
     "docs/reference/python.md",
     "docs/guides/big-tables.md",
     "docs/concepts/certificate.md",
+    "docs/reference/ledger.md",
 )
 # Left to `make guides`.
 LONG = ("docs/guides/data-sources.md",)
