@@ -40,6 +40,7 @@ KNOWN_HOSTS = typer.Option(
     None, "--known-hosts", help="File with the host's key for SFTP; ~/.ssh/known_hosts by default."
 )
 SSH_PASSWORD = "SPLITMEANS_SSH_PASSWORD"
+SSH_PASSWORD_FILE = "SPLITMEANS_SSH_PASSWORD_FILE"
 
 
 def open_chosen(
@@ -66,7 +67,7 @@ def open_chosen(
         raise ParameterError(
             f"--ssh-key and --known-hosts are for mailboxes of sftp://, not for {public_url(url)}"
         )
-    if is_sftp and (password := os.environ.get(SSH_PASSWORD)) is not None:
+    if is_sftp and (password := _ssh_password()) is not None:
         options["password"] = password  # not in the URL, where every user of the machine sees it
     return open_mailbox(
         url,
@@ -77,6 +78,19 @@ def open_chosen(
         options=options or None,
         retries=Retries(seconds=patience, say=say),
     )
+
+
+def _ssh_password() -> str | None:
+    """Return the password for SFTP, from a file where one is named, else from the environment."""
+    if named := os.environ.get(SSH_PASSWORD_FILE):
+        try:
+            return Path(named).expanduser().read_text().rstrip("\n")
+        except (OSError, UnicodeDecodeError) as problem:
+            raise ParameterError(
+                f"{named}: the password file that {SSH_PASSWORD_FILE} names cannot be read "
+                f"({problem})"
+            ) from None
+    return os.environ.get(SSH_PASSWORD)
 
 
 def result_folder(chosen: Path | None, home: Path, study: Study, run: str) -> Path:
