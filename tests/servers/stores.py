@@ -159,7 +159,9 @@ def user_of_s3(store: Store, *actions: str) -> dict[str, str]:
 def check_rights(store: Store) -> None:
     """From now on the S3 server checks every request's signature and its user's policy."""
     url = f"{store.env['AWS_ENDPOINT_URL']}/moto-api/reset-auth"
-    with urllib.request.urlopen(urllib.request.Request(url, data=b"0", method="POST")) as answer:
+    kind = {"Content-Type": "text/plain"}
+    request = urllib.request.Request(url, data=b"0", headers=kind, method="POST")
+    with urllib.request.urlopen(request) as answer:
         assert answer.status == 200
 
 
@@ -199,8 +201,9 @@ class Line:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
+                self._opened.append(client)
                 server = socket.create_connection(("127.0.0.1", self._target))
-                self._opened += [client, server]
+                self._opened.append(server)
                 for pair in ((client, server, True), (server, client, False)):
                     threading.Thread(target=self._pass, args=pair, daemon=True).start()
 
