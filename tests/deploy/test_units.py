@@ -86,7 +86,7 @@ def test_a_quarter_names_its_run() -> None:
         show, capture_output=True, text=True, check=True, env={"PATH": "/bin:/usr/bin"}
     )
     assert re.fullmatch(r"20\d\dq[1-4]\n", found.stdout)
-    chosen = {**bare, "SPLITMEANS_PARTY_RUN_RUN": "again"}
+    chosen = {"PATH": "/bin:/usr/bin", "SPLITMEANS_PARTY_RUN_RUN": "again"}
     found = subprocess.run(show, capture_output=True, text=True, check=True, env=chosen)
     assert found.stdout == "again\n"
 

@@ -43,7 +43,7 @@ _COMMANDS = {
     "touched.",
     "simulate": "Run a whole study here, with the tables of all parties, and measure what it "
     "gives.",
-    "keys": "Make and show your identity.",
+    "keys": "Make, show, renew and revoke your identity.",
     "party": "Take part in a run as a party.",
     "server": "Serve a run.",
     "relay": "Pass messages between participants over HTTPS.",

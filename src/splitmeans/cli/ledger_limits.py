@@ -17,6 +17,7 @@ from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.ledger_rules import Entry
 from splitmeans.privacy.limits import Limit
 from splitmeans.run.journal import Journal
+from splitmeans.run.own_keys import revocation_of
 from splitmeans.wire.identity import PublicIdentity
 
 # Names of the figures, and towards whom they are.
@@ -207,7 +208,10 @@ def guard(
         return None
     if not is_request:
         raise ParameterError("--as is for --request and for `ledger approve`")
-    return Signer(name=name, identity=load_identity(home, key, file=file, fd=fd))
+    identity = load_identity(home, key, file=file, fd=fd)
+    if (said := revocation_of(home.expanduser(), identity.public)) is not None:
+        raise ParameterError(f"the key of {name!r} was revoked: {said.reason}")
+    return Signer(name=name, identity=identity)
 
 
 @contextmanager

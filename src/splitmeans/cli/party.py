@@ -129,7 +129,9 @@ def check_data(
             charged_to = would_charge(home.expanduser(), key_of_run, given, table)
     if mailbox is not None:
         own = home.expanduser()
-        identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
+        identity = load_identity(
+            home, key, file=passphrase_file, fd=passphrase_fd, study=agreed, participant=party
+        )
         with contextlib.closing(
             open_chosen(
                 mailbox,
@@ -251,7 +253,9 @@ def run_as_party(
     json_log.begin(agreed, run=run, participant=party, quiet=quiet)
     spec = agreed.party(party)
     own = home.expanduser()
-    identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
+    identity = load_identity(
+        home, key, file=passphrase_file, fd=passphrase_fd, study=agreed, participant=party
+    )
     check_timeout(timeout)
     found: list[TableFacts] = []
     with rows_progress() as progress:

@@ -66,7 +66,9 @@ def run_as_server(
     agreed = Study.read(study)
     json_log.begin(agreed, run=run, participant=SERVER, quiet=quiet)
     own = home.expanduser()
-    identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
+    identity = load_identity(
+        home, key, file=passphrase_file, fd=passphrase_fd, study=agreed, participant=SERVER
+    )
     check_timeout(timeout)
     box = open_chosen(
         mailbox,

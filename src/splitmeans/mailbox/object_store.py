@@ -106,8 +106,8 @@ class ObjectStore:
 
     def room(self, study: str) -> int | None:
         """Try to write for a study; object stores do not tell how much room they have."""
-        self._check_bucket()
         self._check_exclusive(study)
+        self._check_bucket()
         return None
 
     def close(self) -> None:

@@ -118,9 +118,11 @@ def explain(
             f"or account name and key); {_GOES_ON}"
         )
     if codes & _DENIED:
+        # An answer without a body has a number only.
+        said = _shown(codes & _DENIED - {"403"}) or "403, as for a wrong key"
         return MailboxError(
             f"{opening}these credentials may not {_ACTS.get(act, 'use')} objects there "
-            f"({_shown(codes & _DENIED)}); ask the store's administrator for the right to "
+            f"({said}); ask the store's administrator for the right to "
             f"{_RIGHTS.get(act, 'read, list and write')}, or give other credentials; {_GOES_ON}"
         )
     if codes & _REGION:

@@ -36,11 +36,11 @@ class Plan:
         stages: What is released before the main releases, in order.
         n_local_clusters: k' of each party.
         groups: Which parties share a membership release; empty where each party has its own.
-        local: The law of each party's local clustering.
+        local: The law of each party's local clustering; none in a study of counts alone.
         membership: The law of the membership releases.
         grid_method: How cell weights of all parties are found.
         presence: The law of the presence table, where the last group is one: all parties, each
-            with "present" as its only label.
+            with "present" as its only label. In a study of counts alone it is the membership's.
     """
 
     study: Study

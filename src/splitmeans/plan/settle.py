@@ -19,7 +19,7 @@ from splitmeans.plan.bounds import keep_bounds, rough_bounds
 from splitmeans.plan.bounds_stage import bounds_stage
 from splitmeans.plan.categories_stage import categories_stage
 from splitmeans.plan.enough_users import check_enough_users
-from splitmeans.plan.grid_limits import PRESENCE
+from splitmeans.plan.grid_limits import COUNTS, PRESENCE
 from splitmeans.plan.grids import check_grid, grid_kind, grid_method, groups_of
 from splitmeans.plan.message_sizes import check_readable
 from splitmeans.plan.plan import Plan, users_of
@@ -287,7 +287,10 @@ def _plan_at(
         assert precisions is not None
         n_releases = len(groups) or len(study.parties)
         membership = tight_law(study, precisions, max(widths), n_releases)
-        if grid == PRESENCE:
+        if grid == COUNTS:
+            assert isinstance(membership, DecoyLaw), "the study was not checked"
+            presence = membership
+        elif grid == PRESENCE:
             own = presence_precisions(precisions, n_pairs=len(groups) - 1)
             presence = tight_law(study, own, 1, n_releases)
             assert isinstance(presence, DecoyLaw), "the study was not checked"
@@ -300,6 +303,7 @@ def _plan_at(
             **local_cost,
         )
         for coding, width in zip(codings, widths, strict=True)
+        if not study.counts_only
     )
     return Plan(
         study=study,
@@ -356,7 +360,9 @@ def _releases(study: Study) -> float:
 
 def _widths(study: Study, stages: tuple[Stage, ...], released: ReleasedValues) -> tuple[int, ...]:
     """Return the k' of each party: what the study says, or what fits the number of users."""
-    if study.n_local_clusters != "auto":
+    if study.counts_only:
+        k = 1
+    elif study.n_local_clusters != "auto":
         k = int(study.n_local_clusters)
     else:
         found = users_of(stages, released)

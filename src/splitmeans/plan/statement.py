@@ -25,6 +25,7 @@ from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger_rules import VALUES, VALUES_AND_PRESENCE, Towards
 from splitmeans.privacy.pld import FINE, flatten, gap_of
 from splitmeans.study import Budget, Study
+from splitmeans.study.counting import COUNTS_CAVEAT, USER_ELSEWHERE
 from splitmeans.study.plain_values import to_plain
 from splitmeans.wire.tags import tagged_text
 
@@ -157,6 +158,9 @@ class PrivacyReport:
     @functools.cached_property
     def _party_bounds(self) -> tuple[tuple[str, Cost | None], ...]:
         interval = self._step(self.plan.study.budget.party_epsilon)
+        if self.plan.study.counts_only:
+            cost = fellow_party_cost(self.plan, Relation.ADD_OR_REMOVE, interval=interval)
+            return ((USER_ELSEWHERE, cost),)
         return tuple(
             (what, fellow_party_cost(self.plan, relation, interval=interval))
             for relation, what in _ELSEWHERE.items()
@@ -198,6 +202,8 @@ class PrivacyReport:
         if self.plan.study.membership_facts.covers_replacing:
             events = replaced_events(self.plan)
             towards_server += (("a user's values replaced", self._cost(events)),)
+        values = "a user's values elsewhere replaced; not presence"
+        about = USER_ELSEWHERE if self.plan.study.counts_only else values
         return (
             View(
                 who="server, also one that breaks the rules",
@@ -218,9 +224,7 @@ class PrivacyReport:
             View(
                 who="server and a party together",
                 sees="the releases and the run key",
-                bounds=(
-                    ("a user's values elsewhere replaced; not presence", self._coalition_cost),
-                ),
+                bounds=((about, self._coalition_cost),),
             ),
         )
 
@@ -279,6 +283,8 @@ class PrivacyReport:
         """What a reader must know beside the numbers."""
         study = self.plan.study
         caveats: tuple[str, ...] = study.membership_facts.caveats
+        if study.counts_only:
+            caveats += (COUNTS_CAVEAT,)
         if study.budget.delta >= 1 / self.plan.assumed_users:
             told = study.expected_users is not None
             what = "expected users, as in the paper" if told else "users that were counted, or more"

@@ -50,7 +50,7 @@ def build_report(
         progress: Told what is being worked out.
     """
     synopsis = result.synopsis
-    if synopsis.total <= 0:
+    if synopsis.total <= 0 or result.study.counts_only:
         return _nobody(result, title=title)
     names = checked_names({**result.names, **(names or {})}, result.published.letters)
     wanted = sorted({*(k for k in ks if k <= result.most_segments), result.published.k})
@@ -97,14 +97,16 @@ def build_report(
 def _about(result: Result, *, title: str | None) -> dict[str, Any]:
     """Return what does not depend on the segments."""
     synopsis = result.synopsis
+    what = "Shared users of" if result.study.counts_only else "Segments across"
     return {
-        "title": title or f"Segments across {_listed(synopsis.party_names)}",
+        "title": title or f"{what} {_listed(synopsis.party_names)}",
         "origin": result.origin,
         "remark": result.remark,
         "asked": result.study.n_clusters,
         "parties": synopsis.party_names,
         "users": synopsis.total,
         "n_columns": synopsis.n_columns,
+        "overlap": result.overlap() if len(result.presence) else None,
         "privacy": read_privacy(result),
         "facts": run_facts(result),
         "version": __version__,
@@ -112,7 +114,7 @@ def _about(result: Result, *, title: str | None) -> dict[str, Any]:
 
 
 def _nobody(result: Result, *, title: str | None) -> ReportData:
-    """Return the report of a run that counted nobody: what it cost, and what to do."""
+    """Return the report of a run without segments: counts alone, or nobody was counted."""
     none: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     return ReportData(
         **_about(result, title=title),

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from splitmeans.errors import ParameterError
-from splitmeans.intervals.sizes import SizeIntervals, refusal, size_intervals, total_interval
+from splitmeans.intervals.overlap import Overlap, overlap_of
+from splitmeans.intervals.sizes import SizeIntervals, size_intervals, total_interval
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
+from splitmeans.synopsis.clustering import COUNTS_ALONE
+from splitmeans.synopsis.plan_precision import refusal
 
 if TYPE_CHECKING:
     from splitmeans.result.result import Result, Segmentation
@@ -55,6 +58,9 @@ def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals
     if plan is None or plan.fingerprint != result.facts["plan"]:
         version = "it was planned by another version of splitmeans."
         return Intervals(found=none, words=_UNKNOWN + version)
+    if study.counts_only:
+        at_all = overlap_of(plan, result.presence).at_all
+        return Intervals(found=none, words=COUNTS_ALONE, users=(at_all.low, at_all.high))
     reason = refusal(plan, synopsis)
     if reason is not None:
         users = total_interval(plan, synopsis)
@@ -79,3 +85,17 @@ def _plan_of(result: "Result") -> Plan | None:
         return make_plan(result.study, released=result.released)
     except ParameterError:
         return None
+
+
+def overlap_of_result(result: "Result") -> Overlap:
+    """Return who is at which parties; see `Result.overlap`."""
+    plan = _plan_of(result)
+    if plan is None or plan.fingerprint != result.facts["plan"]:
+        raise ParameterError(
+            f"{result.where}: it was planned by another version of splitmeans, so how far its "
+            "counts are off is not known"
+        )
+    try:
+        return overlap_of(plan, result.presence)
+    except ParameterError as problem:
+        raise ParameterError(f"{result.where}: {problem}") from None

@@ -35,6 +35,7 @@ from splitmeans.run.home import SPOOL
 from splitmeans.run.journal import Journal
 from splitmeans.run.notes import Note
 from splitmeans.run.older_home import OLDER, forgotten, older_home
+from splitmeans.run.own_keys import check_not_revoked
 from splitmeans.run.party_run import PartyRun
 from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.preflight import Preflight
@@ -68,6 +69,7 @@ def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Pa
             goes on later.
     """
     check_own_key(what.study, what.party, what.identity)
+    check_not_revoked(home, what.study)
     key = RunKey(study_hash=what.study.hash, run=what.run, participant=what.party)
     with Journal.open(home) as journal, contextlib.ExitStack() as opened:
         journal.hold(key)

@@ -30,6 +30,7 @@ from splitmeans.run.drive import DONE, Desk, refuse_failed, taken_note
 from splitmeans.run.ending import Ending
 from splitmeans.run.journal import Journal
 from splitmeans.run.notes import Note
+from splitmeans.run.own_keys import check_not_revoked
 from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey
@@ -72,6 +73,7 @@ def run_server(what: ServerRun, home: Path, *, timeout: float | None = None) -> 
             then goes on later.
     """
     check_own_key(what.study, SERVER, what.identity)
+    check_not_revoked(home, what.study)
     key = RunKey(study_hash=what.study.hash, run=what.run, participant=SERVER)
     with Journal.open(home) as journal:
         journal.hold(key)

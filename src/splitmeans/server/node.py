@@ -20,7 +20,7 @@ from splitmeans.result.publish import publish
 from splitmeans.result.signed import Stamp, statement_to_compare
 from splitmeans.server.combine import check_release, combine
 from splitmeans.study import Study
-from splitmeans.synopsis.clustering import Clustering
+from splitmeans.synopsis.clustering import Clustering, no_segments
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
@@ -174,13 +174,16 @@ def _take_release(
     if len(releases) < len(plan.study.parties):
         return replace(state, releases=releases), []
     in_order = [releases[party] for party in plan.study.party_names]
-    synopsis, weights = combine(plan, in_order, noise=noise.spawn("publication"), rng=rng)
-    clustering = synopsis.cluster(plan.study.n_clusters, random_state=rng)
+    synopsis, weights, presence = combine(plan, in_order, noise=noise.spawn("publication"), rng=rng)
+    # A study of counts alone has no segments.
+    k = 0 if plan.study.counts_only else plan.study.n_clusters
+    clustering = synopsis.cluster(k, random_state=rng) if k else no_segments(synopsis)
     result = publish(
         PrivacyReport(plan=plan, secure_noise=noise.secure),
         synopsis,
         clustering,
         [release.centres for release in in_order],
+        presence=presence,
         run=state.run,
         stamp=stamp,
     )

@@ -18,12 +18,14 @@ import tomli_w
 from splitmeans import _validate
 from splitmeans.errors import StudyError
 from splitmeans.study import plain_values
+from splitmeans.study.counting import check_counting
 from splitmeans.study.id_keys import matching_key, with_matching_columns
 from splitmeans.study.id_rules import AS_IS, IDS_NEEDED, IdKey, IdRules
 from splitmeans.study.methods import (
     ACCOUNTING_METHODS,
     LOCALS,
     MEMBERSHIPS,
+    NO_CLUSTERING,
     OLD_LOCAL_NAMES,
     PAPER,
     TIGHT,
@@ -77,7 +79,7 @@ class Study:
     Attributes:
         name: What people call the study.
         parties: Who takes part, in the order that centres and weights use.
-        n_clusters: Number of segments wanted, k.
+        n_clusters: Number of segments wanted, k; 1 for a study of counts alone (`counting.py`).
         budget: What the run may cost a user.
         membership: How parties tell which user is in which of their clusters.
         local: How a party clusters its own columns.
@@ -127,7 +129,7 @@ class Study:
         names = [party.name for party in self.parties]
         if len(set(names)) != len(names):
             raise StudyError("party names must be different")
-        _validate.at_least(2, error=StudyError, n_clusters=self.n_clusters)
+        _validate.at_least(1, error=StudyError, n_clusters=self.n_clusters)
         if self.n_clusters > MAX_CLUSTERS:
             raise StudyError(f"n_clusters must be <= {MAX_CLUSTERS}, got {self.n_clusters}")
         _validate.one_of(tuple(MEMBERSHIPS), error=StudyError, membership=self.membership)
@@ -136,6 +138,8 @@ class Study:
         _validate.one_of(("auto", *LOCALS), error=StudyError, local=self.local)
         _validate.one_of(GRID_METHODS, error=StudyError, grid=self.grid)
         _validate.one_of(ACCOUNTING_METHODS, error=StudyError, accounting=self.accounting)
+        if self.counts_only and self.n_local_clusters == 1:
+            object.__setattr__(self, "n_local_clusters", "auto")
         if self.n_local_clusters != "auto":
             _validate.at_least(2, error=StudyError, n_local_clusters=self.n_local_clusters)
             to_builtin(self, n_local_clusters=int)
@@ -185,6 +189,7 @@ class Study:
     def _check_combination(self) -> None:
         """Refuse methods that have no proof, or no meaning, together."""
         method = self.membership_facts
+        check_counting(self)
         check_learned(self.parties, accounting=self.accounting, expected_users=self.expected_users)
         if self.accounting not in method.accountings and TIGHT in method.accountings:
             raise StudyError(f"membership={self.membership!r} needs accounting={TIGHT!r}")
@@ -255,6 +260,11 @@ class Study:
             )
 
     @property
+    def counts_only(self) -> bool:
+        """Whether the study asks only how many users are at which parties."""
+        return self.n_clusters == 1
+
+    @property
     def assumed_users(self) -> int:
         """The number of users that the study says, or what stands in for it."""
         return ASSUMED_USERS if self.expected_users is None else self.expected_users
@@ -277,6 +287,8 @@ class Study:
     @property
     def local_facts(self) -> LocalFacts:
         """The local algorithm that runs, also where the study says "auto"."""
+        if self.counts_only:
+            return NO_CLUSTERING
         return local_facts(self.local, membership=self.membership, accounting=self.accounting)
 
     @property

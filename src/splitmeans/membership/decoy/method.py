@@ -71,6 +71,10 @@ def _tables(law: DecoyLaw, plan: RunFacts) -> Iterator[tuple[Group, DecoyLaw, tu
 
 
 def _noise_lines(law: DecoyLaw, plan: RunFacts) -> Iterator[NoiseLine]:
+    if plan.study.counts_only:
+        yield "decoys in each count", math.sqrt(law.variance), "users"
+        yield "the server's noise on each count", law.server_sigma, "users"
+        return
     yield "decoys in each cell", math.sqrt(law.variance), "users"
     yield "the server's noise on each cell", law.server_sigma, "users"
     if plan.presence is not None:
