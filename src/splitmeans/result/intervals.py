@@ -12,6 +12,7 @@ from splitmeans.intervals.sizes import SizeIntervals, size_intervals, total_inte
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
+from splitmeans.result.previous import series_run_of
 from splitmeans.synopsis.clustering import COUNTS_ALONE
 from splitmeans.synopsis.plan_precision import refusal
 
@@ -82,7 +83,8 @@ def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals
 def _plan_of(result: "Result") -> Plan | None:
     """Return the plan of a run; None if this version has no such stages."""
     try:
-        return make_plan(result.study, released=result.released)
+        this = series_run_of(result)
+        return make_plan(result.study, released=result.released, series_run=this)
     except ParameterError:
         return None
 
