@@ -15,6 +15,7 @@ from splitmeans._types import FloatArray
 from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
 from splitmeans.cli.data_options import ALLOW_CLIPPING, DATA, QUERY, QUERY_FILE, chosen_query
 from splitmeans.cli.insights import insight_lines, insights_mapping
+from splitmeans.cli.result_ask import ask, correlate, table
 from splitmeans.cli.result_options import RESULT, K, called, parse_ks
 from splitmeans.errors import ParameterError
 from splitmeans.figures import digits, fixed, number, percent, users
@@ -30,6 +31,9 @@ app = typer.Typer(
     add_completion=False,
     help="Look at a result, explore it, label your rows.",
 )
+
+for command in (ask, table, correlate):
+    app.command()(command)
 
 _JSON = typer.Option(False, "--json", help="Print JSON.")
 _SUFFIXES = (".parquet", ".csv")
