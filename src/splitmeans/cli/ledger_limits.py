@@ -13,10 +13,11 @@ from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
 from splitmeans.cli.passphrase import FD_OPTION, FILE_OPTION
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.four_eyes import Signer, words_of
-from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.ledger_rules import Entry
 from splitmeans.privacy.limits import Limit
+from splitmeans.privacy.series_ledger import SeriesLedger
 from splitmeans.run.journal import Journal
+from splitmeans.run.own_keys import revocation_of
 from splitmeans.wire.identity import PublicIdentity
 
 # Names of the figures, and towards whom they are.
@@ -207,14 +208,17 @@ def guard(
         return None
     if not is_request:
         raise ParameterError("--as is for --request and for `ledger approve`")
-    return Signer(name=name, identity=load_identity(home, key, file=file, fd=fd))
+    identity = load_identity(home, key, file=file, fd=fd)
+    if (said := revocation_of(home.expanduser(), identity.public)) is not None:
+        raise ParameterError(f"the key of {name!r} was revoked: {said.reason}")
+    return Signer(name=name, identity=identity)
 
 
 @contextmanager
-def writing(home: Path) -> Iterator[Ledger]:
+def writing(home: Path) -> Iterator[SeriesLedger]:
     """Write to the ledger, in one transaction."""
     with Journal.open(home.expanduser()) as journal, journal.transaction():
-        yield Ledger(journal.connection)
+        yield SeriesLedger(journal.connection)
 
 
 def shown_amount(epsilon: float) -> str:
