@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 # What builds the package itself.
-BUILD = ("hatchling", "packaging", "pathspec", "pluggy", "trove-classifiers")
+BUILD = ("hatchling", "packaging", "pathspec", "pluggy", "tomlkit", "trove-classifiers")
 
 
 def entries(lock: str) -> dict[str, str]:
