@@ -40,7 +40,7 @@ _PART = re.compile(r"\..*\.part")
 
 _locks: set[int] = set()
 
-_VERSION = 3
+_VERSION = 4
 _APPLICATION = 0x73706D31  # "spm1": tells another program's database apart
 # A rollback journal with EXTRA also syncs the folder when the journal is gone, so that a commit
 # that returned cannot come undone; a write-ahead log would keep erased secrets until it is reused.
@@ -189,12 +189,13 @@ def _check_version(connection: sqlite3.Connection, folder: Path) -> None:
         _create(connection, folder)
     elif application != _APPLICATION:
         raise JournalError(f"{path} is another program's database; choose another folder")
-    elif version in (1, 2):
+    elif version in (1, 2, 3):
         connection.execute("BEGIN IMMEDIATE")
         ledger_tables.update_tables(connection)
         if version == 1:
             connection.execute(kept_results.TABLE)
-        connection.execute(PEOPLE_TABLE)
+        if version < 3:
+            connection.execute(PEOPLE_TABLE)
         connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute("COMMIT")
     elif version != _VERSION:
