@@ -15,6 +15,7 @@ from splitmeans.privacy.ledger_rules import RECOVERED
 from splitmeans.result.result import Result
 from splitmeans.run import backup as backups
 from splitmeans.run.home import DATABASE
+from splitmeans.run.slots import add_run
 from splitmeans.wire.slot import SERVER
 
 app = typer.Typer(
@@ -100,14 +101,8 @@ def recover(
                 delta=budget.delta,
                 towards=PrivacyReport.for_study(result.study).towards,
             )
-            entry = ledger.add(
-                source,
-                cost,
-                study_hash=result.study.hash,
-                run=run,
-                party=party,
-                what="recovered from its result",
-            )
+            what = "recovered from its result"
+            entry = add_run(ledger, result.study, source, cost, run=run, party=party, what=what)
             print_text(err, f"{folder}: run {run!r} of {party!r} added as entry {entry.number}")
             charges = ledger.book().charges
 

@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 
 from splitmeans._types import FloatArray
+from splitmeans.cli.compare import compare
 from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
 from splitmeans.cli.data_options import ALLOW_CLIPPING, DATA, QUERY, QUERY_FILE, chosen_query
 from splitmeans.cli.insights import insight_lines, insights_mapping
@@ -178,6 +179,7 @@ def label(
 
 # Whoever works on a result finds all of it under `splitmeans result`.
 app.command()(overlap)
+app.command()(compare)
 
 
 def _say_origin(read: Result) -> None:

@@ -143,9 +143,12 @@ def categories_shares(study: Study) -> tuple[float, ...]:
 
 
 def category_delta(study: Study) -> float:
-    """Return the probability with which a category of one user may show, for each open column."""
+    """Return the probability with which a category of one user may show, for each open column.
+
+    In one run, where there are several.
+    """
     n_open = sum(column.is_open for party in study.parties for column in party.columns)
-    return _CATEGORIES_DELTA * study.budget.delta / max(n_open, 1)
+    return _CATEGORIES_DELTA * study.budget.delta / (max(n_open, 1) * study.n_runs)
 
 
 def bounds_shares(study: Study) -> tuple[float, ...]:
@@ -154,7 +157,7 @@ def bounds_shares(study: Study) -> tuple[float, ...]:
     In proportion to its private columns among all of them, so that a column's noise does not depend
     on how many others are private.
     """
-    epsilon = study.budget.epsilon
+    epsilon = study.budget.epsilon / math.sqrt(study.n_runs)  # about what one run has
     share = min(max(_BOUNDS_SHARE / math.sqrt(epsilon), _BOUNDS_SHARE), _MOST_BOUNDS_SHARE)
     return tuple(
         share

@@ -6,7 +6,6 @@ what every message of a run is bound to, so two parties with equal hashes run th
 """
 
 import functools
-import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from splitmeans import _validate
 from splitmeans.errors import StudyError
 from splitmeans.study import plain_values
 from splitmeans.study.counting import check_counting
+from splitmeans.study.delta import check_delta
 from splitmeans.study.id_keys import matching_key, with_matching_columns
 from splitmeans.study.id_rules import AS_IS, IDS_NEEDED, IdKey, IdRules
 from splitmeans.study.methods import (
@@ -45,6 +45,7 @@ from splitmeans.study.parties import (
     to_builtin,
 )
 from splitmeans.study.private_shorthand import spread_bounds
+from splitmeans.study.renewal import Renewal, check_renewal
 from splitmeans.wire.slot import SERVER
 
 __all__ = ["Budget", "Column", "DecoyOptions", "IdRules", "PartySpec", "SketchOptions", "Study"]
@@ -101,6 +102,7 @@ class Study:
             parties cannot compare their ids, so it must be said. See `id_rules`.
         scaling: How columns count in the distances of the final k-means: None or "bounds" through
             their bounds, "equal" each the same (`synopsis/scaling.py`), times its weight.
+        renewal: How many runs the budget is for, where there are several; None for one run.
     """
 
     name: str
@@ -120,6 +122,7 @@ class Study:
     server_key: str | None = None
     ids: IdRules | None = None
     scaling: str | None = None
+    renewal: Renewal | None = None
 
     def __post_init__(self) -> None:
         check_name("study name", self.name)
@@ -164,27 +167,8 @@ class Study:
         if self.ids == AS_IS and self.user_sets == "equal":
             object.__setattr__(self, "ids", None)  # a default has the hash of what is left out
         self._check_combination()
-        self._check_delta()
+        check_delta(self.budget, self.expected_users, self.assumed_users, self.accounting)
         check_participant_keys(self.server_key, self.parties)
-
-    def _check_delta(self) -> None:
-        """Refuse a delta with which publishing a random user's row whole would count as private.
-
-        The published accounting may have exactly one over the number of users, as the paper does;
-        its statement says what that is worth.
-        """
-        limit = 1 / self.assumed_users
-        if self.budget.delta < limit or (self.accounting == "paper" and self.budget.delta == limit):
-            return
-        said = (
-            "which the study does not say" if self.expected_users is None else "as the study says"
-        )
-        raise StudyError(
-            f"delta must be below 1 / expected_users = 1 / {self.assumed_users} = {limit:.3g} "
-            f"({said}), got {self.budget.delta:.3g}: a larger one would allow to publish whole "
-            f"rows of some users; write delta = {_below(limit):g} or less, or the true "
-            "expected_users"
-        )
 
     def _check_combination(self) -> None:
         """Refuse methods that have no proof, or no meaning, together."""
@@ -233,6 +217,7 @@ class Study:
             self._check_many_parties()
         if self.user_sets == "partial" and self.ids is None:
             raise StudyError(IDS_NEEDED)
+        check_renewal(self.renewal, accounting=self.accounting)
 
     def _check_many_parties(self) -> None:
         method = self.membership_facts
@@ -258,6 +243,11 @@ class Study:
                 "parties make more cells than users; take fewer parties, or only users that all "
                 "parties have (user_sets='equal')"
             )
+
+    @property
+    def n_runs(self) -> int:
+        """How many runs the budget is for."""
+        return 1 if self.renewal is None else self.renewal.runs
 
     @property
     def counts_only(self) -> bool:
@@ -378,17 +368,13 @@ class Study:
         return plain_values.canonical_hash(self.to_mapping(), prefix=_HASH_PREFIX)
 
 
-def _below(limit: float) -> float:
-    """Return the largest power of ten that is a tenth of a limit or less."""
-    return float(10.0 ** (math.floor(math.log10(limit)) - 1))
-
-
 # The nested tables of study.toml.
 _TABLES: dict[str, type] = {
     "budget": Budget,
     "sketch": SketchOptions,
     "decoy": DecoyOptions,
     "ids": IdRules,
+    "renewal": Renewal,
 }
 _LISTS: dict[str, type] = {
     "parties": PartySpec,
