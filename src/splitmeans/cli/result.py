@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 
 from splitmeans._types import FloatArray
+from splitmeans.cli.compare import compare
 from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
 from splitmeans.cli.data_options import ALLOW_CLIPPING, DATA, QUERY, QUERY_FILE, chosen_query
 from splitmeans.cli.insights import insight_lines, insights_mapping
@@ -21,6 +22,7 @@ from splitmeans.cli.overlap import (
     overlap_or_none,
     print_overlap,
 )
+from splitmeans.cli.result_ask import ask, correlate, table
 from splitmeans.cli.result_options import RESULT, K, called, parse_ks
 from splitmeans.errors import ParameterError
 from splitmeans.figures import digits, fixed, number, percent, users
@@ -36,6 +38,9 @@ app = typer.Typer(
     add_completion=False,
     help="Look at a result, explore it, label your rows.",
 )
+
+for command in (ask, table, correlate):
+    app.command()(command)
 
 _JSON = typer.Option(False, "--json", help="Print JSON.")
 _SUFFIXES = (".parquet", ".csv")
@@ -178,6 +183,7 @@ def label(
 
 # Whoever works on a result finds all of it under `splitmeans result`.
 app.command()(overlap)
+app.command()(compare)
 
 
 def _say_origin(read: Result) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from splitmeans.insights.drift import Drift
 from splitmeans.insights.own_labels import OwnLabels
 from splitmeans.insights.partners import Partners
 from splitmeans.intervals.overlap import Overlap
@@ -181,6 +182,7 @@ class ReportData:
         partners: What the parties add to the published segments; None if nobody was counted.
         own_labels: How well each party can label its users; none where that cannot be told.
         overlap: How many users are at which parties; None where a run does not say.
+        drift: What changed since an earlier result; None where none was given.
         privacy: What the run cost.
         facts: Run facts, each with a name.
         version: Version of splitmeans that made the report.
@@ -203,6 +205,7 @@ class ReportData:
     partners: Partners | None
     own_labels: tuple[OwnLabels, ...]
     overlap: Overlap | None
+    drift: Drift | None
     privacy: PrivacyInfo
     facts: tuple[tuple[str, str], ...]
     version: str

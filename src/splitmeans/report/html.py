@@ -16,6 +16,7 @@ import numpy as np
 from splitmeans.figures import digits, fixed
 from splitmeans.report.charts import curve, map_table, segment_map
 from splitmeans.report.data import MapInfo, ReportData, SegmentationInfo
+from splitmeans.report.drift_page import drift_section
 from splitmeans.report.overlap_page import overlap_section
 from splitmeans.report.partners_page import partners_page
 from splitmeans.report.privacy_page import privacy_page
@@ -62,7 +63,9 @@ def _segment_parts(data: ReportData) -> dict[str, str]:
         "first_part": "segments",
         "lead": _lead(data),
         "controls": _filled("controls.html", {"slider": _slider(data)}),
-        "panels": _filled("panels.html", panels) + overlap_section(data.overlap),
+        "panels": _filled("panels.html", panels)
+        + overlap_section(data.overlap)
+        + drift_section(data.drift),
         "privacy_class": "page",
         "json": _json_for_html(shown),
         "script": f"<script>{script}</script>\n",
@@ -75,7 +78,7 @@ def _nobody_parts(data: ReportData) -> dict[str, str]:
         "first_part": "counts" if data.overlap else "privacy statement",
         "lead": _counts_lead(data) or "<strong>No segments.</strong>",
         "controls": "",
-        "panels": overlap_section(data.overlap, first=True),
+        "panels": overlap_section(data.overlap, first=True) + drift_section(data.drift),
         "privacy_class": "page" if data.overlap else "first",
         "json": _json_for_html(data),
         "script": "",

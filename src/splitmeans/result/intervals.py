@@ -55,8 +55,8 @@ def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals
     if method_of(study).deviation is None:
         method = f"memberships were sent by the method {study.membership!r}."
         return Intervals(found=none, words=_UNKNOWN + method)
-    plan = _plan_of(result)
-    if plan is None or plan.fingerprint != result.facts["plan"]:
+    plan = plan_of(result)
+    if plan is None:
         version = "it was planned by another version of splitmeans."
         return Intervals(found=none, words=_UNKNOWN + version)
     if study.counts_only:
@@ -80,19 +80,20 @@ def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals
     return Intervals(found=tuple(found), words=words, users=users)
 
 
-def _plan_of(result: "Result") -> Plan | None:
-    """Return the plan of a run; None if this version has no such stages."""
+def plan_of(result: "Result") -> Plan | None:
+    """Return the plan of a run; None if this version makes another one, or none at all."""
     try:
         this = series_run_of(result)
-        return make_plan(result.study, released=result.released, series_run=this)
+        plan = make_plan(result.study, released=result.released, series_run=this)
     except ParameterError:
         return None
+    return plan if plan.fingerprint == result.facts["plan"] else None
 
 
 def overlap_of_result(result: "Result") -> Overlap:
     """Return who is at which parties; see `Result.overlap`."""
-    plan = _plan_of(result)
-    if plan is None or plan.fingerprint != result.facts["plan"]:
+    plan = plan_of(result)
+    if plan is None:
         raise ParameterError(
             f"{result.where}: it was planned by another version of splitmeans, so how far its "
             "counts are off is not known"
