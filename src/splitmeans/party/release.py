@@ -64,7 +64,8 @@ def release_party(
         found = mechanism.release(rows, noise=local_noise, rng=rng, start=start)
     else:
         found = mechanism.release(rows, noise=local_noise, rng=rng)
-    centres, points = to_valid_shares(spec, found.centres), to_valid_shares(spec, found.points)
+    centres = to_valid_shares(spec, found.centres)
+    points = coding.codes(found.points)
     users = table.labelled(labeller(coding, centres))
     membership = encode_membership(
         plan, position, users, run_key=run_key, noise=noise.spawn("membership")
