@@ -10,6 +10,7 @@ from splitmeans._version import __version__
 from splitmeans.insights.drift import drift
 from splitmeans.insights.own_labels import own_labels
 from splitmeans.insights.partners import partners
+from splitmeans.insights.two_columns import two_columns
 from splitmeans.insights.why import reasons
 from splitmeans.intervals.sizes import SizeIntervals
 from splitmeans.kmeans.draws import draw_evenly
@@ -68,6 +69,8 @@ def build_report(
     curve = result.compare_k(wanted)
     progress("how far the sizes may be off, what each party adds")
     intervals = intervals_of(result, found)
+    progress("which columns of different parties go together")
+    together = two_columns(synopsis)
     plane = fit_plane(synopsis.seen(synopsis.scaled_nodes), synopsis.weights)
     shown, users = _shown(synopsis)
     columns = _columns(synopsis)
@@ -94,6 +97,7 @@ def build_report(
         uncertainty=intervals.words,
         partners=partners(synopsis, result.published),
         own_labels=own_labels(synopsis, result.published),
+        two_columns=together,
     )
 
 
@@ -139,6 +143,7 @@ def _nobody(result: Result, *, title: str | None, compared_with: Result | None) 
         uncertainty="",
         partners=None,
         own_labels=(),
+        two_columns=None,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from splitmeans.insights.drift import Drift
 from splitmeans.insights.own_labels import OwnLabels
 from splitmeans.insights.partners import Partners
+from splitmeans.insights.two_columns import TwoColumns
 from splitmeans.intervals.overlap import Overlap
 
 # Digits that survive in JSON: far finer than the noise.
@@ -181,6 +182,8 @@ class ReportData:
         uncertainty: What the intervals of sizes are for, or why there are none.
         partners: What the parties add to the published segments; None if nobody was counted.
         own_labels: How well each party can label its users; none where that cannot be told.
+        two_columns: Cross tables of columns of different parties; None if there is one party alone,
+            or nobody was counted.
         overlap: How many users are at which parties; None where a run does not say.
         drift: What changed since an earlier result; None where none was given.
         privacy: What the run cost.
@@ -204,6 +207,7 @@ class ReportData:
     uncertainty: str
     partners: Partners | None
     own_labels: tuple[OwnLabels, ...]
+    two_columns: TwoColumns | None
     overlap: Overlap | None
     drift: Drift | None
     privacy: PrivacyInfo

@@ -21,6 +21,7 @@ from splitmeans.report.overlap_page import overlap_section
 from splitmeans.report.partners_page import partners_page
 from splitmeans.report.privacy_page import privacy_page
 from splitmeans.report.profiles import cards, heat_map, size_table, strip
+from splitmeans.report.two_columns_page import two_columns_link, two_columns_section
 from splitmeans.report.words import escape, heads, interval_text, percent, table, users
 
 # With more columns than this the page would outgrow its limit; the rest is in the JSON data.
@@ -54,6 +55,7 @@ def _segment_parts(data: ReportData) -> dict[str, str]:
         "heat": _panels(shown, lambda item: heat_map(shown, item)),
         "heat_note": _heat_note(shown),
         "partners": partners_page(data),
+        "two_columns": two_columns_section(data.two_columns),
         "curves": _curves(data),
         "k_note": _k_note(data),
         "k_table": _k_table(data),
@@ -62,7 +64,10 @@ def _segment_parts(data: ReportData) -> dict[str, str]:
         "policy": _policy(script),
         "first_part": "segments",
         "lead": _lead(data),
-        "controls": _filled("controls.html", {"slider": _slider(data)}),
+        "controls": _filled(
+            "controls.html",
+            {"slider": _slider(data), "two_columns": two_columns_link(data.two_columns)},
+        ),
         "panels": _filled("panels.html", panels)
         + overlap_section(data.overlap)
         + drift_section(data.drift),

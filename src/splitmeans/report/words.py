@@ -24,17 +24,18 @@ def breakable(text: str) -> str:
     return escape(text).replace("_", "_<wbr>")
 
 
-def table(caption: str, *, head: str = "", body: str, kind: str = "") -> str:
+def table(caption: str, *, head: str = "", top: str = "", body: str, kind: str = "") -> str:
     """Return a table that can be scrolled sideways on a narrow screen, by keyboard too.
 
     Args:
         caption: What the table is, for screen readers.
-        head: Cells of the head.
+        head: Cells of the head, if it has one row.
+        top: The whole head, if it has more.
         body: Rows, in one or more bodies if it starts with one.
         kind: Class of the table.
     """
     named = f' class="{kind}"' if kind else ""
-    top = f"<thead><tr>{head}</tr></thead>" if head else ""
+    top = f"<thead><tr>{head}</tr></thead>" if head else top
     rows = body if body.startswith("<tbody") else f"<tbody>{body}</tbody>"
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="Table: {escape(caption)}">'

@@ -34,7 +34,7 @@ from splitmeans.synopsis.synopsis import Synopsis
 # So many cells that were cut get a row: those where most users may be.
 _MOST_CUT_CELLS = 4000
 _SEED = 2026
-_NORMAL_95 = 1.96
+NORMAL_95 = 1.96
 
 
 def width_95(n: int) -> float:
@@ -42,7 +42,7 @@ def width_95(n: int) -> float:
 
     1.96 for many; a little more for few, as Student's t has it (within 0.3 % from 20 on).
     """
-    return _NORMAL_95 * (1 + 1.25 / n)
+    return NORMAL_95 * (1 + 1.25 / n)
 
 
 # A figure, or several: from the values of columns by name, and weights of rows.
