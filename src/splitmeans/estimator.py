@@ -42,6 +42,7 @@ from splitmeans.study import (
     DEFAULT_DELTA,
     Budget,
     DecoyOptions,
+    DetailOptions,
     PartySpec,
     SketchOptions,
     Study,
@@ -93,6 +94,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             "email" or "phone", or `IdRules`.
         sketch: Parameters of the sketch methods; None takes the paper's.
         decoy: Parameters of the decoy join; None takes the defaults.
+        detail: True, or a share of what local clustering may cost, has parties also release how
+            their columns spread within clusters, for synthetic rows that look like rows.
         allow_clipping: Fit also if more than half of a column's values lie outside the bounds and
             become the bound; such a table is refused otherwise. Fewer give a warning.
         noise: Source of privacy noise; None takes the operating system's.
@@ -136,6 +139,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         scaling: str = "bounds",
         sketch: SketchOptions | None = None,
         decoy: DecoyOptions | None = None,
+        detail: Any = None,
         allow_clipping: bool = False,
         noise: NoiseSource | None = None,
         random_state: Any = None,
@@ -159,6 +163,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.scaling = scaling
         self.sketch = sketch
         self.decoy = decoy
+        self.detail = detail
         self.allow_clipping = allow_clipping
         self.noise = noise
         self.random_state = random_state
@@ -333,7 +338,15 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             expected_users=expected,
             sketch=self.sketch or SketchOptions(),
             decoy=self.decoy or DecoyOptions(),
+            detail=self._detail(),
         )
+
+    def _detail(self) -> DetailOptions | None:
+        if self.detail is None or isinstance(self.detail, DetailOptions):
+            return self.detail
+        if isinstance(self.detail, bool):
+            return DetailOptions() if self.detail else None
+        return DetailOptions(share=self.detail)
 
     def _id_rules(self) -> IdRules:
         if isinstance(self.id_rules, str):

@@ -66,7 +66,7 @@ def coarser(edges: IntArray, shares: FloatArray, *, n_bins: int) -> IntArray:
     at = np.minimum(np.searchsorted(below, marks), len(shares) - 1)
     wide = shares[at] > below[-1] / (2 * n_bins)
     chosen = np.unique(np.concatenate([at, at[wide] - 1]))
-    return edges[chosen[(chosen >= 0) & (chosen < len(edges))]]
+    return np.asarray(edges[chosen[(chosen >= 0) & (chosen < len(edges))]])
 
 
 def with_shape(

@@ -79,9 +79,7 @@ class Detail(DetailLaw):
             for own, column, n in zip(fine, columns, coding.levels, strict=True)
         ]
         bins = bin_numbers(edges, coding)
-        pairs = going_together(
-            bins_of(codes_of(points, coding), edges), bins, n_pairs=self.n_pairs
-        )
+        pairs = going_together(bins_of(codes_of(points, coding), edges), bins, n_pairs=self.n_pairs)
         by_cluster, tables = self.noisy_clusters(
             rows, centres=centres, coding=coding, edges=edges, pairs=pairs, noise=noise
         )

@@ -78,12 +78,12 @@ def reshaped(
     places = np.column_stack([bins, labels.astype(np.int64)])
     groups = [own.groups(places) for own in counts]
     wanted = [
-        _believed(np.bincount(at, weights=weights, minlength=len(own.noisy)), own)
+        _believed(_sums(at, weights, len(own.noisy)), own)
         for at, own in zip(groups, counts, strict=True)
     ]
     for _ in range(_ROUNDS):
         for at, target in zip(groups, wanted, strict=True):
-            found = np.bincount(at, weights=weights, minlength=len(target))
+            found = _sums(at, weights, len(target))
             ratios = np.divide(target, found, out=np.ones_like(target), where=found > 0)
             weights = weights * np.clip(ratios, 1 / _MOST, _MOST)[at]
         weights = weights * (size / weights.sum())
@@ -108,7 +108,7 @@ def _candidates(
     points: IntArray, *, centres: IntArray, coding: Coding, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray]:
     """Return the points and mixtures of them, and their weights."""
-    labels = nearest(points, centres)
+    labels = nearest(points, centres).astype(np.int64)
     parts, weights = [points], [np.ones(len(points))]
     for _ in range(_MIXED):
         mixed = np.empty_like(points)
@@ -125,6 +125,10 @@ def _candidates(
     parts.append(stray)
     weights.append(np.full(len(points), _STRAY_WEIGHT))
     return np.concatenate(parts), np.concatenate(weights)
+
+
+def _sums(groups: IntArray, weights: FloatArray, n_groups: int) -> FloatArray:
+    return np.bincount(groups, weights=weights, minlength=n_groups).astype(np.float64)
 
 
 def _columns(coding: Coding) -> list[slice]:

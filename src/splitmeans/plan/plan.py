@@ -9,6 +9,7 @@ import hashlib
 from dataclasses import dataclass
 
 from splitmeans.local.law import LocalLaw
+from splitmeans.local.laws.detail import DetailLaw
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import Group, MembershipLaw
@@ -41,6 +42,7 @@ class Plan:
         grid_method: How cell weights of all parties are found.
         presence: The law of the presence table, where the last group is one: all parties, each
             with "present" as its only label.
+        detail: The law of each party's shapes within clusters; empty where the study asks for none.
     """
 
     study: Study
@@ -52,6 +54,7 @@ class Plan:
     membership: MembershipLaw
     grid_method: str
     presence: DecoyLaw | None = None
+    detail: tuple[DetailLaw, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -64,6 +67,8 @@ class Plan:
         more: tuple[object, ...] = (self.n_local_clusters, staged, table)
         if self.presence is not None:
             more = (*more, self.presence, self.presence.table_hash)
+        if self.detail:
+            more = (*more, self.detail)
         parameters = tagged_text((*parts, *more))
         return hashlib.sha256(parameters.encode()).hexdigest()
 
@@ -118,6 +123,14 @@ class Plan:
 
     @property
     def local_events(self) -> tuple[Event, ...]:
+        """What each party's main release about its own rows costs: clusters, and any detail."""
+        if not self.detail:
+            return self.cluster_events
+        both = zip(self.cluster_events, self.detail, strict=True)
+        return tuple(ComposedEvent(parts=(event, law.event)) for event, law in both)
+
+    @property
+    def cluster_events(self) -> tuple[Event, ...]:
         """What each party's local clustering costs.
 
         The slack of discrete noise depends on how many features there are. As long as categories

@@ -8,6 +8,7 @@ from splitmeans.wire.messages import PartyRelease, StageRelease, staged
 
 EVERYONE = "all parties"
 LOCAL_CLUSTERS, MEMBERSHIPS = "local clusters", "memberships"
+DETAIL = "detail"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +38,17 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
                 )
             )
     # Centres and, where the local algorithm makes them, points: one release, paid for once.
-    for party, event in zip(plan.study.party_names, plan.local_events, strict=True):
+    for place, party in enumerate(plan.study.party_names):
+        event = plan.cluster_events[place]
         releases.append(
             Release(party=party, what=LOCAL_CLUSTERS, event=event, message=PartyRelease.TAG)
         )
+        if plan.detail:
+            # It travels in the points, which it has drawn anew.
+            event = plan.detail[place].event
+            releases.append(
+                Release(party=party, what=DETAIL, event=event, message=PartyRelease.TAG)
+            )
     members = (EVERYONE,) if plan.groups else plan.study.party_names
     for party in members:
         releases.append(

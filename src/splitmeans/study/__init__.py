@@ -1,7 +1,7 @@
 """The study: every public fact that the participants agree on, and what follows from it alone."""
 
 from splitmeans.study.id_rules import IdKey, IdRules
-from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
+from splitmeans.study.options import Budget, DecoyOptions, DetailOptions, SketchOptions
 from splitmeans.study.parties import Column, KeyColumn, PartySpec
 from splitmeans.study.study import (
     ASSUMED_USERS,
@@ -21,6 +21,7 @@ __all__ = [
     "Budget",
     "Column",
     "DecoyOptions",
+    "DetailOptions",
     "IdKey",
     "IdRules",
     "KeyColumn",

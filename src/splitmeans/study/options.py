@@ -10,6 +10,9 @@ SKETCH_ESTIMATORS = ("calibrated", "printed")
 
 MIN_EPSILON = 1e-100
 
+# Less of the local budget would tell nothing but noise; more would leave clusters without a place.
+MIN_DETAIL_SHARE, MAX_DETAIL_SHARE = 0.05, 0.8
+
 # Beyond it one label in 10^21 would change.
 MAX_COLLUSION_EPSILON = 50
 
@@ -44,6 +47,27 @@ class Budget:
             if getattr(self, name) is not None:
                 _validate.positive(error=StudyError, **{name: getattr(self, name)})
                 to_builtin(self, **{name: float})
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetailOptions:
+    """How closely synthetic points follow a party's columns within its clusters.
+
+    Attributes:
+        share: Part of what a party's local clustering may cost (of its squared precision) that goes
+            to histograms of its columns, whole and in each cluster. The clusters have the rest.
+    """
+
+    share: float = 0.4
+
+    def __post_init__(self) -> None:
+        _validate.finite(error=StudyError, **{"detail.share": self.share})
+        if not MIN_DETAIL_SHARE <= self.share <= MAX_DETAIL_SHARE:
+            raise StudyError(
+                f"detail.share must be between {MIN_DETAIL_SHARE:g} and {MAX_DETAIL_SHARE:g}, got "
+                f"{self.share!r}; leave [detail] out for a study without it"
+            )
+        to_builtin(self, share=float)
 
 
 @dataclass(frozen=True, kw_only=True)

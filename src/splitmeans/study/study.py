@@ -31,7 +31,7 @@ from splitmeans.study.methods import (
     MembershipFacts,
     local_facts,
 )
-from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
+from splitmeans.study.options import Budget, DecoyOptions, DetailOptions, SketchOptions
 from splitmeans.study.parties import (
     Column,
     KeyColumn,
@@ -45,7 +45,16 @@ from splitmeans.study.parties import (
 from splitmeans.study.private_shorthand import spread_bounds
 from splitmeans.wire.slot import SERVER
 
-__all__ = ["Budget", "Column", "DecoyOptions", "IdRules", "PartySpec", "SketchOptions", "Study"]
+__all__ = [
+    "Budget",
+    "Column",
+    "DecoyOptions",
+    "DetailOptions",
+    "IdRules",
+    "PartySpec",
+    "SketchOptions",
+    "Study",
+]
 
 GRID_METHODS = ("auto", "joint", "pairs", "pairs-paper", "many")
 USER_SETS = ("equal", "partial")
@@ -99,6 +108,8 @@ class Study:
             parties cannot compare their ids, so it must be said. See `id_rules`.
         scaling: How columns count in the distances of the final k-means: None or "bounds" through
             their bounds, "equal" each the same (`synopsis/scaling.py`), times its weight.
+        detail: If set, parties also release how their columns spread, whole and within clusters,
+            from a share of the budget; None for not.
     """
 
     name: str
@@ -118,6 +129,7 @@ class Study:
     server_key: str | None = None
     ids: IdRules | None = None
     scaling: str | None = None
+    detail: DetailOptions | None = None
 
     def __post_init__(self) -> None:
         check_name("study name", self.name)
@@ -228,6 +240,14 @@ class Study:
             self._check_many_parties()
         if self.user_sets == "partial" and self.ids is None:
             raise StudyError(IDS_NEEDED)
+        if not isinstance(self.detail, DetailOptions | None):
+            raise StudyError("detail must be a table with a share ([detail], or DetailOptions)")
+        if self.detail is not None and not self.local_facts.n_points:
+            raise StudyError(
+                f"[detail] needs a local algorithm that makes synthetic points, and "
+                f"{self.local_facts.name!r} makes none; take local='guided-lloyd' with "
+                "accounting='tight', or leave [detail] out"
+            )
 
     def _check_many_parties(self) -> None:
         method = self.membership_facts
@@ -376,6 +396,7 @@ _TABLES: dict[str, type] = {
     "budget": Budget,
     "sketch": SketchOptions,
     "decoy": DecoyOptions,
+    "detail": DetailOptions,
     "ids": IdRules,
 }
 _LISTS: dict[str, type] = {

@@ -16,6 +16,11 @@ from splitmeans.privacy.events import ComposedEvent
 WHOLE_SHARE = 0.3
 PAIRS_SHARE = 0.4
 
+# Tables of pairs are asked for where a cell of the largest would have so many deviations of noise
+# in users, were they spread evenly; below, what columns have in common is told better by clusters.
+PAIR_DEVIATIONS = 8.0
+_CELLS_OF_PAIR = 256
+
 
 @dataclass(frozen=True, kw_only=True)
 class DetailLaw:
@@ -95,3 +100,16 @@ class DetailLaw:
         yield "each bin of a column in a cluster", self.cluster_scale / COUNT_UNITS, "users"
         if self.n_pairs:
             yield "each cell of a pair of columns", self.pair_scale / COUNT_UNITS, "users"
+
+
+def pairs_for(n_columns: int, *, mu: float, users: int) -> int:
+    """Return how many pairs of columns are released; a function of public quantities alone.
+
+    As many as a tree over the columns has, or none.
+    """
+    wanted = n_columns - 1
+    if not wanted:
+        return 0
+    share = (1 - WHOLE_SHARE) * PAIRS_SHARE
+    deviation = math.sqrt(wanted) / (mu * math.sqrt(share))
+    return wanted if users / _CELLS_OF_PAIR >= PAIR_DEVIATIONS * deviation else 0
