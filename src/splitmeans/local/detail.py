@@ -31,7 +31,7 @@ from splitmeans.local.bins import (
 )
 from splitmeans.local.law import COUNT_UNITS, gaussian_counts
 from splitmeans.local.laws.detail import DetailLaw
-from splitmeans.local.reshaping import Counts, reshaped
+from splitmeans.local.reshaping import Counts, reshaped, trusted
 from splitmeans.local.survey import present_share, without_noise
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.coding import Coding
@@ -70,8 +70,15 @@ class Detail(DetailLaw):
         """
         fine = even_edges(points, coding, n_bins=WHOLE_BINS)
         noisy = self.noisy_columns(rows, coding=coding, edges=fine, noise=noise)
+        before = bins_of(codes_of(points, coding), fine)
         columns = [
-            _shape(own, deviation=self.whole_scale / COUNT_UNITS, size=size) for own in noisy
+            _shape(
+                np.bincount(old, minlength=len(own)) / len(points),
+                own,
+                deviation=self.whole_scale / COUNT_UNITS,
+                size=size,
+            )
+            for old, own in zip(before.T, noisy, strict=True)
         ]
         points = _with_shapes(points, fine, columns, coding=coding, rng=rng)
         edges = [
@@ -189,10 +196,15 @@ def _counted(
     )
 
 
-def _shape(noisy: FloatArray, *, deviation: float, size: float) -> FloatArray:
-    """Return the shares of a column's bins among rows with a value, without what is noise."""
+def _shape(shares: FloatArray, noisy: FloatArray, *, deviation: float, size: float) -> FloatArray:
+    """Return the shares of a column's bins among rows with a value, without what is noise.
+
+    `shares` are those of the points: where the counts are mostly noise, they stay.
+    """
     total = size * present_share(noisy, deviation=deviation, size=size)
     counts = without_noise(noisy, deviation=deviation, total=total)
+    model = shares * total
+    counts = model + trusted(model, noisy, deviation=deviation) * (counts - model)
     return np.asarray(counts / max(float(counts.sum()), 1e-9))
 
 

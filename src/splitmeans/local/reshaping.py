@@ -9,6 +9,7 @@ A noisy count is believed as far as counts are off by more than their noise (emp
 `correction.py`), so that a release that is mostly noise leaves the points as they are.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,7 +39,7 @@ class Counts:
         strides: What each column's bin adds to the number of a candidate's group, shape (c,), and
             the cluster's number, last.
         noisy: Rows in each group.
-        deviation: Standard deviation of the noise on each.
+        deviation: Standard deviation of the noise on each; 0 for counts that are to be met.
     """
 
     strides: IntArray
@@ -94,14 +95,24 @@ def reshaped(
 
 def _believed(model: FloatArray, counts: Counts) -> FloatArray:
     """Return counts between those of the candidates and the noisy ones, none negative."""
-    off = counts.noisy - model
-    # Candidates are off by more where there are more rows: a variance in proportion to them.
-    users = np.maximum(model, 1.0)
-    noise = counts.deviation**2
-    surplus = max(float(np.sum(np.square(off) - noise)), 0.0) / float(users.sum())
-    variance = surplus * users
-    trust = np.divide(variance, variance + noise, out=np.ones_like(users), where=noise > 0)
-    return np.asarray(np.maximum(model + trust * off, 0.0))
+    if not counts.deviation:
+        return counts.noisy
+    trust = trusted(model, counts.noisy, deviation=counts.deviation)
+    return np.asarray(np.maximum(model + trust * (counts.noisy - model), 0.0))
+
+
+def trusted(model: FloatArray, noisy: FloatArray, *, deviation: float) -> FloatArray:
+    """Return how far to believe each noisy count rather than the model's, between 0 and 1.
+
+    A model is off by more where there are more rows: its variance is taken in proportion to them,
+    and by how much all counts together are off beyond their noise.
+    """
+    rows = np.maximum(model, 1.0)
+    off = float(np.sum(np.square(noisy - model) - deviation**2))
+    # What noise alone does to such a sum: less than this is not told from nothing.
+    chance = deviation**2 * math.sqrt(2 * len(model))
+    variance = max(off - chance, 0.0) / float(rows.sum()) * rows
+    return np.asarray(variance / (variance + deviation**2))
 
 
 def _candidates(
