@@ -59,7 +59,8 @@ def broken_at_end(
             if saved is None or saved.outcome != "done" or saved.state is not None:
                 found.append(f"{who}: the run has not ended")
             n_charges = sum(
-                entry.kind == "charge" for entry in Ledger(journal.connection).entries()
+                (entry.kind, entry.study_hash, entry.run) == ("charge", key.study_hash, key.run)
+                for entry in Ledger(journal.connection).entries()
             )
             if n_charges != (who != SERVER):
                 found.append(f"{who}: {n_charges} charges")
@@ -74,7 +75,10 @@ def broken_at_end(
     found += [f"{path.name} is left beside the results" for path in (folder / RESULTS).glob(".*")]
     if len(hashes) > 1:
         found.append("participants have different results")
+    runs = {f"{key.study_hash[:32]}/{key.run}/" for key in keys.values()}
     for slot, data in messages_in(folder / mailbox):
+        if not slot.startswith(tuple(runs)):
+            continue
         if sent.get(slot) != {hashlib.sha256(data).hexdigest()}:
             found.append(f"the mailbox holds something else than was sent for {slot}")
     return found

@@ -7,6 +7,8 @@ import typer
 from splitmeans.cli.console import check_text
 from splitmeans.cli.passphrase import given_passphrase
 from splitmeans.errors import ParameterError
+from splitmeans.run.own_keys import key_for
+from splitmeans.study import Study
 from splitmeans.wire.identity import Identity
 
 KEY_FILE = "key.json"
@@ -39,8 +41,20 @@ def key_file(home: Path, key: Path | None) -> Path:
 
 
 def load_identity(
-    home: Path, key: Path | None, *, file: Path | None = None, fd: int | None = None
+    home: Path,
+    key: Path | None,
+    *,
+    file: Path | None = None,
+    fd: int | None = None,
+    study: Study | None = None,
+    participant: str = "",
 ) -> Identity:
-    """Read the participant's key file; for its passphrase see `given_passphrase`."""
+    """Read the participant's key file; for its passphrase see `given_passphrase`.
+
+    With a study it is the key that the study has for the participant, if the home has it: the
+    current one, or one from before a renewal.
+    """
     path = key_file(home, key)
+    if study is not None:
+        path = key_for(path, study, participant)
     return Identity.load(path, passphrase=given_passphrase(path, file=file, fd=fd))

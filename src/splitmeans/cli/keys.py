@@ -11,11 +11,16 @@ from splitmeans.cli.home import (
     KEY_OPTION,
     key_file,
 )
+from splitmeans.cli.key_changes import refuse, renew, revoke
 from splitmeans.cli.passphrase import FD_OPTION, FILE_OPTION, new_passphrase
 from splitmeans.errors import ParameterError
 from splitmeans.wire.identity import Identity
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Make and show your identity.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Make, show, renew and revoke your identity."
+)
+for _command in (renew, revoke, refuse):
+    app.command()(_command)
 
 
 @app.command()

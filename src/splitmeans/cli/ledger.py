@@ -12,8 +12,11 @@ from typing import Any
 import typer
 from rich.table import Table
 
+from splitmeans.cli import ledger_limits, ledger_sources
 from splitmeans.cli.console import err, out
 from splitmeans.cli.home import HOME_OPTION
+from splitmeans.cli.ledger_limits import TOWARDS, shown_amount
+from splitmeans.cli.ledger_rules import entry_words, rules_lines, rules_mapping
 from splitmeans.errors import ParameterError
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import Relation
@@ -29,18 +32,17 @@ app = typer.Typer(
     help="What was spent on which data, and limits on it.",
 )
 
-# Names of the figures, and towards whom they are.
-_TOWARDS = {
-    "epsilon": "server, outsiders",
-    "party_epsilon": "a party",
-    "coalition_epsilon": "a party with the server",
-}
 _ABOUT_TOWARDS = (
     "Costs of runs add up, each with the delta. A party: values elsewhere, if the server follows "
     "the rules; several parties who share what they know are one party."
 )
 
 _JSON = typer.Option(False, "--json", help="Print JSON.")
+
+app.add_typer(ledger_sources.app, name="source")
+for _command in ledger_limits.COMMANDS:
+    app.command(_command.__name__.replace("_", "-"))(_command)
+app.command("register")(ledger_sources.register)
 
 
 @app.command()
@@ -52,26 +54,30 @@ def show(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
     with _reading(home) as ledger:
         verified = ledger.verify()
         entries = ledger.entries()
-        sources = {source: ledger.spent(source) for source in ledger.sources()}
+        book = ledger.book()
+        sources = {source: ledger.spent(source) for source in book.sources}
     if as_json:
-        typer.echo(json.dumps(_as_mapping(sources, entries, verified.head), indent=1))
+        facts = _as_mapping(sources, entries, verified.head) | rules_mapping(book)
+        typer.echo(json.dumps(facts, indent=1))
         return
-    if not sources:
+    if not entries:
         err.print("nothing was spent, and there is no limit", markup=False)
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("source", "towards", "epsilon", "delta", "limit"):
         table.add_column(heading)
     for source, spent in sources.items():
-        for name, towards in _TOWARDS.items():
+        for name, towards in TOWARDS.items():
             most = getattr(spent.limit, name, None)
             limit = "none" if most is None else f"{most:g}"
             if spent.limit is not None and name == "epsilon":
                 limit += f", {spent.limit.delta:g}"
             first = (source, f"{spent.delta:g}") if name == "epsilon" else ("", "")
-            table.add_row(first[0], towards, _amount(getattr(spent, name)), first[1], limit)
+            table.add_row(first[0], towards, shown_amount(getattr(spent, name)), first[1], limit)
     out.print(table)
     out.print(_ABOUT_TOWARDS, soft_wrap=True)
+    for line in rules_lines(book):
+        out.print(line, soft_wrap=True)
     listed = Table(box=None, pad_edge=False)
     for heading in ("no.", "time", "kind", "source", "study", "run", "what", "epsilon", "delta"):
         listed.add_column(heading, overflow="fold")
@@ -85,11 +91,11 @@ def show(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
             entry.source,
             (entry.study_hash or "")[:12],
             entry.run or "",
-            entry.what or "",
+            entry_words(entry),
             f"{entry.epsilon:g}",
             f"{entry.delta:g}",
-            "" if entry.party_epsilon is None else _amount(entry.party_epsilon),
-            "" if entry.coalition_epsilon is None else _amount(entry.coalition_epsilon),
+            "" if entry.party_epsilon is None else shown_amount(entry.party_epsilon),
+            "" if entry.coalition_epsilon is None else shown_amount(entry.coalition_epsilon),
         )
     out.print()
     out.print(listed)
@@ -108,58 +114,6 @@ def verify(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
         return
     entries = "1 entry" if verified.n_entries == 1 else f"{verified.n_entries} entries"
     typer.echo(f"{entries}, sound; head {verified.head}")
-
-
-@app.command()
-def limit(
-    source: str = typer.Argument(help="Name of the data, as `party run --source` gives it."),
-    epsilon: float = typer.Option(..., help="What all runs on it may cost together."),
-    delta: float = typer.Option(..., help="The same for delta."),
-    party_epsilon: float | None = typer.Option(
-        None, help="What they may cost together towards a fellow party; default: no limit."
-    ),
-    coalition_epsilon: float | None = typer.Option(
-        None, help="The same towards a party together with the server."
-    ),
-    home: Path = HOME_OPTION,
-) -> None:
-    """Limit what all runs on a data source may cost a user together.
-
-    A new limit takes the place of the whole old one.
-
-    Example: splitmeans ledger limit customers --epsilon 3 --delta 1e-5 --home bank
-    """
-    with Journal.open(home.expanduser()) as journal, journal.transaction():
-        ledger = Ledger(journal.connection)
-        is_new = source not in ledger.sources()
-        ledger.set_limit(
-            source,
-            epsilon=epsilon,
-            delta=delta,
-            party_epsilon=party_epsilon,
-            coalition_epsilon=coalition_epsilon,
-        )
-        spent = ledger.spent(source)
-    given = {"party_epsilon": party_epsilon, "coalition_epsilon": coalition_epsilon}
-    further = {_TOWARDS[name]: most for name, most in given.items() if most is not None}
-    most_words = "".join(f", towards {who} {most:g}" for who, most in further.items())
-    spent_words = "".join(
-        f", towards {_TOWARDS[name]} {_amount(getattr(spent, name))}"
-        for name, most in given.items()
-        if most is not None
-    )
-    err.print(
-        f"limit of {source}: epsilon {epsilon:g}, delta {delta:g}{most_words}; "
-        f"spent so far: epsilon {spent.epsilon:g}, delta {spent.delta:g}{spent_words}",
-        markup=False,
-        soft_wrap=True,
-    )
-    if is_new:
-        err.print(
-            f"note: nothing has this name yet; it holds for runs with --source {source}",
-            markup=False,
-            soft_wrap=True,
-        )
 
 
 @app.command()
@@ -210,10 +164,6 @@ def add(
         markup=False,
         soft_wrap=True,
     )
-
-
-def _amount(epsilon: float) -> str:
-    return "no bound" if math.isinf(epsilon) else f"{epsilon:.4g}"
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from pathlib import Path
 import typer
 
 from splitmeans.cli.console import err, print_text
+from splitmeans.cli.json_log import json_log
 from splitmeans.errors import ParameterError
 from splitmeans.mailbox.open import SFTP, Mailbox, open_mailbox, public_url, scheme_of
 from splitmeans.study import Study
@@ -82,5 +83,6 @@ def check_timeout(timeout: float) -> None:
 
 
 def say(text: str) -> None:
-    """Tell people what happens."""
+    """Tell people what happens, or programs if the log is for them."""
+    json_log.tell(text)
     print_text(err, text)

@@ -7,6 +7,7 @@ import typer
 
 from splitmeans.cli.console import Quiet
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
+from splitmeans.cli.json_log import LOG_FORMAT, LogFormat, json_log
 from splitmeans.cli.passphrase import FD_OPTION, FILE_OPTION
 from splitmeans.cli.run_options import (
     CA,
@@ -53,6 +54,7 @@ def run_as_server(
     ssh_key: Path | None = SSH_KEY,
     known_hosts: Path | None = KNOWN_HOSTS,
     quiet: Quiet = False,
+    log_format: LogFormat = LOG_FORMAT,
 ) -> None:
     """Serve a run: wait for the parties, combine what they release, publish the result.
 
@@ -60,8 +62,11 @@ def run_as_server(
     """
     goes_on()
     agreed = Study.read(study)
+    json_log.begin(agreed, run=run, participant=SERVER, quiet=quiet)
     own = home.expanduser()
-    identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
+    identity = load_identity(
+        home, key, file=passphrase_file, fd=passphrase_fd, study=agreed, participant=SERVER
+    )
     check_timeout(timeout)
     box = open_chosen(
         mailbox,
@@ -89,4 +94,5 @@ def run_as_server(
         )
     finally:
         box.close()
+    json_log.write("finished")
     typer.echo(folder)

@@ -1,6 +1,7 @@
 """`splitmeans study`: write, check, rehearse, show and approve what all participants agree on."""
 
 import json
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ from rich.table import Table
 from splitmeans.cli.ask_study import ask_for_study
 from splitmeans.cli.console import Quiet, check_file, err, out, print_text
 from splitmeans.cli.home import HOME_OPTION
+from splitmeans.cli.key_changes import rekey, rekeyed
 from splitmeans.cli.run_options import say
 from splitmeans.cli.stopping import asked
 from splitmeans.errors import ParameterError, UnaccountableBudget
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
+from splitmeans.run.own_keys import check_not_revoked
 from splitmeans.study import DEFAULT_DELTA, EVERYONE, Column, Study
 from splitmeans.study.id_rules import ID_TYPES
 from splitmeans.study.parties import OPEN, PRIVATE
@@ -27,6 +30,7 @@ app = typer.Typer(
     add_completion=False,
     help="Write, check, rehearse, show and approve a study.",
 )
+app.command()(rekey)
 
 _FILE = typer.Argument(help="The study file.")
 _JSON = typer.Option(False, "--json", help="Print JSON.")
@@ -208,6 +212,12 @@ def approve(
     digits: str | None = typer.Option(
         None, "--digits", help="The digits that the other participants read to you."
     ),
+    renewal: list[Path] = typer.Option(
+        [],
+        "--renewal",
+        help="A key renewal: approves without digits what differs from an approved study in "
+        "nothing but keys that the old ones have signed. May be repeated.",
+    ),
 ) -> None:
     """Agree to a study: your party then runs exactly this one and refuses every other.
 
@@ -218,7 +228,10 @@ def approve(
     agreed = Study.read(study)
     own = spoken(agreed.hash)
     _warn(agreed)
-    if digits is None:
+    check_not_revoked(home.expanduser(), agreed)
+    if renewal and digits is None:
+        _check_renewed(agreed, renewal, home.expanduser())
+    elif digits is None:
         err.print(f"{agreed.name}: {own}", markup=False)
         same = asked(
             partial(typer.confirm, "Do all participants have the same digits?", err=True),
@@ -234,6 +247,21 @@ def approve(
     with Journal.open(own_home) as journal:
         journal.approve(agreed.hash, agreed.to_toml())
     say(f"approved {agreed.name} at {home}; its rehearsal passed on {passed}")
+
+
+def _check_renewed(study: Study, renewals: list[Path], home: Path) -> None:
+    """Check that a study is an approved one with other keys, which the old ones have signed."""
+    with Journal.open(home) as journal:
+        known = [Study.from_toml(text) for text in journal.approved_texts()]
+    for old in known:
+        if old.name == study.name:
+            with suppress(ParameterError):
+                if rekeyed(old, renewals, home).hash == study.hash:
+                    return
+    raise ParameterError(
+        f"study {study.name!r} is none that was approved at {home} with the keys of these renewals "
+        "and nothing else changed; compare the digits with the other participants (--digits)"
+    )
 
 
 def _warn(study: Study) -> None:

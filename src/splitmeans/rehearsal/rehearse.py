@@ -32,7 +32,9 @@ from splitmeans.report.build import build_report
 from splitmeans.report.html import render
 from splitmeans.result.result import Result
 from splitmeans.run.journal import Journal
-from splitmeans.run.party import PartyRun, run_party
+from splitmeans.run.notes import Note
+from splitmeans.run.party import run_party
+from splitmeans.run.party_run import PartyRun
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import Budget, Study
 from splitmeans.table.sources.open import open_source
@@ -83,7 +85,8 @@ def rehearse(study: Study, *, say: Say = lambda text: None) -> Rehearsed:
         )
     tables = made_up_tables(study, rng=np.random.default_rng())
     users = max(table.num_rows for table in tables.values())
-    say(f"rehearsing study {study.name!r} with {users:,} made-up users")
+    text = f"rehearsing study {study.name!r} with {users:,} made-up users"
+    say(Note(text, event="rehearsing"))
     try:
         with tempfile.TemporaryDirectory(prefix="splitmeans-rehearsal-", dir=_fast_disk()) as name:
             cast = _Cast.gather(_lighter(study, plan), Path(name))

@@ -43,7 +43,7 @@ from splitmeans.synopsis.segments import letter
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.saved_result import read_values
 
-FORMAT = 3
+FORMAT = 4
 _FILES = (
     "centres.csv",
     "certificate.json",

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from splitmeans.errors import ParameterError
-from splitmeans.intervals.sizes import SizeIntervals, refusal, size_intervals, total_interval
+from splitmeans.intervals.sizes import SizeIntervals, size_intervals, total_interval
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
+from splitmeans.synopsis.plan_precision import refusal
 
 if TYPE_CHECKING:
     from splitmeans.result.result import Result, Segmentation

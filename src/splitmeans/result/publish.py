@@ -21,6 +21,7 @@ from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.features import GRID_UNITS, bounds_of, features_of
 from splitmeans.synopsis.checks import MOST_USERS
 from splitmeans.synopsis.clustering import Clustering
+from splitmeans.synopsis.plan_precision import with_precision
 from splitmeans.synopsis.scaling import scaled_as_agreed
 from splitmeans.synopsis.synopsis import Synopsis, build_synopsis_from_points
 from splitmeans.wire.messages import PublishedResult
@@ -72,7 +73,7 @@ def published_facts(
     """Return what the signature of a result covers."""
     return facts_of(
         report,
-        synopsis,
+        with_precision(synopsis, report.plan),
         centres=result.centres,
         sizes=result.sizes,
         run=run,
@@ -147,7 +148,7 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
     synopsis = build_synopsis_from_points(
         labels, weights, centres, plan.parties, nodes=nodes if placed else None
     )
-    return scaled_as_agreed(synopsis, study)
+    return with_precision(scaled_as_agreed(synopsis, study), plan)
 
 
 def _on_grid(synopsis: Synopsis) -> npt.NDArray[np.int32]:

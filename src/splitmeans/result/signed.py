@@ -10,13 +10,12 @@ Parties compare the statement's hash with the server's before they release anyth
 release there is nothing left on which the two could differ.
 """
 
-import dataclasses
 import datetime
 import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -92,7 +91,7 @@ class SignedFacts:
     @property
     def data(self) -> bytes:
         """The bytes that are signed."""
-        return _PREFIX + _canonical(dataclasses.asdict(self))
+        return _PREFIX + _canonical(asdict(self))
 
     @property
     def digest(self) -> str:
@@ -157,10 +156,13 @@ def certificate_hash(certificate: Mapping[str, Any]) -> str:
 
 
 def grid_hash(synopsis: Synopsis) -> str:
-    """Return the hash of nodes, weights, local clusters and their centres."""
+    """Return the hash of nodes, weights, local clusters, their centres, and how exact all is."""
     labels = np.zeros((0, 0)) if synopsis.labels is None else synopsis.labels
     nodes = ((synopsis.scaled_nodes, "<f8"), (synopsis.weights, "<f8"), (labels, "<i4"))
-    return _arrays_hash(*nodes, *((own, "<f8") for own in synopsis.centres or ()))
+    grid = _arrays_hash(*nodes, *((own, "<f8") for own in synopsis.centres or ()))
+    if synopsis.precision is None:
+        return grid
+    return hashlib.sha256(f"{grid} {privacy_hash(asdict(synopsis.precision))}".encode()).hexdigest()
 
 
 def segments_hash(centres: FloatArray, sizes: FloatArray) -> str:

@@ -12,6 +12,7 @@ from splitmeans.result.result import Result
 from splitmeans.result.write import write_result
 from splitmeans.run.drive import DONE, Desk
 from splitmeans.run.kept_results import keep_result, kept_result
+from splitmeans.run.notes import Note
 from splitmeans.study import Study
 from splitmeans.synopsis.clustering import about_found
 from splitmeans.wire.messages import PublishedResult
@@ -42,7 +43,7 @@ class Ending:
             keep_result(journal.connection, key, dump_result(released, result))
             journal.finish(key, outcome=DONE, reason="")
         journal.forget_files(key)
-        self.say(f"the result is in {self.folder}")
+        self.say(Note(f"the result is in {self.folder}", event="result_written"))
         if remark := about_found(len(result.sizes), self.study):
             self.say(remark)
         return self.folder
@@ -61,7 +62,8 @@ class Ending:
                 "folder of another participant, they are equal"
             )
         self._write(*load_result(kept))
-        self.say(f"run {run!r} is finished; its result is written to {self.folder} again")
+        text = f"run {run!r} is finished; its result is written to {self.folder} again"
+        self.say(Note(text, event="result_written"))
         return self.folder
 
     def _write(self, released: ReleasedValues, result: PublishedResult) -> None:

@@ -26,9 +26,11 @@ from splitmeans.privacy.keyed_noise import KeyedNoise
 from splitmeans.privacy.noise import NoiseSource, SecureNoise
 from splitmeans.result.signed import Stamp
 from splitmeans.result.write import check_place
-from splitmeans.run.drive import DONE, Desk, refuse_failed
+from splitmeans.run.drive import DONE, Desk, refuse_failed, taken_note
 from splitmeans.run.ending import Ending
 from splitmeans.run.journal import Journal
+from splitmeans.run.notes import Note
+from splitmeans.run.own_keys import check_not_revoked
 from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey
@@ -38,7 +40,7 @@ from splitmeans.study import Study
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.messages import MAX_LARGE_BYTES, PartyRelease, PublishedResult, kind_of
+from splitmeans.wire.messages import MAX_LARGE_BYTES, PartyRelease, PublishedResult
 from splitmeans.wire.saved_result import dump_result, load_result
 from splitmeans.wire.slot import SERVER
 
@@ -71,6 +73,7 @@ def run_server(what: ServerRun, home: Path, *, timeout: float | None = None) -> 
             then goes on later.
     """
     check_own_key(what.study, SERVER, what.identity)
+    check_not_revoked(home, what.study)
     key = RunKey(study_hash=what.study.hash, run=what.run, participant=SERVER)
     with Journal.open(home) as journal:
         journal.hold(key)
@@ -110,6 +113,11 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
         desk.journal.begin(
             desk.key, details={"study": what.study.name}, stage=_RUNNING, state=b"{}"
         )
+        text = f"serving run {what.run!r} of study {what.study.name!r}"
+        what.say(Note(text, event="joined", stage="Gathering"))
+    else:
+        text = f"taking run {what.run!r} up again ({saved.stage})"
+        what.say(Note(text, event="resumed", stage=saved.stage))
     desk.send_pending(again=saved is not None)
     if saved is None or saved.stage == _RUNNING:
         _collect(what, desk)
@@ -146,7 +154,7 @@ def _step(
         if isinstance(next_state, node.Done):
             data = dump_result(next_state.plan.released, next_state.published)
             desk.journal.save(desk.key, stage=_PROPOSED, state=data)
-    what.say(f"took {kind_of(envelope.message)} from {envelope.sender}")
+    what.say(taken_note(envelope, stage=type(next_state).__name__))
     return next_state
 
 

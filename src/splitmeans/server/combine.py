@@ -23,6 +23,7 @@ from splitmeans.synopsis.joint import joint_weights
 from splitmeans.synopsis.many import latent_points
 from splitmeans.synopsis.pairs import max_entropy_weights
 from splitmeans.synopsis.pairs_paper import two_party_weights
+from splitmeans.synopsis.plan_precision import with_precision
 from splitmeans.synopsis.presence import KnowsPresence, presence_points
 from splitmeans.synopsis.pseudo_users import place_users
 from splitmeans.synopsis.scaling import scaled_as_agreed
@@ -89,7 +90,7 @@ def combine(
         labels, weights, nodes = place_users(labels, weights, centres, points, rng=rng)
     parties = plan.parties
     synopsis = build_synopsis_from_points(labels, weights, centres, parties, nodes=nodes)
-    return scaled_as_agreed(synopsis, plan.study), dense
+    return with_precision(scaled_as_agreed(synopsis, plan.study), plan), dense
 
 
 def _cells(

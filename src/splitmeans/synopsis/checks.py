@@ -12,6 +12,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.study import Column
 from splitmeans.study.features import features_of_columns
 from splitmeans.study.parties import MAX_WEIGHT
+from splitmeans.synopsis.precision import Precision
 
 if TYPE_CHECKING:
     from splitmeans.synopsis.synopsis import Synopsis
@@ -40,11 +41,24 @@ def check_synopsis(synopsis: "Synopsis") -> None:
         _check_centres(synopsis, synopsis.centres)
     if synopsis.stretch is not None:
         _check_stretch(synopsis, synopsis.stretch)
+    if synopsis.precision is not None:
+        _check_precision(synopsis, synopsis.precision)
     deviation = synopsis.weight_deviation
     if deviation is not None:
         _validate.finite(weight_deviation=deviation)
         if not 0 <= deviation <= MOST_USERS:
             raise ParameterError(f"weight_deviation must be >= 0, got {deviation!r}")
+
+
+def _check_precision(synopsis: "Synopsis", precision: Precision) -> None:
+    if synopsis.centres is None:  # it tells nothing then, see `Synopsis.replicates`
+        return
+    shape = tuple(len(own) for own in synopsis.centres)
+    if precision.shape != shape or len(precision.resolutions) != synopsis.scaled_nodes.shape[1]:
+        raise ParameterError(
+            f"precision must be of a grid of shape {shape}, with a resolution for each feature, "
+            f"got shape {precision.shape} and {len(precision.resolutions)} resolutions"
+        )
 
 
 def _check_features(synopsis: "Synopsis") -> None:

@@ -27,6 +27,8 @@ from splitmeans.synopsis.checks import check_synopsis
 from splitmeans.synopsis.choose_k import ChooseK, choose_k, even_spread, measure_fit
 from splitmeans.synopsis.clustering import Clustering, cluster_nodes
 from splitmeans.synopsis.file import read_synopsis, write_synopsis
+from splitmeans.synopsis.precision import Precision
+from splitmeans.synopsis.questions import Questions
 from splitmeans.synopsis.synthetic import draw_rows
 
 
@@ -38,7 +40,7 @@ class LossEstimate(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Synopsis:
+class Synopsis(Questions):
     """Weighted pseudo-points over the columns of all parties.
 
     Attributes:
@@ -55,6 +57,8 @@ class Synopsis:
         weight_deviation: Standard deviation of the noise in each weight, where known.
         stretch: By how much every feature counts more in distances than its bounds say, shape (D,);
             None if all count so. Distances of segments are between stretched points (`seen`).
+        precision: How noisy cells are and how finely columns are known; None where that is not
+            known, and then there are no `replicates`.
     """
 
     scaled_nodes: FloatArray
@@ -66,6 +70,7 @@ class Synopsis:
     centres: tuple[FloatArray, ...] | None = None
     weight_deviation: float | None = None
     stretch: FloatArray | None = None
+    precision: Precision | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "party_names", tuple(self.party_names))

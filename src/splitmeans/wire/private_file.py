@@ -14,13 +14,14 @@ from pathlib import Path
 from splitmeans.errors import ParameterError
 
 
-def read_private(path: Path, *, what: str, max_bytes: int) -> bytes:
+def read_private(path: Path, *, what: str, max_bytes: int, allow_group: bool = False) -> bytes:
     """Read a file that nobody reads by accident.
 
     Args:
         path: The file; links are followed, as mounted secrets have them.
         what: What it is, for messages, such as "key file".
         max_bytes: Most bytes to read.
+        allow_group: Let the file's group use it also if it is ours: it is meant to be shared.
 
     Raises:
         ParameterError: It cannot be read, others can read it, or it is too large.
@@ -33,7 +34,7 @@ def read_private(path: Path, *, what: str, max_bytes: int) -> bytes:
             if not stat.S_ISREG(status.st_mode):
                 raise ParameterError(f"{what} {path} is not a file")
             if os.name == "posix":
-                _check_rights(path, status, what=what)
+                _check_rights(path, status, what=what, allow_group=allow_group)
             data = file.read(max_bytes + 1)
     except OSError as problem:
         raise ParameterError(f"{what} {path} cannot be read: {problem.strerror}") from None
@@ -42,8 +43,8 @@ def read_private(path: Path, *, what: str, max_bytes: int) -> bytes:
     return data
 
 
-def _check_rights(path: Path, status: os.stat_result, *, what: str) -> None:
-    if not status.st_mode & 0o077:
+def _check_rights(path: Path, status: os.stat_result, *, what: str, allow_group: bool) -> None:
+    if not status.st_mode & (0o007 if allow_group else 0o077):
         return
     if status.st_uid == os.geteuid():
         raise ParameterError(
