@@ -1,6 +1,7 @@
 """Detail: what it costs, that points get the rows' shapes, and that noise alone changes little."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from splitmeans.local.bins import (
     going_together,
     with_shape,
 )
-from splitmeans.local.detail import Detail
+from splitmeans.local.detail import _NO_PAIRS, Detail, _part
 from splitmeans.local.law import COUNT_UNITS
 from splitmeans.local.laws.detail import DetailLaw, pairs_for
 from splitmeans.privacy.noise import InsecureSeededNoise
@@ -181,3 +182,44 @@ def test_edges_have_equally_many_points_between_them() -> None:
     first, second, third = even_edges(points, MIXED, n_bins=4)
     assert first.tolist() == [250, 500, 750]
     assert len(second) == len(third) == 0  # one value cannot be parted, levels are not
+
+
+class InBlocks:
+    """Rows as a table on disk or in Spark has them: in blocks, worked on by other processes."""
+
+    def __init__(self, rows):
+        self.blocks = np.array_split(rows, 7)
+
+    def __len__(self):
+        return sum(map(len, self.blocks))
+
+    def total(self, part):
+        sent = pickle.loads(pickle.dumps(part))
+        return sum(sent(block) for block in self.blocks[::-1])
+
+
+def test_blocks_of_rows_give_the_same_points() -> None:
+    rng = np.random.default_rng(8)
+    rows, points = skewed(rng, n=3000), start(rng)
+    found = [
+        Detail(n_columns=3, n_pairs=2, mu=1.0).release(
+            own,
+            centres=CENTRES,
+            points=points,
+            size=3000.0,
+            coding=MIXED,
+            noise=InsecureSeededNoise(4),
+            rng=np.random.default_rng(4),
+        )
+        for own in (as_rows(rows), InBlocks(rows))
+    ]
+    np.testing.assert_array_equal(*found)
+
+
+def test_numbers_alone_are_counted_as_they_are() -> None:
+    plain = Coding(bounds=(10, 10), levels=(0, 0))
+    edges, bins = [np.array([0]), np.array([5])], np.array([2, 2])
+    part = _part(
+        coding=plain, edges=edges, bins=bins, pairs=_NO_PAIRS, centres=np.array([[-9, 0], [9, 0]])
+    )
+    assert part(np.array([[-8, 7], [8, 5], [7, 4]])).tolist() == [1, 0, 0, 1, 0, 2, 1, 1]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from splitmeans import _validate
 from splitmeans.errors import StudyError
+from splitmeans.study.methods import LocalFacts
 from splitmeans.study.parties import to_builtin
 
 SKETCH_ESTIMATORS = ("calibrated", "printed")
@@ -68,6 +69,17 @@ class DetailOptions:
                 f"{self.share!r}; leave [detail] out for a study without it"
             )
         to_builtin(self, share=float)
+
+
+def check_detail(detail: object, local: LocalFacts) -> None:
+    """Refuse detail that is not one, or that a study's local algorithm has no points for."""
+    if not isinstance(detail, DetailOptions | None):
+        raise StudyError("detail must be a table with a share ([detail], or DetailOptions)")
+    if detail is not None and not local.n_points:
+        raise StudyError(
+            f"[detail] needs a local algorithm that makes synthetic points, and {local.name!r} "
+            "makes none; take local='guided-lloyd' with accounting='tight', or leave [detail] out"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,13 @@ from splitmeans.study.methods import (
     MembershipFacts,
     local_facts,
 )
-from splitmeans.study.options import Budget, DecoyOptions, DetailOptions, SketchOptions
+from splitmeans.study.options import (
+    Budget,
+    DecoyOptions,
+    DetailOptions,
+    SketchOptions,
+    check_detail,
+)
 from splitmeans.study.parties import (
     Column,
     KeyColumn,
@@ -45,16 +51,7 @@ from splitmeans.study.parties import (
 from splitmeans.study.private_shorthand import spread_bounds
 from splitmeans.wire.slot import SERVER
 
-__all__ = [
-    "Budget",
-    "Column",
-    "DecoyOptions",
-    "DetailOptions",
-    "IdRules",
-    "PartySpec",
-    "SketchOptions",
-    "Study",
-]
+__all__ = ["Budget", "Column", "DecoyOptions", "IdRules", "PartySpec", "SketchOptions", "Study"]
 
 GRID_METHODS = ("auto", "joint", "pairs", "pairs-paper", "many")
 USER_SETS = ("equal", "partial")
@@ -154,10 +151,8 @@ class Study:
         _validate.one_of(USER_SETS, error=StudyError, user_sets=self.user_sets)
         if self.population is not None:
             _validate.one_of(POPULATIONS, error=StudyError, population=self.population)
-        if self.population == SHARED:
-            object.__setattr__(
-                self, "population", None
-            )  # a default has the hash of what is left out
+        if self.population == SHARED:  # a default has the hash of what is left out
+            object.__setattr__(self, "population", None)
         if self.scaling is not None:
             _validate.one_of(SCALINGS, error=StudyError, scaling=self.scaling)
         if self.scaling == BY_BOUNDS:
@@ -240,14 +235,7 @@ class Study:
             self._check_many_parties()
         if self.user_sets == "partial" and self.ids is None:
             raise StudyError(IDS_NEEDED)
-        if not isinstance(self.detail, DetailOptions | None):
-            raise StudyError("detail must be a table with a share ([detail], or DetailOptions)")
-        if self.detail is not None and not self.local_facts.n_points:
-            raise StudyError(
-                f"[detail] needs a local algorithm that makes synthetic points, and "
-                f"{self.local_facts.name!r} makes none; take local='guided-lloyd' with "
-                "accounting='tight', or leave [detail] out"
-            )
+        check_detail(self.detail, self.local_facts)
 
     def _check_many_parties(self) -> None:
         method = self.membership_facts
