@@ -23,11 +23,11 @@ def codes_of(points: IntArray, coding: Coding) -> IntArray:
     return codes
 
 
-def bins_of(codes: IntArray, edges: Sequence[IntArray]) -> IntArray:
+def bins_of(codes: IntArray, edges: Sequence[IntArray], coding: Coding) -> IntArray:
     """Return the bin of each code, shape (n, c); that of a level is its position."""
     bins = codes.copy()
-    for place, own in enumerate(edges):
-        if len(own):
+    for place, (own, n) in enumerate(zip(edges, coding.levels, strict=True)):
+        if not n:
             bins[:, place] = np.searchsorted(own, codes[:, place], side="right")
     return bins
 
@@ -70,27 +70,25 @@ def coarser(edges: IntArray, shares: FloatArray, *, n_bins: int) -> IntArray:
 
 
 def with_shape(
-    values: IntArray, edges: IntArray, shares: FloatArray, *, limit: int, rng: np.random.Generator
+    values: IntArray, edges: IntArray, shares: FloatArray, *, rng: np.random.Generator
 ) -> IntArray:
     """Return values in the same order that fill bins by these shares, evenly within each.
 
     Args:
-        values: Shape (n,), within the limit.
-        edges: Inner edges of the bins.
+        values: Shape (n,); none that is returned lies beyond them.
+        edges: Inner edges of the bins, within the values.
         shares: Share of each bin, not all zero.
-        limit: Values are between -limit and limit.
         rng: Puts equal values into an order.
     """
     order = np.lexsort((rng.random(len(values)), values))
-    ends = np.concatenate([[-limit], edges, [limit]]).astype(np.float64)
+    ends = np.concatenate([values[order[:1]], edges, values[order[-1:]]]).astype(np.float64)
     below = np.concatenate([[0.0], np.cumsum(shares)])
     ranks = (np.arange(len(values)) + 0.5) / len(values) * below[-1]
     found = np.empty(len(values), dtype=np.int64)
     # Bins without a share have edges at one place; a hair's breadth keeps them in order.
     rising = below + np.arange(len(below)) * 1e-12
     found[order] = np.rint(np.interp(ranks, rising, ends)).astype(np.int64)
-    # A value on an edge belongs to the bin above; the last unit of a bin keeps it below.
-    return np.clip(found, -limit, limit)
+    return found
 
 
 def going_together(bins: IntArray, n_bins: IntArray, *, n_pairs: int) -> IntArray:

@@ -70,7 +70,7 @@ class Detail(DetailLaw):
         """
         fine = even_edges(points, coding, n_bins=WHOLE_BINS)
         noisy = self.noisy_columns(rows, coding=coding, edges=fine, noise=noise)
-        before = bins_of(codes_of(points, coding), fine)
+        before = bins_of(codes_of(points, coding), fine, coding)
         columns = [
             _shape(
                 np.bincount(old, minlength=len(own)) / len(points),
@@ -86,7 +86,9 @@ class Detail(DetailLaw):
             for own, column, n in zip(fine, columns, coding.levels, strict=True)
         ]
         bins = bin_numbers(edges, coding)
-        pairs = going_together(bins_of(codes_of(points, coding), edges), bins, n_pairs=self.n_pairs)
+        pairs = going_together(
+            bins_of(codes_of(points, coding), edges, coding), bins, n_pairs=self.n_pairs
+        )
         by_cluster, tables = self.noisy_clusters(
             rows, centres=centres, coding=coding, edges=edges, pairs=pairs, noise=noise
         )
@@ -224,7 +226,6 @@ def _with_shapes(
                 points[:, feature],
                 edges[place],
                 columns[place],
-                limit=coding.bounds[feature],
                 rng=rng,
             )
     return shaped

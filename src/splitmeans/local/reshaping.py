@@ -75,7 +75,7 @@ def reshaped(
     candidates, weights = _candidates(points, centres=centres, coding=coding, rng=rng)
     weights *= size / weights.sum()
     labels = nearest(candidates, centres)
-    bins = bins_of(codes_of(candidates, coding), edges)
+    bins = bins_of(codes_of(candidates, coding), edges, coding)
     places = np.column_stack([bins, labels.astype(np.int64)])
     groups = [own.groups(places) for own in counts]
     wanted = [
