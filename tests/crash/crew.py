@@ -44,6 +44,8 @@ class Crew:
     Attributes:
         folder: Homes, results and mailbox are in it.
         study: What they run.
+        run: Name of the run.
+        previous: The result that a run of a series follows, where the home has lost it.
         sent: For each slot, hashes of all bytes that were ever given to the mailbox.
         identities: Everyone's keys.
     """
@@ -51,6 +53,7 @@ class Crew:
     folder: Path
     study: Study
     run: str = "1"
+    previous: Path | None = None
     sent: Record = field(default_factory=dict)
     identities: Mapping[str, Identity] = field(default_factory=lambda: KEYS)
 
@@ -76,6 +79,7 @@ class Crew:
                     result_folder=folder,
                     say=_quiet,
                     going_on=going_on,
+                    previous=self.previous,
                 )
                 run_server(server, home, timeout=1e-9)
             else:
@@ -91,6 +95,7 @@ class Crew:
                     result_folder=folder,
                     say=_quiet,
                     going_on=going_on,
+                    previous=self.previous,
                 )
                 run_party(party, home, timeout=1e-9)
         except WaitingError:

@@ -290,7 +290,7 @@ def test_a_rolled_back_charge_leaves_nothing(connection: sqlite3.Connection) -> 
         "INSERT OR REPLACE INTO ledger SELECT * FROM ledger WHERE number = 2",
         "INSERT INTO ledger SELECT number + 5, kind, time, source, study_hash, run, party, what, "
         "relation, epsilon, delta, covered_by, release_sha256, previous, hash, "
-        "NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM ledger",
+        "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM ledger",
         "UPDATE OR REPLACE ledger SET number = 1 WHERE number = 2",
     ],
 )
@@ -328,6 +328,9 @@ CHANGES = {
     "act": "limit",
     "signer": "alice",
     "signature": "ab" * 64,
+    "series_runs": 2,
+    "series_run": 1,
+    "series_events": "ee" * 32,
 }
 
 

@@ -333,7 +333,7 @@ def test_a_home_of_format_1_is_brought_up_to_date(journal: Journal, folder: Path
     for _ in range(2):
         with Journal.open(folder) as again:
             assert Ledger(again.connection).verify().head == head
-            assert again.connection.execute("PRAGMA user_version").fetchone() == (3,)
+            assert again.connection.execute("PRAGMA user_version").fetchone() == (4,)
             columns = [row[1] for row in again.connection.execute("PRAGMA table_info(ledger)")]
             assert "party_epsilon" in columns
             assert kept_result(again.connection, KEY) is None
@@ -341,9 +341,9 @@ def test_a_home_of_format_1_is_brought_up_to_date(journal: Journal, folder: Path
 
 def test_databases_of_others_and_newer_ones_are_refused(journal: Journal, folder: Path) -> None:
     path = folder / "splitmeans.sqlite"
-    journal.connection.execute("PRAGMA user_version = 4")
+    journal.connection.execute("PRAGMA user_version = 5")
     journal.close()
-    with pytest.raises(JournalError, match="has format 4, this version of splitmeans knows 3"):
+    with pytest.raises(JournalError, match="has format 5, this version of splitmeans knows 4"):
         Journal.open(folder)
     database = sqlite3.connect(path)
     database.execute("PRAGMA application_id = 7")

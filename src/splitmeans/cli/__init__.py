@@ -48,9 +48,15 @@ _COMMANDS = {
     "relay": "Pass messages between participants over HTTPS.",
     "report": "Write a report: segments, sizes, map, all columns, how many segments, privacy.",
     "result": "Look at a result, explore it, label your rows.",
+    "archive": "File a run away as one signed bundle, and verify such a bundle.",
+    "status": "Who is missing in which study and run, since when.",
     "ledger": "What was spent on which data, and limits on it.",
+    "home": "Back up your home, and put it back without spending anything twice.",
     "audit": "Run every part on neighbouring inputs and bound its privacy parameter from below.",
 }
+
+# Commands whose module has another name.
+_MODULES = {"home": "home_backup"}
 
 
 class _Commands(TyperGroup):
@@ -73,7 +79,7 @@ class _Commands(TyperGroup):
             return None
         if self._is_listing:
             return TyperCommand(cmd_name, help=_COMMANDS[cmd_name])
-        module = importlib.import_module(f"splitmeans.cli.{cmd_name}")
+        module = importlib.import_module(f"splitmeans.cli.{_MODULES.get(cmd_name, cmd_name)}")
         module.app.rich_markup_mode = app.rich_markup_mode
         command = typer.main.get_command(module.app)
         command.name = cmd_name

@@ -12,17 +12,21 @@ from typing import Any
 import typer
 from rich.table import Table
 
-from splitmeans.cli import ledger_limits, ledger_sources
+from splitmeans.cli import home_backup, ledger_limits, ledger_sources
 from splitmeans.cli.console import err, out
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.cli.ledger_limits import TOWARDS, shown_amount
 from splitmeans.cli.ledger_rules import entry_words, rules_lines, rules_mapping
+from splitmeans.cli.ledger_series import print_series, series_mapping
 from splitmeans.errors import ParameterError
+from splitmeans.plan.series import run_number
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
+from splitmeans.privacy.series_ledger import SeriesLedger
 from splitmeans.run.home import BUSY_SECONDS
 from splitmeans.run.journal import Journal
+from splitmeans.run.slots import series_of
 from splitmeans.study import Study
 from splitmeans.wire.slot import check_run
 
@@ -42,7 +46,8 @@ _JSON = typer.Option(False, "--json", help="Print JSON.")
 app.add_typer(ledger_sources.app, name="source")
 for _command in ledger_limits.COMMANDS:
     app.command(_command.__name__.replace("_", "-"))(_command)
-app.command("register")(ledger_sources.register)
+for _other in (ledger_sources.register, home_backup.recover, home_backup.recovered):
+    app.command()(_other)
 
 
 @app.command()
@@ -76,6 +81,7 @@ def show(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
             table.add_row(first[0], towards, shown_amount(getattr(spent, name)), first[1], limit)
     out.print(table)
     out.print(_ABOUT_TOWARDS, soft_wrap=True)
+    print_series(entries)
     for line in rules_lines(book):
         out.print(line, soft_wrap=True)
     listed = Table(box=None, pad_edge=False)
@@ -132,14 +138,18 @@ def add(
     The entry is appended like all others and marked as added. Limits do not stop it: what was
     released cannot be called back.
 
+    Of a run of a series all of the series is added, unless it is there, and the run's slot.
+
     Example: splitmeans ledger add customers --study study.toml --run 2 --party bank
     --reason "home restored from the backup of 3 May" --home bank
     """
-    study_hash, towards = study, None
+    study_hash, towards, series = study, None, None
     if not re.fullmatch("[0-9a-f]{64}", study):
         agreed = Study.read(Path(study))
         agreed.party(party)
         study_hash = agreed.hash
+        if (number := run_number(agreed, run)) is not None:
+            series = (agreed, number)
         if (epsilon, delta) == (None, None):
             towards = PrivacyReport.for_study(agreed).towards
         epsilon = agreed.budget.epsilon if epsilon is None else epsilon
@@ -147,20 +157,31 @@ def add(
     if epsilon is None or delta is None:
         raise ParameterError("--epsilon and --delta are needed with a hash; a study file has them")
     check_run(run)
+    cost = Charge(relation=Relation.ADD_OR_REMOVE, epsilon=epsilon, delta=delta, towards=towards)
+    facts = {"study_hash": study_hash, "run": run, "party": party, "what": reason}
     with Journal.open(home.expanduser()) as journal, journal.transaction():
-        ledger = Ledger(journal.connection)
-        entry = ledger.add(
-            source,
-            Charge(relation=Relation.ADD_OR_REMOVE, epsilon=epsilon, delta=delta, towards=towards),
-            study_hash=study_hash,
-            run=run,
-            party=party,
-            what=reason,
-        )
+        ledger = SeriesLedger(journal.connection)
+        before = ledger.spent(source)
+        if series is None:
+            entry = ledger.add(source, cost, **facts)
+        else:
+            agreed, number = series
+            entry = ledger.draw_slot(
+                source,
+                series_of(agreed),
+                number,
+                cost=cost,
+                late=True,
+                release_sha256=None,
+                **facts,
+            )
         spent = ledger.spent(source)
+    added = f"added epsilon {epsilon:g}, delta {delta:g} to {source}"
+    if before.epsilon == spent.epsilon:
+        added = f"added a run of a series that {source} was charged for before"
     err.print(
-        f"entry {entry.number}: added epsilon {epsilon:g}, delta {delta:g} to {source}; spent so "
-        f"far: epsilon {spent.epsilon:g}, delta {spent.delta:g}",
+        f"entry {entry.number}: {added}; spent so far: epsilon {spent.epsilon:g}, delta "
+        f"{spent.delta:g}",
         markup=False,
         soft_wrap=True,
     )
@@ -193,6 +214,7 @@ def _as_mapping(sources: Any, entries: Any, head: str) -> dict[str, Any]:
             }
             for source, spent in sources.items()
         },
+        "series": series_mapping(entries),
         "entries": [
             {name: _finite(value) for name, value in vars(entry).items()} for entry in entries
         ],

@@ -13,9 +13,9 @@ from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
 from splitmeans.cli.passphrase import FD_OPTION, FILE_OPTION
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.four_eyes import Signer, words_of
-from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.ledger_rules import Entry
 from splitmeans.privacy.limits import Limit
+from splitmeans.privacy.series_ledger import SeriesLedger
 from splitmeans.run.journal import Journal
 from splitmeans.run.own_keys import revocation_of
 from splitmeans.wire.identity import PublicIdentity
@@ -215,10 +215,10 @@ def guard(
 
 
 @contextmanager
-def writing(home: Path) -> Iterator[Ledger]:
+def writing(home: Path) -> Iterator[SeriesLedger]:
     """Write to the ledger, in one transaction."""
     with Journal.open(home.expanduser()) as journal, journal.transaction():
-        yield Ledger(journal.connection)
+        yield SeriesLedger(journal.connection)
 
 
 def shown_amount(epsilon: float) -> str:

@@ -19,6 +19,8 @@ def rules_lines(book: Book) -> list[str]:
     if book.guards.keys:
         state = "on" if book.guards.is_on else "off"
         lines.append(f"four eyes: {state}; guards: {', '.join(sorted(book.guards.keys))}")
+    if book.restored is not None:
+        lines.append(f"restored from a {book.restored}: nothing is charged until it is recovered")
     lines += [
         f"request {number} by {entry.signer} waits for another guard: {words_of(entry)}"
         for number, entry in sorted(book.guards.requests.items())
@@ -36,6 +38,7 @@ def rules_mapping(book: Book) -> dict[str, Any]:
         "four_eyes": book.guards.is_on,
         "guards": {name: key.fingerprint for name, key in book.guards.keys.items()},
         "requests": sorted(book.guards.requests),
+        "restored": book.restored,
     }
 
 

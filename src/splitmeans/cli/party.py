@@ -26,6 +26,7 @@ from splitmeans.cli.run_options import (
     CA,
     KNOWN_HOSTS,
     MAILBOX,
+    PREVIOUS,
     RESULT,
     RUN,
     SSH_KEY,
@@ -47,6 +48,7 @@ from splitmeans.run.party import run_party
 from splitmeans.run.party_run import PartyRun
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey
+from splitmeans.run.series import choose_run
 from splitmeans.study import Study
 from splitmeans.table.checks.facts import TableFacts, clipping_warning, refuse_clipped, rows_note
 from splitmeans.table.sources.open import open_source
@@ -219,7 +221,8 @@ def run_as_party(
     party: str = _PARTY,
     data: str = DATA,
     mailbox: str = MAILBOX,
-    run: str = RUN,
+    run: str | None = RUN,
+    previous: Path | None = PREVIOUS,
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
     passphrase_file: Path | None = FILE_OPTION,
@@ -246,13 +249,16 @@ def run_as_party(
     """
     goes_on()
     agreed = Study.read(study)
+    own = home.expanduser()
+    run, chosen = choose_run(agreed, own, party, asked=run)
     json_log.begin(agreed, run=run, participant=party, quiet=quiet)
     spec = agreed.party(party)
-    own = home.expanduser()
     identity = load_identity(
         home, key, file=passphrase_file, fd=passphrase_fd, study=agreed, participant=party
     )
     check_timeout(timeout)
+    if chosen:
+        say(chosen)
     found: list[TableFacts] = []
     with rows_progress() as progress:
         box = open_chosen(
@@ -288,6 +294,7 @@ def run_as_party(
                     identity=identity,
                     mailbox=box,
                     result_folder=result_folder(result, own, agreed, run),
+                    previous=previous,
                     say=say,
                     rehearse=partial(rehearse_once, agreed, own, say=say),
                     going_on=check_stopped,

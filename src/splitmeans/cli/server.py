@@ -13,6 +13,7 @@ from splitmeans.cli.run_options import (
     CA,
     KNOWN_HOSTS,
     MAILBOX,
+    PREVIOUS,
     RESULT,
     RUN,
     SSH_KEY,
@@ -26,6 +27,7 @@ from splitmeans.cli.run_options import (
 )
 from splitmeans.cli.stopping import check_stopped, goes_on
 from splitmeans.rehearsal.passed import rehearse_once
+from splitmeans.run.series import choose_run
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import Study
 from splitmeans.wire.slot import SERVER
@@ -42,7 +44,8 @@ def _group() -> None:
 def run_as_server(
     study: Path = STUDY,
     mailbox: str = MAILBOX,
-    run: str = RUN,
+    run: str | None = RUN,
+    previous: Path | None = PREVIOUS,
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
     passphrase_file: Path | None = FILE_OPTION,
@@ -62,12 +65,15 @@ def run_as_server(
     """
     goes_on()
     agreed = Study.read(study)
-    json_log.begin(agreed, run=run, participant=SERVER, quiet=quiet)
     own = home.expanduser()
+    run, chosen = choose_run(agreed, own, SERVER, asked=run)
+    json_log.begin(agreed, run=run, participant=SERVER, quiet=quiet)
     identity = load_identity(
         home, key, file=passphrase_file, fd=passphrase_fd, study=agreed, participant=SERVER
     )
     check_timeout(timeout)
+    if chosen:
+        say(chosen)
     box = open_chosen(
         mailbox,
         participant=SERVER,
@@ -85,6 +91,7 @@ def run_as_server(
                 identity=identity,
                 mailbox=box,
                 result_folder=result_folder(result, own, agreed, run),
+                previous=previous,
                 say=say,
                 rehearse=partial(rehearse_once, agreed, own, say=say),
                 going_on=check_stopped,

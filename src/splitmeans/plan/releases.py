@@ -9,6 +9,8 @@ from splitmeans.wire.messages import PartyRelease, StageRelease, staged
 EVERYONE = "all parties"
 LOCAL_CLUSTERS, MEMBERSHIPS = "local clusters", "memberships"
 DETAIL = "detail"
+# Of a study of counts alone.
+PRESENCES = "who is where"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,8 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
                 )
             )
     # Centres and, where the local algorithm makes them, points: one release, paid for once.
-    for place, party in enumerate(plan.study.party_names):
+    clustering = () if plan.study.counts_only else plan.study.party_names
+    for place, party in enumerate(clustering):
         event = plan.cluster_events[place]
         releases.append(
             Release(party=party, what=LOCAL_CLUSTERS, event=event, message=PartyRelease.TAG)
@@ -54,7 +57,7 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
         releases.append(
             Release(
                 party=party,
-                what=MEMBERSHIPS,
+                what=PRESENCES if plan.study.counts_only else MEMBERSHIPS,
                 event=plan.membership_event,
                 message=PartyRelease.TAG,
             )

@@ -21,6 +21,7 @@ from splitmeans.privacy.four_eyes import Signer
 from splitmeans.privacy.ledger_rules import Book, Entry, Spent, Towards
 from splitmeans.privacy.ledger_tables import GENESIS, fail_closed, head_path, is_hash, read_head
 from splitmeans.privacy.limits import AMOUNTS, Limit, check_cost
+from splitmeans.privacy.series import series_key
 from splitmeans.privacy.source_names import check_source
 
 # What an entry names that is about the home and not about one data set.
@@ -288,7 +289,10 @@ class Ledger:
         book, number, head = self._replay()
         time = self._now().astimezone(UTC).isoformat(timespec="seconds")
         entry = Entry(number=number + 1, time=time, **values)
-        if entry.kind == "cover" and (first := book.charges.get(entry.run_key)) is not None:
+        whole = {"cover": entry.run_key, "slot": series_key(entry.study_hash, entry.party)}
+        whole["late-slot"] = whole["slot"]
+        first = book.charges.get(whole[entry.kind]) if entry.kind in whole else None
+        if first is not None:
             entry = replace(entry, covered_by=first.number, relation=first.relation)
         if signer is not None:
             entry = signer.signed(entry, previous=head)
@@ -387,5 +391,5 @@ def _check_text(name: str, value: Any) -> None:
         check_source(value)
     if not isinstance(value, str) or not value or not value.isprintable():
         raise ParameterError(f"{name} of a ledger entry must be printable text")
-    if name in ("study_hash", "release_sha256") and not is_hash(value):
+    if name in ("study_hash", "release_sha256", "series_events") and not is_hash(value):
         raise ParameterError(f"{name} must be 64 hexadecimal digits, lower case")

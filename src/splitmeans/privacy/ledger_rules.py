@@ -19,6 +19,7 @@ from splitmeans.errors import BudgetError, ParameterError
 from splitmeans.privacy.data_sets import DataSets
 from splitmeans.privacy.four_eyes import GUARDED, Guards
 from splitmeans.privacy.limits import AMOUNTS, Limit, check_cost
+from splitmeans.privacy.series import check_opening, check_slot, series_key
 
 # Wide enough for any sum of floats; a sum that is not exact raises.
 _SUMS = Context(prec=1500, traps=[Inexact, InvalidOperation])
@@ -30,7 +31,11 @@ VALUES, VALUES_AND_PRESENCE = "REPLACE", "REPLACE, ADD_OR_REMOVE"
 # Entries from before there were figures towards participants have none of these, nor their hashes.
 _TOWARDS = ("party_epsilon", "party_relation", "coalition_epsilon")
 # Most entries have none of these either.
-_LATER = (*_TOWARDS, "note", "act", "signer", "signature")
+_LATER = (
+    *_TOWARDS,
+    *("note", "act", "signer", "signature"),
+    *("series_runs", "series_run", "series_events"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +61,14 @@ class Entry:
         number: Position, from 1.
         kind: "charge" (a run's whole budget, with its first release), "cover" (a later release of
             a run that has been charged; costs nothing), "added" (a run that was released without
-            this ledger, added by hand) or "limit" (a new limit of the source). About data sets:
+            this ledger, added by hand), "slot" (the first release of a run of a series, which has
+            been charged; costs nothing), "late-slot" (the same, of a run that
+            was forgotten) or "limit" (a new limit of the source). About data sets:
             "source" (declares one), "same" (the name is part of the data set in `what`), "apart"
             (its people are others than those of `what`). About the home: "default" (the limit of
             all data sets that have none of their own), "guard" (pins the key in `what` of the
-            person in `party`), "four-eyes" (on or off) and "request" (asks for an act).
+            person in `party`), "four-eyes" (on or off), "request" (asks for an act), "restored"
+            (put back from the backup in `what`) and "recovered" (nothing is missing any more).
         time: When it was written, UTC.
         source: Name of the data source.
         study_hash: The study; None for a limit, as are the next four.
@@ -70,7 +78,7 @@ class Entry:
         relation: Name of the neighbouring relation that the cost is about.
         epsilon: Cost, or the limit.
         delta: Cost, or the limit.
-        covered_by: For a cover, the number of the charge.
+        covered_by: For a cover or a slot, the number of the charge, or of the slot.
         release_sha256: Hash of the bytes that are released; None for a limit, or if not known.
         party_epsilon: Cost towards a fellow party, or its limit; None if not recorded or not
             limited.
@@ -80,6 +88,9 @@ class Entry:
         act: For a request, the kind of entry that it asks for.
         signer: The guard who signed a request or an approved act (`privacy.four_eyes`).
         signature: The signature, in hexadecimal digits.
+        series_runs: For the charge of a series, how many runs it is for (`privacy.series`).
+        series_run: For a slot, which run of the series.
+        series_events: For both, the hash of what one run releases.
     """
 
     number: int
@@ -102,6 +113,9 @@ class Entry:
     act: str | None = None
     signer: str | None = None
     signature: str | None = None
+    series_runs: int | None = None
+    series_run: int | None = None
+    series_events: str | None = None
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -140,6 +154,8 @@ class Entry:
 
 
 _ABOUT_DATA_SETS = ("source", "same")
+# A home that was put back from a backup, and the word that nothing is missing any more.
+RESTORED, RECOVERED = "restored", "recovered"
 
 
 def _limit_of(entry: Entry) -> Limit:
@@ -180,6 +196,8 @@ class Book:
     home_limit: Limit | None = None
     data_sets: DataSets = field(default_factory=DataSets)
     guards: Guards = field(default_factory=Guards)
+    slots: dict[tuple[str | None, ...], dict[int | None, Entry]] = field(default_factory=dict)
+    restored: str | None = None
 
     def add(self, entry: Entry, *, default: Limit | None, previous: str = "") -> None:
         """Take one entry, or raise if it breaks a rule.
@@ -189,7 +207,7 @@ class Book:
             default: Limit of sources where neither they nor the home have one.
             previous: Hash of the entry before, which signatures cover.
         """
-        if entry.kind in _ABOUT_DATA_SETS or entry.kind in (*GUARDED, "request"):
+        if entry.kind in (*_ABOUT_DATA_SETS, *GUARDED, "request", RESTORED, RECOVERED):
             self._declare(entry, previous=previous)
             return
         named = f"run {entry.run!r} of party {entry.party!r}"
@@ -199,11 +217,24 @@ class Book:
             raise BudgetError(
                 f"{named} has released {entry.what!r} already: resend the stored bytes"
             )
+        if entry.kind in ("charge", "slot") and self.restored is not None:
+            raise BudgetError(
+                f"this home was restored from a {self.restored}: what was released since then is "
+                "not in its ledger, and nothing is charged until it is. Add it (`splitmeans ledger "
+                "recover --results FOLDER`, `splitmeans ledger add`), then say that nothing is "
+                "missing: splitmeans ledger recovered --reason WHY"
+            )
+        of_study = series_key(entry.study_hash, entry.party)
+        series, slots = self.charges.get(of_study), self.slots.setdefault(of_study, {})
         if entry.kind in ("charge", "added"):
             if first is not None:
                 raise BudgetError(f"{named} has been charged already, by entry {first.number}")
+            check_opening(entry, series)
             self._add_cost(entry, default=default)
             self.charges[entry.run_key] = entry
+        elif entry.kind in ("slot", "late-slot"):
+            check_slot(entry, series, slots)
+            self.charges[entry.run_key] = slots[entry.series_run] = entry
         elif entry.kind != "cover" or first is None or not _covers(first, entry):
             raise BudgetError(
                 f"{named} has no charge on source {entry.source!r} that covers {entry.what!r}"
@@ -220,6 +251,8 @@ class Book:
                 self._join(source, self.data_sets.check_part(source, entry.what))
             case "request":
                 self.guards.request(entry, previous=previous)
+            case "restored" | "recovered":
+                self.restored = entry.what if entry.kind == RESTORED else None
             case _:
                 self.guards.check_act(entry, previous=previous, loosens=self._loosens(entry))
         match entry.kind:

@@ -26,7 +26,8 @@ _SCHEMA = (
         covered_by INTEGER REFERENCES ledger (number), release_sha256 TEXT,
         previous TEXT NOT NULL, hash TEXT NOT NULL,
         party_epsilon TEXT, party_relation TEXT, coalition_epsilon TEXT,
-        note TEXT, act TEXT, signer TEXT, signature TEXT)""",
+        note TEXT, act TEXT, signer TEXT, signature TEXT,
+        series_runs INTEGER, series_run INTEGER, series_events TEXT)""",
     f"CREATE TRIGGER ledger_update BEFORE UPDATE ON ledger {_REFUSE}",
     f"CREATE TRIGGER ledger_delete BEFORE DELETE ON ledger {_REFUSE}",
     # INSERT OR REPLACE takes a row away without the trigger above.
@@ -46,6 +47,9 @@ _LATER_COLUMNS = {
     "act": "TEXT",
     "signer": "TEXT",
     "signature": "TEXT",
+    "series_runs": "INTEGER",
+    "series_run": "INTEGER",
+    "series_events": "TEXT",
 }
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from splitmeans._types import FloatArray
+from splitmeans._types import FloatArray, IntArray
 from splitmeans.plan.certificate import claims_of, signed_part
 from splitmeans.plan.stages import ReleasedValues
 from splitmeans.plan.statement import PrivacyReport
@@ -75,6 +75,7 @@ class SignedFacts:
         certificate: Hash of the certificate without its lower bound.
         grid: Hash of the weighted grid.
         segments: Hash of centres and sizes.
+        presence: Hash of who is at which parties; None, and not signed, where that is not counted.
     """
 
     study_hash: str
@@ -87,11 +88,18 @@ class SignedFacts:
     certificate: str
     grid: str
     segments: str
+    presence: str | None = None
+
+    @property
+    def mapping(self) -> dict[str, Any]:
+        """The facts as plain values; what the run has nothing of is left out."""
+        facts = asdict(self)
+        return {name: value for name, value in facts.items() if value is not None}
 
     @property
     def data(self) -> bytes:
         """The bytes that are signed."""
-        return _PREFIX + _canonical(asdict(self))
+        return _PREFIX + _canonical(self.mapping)
 
     @property
     def digest(self) -> str:
@@ -109,6 +117,7 @@ def facts_of(
     *,
     centres: FloatArray,
     sizes: FloatArray,
+    presence: IntArray,
     run: str,
     published_at: str,
 ) -> SignedFacts:
@@ -125,6 +134,7 @@ def facts_of(
         certificate=certificate_hash(claims_of(plan)),
         grid=grid_hash(synopsis),
         segments=segments_hash(centres, sizes),
+        presence=presence_hash(presence) if len(presence) else None,
     )
 
 
@@ -168,6 +178,11 @@ def grid_hash(synopsis: Synopsis) -> str:
 def segments_hash(centres: FloatArray, sizes: FloatArray) -> str:
     """Return the hash of the segments' centres in distance units, and of their sizes."""
     return _arrays_hash((centres, "<f8"), (sizes, "<f8"))
+
+
+def presence_hash(counts: IntArray) -> str:
+    """Return the hash of how many users are at which parties."""
+    return _arrays_hash((counts, "<i8"))
 
 
 def dates_text(facts: SignedFacts, *, key: str | None, participant: str, written_at: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from splitmeans.errors import ParameterError, SplitmeansError
+from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.stages import ReleasedValues
 from splitmeans.privacy.noise import SecureNoise
@@ -28,12 +29,14 @@ class Ending:
         desk: The participant's journal for this run.
         folder: Where the result goes.
         say: Told what happens.
+        series_run: The place of the run in its series, if it has one.
     """
 
     study: Study
     desk: Desk
     folder: Path
     say: Callable[[str], object]
+    series_run: SeriesRun | None = None
 
     def finish(self, released: ReleasedValues, result: PublishedResult) -> Path:
         """Write the result and end the run; the journal keeps the result, which is public."""
@@ -69,7 +72,7 @@ class Ending:
     def _write(self, released: ReleasedValues, result: PublishedResult) -> None:
         write_result(
             self.folder,
-            make_plan(self.study, released=released),
+            make_plan(self.study, released=released, series_run=self.series_run),
             result,
             run=self.desk.key.run,
             participant=self.desk.key.participant,

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from splitmeans.errors import HomeUnavailable, JournalError
 from splitmeans.privacy import ledger_tables
-from splitmeans.run import kept_results
+from splitmeans.run import kept_results, moments
 
 DATABASE = "splitmeans.sqlite"
 LOCK = "splitmeans.lock"
@@ -40,7 +40,7 @@ _PART = re.compile(r"\..*\.part")
 
 _locks: set[int] = set()
 
-_VERSION = 3
+_VERSION = 4
 _APPLICATION = 0x73706D31  # "spm1": tells another program's database apart
 # A rollback journal with EXTRA also syncs the folder when the journal is gone, so that a commit
 # that returned cannot come undone; a write-ahead log would keep erased secrets until it is reused.
@@ -172,6 +172,8 @@ def connect(folder: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA fullfsync = 1")  # a plain fsync does not reach the disk on macOS
         connection.execute("PRAGMA temp_store = 2")  # secrets must not spill into temporary files
         _check_version(connection, folder)
+        for statement in moments.STATEMENTS:
+            connection.execute(statement)
     except BaseException:
         connection.close()
         raise
@@ -187,12 +189,13 @@ def _check_version(connection: sqlite3.Connection, folder: Path) -> None:
         _create(connection, folder)
     elif application != _APPLICATION:
         raise JournalError(f"{path} is another program's database; choose another folder")
-    elif version in (1, 2):
+    elif version in (1, 2, 3):
         connection.execute("BEGIN IMMEDIATE")
         ledger_tables.update_tables(connection)
         if version == 1:
             connection.execute(kept_results.TABLE)
-        connection.execute(PEOPLE_TABLE)
+        if version < 3:
+            connection.execute(PEOPLE_TABLE)
         connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute("COMMIT")
     elif version != _VERSION:

@@ -8,24 +8,22 @@ from pathlib import Path
 
 import numpy as np
 
-from splitmeans.errors import (
-    BudgetError,
-    ParameterError,
-    PrivacyError,
-    StudyError,
-)
+from splitmeans.errors import ParameterError, PrivacyError, StudyError
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
 from splitmeans.party.states import Finished, PartyState, Released
 from splitmeans.plan.message_sizes import release_length
+from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.privacy.noise import SecureNoise
+from splitmeans.privacy.series_ledger import SeriesLedger
+from splitmeans.result.previous import Previous
 from splitmeans.result.write import check_place
 from splitmeans.run.charged_data import ChargedData
 from splitmeans.run.data_set import GivenName
@@ -37,9 +35,12 @@ from splitmeans.run.notes import Note
 from splitmeans.run.older_home import OLDER, forgotten, older_home
 from splitmeans.run.own_keys import check_not_revoked
 from splitmeans.run.party_run import PartyRun
-from splitmeans.run.post import Post, Received, check_own_key
+from splitmeans.run.post import Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey, SavedRun
+from splitmeans.run.room import check_room
+from splitmeans.run.series import check_series, details_of, place_of, previous_for
+from splitmeans.run.slots import check_same_source, draw_slot, remember_slots
 from splitmeans.run.waiting import Patience
 from splitmeans.table.walk.interface import Table
 from splitmeans.table.walk.spool_folder import sweep_spools
@@ -80,17 +81,11 @@ def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Pa
                 f"{home}; compare the digits with the other parties, then `splitmeans study "
                 "approve`"
             )
-        post = Post(
-            what.study,
-            run=what.run,
-            participant=what.party,
-            identity=what.identity,
-            mailbox=what.mailbox,
-            max_bytes=what.max_bytes,
-        )
+        post = what.post(what.run)
         patience = Patience(timeout=timeout, say=what.say, going_on=what.going_on)
         desk = Desk(key=key, journal=journal, post=post, patience=patience)
-        return _Driver(what=what, desk=desk, opened=opened).drive()
+        previous = previous_for(journal, key, what.study, folder=what.previous)
+        return _Driver(what=what, desk=desk, opened=opened, previous=previous).drive()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +93,7 @@ class _Driver:
     what: PartyRun
     desk: Desk
     opened: contextlib.ExitStack
+    previous: Previous | None
 
     def drive(self) -> Path:
         saved = self.desk.journal.load(self.desk.key)
@@ -128,7 +124,17 @@ class _Driver:
     @property
     def _ending(self) -> Ending:
         what = self.what
-        return Ending(study=what.study, desk=self.desk, folder=what.result_folder, say=what.say)
+        return Ending(
+            study=what.study,
+            desk=self.desk,
+            folder=what.result_folder,
+            say=what.say,
+            series_run=self._series_run,
+        )
+
+    @property
+    def _series_run(self) -> SeriesRun | None:
+        return place_of(self.desk.journal, self.desk.key, self.what.study, previous=self.previous)
 
     @property
     def _preflight(self) -> Preflight:
@@ -148,7 +154,12 @@ class _Driver:
 
     @property
     def _session(self) -> Session:
-        return Session(study=self.what.study, run=self.what.run, party=self.what.party)
+        return Session(
+            study=self.what.study,
+            run=self.what.run,
+            party=self.what.party,
+            previous=self.previous,
+        )
 
     def _check_provable(self) -> None:
         if not PrivacyReport.for_study(self.what.study).proved:
@@ -178,6 +189,7 @@ class _Driver:
             "epsilon": repr(budget.epsilon),
             "delta": repr(budget.delta),
             "towards": json.dumps(vars(self._towards)),
+            **details_of(self._series_run),
         }
 
     @property
@@ -200,28 +212,8 @@ class _Driver:
 
         Others would spend for nothing in whichever of them is charged last.
         """
-        ledger = Ledger(self.desk.journal.connection)
-        ledger.check_room(self.what.source, self._cost)
-        beside: dict[str, Charge] = {}
-        for other in self.desk.journal.side_by_side(self.desk.key):
-            run = {"study_hash": other["study_hash"], "run": other["run"]}
-            if other["source"] != self.what.source or "epsilon" not in other:
-                continue
-            if ledger.charge_of(**run, party=self.what.party) is None:
-                name = f"run {other['run']!r} of study {other['study']!r}"
-                towards = Towards(**json.loads(other["towards"])) if "towards" in other else None
-                beside[name] = Charge(
-                    relation=Relation.ADD_OR_REMOVE,
-                    epsilon=float(other["epsilon"]),
-                    delta=float(other["delta"]),
-                    towards=towards,
-                )
-        try:
-            ledger.check_room(self.what.source, self._cost, beside=list(beside.values()))
-        except BudgetError as problem:
-            raise BudgetError(
-                f"with what goes on at the moment ({', '.join(beside)}): {problem}"
-            ) from problem
+        check_series(self.desk.journal, self.desk.key, self.what.study)
+        check_room(self.desk.journal, self.desk.key, source=self.what.source, cost=self._cost)
 
     def _settle_source(self, saved: SavedRun) -> None:
         """Let a run that is taken up again have another source, as long as nothing was charged."""
@@ -256,6 +248,17 @@ class _Driver:
 
     def _join(self) -> PartyState:
         self._refuse_older_home((KeyContribution.TAG, *self._releases), begun=False)
+        remember_slots(
+            self.desk.journal,
+            self.what.study,
+            run=self.what.run,
+            party=self.what.party,
+            source=self._late_source(),
+            cost=self._cost,
+            kinds=self._releases,
+            post=self.what.post,
+            say=self.what.say,
+        )
         # Before joining: a party that drops out later makes the others spend for nothing.
         self._charged_to(self._data.by_name())._check_room()
         preflight = self._preflight
@@ -265,10 +268,17 @@ class _Driver:
         preflight.check(rows=len(table))
         people = self._data.records(table)
         settled = self._charged_to(self._data.by_people(people))
+        check_same_source(self.desk.journal, self.desk.key, settled.what.source)
         self.what.before_joining()
         self.what.going_on()
         preflight.reserve(self.what.run, rows=len(table))
-        state, envelopes = node.join(self.what.study, table, run=self.what.run, noise=SecureNoise())
+        state, envelopes = node.join(
+            self.what.study,
+            table,
+            run=self.what.run,
+            noise=SecureNoise(),
+            previous=self.previous,
+        )
         messages = self.desk.seal(envelopes)
         with self.desk.journal.transaction():
             # Once more: another run may have joined while the table was read.
@@ -348,7 +358,7 @@ class _Driver:
             releases: Hash of each release by what slots call its message.
             late: They were sent before, and this home had forgotten it.
         """
-        ledger = Ledger(self.desk.journal.connection)
+        ledger = SeriesLedger(self.desk.journal.connection)
         study, budget = self.what.study, self.what.study.budget
         saved = self.desk.journal.load(self.desk.key)
         assert saved is not None
@@ -359,11 +369,23 @@ class _Driver:
             if ledger.charge_of(**run) is not None:
                 ledger.cover(source, **facts)
                 continue
+            if study.renewal is not None:
+                draw_slot(
+                    ledger,
+                    study,
+                    source=source,
+                    cost=self._cost,
+                    late=late,
+                    say=self.what.say,
+                    note=self._data.note(),
+                    **facts,
+                )
+                continue
             (ledger.add if late else ledger.charge)(
                 source, self._cost, note=self._data.note(), **facts
             )
-            cost = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}"
-            text = f"charged {cost} to source {source!r}"
+            spent = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}"
+            text = f"charged {spent} to source {source!r}"
             figures = {"epsilon": budget.epsilon, "delta": budget.delta}
             self.what.say(Note(text, event="charged", kind=kind, **figures))
 

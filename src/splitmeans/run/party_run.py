@@ -1,4 +1,4 @@
-"""What a party brings to a run."""
+"""What a party brings to a run; `run/party.py` drives it."""
 
 import contextlib
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from splitmeans.mailbox.open import Mailbox
+from splitmeans.run.post import Post
 from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table
 from splitmeans.wire.identity import Identity
@@ -35,6 +36,8 @@ class PartyRun:
         max_bytes: Largest message that is looked at.
         is_made_up: Whether this is a rehearsal: nobody sees its messages, so their lengths may
             tell how many users were made up.
+        previous: Folder with the result that a run of a series follows; None takes the last one
+            that the home keeps.
     """
 
     study: Study
@@ -52,3 +55,15 @@ class PartyRun:
     max_bytes: int = MAX_LARGE_BYTES
     is_made_up: bool = False
     is_source_chosen: bool = True
+    previous: Path | None = None
+
+    def post(self, run: str) -> Post:
+        """Return the party's way to the others in a run of the study."""
+        return Post(
+            self.study,
+            run=run,
+            participant=self.party,
+            identity=self.identity,
+            mailbox=self.mailbox,
+            max_bytes=self.max_bytes,
+        )

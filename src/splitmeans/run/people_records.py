@@ -5,8 +5,10 @@ that the run will be charged to, and the charge names its hash: whoever loses th
 on charging as if nobody were known.
 """
 
+import hashlib
 import secrets
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,7 +114,17 @@ def secret_names(connection: sqlite3.Connection, *, but: RunKey) -> set[str]:
 def note_of(connection: sqlite3.Connection, key: RunKey) -> str | None:
     """Return what a charge says about the record of its run."""
     found = of_run(connection, key)
-    return None if found is None else f"{_NOTE}{found[0].people.sha256}"
+    return None if found is None else _note(key.values, found[0].people.sha256)
+
+
+def _note(run: Sequence[str], sha256: str) -> str:
+    """Name a record in a charge, in another way in every run.
+
+    Charges are filed away and shown to others (`evidence/`): the hash of a record itself would tell
+    whoever sees two of them whether anybody came or went in between, at no charge.
+    """
+    text = "\n".join(("splitmeans people note 1", *run, sha256))
+    return f"{_NOTE}{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def check_kept(connection: sqlite3.Connection, notes: list[str]) -> None:
@@ -122,8 +134,9 @@ def check_kept(connection: sqlite3.Connection, notes: list[str]) -> None:
         connection: The home's database.
         notes: What the charges of the ledger say about their records.
     """
-    named = {note.removeprefix(_NOTE) for note in notes if note.startswith(_NOTE)}
-    kept = {digest for (digest,) in connection.execute("SELECT sha256 FROM people")}
+    named = {note for note in notes if note.startswith(_NOTE)}
+    rows = connection.execute("SELECT study_hash, run, participant, sha256 FROM people")
+    kept = {_note(run, sha256) for *run, sha256 in rows}
     if missing := named - kept:
         raise BudgetError(
             f"this home has lost {len(missing)} records of the people that it charged, so it could "

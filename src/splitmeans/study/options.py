@@ -49,6 +49,16 @@ class Budget:
                 _validate.positive(error=StudyError, **{name: getattr(self, name)})
                 to_builtin(self, **{name: float})
 
+    @property
+    def words(self) -> str:
+        """The budget as people read it."""
+        text = f"epsilon {self.epsilon:g}, delta {self.delta:g}"
+        if self.party_epsilon is not None:
+            text += f", {self.party_epsilon:g} towards a party"
+        if self.coalition_epsilon is not None:
+            text += f", {self.coalition_epsilon:g} towards a party with the server"
+        return text
+
 
 @dataclass(frozen=True, kw_only=True)
 class DetailOptions:
@@ -71,10 +81,12 @@ class DetailOptions:
         to_builtin(self, share=float)
 
 
-def check_detail(detail: object, local: LocalFacts) -> None:
+def check_detail(detail: object, local: LocalFacts, *, counts_only: bool) -> None:
     """Refuse detail that is not one, or that a study's local algorithm has no points for."""
     if not isinstance(detail, DetailOptions | None):
         raise StudyError("detail must be a table with a share ([detail], or DetailOptions)")
+    if detail is not None and counts_only:
+        raise StudyError("[detail] needs segments: a study of counts alone has no clusters")
     if detail is not None and not local.n_points:
         raise StudyError(
             f"[detail] needs a local algorithm that makes synthetic points, and {local.name!r} "

@@ -116,4 +116,6 @@ def read_synopsis(path: str | Path) -> dict[str, Any]:
 def _matrix(table: Any, *, start: int, stop: int) -> FloatArray:
     """Return columns of an Arrow table as one array, shape (rows, stop - start)."""
     columns = [table.column(position).to_numpy() for position in range(start, stop)]
+    if not columns:
+        return np.zeros((table.num_rows, 0))
     return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.float64)

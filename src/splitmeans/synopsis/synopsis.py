@@ -22,6 +22,7 @@ from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.kmeans.distances import nearest_distance
 from splitmeans.study import Column, PartySpec
+from splitmeans.study.coding import level_features
 from splitmeans.study.features import GRID_UNITS, Feature, bounds_of, features_of, to_own_units
 from splitmeans.synopsis.checks import check_synopsis
 from splitmeans.synopsis.choose_k import ChooseK, choose_k, even_spread, measure_fit
@@ -37,6 +38,10 @@ class LossEstimate(NamedTuple):
 
     value: float
     standard_error: float | None
+
+
+# What a file that is no synopsis may raise.
+_UNREADABLE = (pa.ArrowException, AttributeError, LookupError, TypeError, OverflowError, ValueError)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,6 +109,11 @@ class Synopsis(Questions):
         return to_own_units(self._all_features, self.scaled_nodes)
 
     @property
+    def level_features(self) -> tuple[slice, ...]:
+        """Which of the D features are the levels of one column, for each column of categories."""
+        return level_features([column for group in self.columns or () for column in group])
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the D columns, as "party: column"."""
         return tuple(
@@ -165,7 +175,13 @@ class Synopsis(Questions):
         _validate.at_least(1, k=k)
         rng = np.random.default_rng(random_state)
         return cluster_nodes(
-            self.scaled_nodes, self.weights, self._all_features, k=k, rng=rng, stretch=self.stretch
+            self.scaled_nodes,
+            self.weights,
+            self._all_features,
+            k=k,
+            rng=rng,
+            stretch=self.stretch,
+            levels=self.level_features,
         )
 
     def choose_k(
@@ -187,6 +203,7 @@ class Synopsis(Questions):
             ks=ks,
             rng=rng,
             node_spread=self._guessed_spread(),
+            levels=self.level_features,
         )
 
     def fit_of(self, scaled_centres: FloatArray) -> tuple[float, float]:
@@ -287,16 +304,7 @@ class Synopsis(Questions):
             return cls(**read_synopsis(path))
         except OSError as problem:
             raise ParameterError(f"{path}: cannot be read ({problem})") from problem
-        except (
-            pa.ArrowException,
-            AttributeError,
-            KeyError,
-            TypeError,
-            IndexError,
-            OverflowError,
-            RecursionError,
-            ValueError,
-        ) as problem:
+        except (*_UNREADABLE, RecursionError) as problem:
             raise ParameterError(f"{path}: not a splitmeans synopsis ({problem})") from problem
 
 
