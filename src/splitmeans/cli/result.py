@@ -22,6 +22,7 @@ from splitmeans.cli.overlap import (
     overlap_or_none,
     print_overlap,
 )
+from splitmeans.cli.result_ask import ask, correlate, table
 from splitmeans.cli.result_options import RESULT, K, called, parse_ks
 from splitmeans.errors import ParameterError
 from splitmeans.figures import digits, fixed, number, percent, users
@@ -37,6 +38,9 @@ app = typer.Typer(
     add_completion=False,
     help="Look at a result, explore it, label your rows.",
 )
+
+for command in (ask, table, correlate):
+    app.command()(command)
 
 _JSON = typer.Option(False, "--json", help="Print JSON.")
 _SUFFIXES = (".parquet", ".csv")
