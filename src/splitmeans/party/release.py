@@ -55,7 +55,7 @@ def release_party(
     if not METHODS[plan.study.local_facts.name].takes_codes:
         rows = FeatureRows(rows, coding)
     found = mechanism.release(rows, noise=noise.spawn("local"), rng=rng)
-    centres, points = to_valid_shares(spec, found.centres), to_valid_shares(spec, found.points)
+    centres, points = to_valid_shares(spec, found.centres), found.points
     if plan.detail:
         law = plan.detail[position]
         detail = Detail(n_columns=law.n_columns, n_pairs=law.n_pairs, mu=law.mu)
@@ -68,6 +68,7 @@ def release_party(
             noise=noise.spawn("detail"),
             rng=rng,
         )
+    points = coding.codes(points)
     users = table.labelled(labeller(coding, centres))
     membership = encode_membership(
         plan, position, users, run_key=run_key, noise=noise.spawn("membership")
