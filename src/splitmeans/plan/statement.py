@@ -21,6 +21,7 @@ from splitmeans.plan.learned import learned_lines
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import Release, releases_of
 from splitmeans.plan.settle import make_plan
+from splitmeans.plan.statement_words import in_words
 from splitmeans.plan.views import (
     coalition_cost,
     fellow_party_cost,
@@ -54,7 +55,8 @@ _SEALED_CHANNEL = (
 _ASSUMPTIONS = (
     "no party shows the run key or another party's message to the server",
     "a run key is used once, and a message that was sent is resent as it is, never made anew",
-    "SipHash and HKDF with secret keys look random to the server",
+    "nobody without the secret keys can tell what SipHash and HKDF make of them from chance, as "
+    "cryptography assumes of them",
     "column bounds, categories and expected_users were not chosen by looking at the data",
 )
 _LEARNED_BOUNDS = (
@@ -326,6 +328,7 @@ class PrivacyReport:
             f"budget {study.budget.words})"
             + ("; NOT A PROVED BOUND, see below" if self._unproved else ""),
             *(f"    {line}" for line in map(str, self.attended)),
+            *(in_words(self.epsilon, self.delta) if self.proved else ()),
             f"  releases{'' if study.renewal is None else ' of each run'}, with what each would "
             "cost alone",
         ]
