@@ -134,12 +134,14 @@ class KeyContribution(_Quiet):
         secret: 32 random bytes, the same to all parties. Secret.
         user_shares: For this receiver alone, the shares of the private test whether both have the
             same users (`party.equal_users`), 33 bytes for each form of ids; else empty.
+        protocol: The sender's protocol, one byte; empty from versions that did not say it.
     """
 
     TAG: ClassVar[str] = "KeyContribution"
 
     secret: bytes
     user_shares: bytes = b""
+    protocol: bytes = field(default=b"", metadata={"optional": True})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
