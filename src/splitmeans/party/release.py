@@ -53,7 +53,8 @@ def release_party(
     if not METHODS[plan.study.local_facts.name].takes_codes:
         rows = FeatureRows(rows, coding)
     found = mechanism.release(rows, noise=noise.spawn("local"), rng=rng)
-    centres, points = to_valid_shares(spec, found.centres), to_valid_shares(spec, found.points)
+    centres = to_valid_shares(spec, found.centres)
+    points = coding.codes(found.points)
     users = table.labelled(labeller(coding, centres))
     membership = encode_membership(
         plan, position, users, run_key=run_key, noise=noise.spawn("membership")
