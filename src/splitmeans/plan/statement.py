@@ -21,7 +21,7 @@ from splitmeans.plan.learned import learned_lines
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import Release, releases_of
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement_words import in_words
+from splitmeans.plan.statement_words import DRAWN_NOISE, KEYED_NOISE, in_words
 from splitmeans.plan.views import (
     coalition_cost,
     fellow_party_cost,
@@ -62,11 +62,6 @@ _ASSUMPTIONS = (
 _LEARNED_BOUNDS = (
     "expected_users, categories, and column bounds but for those that the run learns, were not "
     "chosen by looking at the data"
-)
-_DRAWN_NOISE = "noise comes from the operating system's secure source"
-_KEYED_NOISE = (
-    "the parties' noise comes from the operating system's secure source; the server's own follows "
-    "from its private key, which stays with the server, by ChaCha20 and HMAC-SHA256"
 )
 
 
@@ -266,7 +261,7 @@ class PrivacyReport:
             self._one_person_one_id,
             *_ASSUMPTIONS[1:-1],
             _ASSUMPTIONS[-1] if self.plan.study.all_public else _LEARNED_BOUNDS,
-            _KEYED_NOISE if is_keyed else _DRAWN_NOISE,
+            KEYED_NOISE if is_keyed else DRAWN_NOISE,
         )
 
     @functools.cached_property

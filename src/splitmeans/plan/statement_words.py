@@ -1,6 +1,12 @@
-"""The total of a statement for those who do not read epsilon."""
+"""Words of a statement: its total for those who do not read epsilon, and where noise is from."""
 
 import math
+
+DRAWN_NOISE = "noise comes from the operating system's secure source"
+KEYED_NOISE = (
+    "the parties' noise comes from the operating system's secure source; the server's own follows "
+    "from its private key, which stays with the server, by ChaCha20 and HMAC-SHA256"
+)
 
 # Above this epsilon a factor says no more than "without limit".
 _MOST_IN_WORDS = 10.0
