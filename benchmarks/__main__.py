@@ -12,6 +12,7 @@ from benchmarks.commands.paper import paper
 from benchmarks.commands.partial import partial
 from benchmarks.commands.plan import plan
 from benchmarks.commands.relay import relay
+from benchmarks.commands.renewal import renewal
 from benchmarks.commands.run import run
 from benchmarks.commands.speed import speed
 from benchmarks.commands.synthetic import synthetic
@@ -32,6 +33,7 @@ for command in (
         labels,
         coverage,
         synthetic,
+        renewal,
         accounting,
         speed,
         paper,

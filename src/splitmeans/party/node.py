@@ -333,7 +333,12 @@ def _answer_plan(
             "same version of splitmeans?"
         )
     release = release_party(
-        plan, state.table, run_key=state.run_key, noise=noise.spawn("release"), rng=rng
+        plan,
+        state.table,
+        run_key=state.run_key,
+        noise=noise.spawn("release"),
+        rng=rng,
+        previous=None if session.previous is None else session.previous.synopsis,
     )
     following = Released(session=session, released=state.released, centres=release.centres)
     return following, [_to_server(session, release)]

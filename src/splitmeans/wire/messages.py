@@ -213,8 +213,8 @@ class PartyRelease(_Quiet):
 
     Attributes:
         centres: Local centres, shape (k', d).
-        points: Synthetic points that lie as the party's rows do, shape (points, d); none where the
-            local algorithm makes none.
+        points: Synthetic points that lie as the party's rows do, coded: a grid integer or a level
+            for each column, shape (points, columns); none where the local algorithm makes none.
         membership: Which user is in which local cluster.
     """
 
