@@ -50,6 +50,20 @@ def test_a_study_without_it_keeps_its_hash_and_one_with_it_reads_back() -> None:
     [
         ({"detail": {"share": 0.9}}, r"detail\.share must be between 0\.05 and 0\.8, got 0\.9"),
         ({"detail": {"shares": 0.5}}, "shares"),
+        (
+            {"detail": {}, "renewal": {"runs": 4}},
+            r"\[detail\] and \[renewal\] cannot be in one study: .* leave one of the two",
+        ),
+        (
+            {
+                "detail": {},
+                "n_clusters": 1,
+                "user_sets": "partial",
+                "ids": {"type": "text"},
+                "parties": [{"name": "bank"}, {"name": "shop"}],
+            },
+            r"\[detail\] must be left out in a study of counts alone \(n_clusters = 1\)",
+        ),
         ({"detail": {}, "local": "dplsf"}, r"\[detail\] needs a local algorithm .* 'dplsf' makes"),
     ],
 )

@@ -81,12 +81,25 @@ class DetailOptions:
         to_builtin(self, share=float)
 
 
-def check_detail(detail: object, local: LocalFacts, *, counts_only: bool) -> None:
-    """Refuse detail that is not one, or that a study's local algorithm has no points for."""
+def check_detail(detail: object, local: LocalFacts, *, counts_only: bool, is_renewed: bool) -> None:
+    """Refuse detail that is not one, or that does not go with the rest of a study.
+
+    In a series each run would begin where the last one ended, with points that detail has moved:
+    nobody has measured what becomes of them, so the two are kept apart.
+    """
     if not isinstance(detail, DetailOptions | None):
         raise StudyError("detail must be a table with a share ([detail], or DetailOptions)")
     if detail is not None and counts_only:
-        raise StudyError("[detail] needs segments: a study of counts alone has no clusters")
+        raise StudyError(
+            "[detail] must be left out in a study of counts alone (n_clusters = 1): it tells how "
+            "columns spread within clusters, and there are none; leave it out, or ask for more "
+            "segments"
+        )
+    if detail is not None and is_renewed:
+        raise StudyError(
+            "[detail] and [renewal] cannot be in one study: what detail does to a series of runs "
+            "is not known; leave one of the two tables out"
+        )
     if detail is not None and not local.n_points:
         raise StudyError(
             f"[detail] needs a local algorithm that makes synthetic points, and {local.name!r} "

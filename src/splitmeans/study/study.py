@@ -224,7 +224,12 @@ class Study:
             self._check_many_parties()
         if self.user_sets == "partial" and self.ids is None:
             raise StudyError(IDS_NEEDED)
-        check_detail(self.detail, self.local_facts, counts_only=self.counts_only)
+        check_detail(
+            self.detail,
+            self.local_facts,
+            counts_only=self.counts_only,
+            is_renewed=self.renewal is not None,
+        )
         check_renewal(self.renewal, accounting=self.accounting)
 
     def _check_many_parties(self) -> None:
