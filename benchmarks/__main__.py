@@ -15,6 +15,7 @@ from benchmarks.commands.plan import plan
 from benchmarks.commands.relay import relay
 from benchmarks.commands.run import run
 from benchmarks.commands.speed import speed
+from benchmarks.commands.synthetic import synthetic
 from splitmeans.cli import run_app
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ for command in (
         local,
         labels,
         coverage,
+        synthetic,
         accounting,
         speed,
         paper,

@@ -15,6 +15,7 @@ SplitmeansError
 ├── MailboxError       a mailbox refuses
 │   ├── MessageExists       it holds another message of the same sender in this place
 │   └── MailboxUnavailable  it cannot be reached, or has no room          (also Retryable)
+├── EvidenceError      an archive is not what was signed, or does not add up
 ├── RehearsalError     a study failed on made-up tables, before anything was charged
 └── WaitingError       nothing arrived for too long; the run can be taken up again
 
@@ -87,6 +88,10 @@ class MessageExists(MailboxError):
 
 class MailboxUnavailable(MailboxError, Retryable):
     """A mailbox cannot be reached, is busy or has no room at the moment."""
+
+
+class EvidenceError(SplitmeansError):
+    """An archive was changed, is signed by somebody else, or what it claims does not follow."""
 
 
 class RehearsalError(SplitmeansError):

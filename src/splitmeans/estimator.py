@@ -23,6 +23,7 @@ from splitmeans.plan.enough_users import learning_warnings
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.result.of_run import fields_of_run
+from splitmeans.result.previous import Previous, previous_of
 from splitmeans.simulate.blocks import (
     ID_COLUMN,
     Blocks,
@@ -43,6 +44,7 @@ from splitmeans.study import (
     Budget,
     DecoyOptions,
     PartySpec,
+    Renewal,
     SketchOptions,
     Study,
 )
@@ -93,6 +95,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             "email" or "phone", or `IdRules`.
         sketch: Parameters of the sketch methods; None takes the paper's.
         decoy: Parameters of the decoy join; None takes the defaults.
+        runs: How many times the study is to be run as its users change; epsilon and delta are of
+            all runs together then. `fit(X, previous=model)` is the next run.
         allow_clipping: Fit also if more than half of a column's values lie outside the bounds and
             become the bound; such a table is refused otherwise. Fewer give a warning.
         noise: Source of privacy noise; None takes the operating system's.
@@ -136,6 +140,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         scaling: str = "bounds",
         sketch: SketchOptions | None = None,
         decoy: DecoyOptions | None = None,
+        runs: int = 1,
         allow_clipping: bool = False,
         noise: NoiseSource | None = None,
         random_state: Any = None,
@@ -159,11 +164,12 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.scaling = scaling
         self.sketch = sketch
         self.decoy = decoy
+        self.runs = runs
         self.allow_clipping = allow_clipping
         self.noise = noise
         self.random_state = random_state
 
-    def fit(self, X: Any, y: None = None, *, ids: Any = None) -> Self:
+    def fit(self, X: Any, y: None = None, *, ids: Any = None, previous: Any = None) -> Self:
         """Run the protocol.
 
         Args:
@@ -174,11 +180,14 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             ids: The name of the column that has the users' ids, the same everywhere or one name
                 per party; or one list of ids per party. Without it row i is the same user
                 everywhere.
+            previous: What this run of a series follows: a fitted model or a `Result` with the same
+                parameters. None is the first run.
         """
         blocks = read_blocks(X)
         id_columns, id_lists = read_ids(ids, blocks)
         study = self._study(blocks, id_columns)
-        return self._fit(study, blocks, ids=id_lists, expected=self.expected_users)
+        expected = self.expected_users
+        return self._fit(study, blocks, ids=id_lists, expected=expected, previous=previous)
 
     def fit_study(
         self,
@@ -186,6 +195,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         X: Sequence[Any],
         *,
         ids: Sequence[Any] | None = None,
+        previous: Any = None,
     ) -> Self:
         """Run the protocol of a given study, which then replaces the constructor's parameters.
 
@@ -194,15 +204,23 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             X: One table per party, in the study's order; tables with column names must have the
                 party's id column, unless `ids` are given.
             ids: One list of user ids per party.
+            previous: As for `fit`.
         """
         blocks = read_blocks(X)
         if ids is None:
             check_id_columns(study, blocks)
         # Nobody signs a simulation, so that nothing of it can be taken for a run.
-        return self._fit(study.without_keys(), blocks, ids=ids, expected=study.expected_users)
+        plain, expected = study.without_keys(), study.expected_users
+        return self._fit(plain, blocks, ids=ids, expected=expected, previous=previous)
 
     def _fit(
-        self, study: Study, blocks: Blocks, *, ids: Sequence[Any] | None, expected: int | None
+        self,
+        study: Study,
+        blocks: Blocks,
+        *,
+        ids: Sequence[Any] | None,
+        expected: int | None,
+        previous: Any,
     ) -> Self:
         if self.noise is not None and not hasattr(self.noise, "spawn"):
             raise ParameterError("noise must be None or a noise source")
@@ -217,7 +235,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
                 warnings.warn(note, UserWarning, stacklevel=4)
         state = check_random_state(self.random_state)
         rng = np.random.default_rng(state.randint(np.iinfo(np.int32).max, size=4))
-        self.result_ = protocol.run(study, tables, noise=self.noise, rng=rng)
+        before = _previous(previous, study)
+        self.result_ = protocol.run(study, tables, noise=self.noise, rng=rng, previous=before)
         self.study_ = study
         self.synopsis_ = self.result_.server.synopsis
         self.privacy_ = self.result_.privacy
@@ -333,6 +352,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             expected_users=expected,
             sketch=self.sketch or SketchOptions(),
             decoy=self.decoy or DecoyOptions(),
+            renewal=None if self.runs == 1 else Renewal(runs=self.runs),
         )
 
     def _id_rules(self) -> IdRules:
@@ -341,3 +361,13 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         if not isinstance(self.id_rules, IdRules | None):
             raise ParameterError(f"id_rules must be one of {', '.join(ID_TYPES)}, or IdRules")
         return self.id_rules or AS_IS
+
+
+def _previous(given: Any, study: Study) -> Previous | None:
+    """Return the result that a run follows, of a fitted model or a `Result`."""
+    if given is None:
+        return None
+    result = getattr(given, "published_", given)
+    if not isinstance(result, Result):
+        raise ParameterError("previous must be a fitted VerticalKMeans or a Result, or None")
+    return previous_of(result, study)

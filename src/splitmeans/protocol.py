@@ -29,6 +29,7 @@ from splitmeans.party import states as party_states
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource, SecureNoise
+from splitmeans.result.previous import Previous
 from splitmeans.server import node as server_node
 from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table
@@ -77,6 +78,7 @@ def run(
     noise: NoiseSource | None = None,
     rng: np.random.Generator | None = None,
     on_message: Callable[[Envelope, int], None] | None = None,
+    previous: Previous | None = None,
 ) -> RunResult:
     """Run every participant of a study in this process and return what the server published.
 
@@ -86,7 +88,15 @@ def run(
         noise: Where privacy noise comes from; the operating system unless a test says otherwise.
         rng: Where starting points come from; never used for privacy.
         on_message: Called with each envelope and its size in bytes, for progress.
+        previous: The result that this run of a series follows; None is the first run.
     """
+    number = 1 if previous is None else previous.number + 1
+    if number > study.n_runs:
+        raise ParameterError(
+            f"all {study.n_runs} runs that the budget of study {study.name!r} is for are done; "
+            "another needs a new study, with a budget of its own"
+        )
+    run_name = str(number)
     noise = noise or SecureNoise()
     rng = rng or np.random.default_rng()
     by_name = _tables_by_party(study, tables)
@@ -95,13 +105,18 @@ def run(
     party_rng = dict(zip(study.party_names, rng.spawn(len(by_name)), strict=True))
     server_noise = noise.spawn("server")
 
-    server = server_node.start(study)
+    server = server_node.start(study, run=run_name, previous=previous)
     parties: dict[str, party_states.PartyState] = {}
     mail: list[Envelope] = []
     traffic: dict[tuple[str, str], int] = {}
     for name in study.party_names:
         parties[name], sent = party_node.join(
-            study, by_name[name], noise=party_noise[name], simulated=True
+            study,
+            by_name[name],
+            run=run_name,
+            noise=party_noise[name],
+            simulated=True,
+            previous=previous,
         )
         mail.extend(sent)
 

@@ -34,7 +34,8 @@ from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.ledger import Entry, Ledger
 from splitmeans.result.signed import statement_to_compare
 from splitmeans.run.journal import Journal, RunKey, SavedRun
-from splitmeans.run.party import PartyRun, run_party
+from splitmeans.run.party import run_party
+from splitmeans.run.party_run import PartyRun
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table

@@ -25,6 +25,7 @@ from splitmeans.privacy.keyed_noise import KeyedNoise
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.run import party as party_driver
 from splitmeans.run import server as server_driver
+from splitmeans.run.party_run import PartyRun
 from splitmeans.server import node as server_node
 from splitmeans.study import Budget, Study
 from splitmeans.study.id_rules import AS_IS
@@ -255,7 +256,7 @@ def test_r16_runs_between_organisations_use_secure_noise_only(stage, monkeypatch
     """The drivers have no way to be given another source."""
     for function in (party_driver.run_party, server_driver.run_server):
         assert "noise" not in inspect.signature(function).parameters
-    assert "noise" not in {field.name for field in dataclasses.fields(party_driver.PartyRun)}
+    assert "noise" not in {field.name for field in dataclasses.fields(PartyRun)}
     used: list[type] = []
     step = server_node.step
 

@@ -72,6 +72,11 @@ def limit(world: World, party: str, *, epsilon: float) -> None:
         Ledger(journal.connection).set_limit("customers", epsilon=epsilon, delta=1e-3)
 
 
+def declare(world: World, party: str, name: str) -> None:
+    with Journal.open(world.home(party)) as journal, journal.transaction():
+        Ledger(journal.connection).act("source", source=name, what="some people")
+
+
 def test_limit_of_the_ledger(stage):
     """The server begins one run after the other on the same data.
 
@@ -121,8 +126,9 @@ def test_two_runs_at_once_and_room_for_one(stage):
         with pytest.raises(BudgetError, match=r"goes on at the moment .run '1' of study .*limit"):
             world.visit("bank", run="2")
         assert len(world.box.sent) == before
-        # Room for both, and a source of its own, are no reason to refuse.
-        assert not world.visit("bank", run="3", source="other")
+        # Another name for the same people is no way around; room for both is no reason to refuse.
+        with pytest.raises(ParameterError, match="'other' is a new name, and this home has limits"):
+            world.visit("bank", run="3", source="other")
         limit(world, "bank", epsilon=8)
         assert not world.visit("bank", run="4")
         limit(world, "bank", epsilon=7)
@@ -133,8 +139,8 @@ def test_source_named_anew_between_two_starts(stage):
     """The party's clerk gives the data another name when the run is taken up again.
 
     Gain: a release whose cost is on a source that has no limit, or on none.
-    Fails: before the charge the new name is what is charged, and its limit holds; after it the
-    charge stays where it is.
+    Fails: where there are limits a new name must be declared. Before the charge the new name is
+    what is charged, and its limit holds; after it the charge stays where it is.
     """
     world = stage("prepared")
     limit(world, "bank", epsilon=3)  # of "customers"; too little for the run
@@ -143,6 +149,9 @@ def test_source_named_anew_between_two_starts(stage):
     with pytest.raises(ParameterError, match="source must be printable text"):
         world.visit("bank", source="no\u00a0break")
     assert world.saved("bank").details["source"] == "customers"
+    with pytest.raises(ParameterError, match="'crm' is a new name, and this home has limits"):
+        world.visit("bank", source="crm")
+    declare(world, "bank", "crm")
     assert not world.visit("bank", source="crm")
     assert "source 'crm' takes the place of 'customers'" in "".join(world.said["bank"])
     assert world.releases("bank") == {}

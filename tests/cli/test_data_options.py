@@ -145,7 +145,7 @@ def test_a_name_that_cannot_be_printed_is_known_before_joining(run):
     code, out, said = run("party", "check", *BANK, "--data", str(odd), "--json")
     assert (code, json.loads(out)["source"]) == (0, "bank 2026.parquet")
     assert (
-        "the ledger calls this data 'bank 2026.parquet'"
+        "a run would be charged to 'bank 2026.parquet'"
         in run("party", "check", *BANK, "--data", str(odd))[2]
     )
     for command in (("party", "check", *BANK), RUN):

@@ -142,7 +142,12 @@ def test_a_limit_stops_a_run_before_others_spend(run, digits):
     assert done.code == 1
     assert "its limit is epsilon 0.5" in done.err
     assert list(Path("shared").iterdir()) == []  # the party did not join
-    # Without the limit on this source the run begins, and waits.
+    # Another name does not pass it by accident: where there is a limit a new name is declared.
+    renamed = run(*_PARTY_RUN, *_BOX, "--data", "bank.parquet", "--source", "old")
+    assert renamed.code == 2
+    assert "'old' is a new name, and this home has limits" in renamed.err
+    declared = ("ledger", "source", "add", "old", "--people", "former customers", "--home", "bank")
+    assert run(*declared).code == 0
     assert run(*_PARTY_RUN, *_BOX, "--data", "bank.parquet", "--source", "old").code == 3
 
 

@@ -9,7 +9,7 @@ import contextlib
 import functools
 import hashlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,12 @@ from splitmeans.mailbox.files import FileMailbox
 from splitmeans.run import party as party_module
 from splitmeans.run import server as server_module
 from splitmeans.run.journal import Journal, RunKey
-from splitmeans.run.party import PartyRun, run_party
+from splitmeans.run.party import run_party
+from splitmeans.run.party_run import PartyRun
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.run.waiting import Patience
 from splitmeans.study import Study
+from splitmeans.wire.identity import Identity
 from tests.crash.rules import EVERYONE, MAILBOX, PARTIES, RESULTS, SERVER, Record
 from tests.scene import KEYS, keyed_study, make_table
 
@@ -42,13 +44,18 @@ class Crew:
     Attributes:
         folder: Homes, results and mailbox are in it.
         study: What they run.
+        run: Name of the run.
+        previous: The result that a run of a series follows, where the home has lost it.
         sent: For each slot, hashes of all bytes that were ever given to the mailbox.
+        identities: Everyone's keys.
     """
 
     folder: Path
     study: Study
     run: str = "1"
+    previous: Path | None = None
     sent: Record = field(default_factory=dict)
+    identities: Mapping[str, Identity] = field(default_factory=lambda: KEYS)
 
     def approve(self) -> None:
         """Make the mailbox and the homes, and approve the study in each."""
@@ -61,7 +68,7 @@ class Crew:
         """Start a participant; True if it finished, False if it waits for another."""
         mailbox = _Recorder(str(self.folder / MAILBOX), sent=self.sent)
         folder, home = self.result_of(who), self.folder / who
-        identity = KEYS[who]
+        identity = self.identities[who]
         try:
             if who == SERVER:
                 server = ServerRun(
@@ -72,6 +79,7 @@ class Crew:
                     result_folder=folder,
                     say=_quiet,
                     going_on=going_on,
+                    previous=self.previous,
                 )
                 run_server(server, home, timeout=1e-9)
             else:
@@ -87,6 +95,7 @@ class Crew:
                     result_folder=folder,
                     say=_quiet,
                     going_on=going_on,
+                    previous=self.previous,
                 )
                 run_party(party, home, timeout=1e-9)
         except WaitingError:

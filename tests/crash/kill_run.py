@@ -1,6 +1,6 @@
 """Kill -9 of real processes at random instants of a run, some hundred times.
 
-    python -m tests.crash.kill_run --kills 200 --seed 1
+    python -m tests.crash.kill_run --kills 200 --seed 1 [--series]
 
 Every participant, and the relay, is a process that runs its command line. Processes are forked from
 this one, which has loaded everything, so that a start takes milliseconds. Half of the kills are
@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 
 from splitmeans.run.journal import Journal
-from splitmeans.study import Study
+from splitmeans.study import Renewal, Study
 from tests.crash import twins
 from tests.crash.crew import Crew, crew_study, drop_pauses
 from tests.crash.processes import RELAY, RUN_SECONDS, Stage, prepare
@@ -56,7 +56,8 @@ def play(stage: Stage, figures: Figures, *, kills: int, rng: np.random.Generator
     seen: Record = {}
     began = time.monotonic()
     # A kill is due a moment after so many messages were sent; a run has 24.
-    due = sorted(rng.integers(0, _MESSAGES + 1, kills).tolist())
+    before = len(stage.sent())
+    due = sorted((before + rng.integers(0, _MESSAGES + 1, kills)).tolist())
     restarts: list[tuple[float, str]] = [(began + rng.uniform(0, 0.1), who) for who in stage.names]
     finished: set[str] = set()
     while len(finished) < len(EVERYONE):
@@ -148,10 +149,13 @@ def main() -> int:
     )
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--series", action="store_true", help="three runs of a series each")
     parser.add_argument("--broken", choices=("send_first", "charge_late", "mark_first"))
     chosen = parser.parse_args()
     rng = np.random.default_rng(chosen.seed)
     study, figures = crew_study(), Figures()
+    if chosen.series:
+        study = crew_study(renewal=Renewal(runs=3))
     broken = getattr(twins, chosen.broken) if chosen.broken else None
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
@@ -165,8 +169,10 @@ def main() -> int:
             stage = Stage(
                 folder=folder, study=study, over_relay=n_runs % 2 == 1, port=port, broken=broken
             )
-            kills = min(int(rng.integers(4, 9)), chosen.kills - figures.kills)
-            play(stage, figures, kills=kills, rng=rng)
+            for number in range(1, study.n_runs + 1):
+                stage.run = str(number)
+                kills = min(int(rng.integers(4, 9)), chosen.kills - figures.kills)
+                play(stage, figures, kills=kills, rng=rng)
             n_runs += 1
             shutil.rmtree(folder)
     summary = {

@@ -48,6 +48,7 @@ class Stage:
         over_relay: Whether messages go over a relay or a folder.
         port: Where the relay listens.
         broken: Changes the participants into a broken twin.
+        run: Name of the run.
         alive: Process ids by name.
     """
 
@@ -56,6 +57,7 @@ class Stage:
     over_relay: bool
     port: int
     broken: Callable[[Any], None] | None
+    run: str = "1"
     alive: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -65,7 +67,8 @@ class Stage:
     @property
     def keys(self) -> dict[str, RunKey]:
         return {
-            who: RunKey(study_hash=self.study.hash, run="1", participant=who) for who in EVERYONE
+            who: RunKey(study_hash=self.study.hash, run=self.run, participant=who)
+            for who in EVERYONE
         }
 
     @property
@@ -123,7 +126,7 @@ class Stage:
         if self.over_relay:
             url = [f"https://127.0.0.1:{self.port}", "--ca", ca]
         common = ["--home", str(self.folder / who), "--result", str(self.folder / RESULTS / who)]
-        common += ["--mailbox", *url, "--timeout", str(RUN_SECONDS)]
+        common += ["--mailbox", *url, "--timeout", str(RUN_SECONDS), "--run", self.run]
         if who == SERVER:
             return [SERVER, "run", study, *common]
         data = str(self.folder / f"{who}.csv")

@@ -38,7 +38,7 @@ def broken_now(home: Path, key: RunKey, sent: Record) -> list[str]:
     except SplitmeansError as problem:
         return [f"{who}: the home cannot be used: {problem}"]
     for slot, hashes in sorted(sent.items()):
-        if _sender(slot) != short_name(who):
+        if _sender(slot) != short_name(who) or _run(slot) != key.run:
             continue
         if len(hashes) > 1:
             found.append(f"{who}: {len(hashes)} different messages were sent for {slot}")
@@ -59,7 +59,8 @@ def broken_at_end(
             if saved is None or saved.outcome != "done" or saved.state is not None:
                 found.append(f"{who}: the run has not ended")
             n_charges = sum(
-                entry.kind == "charge" for entry in Ledger(journal.connection).entries()
+                (entry.kind, entry.study_hash, entry.run) == ("charge", key.study_hash, key.run)
+                for entry in Ledger(journal.connection).entries()
             )
             if n_charges != (who != SERVER):
                 found.append(f"{who}: {n_charges} charges")
@@ -74,7 +75,10 @@ def broken_at_end(
     found += [f"{path.name} is left beside the results" for path in (folder / RESULTS).glob(".*")]
     if len(hashes) > 1:
         found.append("participants have different results")
+    runs = {f"{key.study_hash[:32]}/{key.run}/" for key in keys.values()}
     for slot, data in messages_in(folder / mailbox):
+        if not slot.startswith(tuple(runs)):
+            continue
         if sent.get(slot) != {hashlib.sha256(data).hexdigest()}:
             found.append(f"the mailbox holds something else than was sent for {slot}")
     return found
@@ -98,12 +102,36 @@ def _broken_ledger(journal: Journal, key: RunKey, sent: Record) -> list[str]:
         what = _RELEASES.get(slot.split("/")[2].split(".")[0])
         if what is None or _sender(slot) != short_name(key.participant):
             continue
+        if _run(slot) != key.run:
+            continue
         if what not in charged:
             found.append(f"{key.participant}: sent {what} without a charge")
         # What a stage releases goes to several participants; the ledger names one of the messages.
         elif what == "PartyRelease" and hashes != {charged[what]}:
             found.append(f"{key.participant}: sent another {what} than was charged")
+    return found + _spent_twice(ledger, key, sent)
+
+
+def _spent_twice(ledger: Ledger, key: RunKey, sent: Record) -> list[str]:
+    """Every run of a series that anything was released in has a slot of its own."""
+    own = short_name(key.participant)
+    released = {
+        _run(slot)
+        for slot in sent
+        if _sender(slot) == own and slot.split("/")[2].split(".")[0] in _RELEASES
+    }
+    slots = [entry for entry in ledger.entries() if entry.kind in ("slot", "late-slot")]
+    numbers = [entry.series_run for entry in slots]
+    if not slots:
+        return []
+    found = [] if len(set(numbers)) == len(numbers) else [f"{key.participant}: a slot given twice"]
+    if not released <= {entry.run for entry in slots}:
+        found.append(f"{key.participant}: released in {released}, slots are {numbers}")
     return found
+
+
+def _run(slot: str) -> str:
+    return slot.split("/")[1]
 
 
 def _sender(slot: str) -> str:

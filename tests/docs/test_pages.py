@@ -21,6 +21,8 @@ QUICK = (
     "docs/reference/python.md",
     "docs/guides/big-tables.md",
     "docs/concepts/certificate.md",
+    "docs/reference/ledger.md",
+    "docs/guides/keys.md",
 )
 # Left to `make guides`.
 LONG = ("docs/guides/data-sources.md",)

@@ -3,6 +3,7 @@
 In one file, so that one worker of a parallel test run makes the organisations once.
 """
 
+import json
 import shutil
 import signal
 from pathlib import Path
@@ -11,9 +12,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+from splitmeans.run.notes import EVENTS
 from tests.e2e.checks import check_charges, check_ends, check_no_rows
 from tests.e2e.conftest import Relay
-from tests.e2e.world import DATA, PARTIES, World, read_data
+from tests.e2e.world import DATA, N_USERS, PARTIES, World, read_data
 
 
 def test_a_run_with_late_starts_and_a_stop(world: World, relay: Relay) -> None:
@@ -30,18 +32,40 @@ def test_a_run_with_late_starts_and_a_stop(world: World, relay: Relay) -> None:
     assert stopped.code == 128 + signal.SIGTERM
     assert "the same command goes on" in stopped.err
 
-    commands = {who: world.take_part(who, *relay.options) for who in ("bank", "clinic", "shop")}
+    commands = {who: world.take_part(who, *relay.options) for who in ("bank", "clinic")}
+    commands["shop"] = world.take_part("shop", *relay.options, "--log-format", "json")
     commands["clinic"].until("waiting for server")
-    commands["server"] = world.take_part("server", *relay.options)
+    commands["server"] = world.take_part("server", *relay.options, "--log-format", "json")
     ends = {who: command.done() for who, command in commands.items()}
     assert "taking run '1' up again" in ends["bank"].err
-    assert "taking run '1' up again" in ends["shop"].err
+    check_events(ends["shop"].err, "shop", began="resumed")
+    check_events(ends["server"].err, "server", began="joined")
 
     check_ends(world, ends)
     check_charges(world)
     check_no_rows(world)
     # A healthy run is no cause for alarm: nobody asks for what is not theirs.
     assert "refused" not in relay.command.said
+    assert "WARNING" not in relay.command.said
+    assert "stored partyrelease of shop for server, run 1 of study" in relay.command.said
+    assert "from 127.0.0.1" in relay.command.said
+
+
+def check_events(log: str, who: str, *, began: str) -> None:
+    """Every line is an event of this run, and what people are told of the table is not there."""
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert {line["event"] for line in lines} <= set(EVENTS)
+    assert {(line["run"], line["participant"]) for line in lines} == {("1", who)}
+    assert len({line["study"] for line in lines}) == 1
+    events = [line["event"] for line in lines]
+    assert events[0] == "started"
+    assert events[-2:] == ["result_written", "finished"]
+    assert began in events
+    (last,) = (line["stage"] for line in lines if line["event"] == "finished")
+    assert last == ("Done" if who == "server" else "Finished")
+    assert str(N_USERS) not in log
+    assert f"{N_USERS:,}" not in log
+    assert DATA["shop"] not in log
 
 
 def test_the_study_is_not_approved(world: World, folder_mailbox: tuple[str, str]) -> None:

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from splitmeans.intervals.cell_shares import cell_shares, one_segment
-from splitmeans.intervals.cell_tables import possible_cells
-from splitmeans.intervals.sizes import WIDTH_95, refusal, size_intervals
+from splitmeans.intervals.sizes import WIDTH_95, size_intervals
 from splitmeans.plan.settle import make_plan
 from splitmeans.result.intervals import intervals_of
 from splitmeans.result.result import Result
+from splitmeans.synopsis.plan_precision import refusal
+from splitmeans.synopsis.replicates.cell_tables import possible_cells
 from splitmeans.synopsis.segments import assign_nodes
 from splitmeans.synopsis.synopsis import build_synopsis, build_synopsis_from_points
 from tests.result.small_result import GRID, small_study, write_small_result

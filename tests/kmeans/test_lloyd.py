@@ -1,12 +1,11 @@
-"""Our own k-means: one step against a naive twin, whole fits against scikit-learn."""
+"""Our own k-means from several starts, against scikit-learn."""
 
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from splitmeans.kernels.lloyd import lloyd_step, nearer_distances, own_distances
-from splitmeans.kernels.screen import in_single
-from splitmeans.kmeans.lloyd import best_of_starts, lloyd, spread_start
+from splitmeans.kernels.points import as_points
+from splitmeans.kmeans.lloyd import best_of_starts, spread_start
 
 
 def blobs(n, *, d, k, seed):
@@ -21,54 +20,10 @@ def loss(points, weights, centres):
     return float(weights @ np.square(gaps).sum(axis=2).min(axis=1))
 
 
-@pytest.mark.parametrize(("n", "d", "k"), [(1, 1, 1), (7, 3, 2), (1025, 4, 9), (600, 1, 40)])
-def test_a_step_is_that_of_the_naive_twin(n, d, k):
-    points, weights = blobs(n, d=d, k=k, seed=n)
-    centres = np.random.default_rng(1).normal(size=(k, d))
-    squared = np.square(points[:, np.newaxis, :] - centres).sum(axis=2)
-    expected = squared.argmin(axis=1)
-
-    columns, labels = np.ascontiguousarray(points.T), np.full(n, -1, dtype=np.int32)
-    changed, sums, totals = lloyd_step(
-        columns, weights, centres, single=in_single(columns), labels=labels
-    )
-    distances = own_distances(columns, centres, labels=labels)
-
-    assert changed == n
-    assert labels.tolist() == expected.tolist()
-    assert distances == pytest.approx(squared.min(axis=1))
-    member = expected[:, np.newaxis] == np.arange(k)
-    assert totals == pytest.approx(weights @ member)
-    assert sums == pytest.approx((member * weights[:, np.newaxis]).T @ points)
-
-
-def test_ties_go_to_the_lowest_index():
-    labels = np.full(1, -1, dtype=np.int32)
-    centres = np.array([[5.0], [1.0], [-1.0]])
-    zero = np.zeros((1, 1))
-    lloyd_step(zero, np.ones(1), centres, single=in_single(zero), labels=labels)
-    assert labels.tolist() == [1]
-
-
-def test_candidates_shorten_distances_only():
-    columns = np.array([[0.0, 3.0, 10.0]])
-    found = nearer_distances(columns, np.array([[2.0], [9.0]]), nearest=np.array([1.0, 9.0, 9.0]))
-    assert found.tolist() == [[1.0, 1.0, 9.0], [1.0, 9.0, 1.0]]
-
-
-def test_a_centre_without_points_starts_anew_where_the_loss_is_largest():
-    columns = np.array([[0.0, 1.0, 10.0, 11.0, 30.0]])
-    start = np.array([[0.0], [12.0], [1e6]])  # nothing is near the last one
-    centres, left = lloyd(columns, np.ones(5), start=start, tolerance=0.0)
-    assert sorted(centres.ravel().tolist()) == [0.5, 10.5, 30.0]
-    assert left == pytest.approx(1.0)
-
-
 def test_starts_are_different_points_with_weight():
     points, weights = blobs(50, d=2, k=3, seed=0)
     weights[::2] = 0.0
-    columns = np.ascontiguousarray(points.T)
-    start = spread_start(columns, weights, n_clusters=10, rng=np.random.default_rng(0))
+    start = spread_start(as_points(points, weights), n_clusters=10, rng=np.random.default_rng(0))
     assert len(np.unique(start, axis=0)) == 10
     weighted = {tuple(point) for point in points[1::2]}
     assert {tuple(centre) for centre in start} <= weighted
@@ -82,7 +37,7 @@ def test_loss_is_that_of_scikit_learn(n, d, k):
     for seed in range(8):
         points, weights = blobs(n, d=d, k=k, seed=seed)
         rng = np.random.default_rng(seed)
-        ours = best_of_starts(points, weights, n_clusters=k, n_starts=10, rng=rng)
+        ours = best_of_starts(as_points(points, weights), n_clusters=k, n_starts=10, rng=rng)
         theirs = KMeans(k, n_init=10, random_state=seed).fit(points, sample_weight=weights)
         ratios.append(loss(points, weights, ours) / loss(points, weights, theirs.cluster_centers_))
     assert np.mean(ratios) < 1.02
@@ -91,7 +46,9 @@ def test_loss_is_that_of_scikit_learn(n, d, k):
 def test_of_many_points_the_starts_see_a_sample_and_lose_nothing():
     # Seeded on both sides, so the ratio is the same at every run.
     points, weights = blobs(20_000, d=6, k=8, seed=3)
-    ours = best_of_starts(points, weights, n_clusters=8, n_starts=10, rng=np.random.default_rng(0))
+    ours = best_of_starts(
+        as_points(points, weights), n_clusters=8, n_starts=10, rng=np.random.default_rng(0)
+    )
     theirs = KMeans(8, n_init=10, random_state=0).fit(points, sample_weight=weights)
     ratio = loss(points, weights, ours) / loss(points, weights, theirs.cluster_centers_)
     assert ratio < 1.003
@@ -102,6 +59,8 @@ def test_a_sample_with_one_place_is_no_end():
     points = np.zeros((9000, 2))
     points[:5] = np.arange(10).reshape(5, 2) + 1.0
     weights = np.where(np.arange(9000) < 5, 1e-9, 1.0)
-    found = best_of_starts(points, weights, n_clusters=3, n_starts=2, rng=np.random.default_rng(0))
+    found = best_of_starts(
+        as_points(points, weights), n_clusters=3, n_starts=2, rng=np.random.default_rng(0)
+    )
     assert found.shape == (3, 2)
     assert np.isfinite(found).all()

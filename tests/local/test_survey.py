@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from splitmeans.audit.noise_twins import Silence
 from splitmeans.local.column_splits import Intervals
 from splitmeans.local.law import COUNT_UNITS
-from splitmeans.local.laws.survey import SurveyLaw
+from splitmeans.local.laws.survey import SurveyLaw, bins_for
 from splitmeans.local.survey import (
     KEPT_SHARE,
     CellCounts,
     ColumnSurvey,
     Survey,
-    bins_for,
     cells_of,
     normal_scores,
     without_noise,

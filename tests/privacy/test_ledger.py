@@ -18,13 +18,12 @@ from splitmeans.privacy.ledger_rules import (
     VALUES,
     VALUES_AND_PRESENCE,
     Entry,
-    Limit,
     Spent,
     Towards,
-    check_source,
-    printable,
 )
 from splitmeans.privacy.ledger_tables import GENESIS, create_tables, update_tables
+from splitmeans.privacy.limits import Limit
+from splitmeans.privacy.source_names import check_source, printable
 
 STUDY = "ab" * 32
 RELEASE = "cd" * 32
@@ -291,7 +290,7 @@ def test_a_rolled_back_charge_leaves_nothing(connection: sqlite3.Connection) -> 
         "INSERT OR REPLACE INTO ledger SELECT * FROM ledger WHERE number = 2",
         "INSERT INTO ledger SELECT number + 5, kind, time, source, study_hash, run, party, what, "
         "relation, epsilon, delta, covered_by, release_sha256, previous, hash, "
-        "NULL, NULL, NULL FROM ledger",
+        "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM ledger",
         "UPDATE OR REPLACE ledger SET number = 1 WHERE number = 2",
     ],
 )
@@ -325,6 +324,13 @@ CHANGES = {
     "party_epsilon": "0.5",
     "party_relation": "REPLACE",
     "coalition_epsilon": "0.5",
+    "note": "another reason",
+    "act": "limit",
+    "signer": "alice",
+    "signature": "ab" * 64,
+    "series_runs": 2,
+    "series_run": 1,
+    "series_events": "ee" * 32,
 }
 
 

@@ -40,7 +40,7 @@ FROM_SERVER = {
     messages.RunPlan: {"n_local_clusters", "released", "fingerprint", "statement"},
     messages.PublishedResult: {
         *("fingerprint", "local_centres", "labels", "weights", "nodes", "centres", "sizes"),
-        *("published_at", "signature"),
+        *("published_at", "signature", "presence"),
     },
 }
 # Party to server, the same whatever the data is.

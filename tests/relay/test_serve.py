@@ -117,7 +117,7 @@ def test_only_tls_is_spoken_and_little_is_told(relay: LocalRelay) -> None:
         health = client.get(relay.url + "/health")
         assert health.json()["status"] == "ok"
         assert "server" not in health.headers
-        assert "Studies<dd>1" in client.get(relay.url + "/").text
+        assert "Running for<dd>" in client.get(relay.url + "/").text
 
 
 @pytest.mark.parametrize(

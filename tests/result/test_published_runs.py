@@ -88,9 +88,9 @@ def altered(change: Callable[[Any], Any]) -> Callable[..., Any]:
 
     @functools.wraps(combine)
     def other(*arguments: Any, **options: Any) -> Any:
-        synopsis, weights = combine(*arguments, **options)
-        changed = dataclasses.replace(synopsis, weights=change(synopsis.weights))
-        return changed, weights
+        found = combine(*arguments, **options)
+        changed = dataclasses.replace(found.synopsis, weights=change(found.synopsis.weights))
+        return found._replace(synopsis=changed)
 
     return other
 

@@ -119,7 +119,7 @@ def test_every_file_must_be_there_and_unchanged(folder, name):
 
 def test_other_format(folder):
     rewrite(folder, lambda value: value.update(format=1))
-    with pytest.raises(ParameterError, match=r"result\.json: format must be 3, got 1; older"):
+    with pytest.raises(ParameterError, match=r"result\.json: format must be 4, got 1; older"):
         Result.read(folder)
 
 

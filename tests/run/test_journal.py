@@ -20,6 +20,7 @@ from splitmeans.errors import (
     ParameterError,
     ProtocolError,
 )
+from splitmeans.privacy import ledger_tables
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_tables import GENESIS
@@ -323,15 +324,16 @@ def test_links_and_other_files_are_refused(tmp_path: Path, folder: Path) -> None
 def test_a_home_of_format_1_is_brought_up_to_date(journal: Journal, folder: Path) -> None:
     release(journal)
     head = Ledger(journal.connection).verify().head
-    for name in ("party_epsilon", "party_relation", "coalition_epsilon"):
+    for name in ledger_tables._LATER_COLUMNS:
         journal.connection.execute(f"ALTER TABLE ledger DROP COLUMN {name}")
-    journal.connection.execute("DROP TABLE results")
+    for name in ("results", "people"):
+        journal.connection.execute(f"DROP TABLE {name}")
     journal.connection.execute("PRAGMA user_version = 1")
     journal.close()
     for _ in range(2):
         with Journal.open(folder) as again:
             assert Ledger(again.connection).verify().head == head
-            assert again.connection.execute("PRAGMA user_version").fetchone() == (2,)
+            assert again.connection.execute("PRAGMA user_version").fetchone() == (4,)
             columns = [row[1] for row in again.connection.execute("PRAGMA table_info(ledger)")]
             assert "party_epsilon" in columns
             assert kept_result(again.connection, KEY) is None
@@ -339,9 +341,9 @@ def test_a_home_of_format_1_is_brought_up_to_date(journal: Journal, folder: Path
 
 def test_databases_of_others_and_newer_ones_are_refused(journal: Journal, folder: Path) -> None:
     path = folder / "splitmeans.sqlite"
-    journal.connection.execute("PRAGMA user_version = 3")
+    journal.connection.execute("PRAGMA user_version = 5")
     journal.close()
-    with pytest.raises(JournalError, match="has format 3, this version of splitmeans knows 2"):
+    with pytest.raises(JournalError, match="has format 5, this version of splitmeans knows 4"):
         Journal.open(folder)
     database = sqlite3.connect(path)
     database.execute("PRAGMA application_id = 7")

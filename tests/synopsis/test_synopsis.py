@@ -253,7 +253,7 @@ def test_other_files_are_refused(synopsis, tmp_path):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"format": 2}, "format must be 1, got 2"),
+        ({"format": 1}, "format must be 2, got 1"),
         ({"features": [[]]}, "not a splitmeans synopsis"),
         ({"features": [[{"name": "x"}]]}, "not a splitmeans synopsis"),
         ({"party_names": ["p", "q"]}, "one entry per party"),

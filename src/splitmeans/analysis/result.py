@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from splitmeans.analysis.pages import Picture, ReportPage
 from splitmeans.errors import ParameterError
+from splitmeans.insights.drift import Drift, drift
 from splitmeans.insights.own_labels import OwnLabels, own_labels
 from splitmeans.insights.partners import Partners, partners
 from splitmeans.insights.why import Reason, reasons
@@ -109,6 +110,17 @@ class Result(published.Result):
         return label_frame(
             self, data, segments=self.segments(k), party=party, allow_clipping=allow_clipping
         )
+
+    def compare(self, old: published.Result) -> Drift:
+        """Return what changed since an older result over the same columns; costs no privacy.
+
+        Sizes and shares of the old result's segments, counted in both, with 95 % intervals that
+        have both runs' noise; which new segment each is matched with, and where its people went.
+
+        Raises:
+            ParameterError: If the two are over other columns, or one of them has no segments.
+        """
+        return drift(old, self)
 
     def partners(self, k: int | None = None) -> Partners:
         """Return what each party's columns add to the segments, and would have found alone."""

@@ -14,7 +14,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from splitmeans._version import __version__
-from splitmeans.cli.console import alarm, check_text, err, print_text
+from splitmeans.cli.console import alarm, check_text, print_text
+from splitmeans.cli.json_log import LogFormat, json_log
 from splitmeans.cli.limits import check_address_space
 from splitmeans.cli.stopping import stop_signals
 from splitmeans.errors import (
@@ -41,15 +42,21 @@ _COMMANDS = {
     "touched.",
     "simulate": "Run a whole study here, with the tables of all parties, and measure what it "
     "gives.",
-    "keys": "Make and show your identity.",
+    "keys": "Make, show, renew and revoke your identity.",
     "party": "Take part in a run as a party.",
     "server": "Serve a run.",
     "relay": "Pass messages between participants over HTTPS.",
     "report": "Write a report: segments, sizes, map, all columns, how many segments, privacy.",
     "result": "Look at a result, explore it, label your rows.",
+    "archive": "File a run away as one signed bundle, and verify such a bundle.",
+    "status": "Who is missing in which study and run, since when.",
     "ledger": "What was spent on which data, and limits on it.",
+    "home": "Back up your home, and put it back without spending anything twice.",
     "audit": "Run every part on neighbouring inputs and bound its privacy parameter from below.",
 }
+
+# Commands whose module has another name.
+_MODULES = {"home": "home_backup"}
 
 
 class _Commands(TyperGroup):
@@ -72,7 +79,7 @@ class _Commands(TyperGroup):
             return None
         if self._is_listing:
             return TyperCommand(cmd_name, help=_COMMANDS[cmd_name])
-        module = importlib.import_module(f"splitmeans.cli.{cmd_name}")
+        module = importlib.import_module(f"splitmeans.cli.{_MODULES.get(cmd_name, cmd_name)}")
         module.app.rich_markup_mode = app.rich_markup_mode
         command = typer.main.get_command(module.app)
         command.name = cmd_name
@@ -114,7 +121,7 @@ def main() -> None:
 
 def run_app(app: typer.Typer, name: str) -> None:
     """Run a command line; an error of ours becomes one line and an exit code."""
-    err.quiet = False
+    json_log.choose(LogFormat.TEXT)
     # Boxes and colours are for people; help and usage errors are plain text in a pipe or a file.
     app.rich_markup_mode = "rich" if sys.stdout.isatty() and sys.stderr.isatty() else None
     with stop_signals() as stop:
@@ -132,15 +139,22 @@ def run_app(app: typer.Typer, name: str) -> None:
                 raise
         except KeyboardInterrupt:
             pass
-        except MemoryError:
+        except MemoryError as problem:
             if stop.code is None:
-                print_text(alarm, _NO_MEMORY, style="bold red")
+                _show_text(_NO_MEMORY, problem)
                 sys.exit(FINAL)
-        except Exception:
+        except Exception as problem:
             if stop.code is None:
-                raise
-        print_text(alarm, stop.words, style="bold yellow")
-        sys.exit(stop.code or STOPPED)
+                if not json_log.is_on:
+                    raise
+                json_log.failed(problem, code=FINAL)
+                sys.exit(FINAL)
+        code = stop.code or STOPPED
+        if json_log.is_on:
+            json_log.write("stopped", level="warning", exit_code=code)
+        else:
+            print_text(alarm, stop.words, style="bold yellow")
+        sys.exit(code)
 
 
 def _check_surroundings() -> None:
@@ -168,6 +182,14 @@ def _show(problem: SplitmeansError) -> None:
     opening, style = "error", "bold red"
     if code == WAITED:
         opening, style = "stopped waiting", "bold yellow"
-    print_text(alarm, f"{opening}: {problem}", style=style)
-    if code == LATER:
+    _show_text(f"{opening}: {problem}", problem, style=style)
+    if code == LATER and not json_log.is_on:
         print_text(alarm, "this may pass: try the same command again later")
+
+
+def _show_text(text: str, problem: BaseException, *, style: str = "bold red") -> None:
+    if json_log.is_on:
+        code = exit_code(problem) if isinstance(problem, SplitmeansError) else FINAL
+        json_log.failed(problem, code=code)
+    else:
+        print_text(alarm, text, style=style)

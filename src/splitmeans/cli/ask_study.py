@@ -19,7 +19,9 @@ def ask_for_study() -> Study:
     """Return a study from answers on the terminal; questions go to stderr."""
     mapping: dict[str, Any] = {
         "name": _ask("Name of the study"),
-        "n_clusters": _ask("Number of segments", kind=int, default=5),
+        "n_clusters": _ask(
+            "Number of segments, 1 to count shared users alone", kind=int, default=5
+        ),
         "expected_users": _ask("Roughly how many users, 0 to leave it open", kind=int, default=0),
         "budget": {
             "epsilon": _ask("Epsilon: what the run may cost a user", kind=float, default=1.0),
@@ -29,7 +31,8 @@ def ask_for_study() -> Study:
     mapping["budget"]["delta"] = _ask_delta(mapping["expected_users"] or ASSUMED_USERS)
     if mapping["expected_users"] == 0:
         del mapping["expected_users"]
-    same = _confirm("Does every party have the same users?", default=True)
+    counts_only = mapping["n_clusters"] == 1
+    same = not counts_only and _confirm("Does every party have the same users?", default=True)
     mapping["user_sets"] = "equal" if same else "partial"
     if not same:
         mapping["ids"] = {"type": _ask("How ids are written: integer, text, uuid or as-is")}
@@ -39,7 +42,7 @@ def ask_for_study() -> Study:
         party["id_column"] = _ask("  its column that identifies users", default="id")
         if with_keys:
             party["public_key"] = _ask_key("  file with its public key")
-        while True:
+        while not counts_only:
             party["columns"].append(_ask_column())
             if not _confirm("  another column?", default=True):
                 break

@@ -28,8 +28,17 @@ err = Console(stderr=True, **_PLAIN)
 alarm = Console(stderr=True, **_PLAIN)
 
 
+_for_programs = False
+
+
+def leave_to_programs(are_reading: bool) -> None:
+    """Let messages for people be silent while a log for programs is written in their place."""
+    global _for_programs
+    _for_programs = err.quiet = are_reading
+
+
 def _be_quiet(quiet: bool) -> bool:
-    err.quiet = quiet
+    err.quiet = quiet or _for_programs
     return quiet
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from splitmeans.errors import ParameterError
-from splitmeans.privacy.ledger_rules import check_source, printable
+from splitmeans.privacy.source_names import check_source, printable
 from splitmeans.table.sources.place import find_place
 
 DATA = typer.Option(
@@ -46,7 +46,7 @@ def source_name(chosen: str | None, data: str) -> str:
     """Return what the ledger calls the data: the same in every run on it, and no credential.
 
     A name that a party gives must be one that the ledger takes; one that comes from --data is made
-    so (`privacy.ledger_rules.printable`), because nobody chose it.
+    so (`privacy.source_names.printable`), because nobody chose it.
     """
     if chosen is not None:
         check_source(chosen)

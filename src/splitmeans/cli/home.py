@@ -1,19 +1,17 @@
-"""What the commands that act as a participant share: home folder, key file, passphrase."""
+"""What the commands that act as a participant share: home folder and key file."""
 
-import os
-import sys
-from functools import partial
 from pathlib import Path
 
 import typer
 
 from splitmeans.cli.console import check_text
-from splitmeans.cli.stopping import asked
+from splitmeans.cli.passphrase import given_passphrase
 from splitmeans.errors import ParameterError
+from splitmeans.run.own_keys import key_for
+from splitmeans.study import Study
 from splitmeans.wire.identity import Identity
 
 KEY_FILE = "key.json"
-PASSPHRASE = "SPLITMEANS_PASSPHRASE"
 
 
 def _check_home(home: Path) -> Path:
@@ -42,33 +40,21 @@ def key_file(home: Path, key: Path | None) -> Path:
     return path
 
 
-def load_identity(home: Path, key: Path | None) -> Identity:
-    """Read the participant's key file."""
+def load_identity(
+    home: Path,
+    key: Path | None,
+    *,
+    file: Path | None = None,
+    fd: int | None = None,
+    study: Study | None = None,
+    participant: str = "",
+) -> Identity:
+    """Read the participant's key file; for its passphrase see `given_passphrase`.
+
+    With a study it is the key that the study has for the participant, if the home has it: the
+    current one, or one from before a renewal.
+    """
     path = key_file(home, key)
-    return Identity.load(path, passphrase=given_passphrase(path))
-
-
-def given_passphrase(path: Path) -> str | None:
-    """Return the passphrase of a key file that has one, from the environment or from a person."""
-    if not Identity.is_protected(path):
-        return None
-    text = os.environ.get(PASSPHRASE)
-    if text is not None:
-        return text
-    if not sys.stdin.isatty():
-        raise ParameterError(f"{path} has a passphrase; set the variable {PASSPHRASE}")
-    ask = partial(typer.prompt, f"Passphrase of {path}", hide_input=True, err=True)
-    given: str = asked(ask, instead=f"no passphrase of {path}; or set the variable {PASSPHRASE}")
-    return given
-
-
-def new_passphrase() -> str:
-    """Return a passphrase for a new key file."""
-    text = os.environ.get(PASSPHRASE)
-    if text is not None:
-        return text
-    if not sys.stdin.isatty():
-        raise ParameterError(f"--passphrase needs a terminal or the variable {PASSPHRASE}")
-    ask = partial(typer.prompt, "Passphrase", hide_input=True, confirmation_prompt=True, err=True)
-    chosen: str = asked(ask, instead=f"no passphrase; or set the variable {PASSPHRASE}")
-    return chosen
+    if study is not None:
+        path = key_for(path, study, participant)
+    return Identity.load(path, passphrase=given_passphrase(path, file=file, fd=fd))

@@ -9,14 +9,18 @@ from splitmeans.cli.home import (
     HOME_OPTION,
     KEY_FILE,
     KEY_OPTION,
-    PASSPHRASE,
     key_file,
-    new_passphrase,
 )
+from splitmeans.cli.key_changes import refuse, renew, revoke
+from splitmeans.cli.passphrase import FD_OPTION, FILE_OPTION, new_passphrase
 from splitmeans.errors import ParameterError
 from splitmeans.wire.identity import Identity
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Make and show your identity.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Make, show, renew and revoke your identity."
+)
+for _command in (renew, revoke, refuse):
+    app.command()(_command)
 
 
 @app.command()
@@ -24,8 +28,10 @@ def new(
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
     passphrase: bool = typer.Option(
-        False, "--passphrase", help=f"Protect the file; asks, or takes the variable {PASSPHRASE}."
+        False, "--passphrase", help="Protect the file with a passphrase; asks for it."
     ),
+    passphrase_file: Path | None = FILE_OPTION,
+    passphrase_fd: int | None = FD_OPTION,
 ) -> None:
     """Make a key pair; prints the public key that goes into the study.
 
@@ -37,7 +43,8 @@ def new(
             f"key file {path} exists and is never replaced; `splitmeans keys show` prints its "
             "public key; `--key FILE` makes another identity that shares the home and its ledger"
         )
-    text = new_passphrase() if passphrase else None
+    is_protected = passphrase or passphrase_file is not None or passphrase_fd is not None
+    text = new_passphrase(file=passphrase_file, fd=passphrase_fd) if is_protected else None
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:

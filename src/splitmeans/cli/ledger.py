@@ -12,14 +12,21 @@ from typing import Any
 import typer
 from rich.table import Table
 
+from splitmeans.cli import home_backup, ledger_limits, ledger_sources
 from splitmeans.cli.console import err, out
 from splitmeans.cli.home import HOME_OPTION
+from splitmeans.cli.ledger_limits import TOWARDS, shown_amount
+from splitmeans.cli.ledger_rules import entry_words, rules_lines, rules_mapping
+from splitmeans.cli.ledger_series import print_series, series_mapping
 from splitmeans.errors import ParameterError
+from splitmeans.plan.series import run_number
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
+from splitmeans.privacy.series_ledger import SeriesLedger
 from splitmeans.run.home import BUSY_SECONDS
 from splitmeans.run.journal import Journal
+from splitmeans.run.slots import series_of
 from splitmeans.study import Study
 from splitmeans.wire.slot import check_run
 
@@ -29,18 +36,18 @@ app = typer.Typer(
     help="What was spent on which data, and limits on it.",
 )
 
-# Names of the figures, and towards whom they are.
-_TOWARDS = {
-    "epsilon": "server, outsiders",
-    "party_epsilon": "a party",
-    "coalition_epsilon": "a party with the server",
-}
 _ABOUT_TOWARDS = (
     "Costs of runs add up, each with the delta. A party: values elsewhere, if the server follows "
     "the rules; several parties who share what they know are one party."
 )
 
 _JSON = typer.Option(False, "--json", help="Print JSON.")
+
+app.add_typer(ledger_sources.app, name="source")
+for _command in ledger_limits.COMMANDS:
+    app.command(_command.__name__.replace("_", "-"))(_command)
+for _other in (ledger_sources.register, home_backup.recover, home_backup.recovered):
+    app.command()(_other)
 
 
 @app.command()
@@ -52,26 +59,31 @@ def show(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
     with _reading(home) as ledger:
         verified = ledger.verify()
         entries = ledger.entries()
-        sources = {source: ledger.spent(source) for source in ledger.sources()}
+        book = ledger.book()
+        sources = {source: ledger.spent(source) for source in book.sources}
     if as_json:
-        typer.echo(json.dumps(_as_mapping(sources, entries, verified.head), indent=1))
+        facts = _as_mapping(sources, entries, verified.head) | rules_mapping(book)
+        typer.echo(json.dumps(facts, indent=1))
         return
-    if not sources:
+    if not entries:
         err.print("nothing was spent, and there is no limit", markup=False)
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("source", "towards", "epsilon", "delta", "limit"):
         table.add_column(heading)
     for source, spent in sources.items():
-        for name, towards in _TOWARDS.items():
+        for name, towards in TOWARDS.items():
             most = getattr(spent.limit, name, None)
             limit = "none" if most is None else f"{most:g}"
             if spent.limit is not None and name == "epsilon":
                 limit += f", {spent.limit.delta:g}"
             first = (source, f"{spent.delta:g}") if name == "epsilon" else ("", "")
-            table.add_row(first[0], towards, _amount(getattr(spent, name)), first[1], limit)
+            table.add_row(first[0], towards, shown_amount(getattr(spent, name)), first[1], limit)
     out.print(table)
     out.print(_ABOUT_TOWARDS, soft_wrap=True)
+    print_series(entries)
+    for line in rules_lines(book):
+        out.print(line, soft_wrap=True)
     listed = Table(box=None, pad_edge=False)
     for heading in ("no.", "time", "kind", "source", "study", "run", "what", "epsilon", "delta"):
         listed.add_column(heading, overflow="fold")
@@ -85,11 +97,11 @@ def show(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
             entry.source,
             (entry.study_hash or "")[:12],
             entry.run or "",
-            entry.what or "",
+            entry_words(entry),
             f"{entry.epsilon:g}",
             f"{entry.delta:g}",
-            "" if entry.party_epsilon is None else _amount(entry.party_epsilon),
-            "" if entry.coalition_epsilon is None else _amount(entry.coalition_epsilon),
+            "" if entry.party_epsilon is None else shown_amount(entry.party_epsilon),
+            "" if entry.coalition_epsilon is None else shown_amount(entry.coalition_epsilon),
         )
     out.print()
     out.print(listed)
@@ -111,58 +123,6 @@ def verify(home: Path = HOME_OPTION, as_json: bool = _JSON) -> None:
 
 
 @app.command()
-def limit(
-    source: str = typer.Argument(help="Name of the data, as `party run --source` gives it."),
-    epsilon: float = typer.Option(..., help="What all runs on it may cost together."),
-    delta: float = typer.Option(..., help="The same for delta."),
-    party_epsilon: float | None = typer.Option(
-        None, help="What they may cost together towards a fellow party; default: no limit."
-    ),
-    coalition_epsilon: float | None = typer.Option(
-        None, help="The same towards a party together with the server."
-    ),
-    home: Path = HOME_OPTION,
-) -> None:
-    """Limit what all runs on a data source may cost a user together.
-
-    A new limit takes the place of the whole old one.
-
-    Example: splitmeans ledger limit customers --epsilon 3 --delta 1e-5 --home bank
-    """
-    with Journal.open(home.expanduser()) as journal, journal.transaction():
-        ledger = Ledger(journal.connection)
-        is_new = source not in ledger.sources()
-        ledger.set_limit(
-            source,
-            epsilon=epsilon,
-            delta=delta,
-            party_epsilon=party_epsilon,
-            coalition_epsilon=coalition_epsilon,
-        )
-        spent = ledger.spent(source)
-    given = {"party_epsilon": party_epsilon, "coalition_epsilon": coalition_epsilon}
-    further = {_TOWARDS[name]: most for name, most in given.items() if most is not None}
-    most_words = "".join(f", towards {who} {most:g}" for who, most in further.items())
-    spent_words = "".join(
-        f", towards {_TOWARDS[name]} {_amount(getattr(spent, name))}"
-        for name, most in given.items()
-        if most is not None
-    )
-    err.print(
-        f"limit of {source}: epsilon {epsilon:g}, delta {delta:g}{most_words}; "
-        f"spent so far: epsilon {spent.epsilon:g}, delta {spent.delta:g}{spent_words}",
-        markup=False,
-        soft_wrap=True,
-    )
-    if is_new:
-        err.print(
-            f"note: nothing has this name yet; it holds for runs with --source {source}",
-            markup=False,
-            soft_wrap=True,
-        )
-
-
-@app.command()
 def add(
     source: str = typer.Argument(help="Name of the data, as `ledger show` and --source have it."),
     study: str = typer.Option(..., "--study", help="Study file, or the 64 digits of its hash."),
@@ -178,14 +138,18 @@ def add(
     The entry is appended like all others and marked as added. Limits do not stop it: what was
     released cannot be called back.
 
+    Of a run of a series all of the series is added, unless it is there, and the run's slot.
+
     Example: splitmeans ledger add customers --study study.toml --run 2 --party bank
     --reason "home restored from the backup of 3 May" --home bank
     """
-    study_hash, towards = study, None
+    study_hash, towards, series = study, None, None
     if not re.fullmatch("[0-9a-f]{64}", study):
         agreed = Study.read(Path(study))
         agreed.party(party)
         study_hash = agreed.hash
+        if (number := run_number(agreed, run)) is not None:
+            series = (agreed, number)
         if (epsilon, delta) == (None, None):
             towards = PrivacyReport.for_study(agreed).towards
         epsilon = agreed.budget.epsilon if epsilon is None else epsilon
@@ -193,27 +157,34 @@ def add(
     if epsilon is None or delta is None:
         raise ParameterError("--epsilon and --delta are needed with a hash; a study file has them")
     check_run(run)
+    cost = Charge(relation=Relation.ADD_OR_REMOVE, epsilon=epsilon, delta=delta, towards=towards)
+    facts = {"study_hash": study_hash, "run": run, "party": party, "what": reason}
     with Journal.open(home.expanduser()) as journal, journal.transaction():
-        ledger = Ledger(journal.connection)
-        entry = ledger.add(
-            source,
-            Charge(relation=Relation.ADD_OR_REMOVE, epsilon=epsilon, delta=delta, towards=towards),
-            study_hash=study_hash,
-            run=run,
-            party=party,
-            what=reason,
-        )
+        ledger = SeriesLedger(journal.connection)
+        before = ledger.spent(source)
+        if series is None:
+            entry = ledger.add(source, cost, **facts)
+        else:
+            agreed, number = series
+            entry = ledger.draw_slot(
+                source,
+                series_of(agreed),
+                number,
+                cost=cost,
+                late=True,
+                release_sha256=None,
+                **facts,
+            )
         spent = ledger.spent(source)
+    added = f"added epsilon {epsilon:g}, delta {delta:g} to {source}"
+    if before.epsilon == spent.epsilon:
+        added = f"added a run of a series that {source} was charged for before"
     err.print(
-        f"entry {entry.number}: added epsilon {epsilon:g}, delta {delta:g} to {source}; spent so "
-        f"far: epsilon {spent.epsilon:g}, delta {spent.delta:g}",
+        f"entry {entry.number}: {added}; spent so far: epsilon {spent.epsilon:g}, delta "
+        f"{spent.delta:g}",
         markup=False,
         soft_wrap=True,
     )
-
-
-def _amount(epsilon: float) -> str:
-    return "no bound" if math.isinf(epsilon) else f"{epsilon:.4g}"
 
 
 @contextmanager
@@ -243,6 +214,7 @@ def _as_mapping(sources: Any, entries: Any, head: str) -> dict[str, Any]:
             }
             for source, spent in sources.items()
         },
+        "series": series_mapping(entries),
         "entries": [
             {name: _finite(value) for name, value in vars(entry).items()} for entry in entries
         ],

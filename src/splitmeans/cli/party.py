@@ -19,11 +19,14 @@ from splitmeans.cli.data_options import (
     source_name,
 )
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
+from splitmeans.cli.json_log import LOG_FORMAT, LogFormat, json_log
+from splitmeans.cli.passphrase import FD_OPTION, FILE_OPTION
 from splitmeans.cli.progress import rows_progress
 from splitmeans.cli.run_options import (
     CA,
     KNOWN_HOSTS,
     MAILBOX,
+    PREVIOUS,
     RESULT,
     RUN,
     SSH_KEY,
@@ -37,9 +40,15 @@ from splitmeans.cli.run_options import (
 )
 from splitmeans.cli.stopping import check_stopped, goes_on
 from splitmeans.rehearsal.passed import rehearse_once
+from splitmeans.run.charged_data import would_charge
+from splitmeans.run.data_set import GivenName
 from splitmeans.run.home import SPOOL, make_folders
-from splitmeans.run.party import PartyRun, run_party
+from splitmeans.run.notes import Note
+from splitmeans.run.party import run_party
+from splitmeans.run.party_run import PartyRun
 from splitmeans.run.preflight import Preflight
+from splitmeans.run.records import RunKey
+from splitmeans.run.series import choose_run
 from splitmeans.study import Study
 from splitmeans.table.checks.facts import TableFacts, clipping_warning, refuse_clipped, rows_note
 from splitmeans.table.sources.open import open_source
@@ -72,6 +81,8 @@ def check_data(
     ),
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
+    passphrase_file: Path | None = FILE_OPTION,
+    passphrase_fd: int | None = FD_OPTION,
     result: Path | None = RESULT,
     ca: Path | None = CA,
     use_proxy: bool = USE_PROXY,
@@ -112,9 +123,15 @@ def check_data(
         ) as table,
     ):
         rows = len(table)
+        if charged_to is not None:
+            given = GivenName(name=charged_to, is_chosen=source is not None)
+            key_of_run = RunKey(study_hash=agreed.hash, run="1", participant=party)
+            charged_to = would_charge(home.expanduser(), key_of_run, given, table)
     if mailbox is not None:
         own = home.expanduser()
-        identity = load_identity(home, key)
+        identity = load_identity(
+            home, key, file=passphrase_file, fd=passphrase_fd, study=agreed, participant=party
+        )
         with contextlib.closing(
             open_chosen(
                 mailbox,
@@ -141,7 +158,7 @@ def check_data(
     if charged_to is None:
         say("this place has no name of its own: a run needs --source, a name for the ledger")
     else:
-        say(f"the ledger calls this data {charged_to!r}, unless --source gives another name")
+        say(f"a run would be charged to {charged_to!r}; --source names another data set")
     say("nothing was sent, nothing was spent; the counts are exact, so keep them to yourself")
 
 
@@ -204,9 +221,12 @@ def run_as_party(
     party: str = _PARTY,
     data: str = DATA,
     mailbox: str = MAILBOX,
-    run: str = RUN,
+    run: str | None = RUN,
+    previous: Path | None = PREVIOUS,
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
+    passphrase_file: Path | None = FILE_OPTION,
+    passphrase_fd: int | None = FD_OPTION,
     source: str | None = SOURCE,
     query: str | None = QUERY,
     query_file: Path | None = QUERY_FILE,
@@ -217,6 +237,7 @@ def run_as_party(
     ssh_key: Path | None = SSH_KEY,
     known_hosts: Path | None = KNOWN_HOSTS,
     quiet: Quiet = False,
+    log_format: LogFormat = LOG_FORMAT,
     workers: int | None = _WORKERS,
     refuse_clipping: bool = _REFUSE_CLIPPING,
 ) -> None:
@@ -228,10 +249,16 @@ def run_as_party(
     """
     goes_on()
     agreed = Study.read(study)
-    spec = agreed.party(party)
     own = home.expanduser()
-    identity = load_identity(home, key)
+    run, chosen = choose_run(agreed, own, party, asked=run)
+    json_log.begin(agreed, run=run, participant=party, quiet=quiet)
+    spec = agreed.party(party)
+    identity = load_identity(
+        home, key, file=passphrase_file, fd=passphrase_fd, study=agreed, participant=party
+    )
     check_timeout(timeout)
+    if chosen:
+        say(chosen)
     found: list[TableFacts] = []
     with rows_progress() as progress:
         box = open_chosen(
@@ -250,6 +277,7 @@ def run_as_party(
                     party=party,
                     run=run,
                     source=source_name(source, data),
+                    is_source_chosen=source is not None,
                     open_table=partial(
                         open_source,
                         spec,
@@ -266,6 +294,7 @@ def run_as_party(
                     identity=identity,
                     mailbox=box,
                     result_folder=result_folder(result, own, agreed, run),
+                    previous=previous,
                     say=say,
                     rehearse=partial(rehearse_once, agreed, own, say=say),
                     going_on=check_stopped,
@@ -278,13 +307,14 @@ def run_as_party(
             )
         finally:
             box.close()
+    json_log.write("finished")
     typer.echo(folder)
 
 
 def _tell(facts: TableFacts, *, study: Study, found: list[TableFacts]) -> None:
     """Say how the table looks; nothing that happens next follows from it."""
     found.append(facts)
-    say(f"checked the data: {facts.ids}")
+    say(Note(f"checked the data: {facts.ids}", event="data_checked"))
     for column in facts.clipped:
         say(str(column))
     note = rows_note(facts.ids.rows, expected=study.expected_users, delta=study.budget.delta)

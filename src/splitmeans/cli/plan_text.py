@@ -10,6 +10,7 @@ from splitmeans.forecasting.column_shares import column_shares
 from splitmeans.forecasting.forecast import EpsilonNeeded, Forecast
 from splitmeans.forecasting.loss_model import MAX_RATIO
 from splitmeans.forecasting.noise import shown_party
+from splitmeans.forecasting.warnings import count_deviation
 from splitmeans.intervals.sizes import WIDTH_95
 from splitmeans.plan.learned import learned_lines
 from splitmeans.plan.message_sizes import shown_bytes
@@ -38,6 +39,9 @@ def print_plan(
 ) -> None:
     """Print a forecast for people, with the epsilon that was asked for if there is one."""
     study = found.study
+    if study.counts_only:
+        _print_counts_plan(found, epsilons)
+        return
     budget = study.budget
     _line(
         f"study {study.name!r}: {len(study.parties)} parties, {found.users:,} users, "
@@ -62,6 +66,37 @@ def print_plan(
     out.print()
     _print_sizes(found)
     for note in found.notes[len(found.loss_notes) :]:
+        _figure("note", note)
+    out.print()
+    _print_noise(found)
+
+
+def _print_counts_plan(found: Forecast, epsilons: tuple[float, ...]) -> None:
+    """Print the forecast of a study of counts alone: there are no segments to speak of."""
+    study = found.study
+    n_parties, budget = len(study.parties), study.budget
+    _line(
+        f"study {study.name!r}: counts alone, {n_parties} parties, {found.users:,} users, epsilon "
+        f"{budget.epsilon:g}, delta {budget.delta:g}",
+        indent="    ",
+    )
+    for warning in found.warnings:
+        _line(f"WARNING: {warning}", indent="    ")
+    out.print()
+    half = WIDTH_95 * count_deviation(found.plan)
+    counts = 2**n_parties - 1
+    _figure("counts", f"{counts:,}: all ways to be at one or more of {n_parties} parties")
+    _figure("noise", f"plus or minus {half:,.0f} users on each of them (95 %)")
+    pair = half * math.sqrt(2 ** (n_parties - 2))
+    if n_parties > 2:
+        _figure("", f"plus or minus {pair:,.0f} on the users that two parties share")
+    _figure("columns", "none is read, and nothing about a user is released but where it is one")
+    _print_bounds(found)
+    out.print()
+    _print_sweep(found, epsilons)
+    out.print()
+    _print_sizes(found)
+    for note in found.notes:
         _figure("note", note)
     out.print()
     _print_noise(found)

@@ -51,5 +51,6 @@ def rows_progress() -> Iterator[RowProgress]:
         TextColumn("{task.fields[rate]}", markup=False),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
+    is_off = err.quiet or not err.is_terminal
+    with Progress(*columns, console=err, transient=True, disable=is_off) as bars:
         yield _Rows(bars)

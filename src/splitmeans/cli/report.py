@@ -26,6 +26,9 @@ def report(
         [], "--name", help="Name of a segment, as A=text; may be given for each."
     ),
     title: str | None = typer.Option(None, "--title", help="Heading of the report."),
+    compare: Path | None = typer.Option(
+        None, "--compare", help="An earlier result over the same columns: what changed since."
+    ),
     json: Path | None = typer.Option(None, "--json", help="Also write its data as JSON."),
     quiet: Quiet = False,
 ) -> None:
@@ -40,6 +43,7 @@ def report(
     check_file(output)
     check_file(json)
     read = Result.read(result)
+    earlier = None if compare is None else Result.read(compare)
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -52,6 +56,7 @@ def report(
             ks=offered,
             names=names,
             title=title,
+            compared_with=earlier,
             progress=lambda step: progress.update(task, description=step),
         )
     _write(output, render(data))

@@ -12,9 +12,16 @@ import typer
 from rich.table import Table
 
 from splitmeans._types import FloatArray
+from splitmeans.cli.compare import compare
 from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
 from splitmeans.cli.data_options import ALLOW_CLIPPING, DATA, QUERY, QUERY_FILE, chosen_query
 from splitmeans.cli.insights import insight_lines, insights_mapping
+from splitmeans.cli.overlap import (
+    overlap,
+    overlap_mapping,
+    overlap_or_none,
+    print_overlap,
+)
 from splitmeans.cli.result_options import RESULT, K, called, parse_ks
 from splitmeans.errors import ParameterError
 from splitmeans.figures import digits, fixed, number, percent, users
@@ -50,18 +57,26 @@ def show(result: Path = RESULT, k: int | None = K, json: bool = _JSON) -> None:
         mapping = _mapping(read, item, intervals.found[0])
         mapping["users_interval"] = None if intervals.users is None else list(intervals.users)
         mapping["intervals"] = intervals.words
+        shared = overlap_or_none(read)
+        mapping["overlap"] = None if shared is None else overlap_mapping(shared)
         typer.echo(json_format.dumps(mapping | insights_mapping(read, item), indent=1))
+        return
+    if read.study.counts_only:
+        print_overlap(read.overlap())
+        _say_origin(read)
         return
     _print_segments(read, item, intervals.found[0])
     for line in insight_lines(read, item):
         _say(line)
     _say(intervals.words)
+    shared = overlap_or_none(read)
+    if shared is not None:
+        print_overlap(shared)
     _say(
         f"study {read.study.name!r}, run {read.facts['run']!r}; sizes are noisy estimates; "
         f"`splitmeans report {result}` shows more"
     )
-    _say(f"{read.origin}; {_verified(read)}")
-    _say(f"written {read.facts['written_at']} by {read.facts['participant']}")
+    _say_origin(read)
 
 
 @app.command()
@@ -94,6 +109,7 @@ def explore(
     if synthetic is not None and output is not None:
         _check_table_file(output)
         read = Result.read(result)
+        read.check_segments()
         _write_table(read.synopsis.sample(synthetic, random_state=seed), output)
         typer.echo(output)
         return
@@ -159,6 +175,16 @@ def label(
         soft_wrap=True,
     )
     typer.echo(output)
+
+
+# Whoever works on a result finds all of it under `splitmeans result`.
+app.command()(overlap)
+app.command()(compare)
+
+
+def _say_origin(read: Result) -> None:
+    _say(f"{read.origin}; {_verified(read)}")
+    _say(f"written {read.facts['written_at']} by {read.facts['participant']}")
 
 
 def _say(text: str) -> None:

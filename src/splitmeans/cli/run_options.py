@@ -6,6 +6,7 @@ from pathlib import Path
 import typer
 
 from splitmeans.cli.console import err, print_text
+from splitmeans.cli.json_log import json_log
 from splitmeans.errors import ParameterError
 from splitmeans.mailbox.open import SFTP, Mailbox, open_mailbox, public_url, scheme_of
 from splitmeans.study import Study
@@ -15,7 +16,18 @@ STUDY = typer.Argument(help="The study file that all participants agreed on.")
 MAILBOX = typer.Option(
     ..., "--mailbox", help="Folder, sftp:// or object store URL, or https:// of a relay."
 )
-RUN = typer.Option("1", "--run", help="Name of the run, the same at all participants.")
+RUN = typer.Option(
+    None,
+    "--run",
+    help="Name of the run, the same at all participants; 1 by default. Of a series the number of "
+    "the run, by default the next one when its time has come.",
+)
+PREVIOUS = typer.Option(
+    None,
+    "--previous",
+    help="Folder with the result that a run of a series follows; by default the last one that the "
+    "home keeps.",
+)
 RESULT = typer.Option(None, "--result", help="Folder for the result; in the home by default.")
 TIMEOUT = typer.Option(
     3600.0, "--timeout", help="Seconds without news after which to stop waiting (exit code 3)."
@@ -82,5 +94,6 @@ def check_timeout(timeout: float) -> None:
 
 
 def say(text: str) -> None:
-    """Tell people what happens."""
+    """Tell people what happens, or programs if the log is for them."""
+    json_log.tell(text)
     print_text(err, text)

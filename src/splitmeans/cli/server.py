@@ -7,10 +7,13 @@ import typer
 
 from splitmeans.cli.console import Quiet
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
+from splitmeans.cli.json_log import LOG_FORMAT, LogFormat, json_log
+from splitmeans.cli.passphrase import FD_OPTION, FILE_OPTION
 from splitmeans.cli.run_options import (
     CA,
     KNOWN_HOSTS,
     MAILBOX,
+    PREVIOUS,
     RESULT,
     RUN,
     SSH_KEY,
@@ -24,6 +27,7 @@ from splitmeans.cli.run_options import (
 )
 from splitmeans.cli.stopping import check_stopped, goes_on
 from splitmeans.rehearsal.passed import rehearse_once
+from splitmeans.run.series import choose_run
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import Study
 from splitmeans.wire.slot import SERVER
@@ -40,9 +44,12 @@ def _group() -> None:
 def run_as_server(
     study: Path = STUDY,
     mailbox: str = MAILBOX,
-    run: str = RUN,
+    run: str | None = RUN,
+    previous: Path | None = PREVIOUS,
     home: Path = HOME_OPTION,
     key: Path | None = KEY_OPTION,
+    passphrase_file: Path | None = FILE_OPTION,
+    passphrase_fd: int | None = FD_OPTION,
     result: Path | None = RESULT,
     timeout: float = TIMEOUT,
     ca: Path | None = CA,
@@ -50,6 +57,7 @@ def run_as_server(
     ssh_key: Path | None = SSH_KEY,
     known_hosts: Path | None = KNOWN_HOSTS,
     quiet: Quiet = False,
+    log_format: LogFormat = LOG_FORMAT,
 ) -> None:
     """Serve a run: wait for the parties, combine what they release, publish the result.
 
@@ -58,8 +66,14 @@ def run_as_server(
     goes_on()
     agreed = Study.read(study)
     own = home.expanduser()
-    identity = load_identity(home, key)
+    run, chosen = choose_run(agreed, own, SERVER, asked=run)
+    json_log.begin(agreed, run=run, participant=SERVER, quiet=quiet)
+    identity = load_identity(
+        home, key, file=passphrase_file, fd=passphrase_fd, study=agreed, participant=SERVER
+    )
     check_timeout(timeout)
+    if chosen:
+        say(chosen)
     box = open_chosen(
         mailbox,
         participant=SERVER,
@@ -77,6 +91,7 @@ def run_as_server(
                 identity=identity,
                 mailbox=box,
                 result_folder=result_folder(result, own, agreed, run),
+                previous=previous,
                 say=say,
                 rehearse=partial(rehearse_once, agreed, own, say=say),
                 going_on=check_stopped,
@@ -86,4 +101,5 @@ def run_as_server(
         )
     finally:
         box.close()
+    json_log.write("finished")
     typer.echo(folder)

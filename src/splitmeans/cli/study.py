@@ -1,6 +1,7 @@
 """`splitmeans study`: write, check, rehearse, show and approve what all participants agree on."""
 
 import json
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,17 @@ from rich.table import Table
 
 from splitmeans.cli.ask_study import ask_for_study
 from splitmeans.cli.console import Quiet, check_file, err, out, print_text
+from splitmeans.cli.dpia import dpia
 from splitmeans.cli.home import HOME_OPTION
+from splitmeans.cli.key_changes import rekey, rekeyed
 from splitmeans.cli.run_options import say
 from splitmeans.cli.stopping import asked
+from splitmeans.cli.study_words import describe_column, describe_ids, describe_runs
 from splitmeans.errors import ParameterError, UnaccountableBudget
 from splitmeans.rehearsal.passed import rehearse_once
 from splitmeans.run.journal import Journal
-from splitmeans.study import DEFAULT_DELTA, EVERYONE, Column, Study
+from splitmeans.run.own_keys import check_not_revoked
+from splitmeans.study import DEFAULT_DELTA, EVERYONE, Study
 from splitmeans.study.id_rules import ID_TYPES
 from splitmeans.study.parties import OPEN, PRIVATE
 from splitmeans.wire.identity import PublicIdentity, spoken
@@ -27,6 +32,9 @@ app = typer.Typer(
     add_completion=False,
     help="Write, check, rehearse, show and approve a study.",
 )
+app.command()(rekey)
+
+app.command()(dpia)
 
 _FILE = typer.Argument(help="The study file.")
 _JSON = typer.Option(False, "--json", help="Print JSON.")
@@ -44,7 +52,15 @@ def new(
     output: Path = typer.Option(Path("study.toml"), "--output", "-o", help="File to write."),
     name: str | None = typer.Option(None, help="What people call the study."),
     clusters: int = typer.Option(5, help="Number of segments wanted."),
-    epsilon: float = typer.Option(1.0, help="What the run may cost a user."),
+    counts_only: bool = typer.Option(
+        False,
+        "--counts-only",
+        help="No segments: only how many users are at which parties. No column is read; needs "
+        "--partial and --id-type.",
+    ),
+    epsilon: float = typer.Option(
+        1.0, help="What the run, or all runs of a series together, may cost a user."
+    ),
     delta: float = typer.Option(
         DEFAULT_DELTA, help="What probabilities may exceed that bound by; below 1 / users."
     ),
@@ -73,11 +89,20 @@ def new(
         "phone. By default as-is; with --partial it must be given.",
     ),
     server_key: Path | None = typer.Option(None, help="File with the server's public key."),
+    renew: int | None = typer.Option(
+        None, help="Run the study so many times as users change, all under the one epsilon."
+    ),
+    every: str | None = typer.Option(
+        None, help="With --renew: about how long from one run to the next, such as '3 months'."
+    ),
 ) -> None:
     """Write a study file, from options or, without any, by asking.
 
-    Example: splitmeans study new --name customers --party bank=bank.pub --party shop=shop.pub
+    Examples: splitmeans study new --name customers --party bank=bank.pub --party shop=shop.pub
     --column bank:income:0:9000 --column shop:visits:0:30 --server-key server.pub
+
+    splitmeans study new --counts-only --partial --id-type email --party bank=bank.pub --party
+    shop=shop.pub --server-key server.pub
     """
     # Imported where it is used: accounting takes long to load, and the other commands need none.
     from splitmeans.plan.settle import make_plan
@@ -86,7 +111,7 @@ def new(
         raise ParameterError(f"{output} exists; give another name with -o, or remove it")
     check_file(output)
     if not party:
-        if name or column or id_column or server_key:
+        if name or column or id_column or server_key or counts_only or renew or every:
             raise ParameterError(
                 "--party is missing: give it once for each party, or no option at all to be asked"
             )
@@ -98,12 +123,20 @@ def new(
                 "person whose id is written differently at two parties would count as two people, "
                 "for whom the stated epsilon does not hold"
             )
+        if counts_only:
+            _check_counts_only(column, partial=partial)
         budget = {"epsilon": epsilon, "delta": delta}
         if party_epsilon is not None:
             budget["party_epsilon"] = party_epsilon
+        if every is not None and renew is None:
+            raise ParameterError("--every needs --renew, the number of runs")
+        more: dict[str, Any] = {}
+        if renew is not None:
+            more["renewal"] = {"runs": renew} | ({} if every is None else {"every": every})
         study = _from_options(
+            **more,
             name=name or output.stem,
-            n_clusters=clusters,
+            n_clusters=1 if counts_only else clusters,
             budget=budget,
             expected_users=users,
             user_sets="partial" if partial else "equal",
@@ -179,22 +212,25 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
         who: PublicIdentity.from_text(text).fingerprint for who, text in agreed.public_keys.items()
     }
     for party in agreed.parties:
-        columns = "\n".join(_describe(column) for column in party.columns)
+        columns = "\n".join(describe_column(column) for column in party.columns) or "none is read"
         key = keys.get(party.name, "none")
         table.add_row(party.name, columns, party.id_column, key)
     table.add_row(SERVER, "", "", keys.get(SERVER, "none"))
     out.print(table)
     whose = "" if agreed.user_sets == "equal" else f" of {_WHOSE[agreed.population]}"
-    out.print(f"segments  {agreed.n_clusters}{whose}", markup=False)
+    wanted = f"{agreed.n_clusters}{whose}"
+    if agreed.counts_only:
+        wanted = "none: counts alone, how many users are at which parties"
+    out.print(f"segments  {wanted}", markup=False)
     if agreed.scaling is not None:
         out.print("columns   each counts the same in distances, times its weight", markup=False)
     users = agreed.expected_users
     about = "number not said" if users is None else f"about {users}"
     out.print(f"users     {about}, {_USERS[agreed.user_sets]}", markup=False)
-    out.print(f"ids       {_describe_ids(agreed)}", markup=False)
+    out.print(f"ids       {describe_ids(agreed)}", markup=False)
     out.print(
         f"budget    epsilon {agreed.budget.epsilon:g}, delta {agreed.budget.delta:g} "
-        f"({agreed.membership})",
+        f"({agreed.membership}){describe_runs(agreed)}",
         markup=False,
     )
     out.print(f"hash      {agreed.hash}", markup=False)
@@ -208,6 +244,12 @@ def approve(
     digits: str | None = typer.Option(
         None, "--digits", help="The digits that the other participants read to you."
     ),
+    renewal: list[Path] = typer.Option(
+        [],
+        "--renewal",
+        help="A key renewal: approves without digits what differs from an approved study in "
+        "nothing but keys that the old ones have signed. May be repeated.",
+    ),
 ) -> None:
     """Agree to a study: your party then runs exactly this one and refuses every other.
 
@@ -218,7 +260,10 @@ def approve(
     agreed = Study.read(study)
     own = spoken(agreed.hash)
     _warn(agreed)
-    if digits is None:
+    check_not_revoked(home.expanduser(), agreed)
+    if renewal and digits is None:
+        _check_renewed(agreed, renewal, home.expanduser())
+    elif digits is None:
         err.print(f"{agreed.name}: {own}", markup=False)
         same = asked(
             partial(typer.confirm, "Do all participants have the same digits?", err=True),
@@ -236,6 +281,21 @@ def approve(
     say(f"approved {agreed.name} at {home}; its rehearsal passed on {passed}")
 
 
+def _check_renewed(study: Study, renewals: list[Path], home: Path) -> None:
+    """Check that a study is an approved one with other keys, which the old ones have signed."""
+    with Journal.open(home) as journal:
+        known = [Study.from_toml(text) for text in journal.approved_texts()]
+    for old in known:
+        if old.name == study.name:
+            with suppress(ParameterError):
+                if rekeyed(old, renewals, home).hash == study.hash:
+                    return
+    raise ParameterError(
+        f"study {study.name!r} is none that was approved at {home} with the keys of these renewals "
+        "and nothing else changed; compare the digits with the other participants (--digits)"
+    )
+
+
 def _warn(study: Study) -> None:
     """Say what noise will hide; `splitmeans plan` says more."""
     from splitmeans.forecasting.warnings import plan_warnings
@@ -243,6 +303,18 @@ def _warn(study: Study) -> None:
 
     for warning in plan_warnings(make_plan(study), users=study.assumed_users):
         print_text(err, f"WARNING: {warning}")
+
+
+def _check_counts_only(columns: list[str], *, partial: bool) -> None:
+    if columns:
+        raise ParameterError(
+            f"--counts-only reads no column; leave --column {columns[0]!r} out, or --counts-only"
+        )
+    if not partial:
+        raise ParameterError(
+            "--counts-only needs --partial: with the same users at every party there is nothing to "
+            "count"
+        )
 
 
 def _from_options(
@@ -273,40 +345,6 @@ def _from_options(
     if server_key is not None:
         mapping["server_key"] = read_key(server_key)
     return Study.from_mapping(mapping)
-
-
-def _describe_ids(study: Study) -> str:
-    """Return the rules for ids as people read them."""
-    rules, key = study.id_rules, study.matching_key
-    parts = [rules.type]
-    if key is not None:
-        parts.insert(0, f"matched by {key.name}, the first key that all parties have")
-    if rules.country is not None:
-        parts.append(f"numbers without a calling code are of {rules.country}")
-    if rules.pattern is not None:
-        parts.append(f"all like {rules.pattern}")
-    if rules.explain_mismatch:
-        parts.append("coarser forms are compared if they differ")
-    return ", ".join(parts)
-
-
-def _describe(column: Column) -> str:
-    """Return a column as people read it: name, bounds or categories, and what is unusual."""
-    parts = [column.name]
-    if column.is_categorical:
-        learned = ("others learned by the run",) if column.is_open else ()
-        parts.append(" | ".join((*column.categories, *learned)))
-    elif column.is_private:
-        parts.append("bounds learned by the run")
-        limits = {"from": column.low, "to": column.high}
-        parts += [f"{word} {end:g}" for word, end in limits.items() if end is not None]
-    else:
-        parts.append(f"{column.low:g} to {column.high:g}")
-    if column.weight != 1:
-        parts.append(f"weight {column.weight:g}")
-    if column.missing != "error":
-        parts.append(f"missing: {column.missing}")
-    return ", ".join(parts)
 
 
 def parse_column(text: str) -> tuple[str, dict[str, Any]]:

@@ -61,7 +61,8 @@ def prices(plan: Plan, *, users: int, structure: str | None) -> tuple[Price, ...
         loss = None
         if refusal(of) is None:
             loss = loss_forecast(strain_of(of, users=users), structure=structure)
-        return Worth(loss=loss, cell_error=cell_error(of, users=users), local_mu=_mu(of.local[0]))
+        local_mu = _mu(of.local[0]) if of.local else None
+        return Worth(loss=loss, cell_error=cell_error(of, users=users), local_mu=local_mu)
 
     found = []
     for name in _BOUNDS:

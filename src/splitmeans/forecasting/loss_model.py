@@ -192,6 +192,8 @@ def model() -> dict[str, Any]:
 def refusal(plan: Plan) -> str | None:
     """Return why the model does not apply to a plan; None if it does."""
     study = plan.study
+    if study.counts_only:
+        return "a study of counts alone has no segments, so there is no loss"
     if not study.membership_facts.loss_modelled:
         return (
             f"membership={study.membership!r} has an error that depends on the data more than on "

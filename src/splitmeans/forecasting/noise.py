@@ -37,7 +37,8 @@ def noise_levels(plan: Plan, *, users: int) -> tuple[NoiseLevel, ...]:
     the number of steps depends on it.
     """
     levels = []
-    laws = dict(zip(plan.study.party_names, plan.local, strict=True))
+    # None in a study of counts alone.
+    laws = dict(zip(plan.study.party_names, plan.local, strict=bool(plan.local)))
     staged = {stage.what: stage for stage in plan.stages}
     for release in releases_of(plan):
         if release.what in staged:

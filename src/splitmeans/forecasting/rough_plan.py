@@ -6,6 +6,7 @@ the same within 0.5 %, for "sketch" within 2 %, for "ldp", whose releases are pu
 """
 
 import dataclasses
+import math
 
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import plan_at
@@ -28,7 +29,7 @@ def rough_plan(study: Study, *, users: int | None = None, cautious: bool = False
         cautious: Take a little more noise than the exact plan has, whatever the epsilon.
     """
     budget = study.budget
-    multiplier = gaussian_multiplier(budget.epsilon, budget.delta)
+    multiplier = gaussian_multiplier(budget.epsilon, budget.delta) * math.sqrt(study.n_runs)
     caution = study.membership_facts.rough_caution if cautious else 1.0
     return plan_at(study, precision=caution / multiplier, users=users)
 

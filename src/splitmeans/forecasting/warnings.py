@@ -4,7 +4,6 @@ import math
 
 from splitmeans.forecasting.cell_error import cell_error, cells_of_group
 from splitmeans.intervals.sizes import WIDTH_95
-from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.plan.enough_users import learning_warnings
 from splitmeans.plan.plan import Plan
 from splitmeans.study import EVERYONE
@@ -19,9 +18,19 @@ def plan_warnings(plan: Plan, *, users: int) -> tuple[str, ...]:
     return (*_about_noise(plan, users=users), *learning_warnings(plan.stages, users=users))
 
 
+def count_deviation(plan: Plan) -> float:
+    """Return the standard deviation of one count of a presence table, in users."""
+    assert plan.presence is not None
+    return math.sqrt(float(plan.presence.variance) + plan.presence.server_sigma**2) / (
+        plan.sample_rate
+    )
+
+
 def _about_noise(plan: Plan, *, users: int) -> tuple[str, ...]:
+    if plan.study.counts_only:
+        return _about_counts(plan, users=users)
     if plan.presence is not None:
-        return _about_presence(plan, plan.presence, users=users)
+        return _about_presence(plan, users=users)
     error, study = cell_error(plan, users=users), plan.study
     if error is None:
         return ()
@@ -44,9 +53,20 @@ def _about_noise(plan: Plan, *, users: int) -> tuple[str, ...]:
     return ()
 
 
-def _about_presence(plan: Plan, law: DecoyLaw, *, users: int) -> tuple[str, ...]:
+def _about_counts(plan: Plan, *, users: int) -> tuple[str, ...]:
+    """Say what to expect of a study of counts alone."""
+    half = WIDTH_95 * count_deviation(plan)
+    if half < _NEAR * users:
+        return ()
+    return (
+        f"each count has a noise of plus or minus {half:,.0f}, beside {users:,} users of a party: "
+        "whether parties share any will not show. More users or a larger epsilon help.",
+    )
+
+
+def _about_presence(plan: Plan, *, users: int) -> tuple[str, ...]:
     """Say what to expect where three or more parties share only some of their users."""
-    deviation = math.sqrt(float(law.variance) + law.server_sigma**2) / plan.sample_rate
+    deviation = count_deviation(plan)
     n_parties, width = len(plan.study.parties), max(plan.n_local_clusters)
     assumed = (
         f"k' = {width} assumes that a quarter of a party's {plan.study.assumed_users:,} users are "

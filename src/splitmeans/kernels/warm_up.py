@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from splitmeans.kernels import lloyd
 from splitmeans.kernels.assign import clipped_sums, nearest, nearest_sums
 from splitmeans.kernels.coded_rows import coded_nearest, coded_sums
 from splitmeans.kernels.compiled import cache_folder
@@ -25,14 +26,13 @@ from splitmeans.kernels.counts import (
 )
 from splitmeans.kernels.discrete_gaussian import discrete_gaussian
 from splitmeans.kernels.histograms import cell_histogram, column_histograms, score_products
-from splitmeans.kernels.lloyd import lloyd_step, nearer_distances, nearest_two, own_distances
 from splitmeans.kernels.normal import normal_tails
 from splitmeans.kernels.packing import pack_bits, unpack_bits
 from splitmeans.kernels.phantoms import raise_to_phantoms
+from splitmeans.kernels.points import as_points
 from splitmeans.kernels.quantise import to_grid_column
 from splitmeans.kernels.redraw import count_pairs, redraw_labels
 from splitmeans.kernels.registers import user_registers
-from splitmeans.kernels.screen import in_single
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.kernels.tallies import tally_columns
 
@@ -69,18 +69,12 @@ def _call_all() -> None:
     nearest(rows, centres)
     nearest_sums(rows, centres)
     clipped_sums(rows, limits=limits, centres=centres, radii=np.array([2, 2]))
-    points, ones = np.array([[0.0, 1.0, 2.0]]), np.ones(3)
-    labels_of_points = np.zeros(3, dtype=np.int32)
-    nearer_distances(points, points[:, :1].T, nearest=ones)
-    single = in_single(points)
-    lloyd_step(points, ones, points[:, :1].T, single=single, labels=labels_of_points)
-    nearest_two(points, points[:, :1].T)
-    own_distances(points, points[:, :1].T, labels=labels_of_points)
+    _call_lloyd()
     discrete_gaussian(4, 2, lambda size: np.frombuffer(os.urandom(8 * size), dtype=np.uint64))
     pair, starts, ties = np.zeros((1, 2), dtype=np.int64), np.array([0, 1, 2]), np.zeros((2, 2))
     count_pairs(pair, starts=starts)
     redraw_labels(pair, sizes=np.zeros(2), ties=ties, starts=starts, uniforms=np.zeros((1, 2)))
-    normal_tails(ones)
+    normal_tails(np.ones(3))
     bins, places = np.array([4, 4]), np.zeros(8, dtype=np.int64)
     column_histograms(rows, limits=limits, bins=bins)
     cell_histogram(rows, limits=limits, bins=bins, places=places, n_cells=1)
@@ -108,3 +102,39 @@ def _call_all() -> None:
     count_joined([ordered, ordered], [small, small], shape=(3, 3))
     count_in_order([small, small], shape=(2, 2))
     unpack_bits(pack_bits(small, width=1), 2, width=1)
+
+
+def _call_lloyd() -> None:
+    points = as_points(np.array([[0.0], [1.0], [2.0]]), np.ones(3))
+    numbers, codes, firsts, spans = points.numbers, points.codes, points.firsts, points.spans
+    centres, labels = numbers[:1].copy(), np.zeros(3, dtype=np.int32)
+    singles, squares = np.zeros((1, 4), dtype=np.float32), np.zeros(1)
+    halves, moves, free = np.zeros((3, 1), dtype=np.float32)
+    best, second = np.zeros((2, 3), dtype=np.float32)
+    slack, everyone, sums = np.float32(0.0), np.arange(3), np.zeros((1, 3))
+    lloyd.prepare(
+        centres, centres, numbers, spans, firsts, 2.0, singles, halves, squares, moves, free
+    )
+    which = labels.copy()
+    lloyd.scan(
+        points.single, codes, firsts, singles, halves, everyone[:1], labels, best, second, which
+    )
+    lengths = points.squares
+    lloyd.unsettled(
+        labels, best, second, lengths, best.copy(), slack, moves, slack, free, everyone.copy()
+    )
+    lloyd.settle(
+        *(numbers, codes, firsts, spans, centres, squares, lengths, slack, everyone),
+        *(best, second, which, labels, best.copy(), second.copy()),
+    )
+    before = labels.copy()
+    lloyd.move_points(
+        numbers, codes, firsts, spans, points.weights, everyone, before, labels, sums, squares
+    )
+    lloyd.own_distances(numbers, codes, firsts, spans, centres, squares, labels, np.zeros(3))
+    lloyd.nearer(points.single, codes, spans, everyone, best, np.zeros((3, 3), dtype=np.float32))
+    lloyd.spreads(numbers, points.weights, labels, centres, np.zeros((1, 1)))
+    lloyd.half_sums(
+        *(numbers, codes, firsts, spans, points.weights, labels, centres, everyone[:1]),
+        np.zeros((2, 1, 2)),
+    )

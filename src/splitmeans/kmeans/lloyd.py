@@ -1,7 +1,7 @@
 """Lloyd's k-means on weighted points, from several k-means++ starts.
 
-A participant of a run clusters up to some ten thousand released points, which takes a tenth of a
-second; loading scikit-learn for it takes most of a second at every participant. `python -m
+A participant of a run clusters up to some ten thousand released points, which takes some hundredths
+of a second; loading scikit-learn for it takes most of a second at every participant. `python -m
 benchmarks speed` prints its time beside scikit-learn's, and the tests compare the losses.
 
 Of many points the starts see a sample, and the best of them go on with all points: two and a half
@@ -12,116 +12,82 @@ times as fast as ten starts on 20,000 points, and with a mean loss that is no la
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.kernels.lloyd import lloyd_step, nearer_distances, own_distances
-from splitmeans.kernels.screen import in_single
+from splitmeans.kernels import lloyd
+from splitmeans.kernels.points import Points
 from splitmeans.kmeans.draws import draw_evenly
+from splitmeans.kmeans.steps import steps_to_rest
 
-_STEPS = 300
 # The steps end when the centres move by less than this share of the points' variance.
-TOLERANCE = 1e-4
+_TOLERANCE = 1e-4
 # Points that starts see where there are more than twice as many, and the starts that go on then.
 _SAMPLE = 4096
 _KEPT_STARTS = 4
 
 
 def best_of_starts(
-    points: FloatArray,
-    weights: FloatArray,
-    *,
-    n_clusters: int,
-    n_starts: int,
-    rng: np.random.Generator,
+    points: Points, *, n_clusters: int, n_starts: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the centres, shape (n_clusters, d), of the start that ends with the least loss.
+    """Return the centres, shape (n_clusters, D), of the start that ends with the least loss.
 
     Args:
-        points: Shape (n, d), more different ones than clusters.
-        weights: Shape (n,), all positive.
+        points: More different ones than clusters.
         n_clusters: Number of centres.
         n_starts: Number of starts.
         rng: Draws the starts.
     """
-    columns = np.ascontiguousarray(points.T, dtype=np.float64)
-    weights = np.ascontiguousarray(weights, dtype=np.float64)
-    tolerance = TOLERANCE * float(np.mean(np.var(columns, axis=1)))
-    seen, seen_weights = columns, weights
-    if len(points) > 2 * _SAMPLE:
-        drawn = draw_evenly(weights, _SAMPLE, rng=rng)
-        seen, seen_weights = np.ascontiguousarray(columns[:, drawn]), np.ones(_SAMPLE)
+    tolerance = tolerance_of(points)
+    seen = points
+    if points.n > 2 * _SAMPLE:
+        seen = points.drawn(draw_evenly(points.weights, _SAMPLE, rng=rng))
     ends = []
     for _ in range(n_starts):
-        start = spread_start(seen, seen_weights, n_clusters=n_clusters, rng=rng)
-        ends.append(lloyd(seen, seen_weights, start=start, tolerance=tolerance))
-    if seen is not columns:
+        start = spread_start(seen, n_clusters=n_clusters, rng=rng)
+        ends.append(steps_to_rest(seen, start=start, tolerance=tolerance)[:2])
+    if seen is not points:
         ends.sort(key=lambda end: end[1])
         ends = [
-            lloyd(columns, weights, start=centres, tolerance=tolerance)
+            steps_to_rest(points, start=centres, tolerance=tolerance)[:2]
             for centres, _ in ends[:_KEPT_STARTS]
         ]
     best, _ = min(ends, key=lambda end: end[1])
-    return np.asarray(best, dtype=np.float64)
+    return best
 
 
-def spread_start(
-    columns: FloatArray, weights: FloatArray, *, n_clusters: int, rng: np.random.Generator
-) -> FloatArray:
-    """Draw centres that are far from each other (k-means++, each the best of a few draws).
+def tolerance_of(points: Points) -> float:
+    """Return the sum of squared shifts at which steps end: a share of the mean variance."""
+    variances = float(np.var(points.numbers, axis=0).sum())
+    for own, span in zip(points.codes, points.spans, strict=True):
+        shares = np.bincount(own) / points.n
+        variances += float(span) ** 2 * float((shares * (1 - shares)).sum())
+    return _TOLERANCE * variances / points.n_features
 
-    Args:
-        columns: The points by column, shape (d, n).
-        weights: Shape (n,).
-        n_clusters: Number of centres.
-        rng: Draws them.
-    """
+
+def spread_start(points: Points, *, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+    """Draw centres that are far from each other (k-means++, each the best of a few draws)."""
     n_draws = 2 + int(math.log(n_clusters))
+    weights = points.weights
     chosen = [int(_draw(weights, 1, rng=rng)[0])]
-    anywhere = np.full(columns.shape[1], np.inf)
-    nearest = nearer_distances(columns, columns[:, chosen].T, nearest=anywhere)[0]
+    nearest = np.full(points.n, np.inf, dtype=np.float32)
+    nearest = _nearer(points, np.array(chosen), nearest)[0]
     for _ in range(n_clusters - 1):
         drawn = _draw(weights * nearest, n_draws, rng=rng)
-        nearer = nearer_distances(columns, columns[:, drawn].T, nearest=nearest)
+        nearer = _nearer(points, drawn, nearest)
         # A sum of products, not a matrix product: libraries split those among threads.
         best = int(np.argmin((weights * nearer).sum(axis=1)))
         chosen.append(int(drawn[best]))
         nearest = nearer[best]
-    return np.asarray(columns[:, chosen].T)
+    return points.features(np.array(chosen))
 
 
-def lloyd(
-    columns: FloatArray, weights: FloatArray, *, start: FloatArray, tolerance: float
-) -> tuple[FloatArray, float]:
-    """Move centres to the means of their points until they rest; return them and the loss.
-
-    Args:
-        columns: The points by column, shape (d, n).
-        weights: Shape (n,), all positive.
-        start: Starting centres, shape (k, d).
-        tolerance: Stop once the squared shifts of all centres add up to no more than this.
-    """
-    n = columns.shape[1]
-    centres, labels, single = start, np.full(n, -1, dtype=np.int32), in_single(columns)
-    for _ in range(_STEPS):
-        compared = centres  # what the labels are about
-        changed, sums, totals = lloyd_step(columns, weights, centres, single=single, labels=labels)
-        if changed == 0:
-            break
-        moved = sums / np.where(totals > 0, totals, 1.0)[:, np.newaxis]
-        lost = np.flatnonzero(totals == 0)
-        if len(lost):
-            # A centre without points starts anew where the loss is largest.
-            distances = own_distances(columns, centres, labels=labels)
-            worst = np.argsort(-weights * distances, kind="stable")[: len(lost)]
-            moved[lost] = columns[:, worst].T
-        shift = float(np.sum(np.square(moved - centres)))
-        centres = moved
-        if shift <= tolerance:
-            compared = centres
-            lloyd_step(columns, weights, centres, single=single, labels=labels)
-            break
-    distances = own_distances(columns, compared, labels=labels)
-    return centres, float((weights * distances).sum())
+def _nearer(
+    points: Points, drawn: IntArray, nearest: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    out = np.empty((len(drawn), points.n), dtype=np.float32)
+    lloyd.nearer(points.single, points.codes, points.spans, drawn, nearest, out)
+    return out
 
 
 def _draw(weights: FloatArray, n_draws: int, *, rng: np.random.Generator) -> IntArray:

@@ -8,9 +8,11 @@ one, and the steps go on from there, for as long as the loss falls.
 
 import numpy as np
 
-from splitmeans._types import FloatArray, IntArray
-from splitmeans.kernels.lloyd import nearest_two
-from splitmeans.kmeans.lloyd import TOLERANCE, lloyd
+from splitmeans._types import FloatArray
+from splitmeans.kernels import lloyd
+from splitmeans.kernels.points import Points
+from splitmeans.kmeans.lloyd import tolerance_of
+from splitmeans.kmeans.steps import Nearest, Sums, nearest_of_all, steps_to_rest
 
 # A move must lower the loss by this share of it.
 _WORTH_IT = 1e-4
@@ -22,52 +24,44 @@ _PROMISING = 0.3
 _TRIES, _FEWEST_TRIES, _MOST_TRIES = 96, 2, 8
 
 
-def relocated(points: FloatArray, weights: FloatArray, centres: FloatArray) -> FloatArray:
-    """Return centres, shape (k, d), of no larger loss.
+def relocated(points: Points, centres: FloatArray) -> FloatArray:
+    """Return centres, shape (k, D), of no larger loss.
 
     Args:
-        points: Shape (n, d).
-        weights: Shape (n,), all positive.
-        centres: Where Lloyd's steps ended, shape (k, d), k >= 1.
+        points: The points.
+        centres: Where Lloyd's steps ended, shape (k, D), k >= 1.
     """
     if len(centres) < 3:
         return centres
-    columns = np.ascontiguousarray(points.T, dtype=np.float64)
-    tolerance = TOLERANCE * float(np.mean(np.var(columns, axis=1)))
-    labels, nearest, second = nearest_two(columns, centres)
-    loss = float((weights * nearest).sum())
+    tolerance = tolerance_of(points)
+    known, loss = nearest_of_all(points, centres)
     while True:
-        for start in _moves(points, weights, centres, labels=labels, missed=second - nearest):
-            found, lower = lloyd(columns, weights, start=start, tolerance=tolerance)
+        for start in _moves(points, centres, known):
+            found, lower, _ = steps_to_rest(
+                points, start=start, tolerance=tolerance, known=known.copy(), known_of=centres
+            )
             if lower < (1 - _WORTH_IT) * loss:
                 break
         else:
             return centres
-        centres, loss = found, lower
-        labels, nearest, second = nearest_two(columns, centres)
+        centres = found
+        known, loss = nearest_of_all(points, centres)
 
 
-def _moves(
-    points: FloatArray,
-    weights: FloatArray,
-    centres: FloatArray,
-    *,
-    labels: IntArray,
-    missed: FloatArray,
-) -> list[FloatArray]:
+def _moves(points: Points, centres: FloatArray, known: Nearest) -> list[FloatArray]:
     """Return centres with one of them moved, most promising first; none if none promises gain.
 
     Args:
-        points: Shape (n, d).
-        weights: Shape (n,).
-        centres: Shape (k, d).
-        labels: The nearest centre of each point.
-        missed: How much the squared distance of each point would grow without its centre.
+        points: The points.
+        centres: Shape (k, D).
+        known: Each point's centre, its distance and that of the second nearest.
     """
     k = len(centres)
     tries = min(max(_TRIES // k, _FEWEST_TRIES), _MOST_TRIES)
-    costs = np.bincount(labels, weights=weights * missed, minlength=k)
-    gains, halves = _halves(points, weights, labels=labels, n_clusters=k)
+    # How much the squared distance of each point would grow without its centre.
+    missed = np.square(known.lower, dtype=np.float64) - np.square(known.upper, dtype=np.float64)
+    costs = np.bincount(known.labels, weights=points.weights * missed, minlength=k)
+    gains, halves = _halves(points, known, k)
     promised = [
         (gains[taker] - costs[giver], taker, giver)
         for taker in np.argsort(-gains, kind="stable")[:tries]
@@ -83,30 +77,34 @@ def _moves(
     return starts
 
 
-def _halves(
-    points: FloatArray, weights: FloatArray, *, labels: IntArray, n_clusters: int
-) -> tuple[FloatArray, FloatArray]:
-    """Cut each cluster at its mean across the column in which it is widest.
+def _halves(points: Points, known: Nearest, k: int) -> tuple[FloatArray, FloatArray]:
+    """Cut each cluster at its mean across the feature in which it is widest.
 
     Returns:
-        How much the loss falls by it, shape (k,), and the means of both halves, shape (2, k, d).
+        How much the loss falls by it, shape (k,), and the means of both halves, shape (2, k, D).
     """
-
-    def sums(values: FloatArray, groups: IntArray, n_groups: int) -> FloatArray:
-        return np.stack(
-            [np.bincount(groups, weights=weights * v, minlength=n_groups) for v in values.T], axis=1
-        )
-
-    totals = np.maximum(np.bincount(labels, weights=weights, minlength=n_clusters), 1e-300)
-    means = sums(points, labels, n_clusters) / totals[:, np.newaxis]
-    offsets = points - means[labels]
-    widest = sums(np.square(offsets), labels, n_clusters).argmax(axis=1)
-    above = offsets[np.arange(len(points)), widest[labels]] > 0
-    half = np.where(above, labels + n_clusters, labels)
-    half_totals = np.bincount(half, weights=weights, minlength=2 * n_clusters)
-    half_sums = sums(points, half, 2 * n_clusters)
-    halves = half_sums / np.maximum(half_totals, 1e-300)[:, np.newaxis]
-    halves = halves.reshape(2, n_clusters, -1)
-    low, high = half_totals.reshape(2, n_clusters)
-    gains = low * high / totals * np.square(halves[0] - halves[1]).sum(axis=1)
-    return gains, halves
+    labels, p = known.labels, points.numbers.shape[1]
+    whole = Sums(points, k)
+    whole.moved(np.arange(points.n), labels)
+    means, totals = whole.means(np.zeros((k, points.n_features))), whole.totals
+    widths = np.zeros((k, points.n_features))
+    lloyd.spreads(points.numbers, points.weights, labels, means, widths)
+    # A share s of a cluster at the top of a feature of levels is a variance of s (1 - s) span^2.
+    heights = points.span_of_level
+    widths[:, p:] = totals[:, np.newaxis] * means[:, p:] * (heights - means[:, p:])
+    sums = np.zeros((2, k, points.n_features + 1))
+    lloyd.half_sums(
+        points.numbers,
+        points.codes,
+        points.firsts,
+        points.spans,
+        points.weights,
+        labels,
+        means,
+        widths.argmax(axis=1),
+        sums,
+    )
+    weights = sums[:, :, -1]
+    halves = sums[:, :, :-1] / np.maximum(weights, 1e-300)[:, :, np.newaxis]
+    both = weights[0] * weights[1] / np.maximum(totals, 1e-300)
+    return both * np.square(halves[0] - halves[1]).sum(axis=1), halves

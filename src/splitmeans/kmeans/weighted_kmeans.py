@@ -5,16 +5,21 @@ post-processing. Noise can leave fewer useful points than clusters; the number o
 beforehand all the same, so the result always has exactly that many.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
+from splitmeans.kmeans.levels import coded
 from splitmeans.kmeans.lloyd import best_of_starts
 from splitmeans.kmeans.relocation import relocated
 
 # Restarts of k-means++: the points are few, so restarts cost little and bad local optima cost much.
 RESTARTS = 10
+
+_LARGEST = 1e12
 
 
 def weighted_kmeans(
@@ -24,6 +29,7 @@ def weighted_kmeans(
     n_clusters: int,
     rng: np.random.Generator,
     starts: int = RESTARTS,
+    levels: Sequence[slice] = (),
 ) -> FloatArray:
     """Return `n_clusters` centres, shape (n_clusters, d), of weighted points.
 
@@ -37,6 +43,8 @@ def weighted_kmeans(
         n_clusters: Number of centres to return.
         rng: Seeds the restarts.
         starts: How many there are; the best is taken.
+        levels: The features of each column of levels, if some are. Where every point has one level
+            of a column it costs one look-up, however many levels there are.
     """
     _validate.at_least(1, n_clusters=n_clusters)
     if points.ndim != 2 or len(points) == 0:
@@ -50,8 +58,11 @@ def weighted_kmeans(
         weights = np.ones(len(points))
     if not _more_different_than(n_clusters, points):
         return _repeat_points(points, weights, n_clusters=n_clusters)
-    found = best_of_starts(points, weights, n_clusters=n_clusters, n_starts=starts, rng=rng)
-    return relocated(points, weights, found)
+    # Squares of larger numbers would not fit into single precision.
+    scale = max(1.0, float(np.abs(points).max()) / _LARGEST)
+    given = coded(points / scale if scale > 1 else points, weights, levels=levels)
+    found = best_of_starts(given.points, n_clusters=n_clusters, n_starts=starts, rng=rng)
+    return given.features(relocated(given.points, found)) * scale
 
 
 def _more_different_than(count: int, points: FloatArray) -> bool:

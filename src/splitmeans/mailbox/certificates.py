@@ -56,6 +56,11 @@ def check_own(cert: Path, *, now: datetime) -> list[str]:
     return warnings
 
 
+def end_of(cert: Path) -> datetime:
+    """Return when the first certificate of a file that was checked expires."""
+    return x509.load_pem_x509_certificates(cert.read_bytes())[0].not_valid_after_utc
+
+
 def explain_refused(
     problem: ssl.SSLCertVerificationError,
     *,

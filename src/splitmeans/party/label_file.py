@@ -69,6 +69,7 @@ def write_labels(
     Raises:
         DataError: If the data breaks a rule of the study; values are never shown.
     """
+    result.check_segments()
     spec = settled_party(result, party)
     rows = 0
     with _replacing(output) as draft, contextlib.ExitStack() as opened:

@@ -46,6 +46,7 @@ def label_frame(
     Raises:
         DataError: If the data breaks a rule of the study; values are never shown.
     """
+    result.check_segments()
     stream = as_stream(data, where="the table")
     data = data if stream is None else stream.read_all()
     spec = settled_party(result, _party_of(result, data, party))

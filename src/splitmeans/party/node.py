@@ -41,6 +41,7 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.plan.stages import ReleasedValues, Stage, flat_values
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.result.previous import Previous
 from splitmeans.result.signed import statement_to_compare
 from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table
@@ -62,11 +63,19 @@ from splitmeans.wire.slot import SERVER
 
 
 def join(
-    study: Study, table: Table, *, run: str = "1", noise: NoiseSource, simulated: bool = False
+    study: Study,
+    table: Table,
+    *,
+    run: str = "1",
+    noise: NoiseSource,
+    simulated: bool = False,
+    previous: Previous | None = None,
 ) -> tuple[PartyState, list[Envelope]]:
     """Enter a run: draw a fresh contribution to the run key and send it to every other party."""
     study.party(table.party)
-    session = Session(study=study, run=run, party=table.party, simulated=simulated)
+    session = Session(
+        study=study, run=run, party=table.party, simulated=simulated, previous=previous
+    )
     contribution = noise.spawn("contribution").words(keys.CONTRIBUTION_BYTES // 8).tobytes()
     secret = noise.spawn("user shares").words(SECRET_BYTES // 8).tobytes()
     users = user_set_digest(study, table, run=run, simulated=simulated)
@@ -187,7 +196,7 @@ def _take_confirmation(
         raise ProtocolError(
             f"parties {session.party!r} and {sender!r} hold different run keys, studies or "
             "versions of splitmeans; one of them may have gone on from a home that was put back "
-            "from a backup, or someone changed messages on their way"
+            f"from a backup, or someone changed messages on their way{_other_series(session)}"
         )
     if word.shared_check != expected.shared_check:
         raise ProtocolError(
@@ -317,7 +326,19 @@ def _answer_plan(
 
 def _plan(session: Session, released: ReleasedValues = ()) -> Plan:
     """What follows from the study and the values released so far."""
-    return make_plan(session.study, released=released)
+    return make_plan(session.study, released=released, series_run=session.series_run)
+
+
+def _other_series(session: Session) -> str:
+    """What else may differ in a run of a series, in words."""
+    this = session.series_run
+    if this is None:
+        return ""
+    after = f"the result {this.previous[:16]}" if this.previous else "no earlier result"
+    return (
+        f"; or they begin from different results: this party's run {this.number} follows {after} "
+        "(`splitmeans result show` tells a result's hash; --previous takes another)"
+    )
 
 
 def _to_others(session: Session, message: Message) -> list[Envelope]:

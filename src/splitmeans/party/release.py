@@ -30,11 +30,21 @@ def release_party(
 ) -> PartyRelease:
     """Release centres and synthetic points, then the memberships that follow from the centres.
 
+    In a study of counts alone there are no centres, and memberships say who is a user.
+
     Guarantee: the composition of the events that `releases_of(plan)` lists for this party and for
     all parties together. The second release sees the first only through the released, quantised
     centres, and a row's label depends on that row and those centres alone.
     """
     position = plan.study.party_names.index(table.party)
+    if plan.study.counts_only:
+        # No column, so no local clustering: all users have the one label there is.
+        nowhere = np.zeros((1, 0), dtype=np.int64)
+        membership = encode_membership(
+            plan, position, table.users, run_key=run_key, noise=noise.spawn("membership")
+        )
+        no_points = np.zeros((0, 0), dtype=np.int32)
+        return PartyRelease(centres=nowhere, points=no_points, membership=membership)
     spec = plan.parties[position]
     mechanism = mechanism_of(plan.local[position])
     table = settle_table(table, plan.study.parties[position], spec)

@@ -83,11 +83,12 @@ def rough_bounds(study: Study, base: Precisions, *, n_groups: float) -> Precisio
     local = server = 1.0
     if budget.party_epsilon is not None:
         spent = 4 * others * base.local**2 + 2 * n_groups * base.membership**2
+        spent *= study.n_runs
         server = local = min(1.0, _precision(budget.party_epsilon, budget.delta) / spent**0.5)
     if budget.coalition_epsilon is not None:
-        labels = others * (study.decoy.collusion_epsilon or 0.0)
+        labels = others * study.n_runs * (study.decoy.collusion_epsilon or 0.0)
         left = max(budget.coalition_epsilon - labels, 1e-3)
-        limit = _precision(left, budget.delta) / (2 * math.sqrt(others) * base.local)
+        limit = _precision(left, budget.delta) / (2 * math.sqrt(others * study.n_runs) * base.local)
         local = min(local, limit)
     if local == 1.0:
         return base

@@ -15,6 +15,7 @@ from typing import Any, assert_never
 
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.methods import method_of
+from splitmeans.plan.attended_runs import unit_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import releases_of
 from splitmeans.plan.statement import PrivacyReport
@@ -30,7 +31,6 @@ from splitmeans.privacy.events import (
     PureEvent,
     RandomisedResponseEvent,
     RareEvent,
-    Relation,
     ShiftEvent,
 )
 from splitmeans.privacy.lower_bound import epsilon_at_least
@@ -50,7 +50,7 @@ def certificate_of(plan: Plan) -> dict[str, Any]:
         return claims
     report = PrivacyReport(plan=plan, secure_noise=True)
     delta = plan.study.budget.delta
-    lower = epsilon_at_least(plan.events, delta, interval=report.interval)
+    lower = epsilon_at_least(plan.lifetime_events, delta, interval=report.interval)
     return {**claims, "epsilon": {**claims["epsilon"], "lower": lower}}
 
 
@@ -69,7 +69,7 @@ def claims_of(plan: Plan) -> dict[str, Any]:
         "format": FORMAT,
         "study_hash": study.hash,
         "plan": plan.fingerprint,
-        "relation": Relation.ADD_OR_REMOVE.value,
+        "relation": unit_of(study),
         "budget": to_plain(study.budget),
         "releases": [
             {
@@ -84,6 +84,9 @@ def claims_of(plan: Plan) -> dict[str, Any]:
         ],
         "epsilon": _upper(plan),
     }
+    if plan.series_run is not None or study.renewal is not None:
+        # Releases are those of one run; epsilon is of so many.
+        certificate["runs"] = study.n_runs
     towards_party = PrivacyReport(plan=plan, secure_noise=True).towards_party
     server_noise = method_of(study).server_noise
     if server_noise is not None and towards_party is not None:
@@ -108,7 +111,7 @@ def _upper(plan: Plan) -> dict[str, float] | None:
     report = PrivacyReport(plan=plan, secure_noise=True)
     if plan.study.accounting != "tight" or not report.proved:
         return None
-    gap = gap_of(flatten(plan.events))
+    gap = gap_of(flatten(plan.lifetime_events))
     return {
         "delta": plan.study.budget.delta,
         "upper": report.epsilon,

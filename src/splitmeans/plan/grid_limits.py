@@ -19,6 +19,8 @@ MOST_FITTED = 2**22
 N_POINTS = 20_000
 # The grid of three or more parties whose user sets differ: pair tables and a presence table.
 PRESENCE = "presence"
+# No grid at all: a study of counts alone has a presence table and nothing else.
+COUNTS = "counts"
 # Grids that are a model of the users, from which so many points are drawn.
 SAMPLED = ("many", PRESENCE)
 # More than a large machine gives to one process.

@@ -10,6 +10,7 @@ import math
 from splitmeans.errors import ParameterError
 from splitmeans.membership.method import Group
 from splitmeans.plan.grid_limits import (
+    COUNTS,
     MAX_CELLS,
     MAX_GRID_BYTES,
     MOST_FITTED,
@@ -29,7 +30,7 @@ def groups_of(study: Study) -> tuple[Group, ...]:
     if not study.membership_facts.grouped:
         return ()
     kind = grid_kind(study)
-    if kind == "joint":
+    if kind in ("joint", COUNTS):
         return (everyone,)
     pairs = tuple(itertools.combinations(everyone, 2))
     return (*pairs, everyone) if kind == PRESENCE else pairs
@@ -47,6 +48,8 @@ def grid_method(study: Study, n_local_clusters: tuple[int, ...], *, n_features: 
 
 def grid_kind(study: Study) -> str:
     """Return the grid method, where "pairs" may give way to "many": both count the same pairs."""
+    if study.counts_only:
+        return COUNTS
     if study.grid != "auto":
         return study.grid
     if len(study.parties) == 2:

@@ -170,7 +170,10 @@ def _result_bytes(plan: "Plan") -> int:
     node = 8 + len(parties)
     if plan.study.local_facts.n_points:
         node += 4 * sum(features)
-    return _HEADER_BYTES + _DATE_AND_SIGNATURE + centres + most_nodes(plan) * node
+    counts = 0
+    if plan.study.user_sets == "partial":
+        counts = sum(8 * 2 ** len(group) for group in plan.groups)
+    return _HEADER_BYTES + _DATE_AND_SIGNATURE + centres + counts + most_nodes(plan) * node
 
 
 def most_nodes(plan: "Plan") -> int:

@@ -14,6 +14,7 @@ from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import Group, MembershipLaw
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.categories_stage import CATEGORIES
+from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settled import settled_parties
 from splitmeans.plan.size_stage import SIZE
 from splitmeans.plan.stages import ReleasedValues, Stage
@@ -36,11 +37,13 @@ class Plan:
         stages: What is released before the main releases, in order.
         n_local_clusters: k' of each party.
         groups: Which parties share a membership release; empty where each party has its own.
-        local: The law of each party's local clustering.
+        local: The law of each party's local clustering; none in a study of counts alone.
         membership: The law of the membership releases.
         grid_method: How cell weights of all parties are found.
         presence: The law of the presence table, where the last group is one: all parties, each
-            with "present" as its only label.
+            with "present" as its only label. In a study of counts alone it is the membership's.
+        series_run: Which run of its series this is; None for a study of one run, and for a plan
+            that is about any run.
     """
 
     study: Study
@@ -52,6 +55,7 @@ class Plan:
     membership: MembershipLaw
     grid_method: str
     presence: DecoyLaw | None = None
+    series_run: SeriesRun | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -64,6 +68,8 @@ class Plan:
         more: tuple[object, ...] = (self.n_local_clusters, staged, table)
         if self.presence is not None:
             more = (*more, self.presence, self.presence.table_hash)
+        if self.series_run is not None:
+            more = (*more, (self.series_run.number, self.series_run.previous))
         parameters = tagged_text((*parts, *more))
         return hashlib.sha256(parameters.encode()).hexdigest()
 
@@ -147,6 +153,14 @@ class Plan:
         """All events of the run, in order."""
         n_memberships = 1 if self.groups else len(self.study.parties)
         return (*self.stage_events, *self.local_events, *(self.membership_event,) * n_memberships)
+
+    @property
+    def lifetime_events(self) -> tuple[Event, ...]:
+        """All events of all runs that the budget is for: those of one run, as often as it is run.
+
+        A run may follow from what earlier ones released; its noise never does.
+        """
+        return self.events * self.study.n_runs
 
 
 def users_of(stages: tuple[Stage, ...], released: ReleasedValues) -> float | None:

@@ -8,6 +8,8 @@ from splitmeans.wire.messages import PartyRelease, StageRelease, staged
 
 EVERYONE = "all parties"
 LOCAL_CLUSTERS, MEMBERSHIPS = "local clusters", "memberships"
+# Of a study of counts alone.
+PRESENCES = "who is where"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,8 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
                 )
             )
     # Centres and, where the local algorithm makes them, points: one release, paid for once.
-    for party, event in zip(plan.study.party_names, plan.local_events, strict=True):
+    clustering = () if plan.study.counts_only else plan.study.party_names
+    for party, event in zip(clustering, plan.local_events, strict=True):
         releases.append(
             Release(party=party, what=LOCAL_CLUSTERS, event=event, message=PartyRelease.TAG)
         )
@@ -46,7 +49,7 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
         releases.append(
             Release(
                 party=party,
-                what=MEMBERSHIPS,
+                what=PRESENCES if plan.study.counts_only else MEMBERSHIPS,
                 event=plan.membership_event,
                 message=PartyRelease.TAG,
             )

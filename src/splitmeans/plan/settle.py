@@ -19,10 +19,11 @@ from splitmeans.plan.bounds import keep_bounds, rough_bounds
 from splitmeans.plan.bounds_stage import bounds_stage
 from splitmeans.plan.categories_stage import categories_stage
 from splitmeans.plan.enough_users import check_enough_users
-from splitmeans.plan.grid_limits import PRESENCE
+from splitmeans.plan.grid_limits import COUNTS, PRESENCE
 from splitmeans.plan.grids import check_grid, grid_kind, grid_method, groups_of
 from splitmeans.plan.message_sizes import check_readable
 from splitmeans.plan.plan import Plan, users_of
+from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settled import settled_parties
 from splitmeans.plan.size_stage import (
     SIZE,
@@ -56,7 +57,9 @@ _DEVIATIONS = 10
 
 
 @functools.lru_cache(maxsize=64)
-def make_plan(study: Study, *, released: ReleasedValues = ()) -> Plan:
+def make_plan(
+    study: Study, *, released: ReleasedValues = (), series_run: SeriesRun | None = None
+) -> Plan:
     """Settle the plan of a run from the values that its stages have released.
 
     Before the stage that would tell, a study gets a plan from its expected number of users; its
@@ -65,11 +68,14 @@ def make_plan(study: Study, *, released: ReleasedValues = ()) -> Plan:
     Args:
         study: What was agreed.
         released: The values of the stages so far, in their order.
+        series_run: Which run of its series; no noise depends on it.
 
     Raises:
         ParameterError: Nobody could run such a plan. No later plan is refused if the first is not.
         PrivacyError: What was released would change the noise; no plan may do that.
     """
+    if series_run is not None:
+        return replace(make_plan(study, released=released), series_run=series_run)
     precisions = _precisions_of(study)
     if not released:
         plan = _plan_at(study, precisions, released=())
@@ -238,8 +244,8 @@ def _is_covered(first: Plan, later: Plan) -> bool:
 
 
 def _private_events(plan: Plan) -> tuple[Event, ...]:
-    """The events that have a cost at all; a plain part beside them does not change their noise."""
-    return tuple(event for event in plan.events if not isinstance(event, NonPrivateEvent))
+    """The events of all runs that have a cost; a plain part beside them does not change noise."""
+    return tuple(event for event in plan.lifetime_events if not isinstance(event, NonPrivateEvent))
 
 
 def _plan_at(
@@ -287,7 +293,10 @@ def _plan_at(
         assert precisions is not None
         n_releases = len(groups) or len(study.parties)
         membership = tight_law(study, precisions, max(widths), n_releases)
-        if grid == PRESENCE:
+        if grid == COUNTS:
+            assert isinstance(membership, DecoyLaw), "the study was not checked"
+            presence = membership
+        elif grid == PRESENCE:
             own = presence_precisions(precisions, n_pairs=len(groups) - 1)
             presence = tight_law(study, own, 1, n_releases)
             assert isinstance(presence, DecoyLaw), "the study was not checked"
@@ -300,6 +309,7 @@ def _plan_at(
             **local_cost,
         )
         for coding, width in zip(codings, widths, strict=True)
+        if not study.counts_only
     )
     return Plan(
         study=study,
@@ -356,7 +366,9 @@ def _releases(study: Study) -> float:
 
 def _widths(study: Study, stages: tuple[Stage, ...], released: ReleasedValues) -> tuple[int, ...]:
     """Return the k' of each party: what the study says, or what fits the number of users."""
-    if study.n_local_clusters != "auto":
+    if study.counts_only:
+        k = 1
+    elif study.n_local_clusters != "auto":
         k = int(study.n_local_clusters)
     else:
         found = users_of(stages, released)

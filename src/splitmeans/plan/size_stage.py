@@ -92,7 +92,9 @@ class GaussianSize:
 def sizing_parties(study: Study) -> tuple[str, ...]:
     """Return the parties that release how many users they have; none where nobody must know."""
     facts = study.membership_facts
-    wanted = facts.plans_by_size and study.n_local_clusters == "auto"
+    # A study of counts alone has one cluster, whatever the number of users.
+    open_k = study.n_local_clusters == "auto" and not study.counts_only
+    wanted = facts.plans_by_size and open_k
     if not facts.needs_count and not wanted:
         return ()
     return study.party_names if study.user_sets == "partial" else study.party_names[:1]

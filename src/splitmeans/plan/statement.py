@@ -10,6 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from splitmeans.plan.attended_runs import (
+    AttendedRuns,
+    attended_runs,
+    series_lines,
+    series_mapping,
+    unit_of,
+)
 from splitmeans.plan.learned import learned_lines
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import Release, releases_of
@@ -20,11 +27,12 @@ from splitmeans.plan.views import (
     replaced_events,
     spelled_apart_events,
 )
-from splitmeans.privacy.accountant import Cost, cost_text, total_cost
+from splitmeans.privacy.accountant import Cost, cost_mapping, cost_text, total_cost
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger_rules import VALUES, VALUES_AND_PRESENCE, Towards
 from splitmeans.privacy.pld import FINE, flatten, gap_of
-from splitmeans.study import Budget, Study
+from splitmeans.study import Study
+from splitmeans.study.counting import COUNTS_CAVEAT, USER_ELSEWHERE
 from splitmeans.study.plain_values import to_plain
 from splitmeans.wire.tags import tagged_text
 
@@ -88,8 +96,8 @@ class PrivacyReport:
 
     @functools.cached_property
     def total(self) -> Cost:
-        """The cost of all releases together, by the study's accounting."""
-        return self._cost(self.plan.events)
+        """The cost of all releases of all runs together, by the study's accounting."""
+        return self._cost(self.plan.lifetime_events)
 
     @property
     def epsilon(self) -> float:
@@ -142,7 +150,7 @@ class PrivacyReport:
                 "the bounds towards parties are what limits the noise, so a smaller epsilon would "
                 "cost no accuracy"
             )
-        elif gap_of(flatten(self.plan.events)).delta(self.epsilon) > 0.05 * budget.delta:
+        elif gap_of(flatten(self.plan.lifetime_events)).delta(self.epsilon) > 0.05 * budget.delta:
             reason = (
                 "the rounding of the method's tables takes the rest at this delta: raise delta, "
                 "lower epsilon, or take membership = 'decoy'"
@@ -157,6 +165,9 @@ class PrivacyReport:
     @functools.cached_property
     def _party_bounds(self) -> tuple[tuple[str, Cost | None], ...]:
         interval = self._step(self.plan.study.budget.party_epsilon)
+        if self.plan.study.counts_only:
+            cost = fellow_party_cost(self.plan, Relation.ADD_OR_REMOVE, interval=interval)
+            return ((USER_ELSEWHERE, cost),)
         return tuple(
             (what, fellow_party_cost(self.plan, relation, interval=interval))
             for relation, what in _ELSEWHERE.items()
@@ -191,6 +202,11 @@ class PrivacyReport:
         return self.interval if bound is None else FINE * max(1.0, bound)
 
     @functools.cached_property
+    def attended(self) -> tuple[AttendedRuns, ...]:
+        """What a user has who is there in some runs of a series; empty for a study of one run."""
+        return attended_runs(self.plan, interval=self.interval)
+
+    @functools.cached_property
     def views(self) -> tuple[View, ...]:
         """Who can learn what."""
         proved = None if self._unproved else self.total
@@ -198,6 +214,8 @@ class PrivacyReport:
         if self.plan.study.membership_facts.covers_replacing:
             events = replaced_events(self.plan)
             towards_server += (("a user's values replaced", self._cost(events)),)
+        values = "a user's values elsewhere replaced; not presence"
+        about = USER_ELSEWHERE if self.plan.study.counts_only else values
         return (
             View(
                 who="server, also one that breaks the rules",
@@ -218,9 +236,7 @@ class PrivacyReport:
             View(
                 who="server and a party together",
                 sees="the releases and the run key",
-                bounds=(
-                    ("a user's values elsewhere replaced; not presence", self._coalition_cost),
-                ),
+                bounds=((about, self._coalition_cost),),
             ),
         )
 
@@ -279,6 +295,8 @@ class PrivacyReport:
         """What a reader must know beside the numbers."""
         study = self.plan.study
         caveats: tuple[str, ...] = study.membership_facts.caveats
+        if study.counts_only:
+            caveats += (COUNTS_CAVEAT,)
         if study.budget.delta >= 1 / self.plan.assumed_users:
             told = study.expected_users is not None
             what = "expected users, as in the paper" if told else "users that were counted, or more"
@@ -301,12 +319,15 @@ class PrivacyReport:
         study = self.plan.study
         lines = [
             f"Privacy of study {study.name!r} (hash {study.hash[:16]})",
-            f"  unit       {Relation.ADD_OR_REMOVE.value}",
+            f"  unit       {unit_of(study)}",
+            *series_lines(self.plan),
             *self._party_first,
             f"  total      {cost_text(self.total)} ({study.accounting} accounting, "
-            f"budget {_budget_text(study.budget)})"
+            f"budget {study.budget.words})"
             + ("; NOT A PROVED BOUND, see below" if self._unproved else ""),
-            "  releases, with what each would cost alone",
+            *(f"    {line}" for line in map(str, self.attended)),
+            f"  releases{'' if study.renewal is None else ' of each run'}, with what each would "
+            "cost alone",
         ]
         width = max(len(release.party) for release in self.releases)
         for release in self.releases:
@@ -341,9 +362,10 @@ class PrivacyReport:
             "study": study.name,
             "study_hash": study.hash,
             "relation": Relation.ADD_OR_REMOVE.name,
+            **series_mapping(self.plan, self.attended),
             "accounting": study.accounting,
             "budget": to_plain(study.budget),
-            "total": _cost_mapping(self.total),
+            "total": cost_mapping(self.total),
             "secure_noise": self.secure_noise,
             "releases": [
                 {
@@ -351,7 +373,7 @@ class PrivacyReport:
                     "what": release.what,
                     "message": release.message,
                     "event": tagged_text(release.event),
-                    "alone": _cost_mapping(self.cost(release)),
+                    "alone": cost_mapping(self.cost(release)),
                 }
                 for release in self.releases
             ],
@@ -359,7 +381,7 @@ class PrivacyReport:
                 {
                     "who": view.who,
                     "sees": view.sees,
-                    "bounds": {what: _cost_mapping(cost) for what, cost in view.bounds},
+                    "bounds": {what: cost_mapping(cost) for what, cost in view.bounds},
                 }
                 for view in self.views
             ],
@@ -376,19 +398,3 @@ class PrivacyReport:
         from splitmeans.plan.statement_html import privacy_html
 
         return privacy_html(self)
-
-
-def _budget_text(budget: Budget) -> str:
-    text = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}"
-    if budget.party_epsilon is not None:
-        text += f", {budget.party_epsilon:g} towards a party"
-    if budget.coalition_epsilon is not None:
-        text += f", {budget.coalition_epsilon:g} towards a party with the server"
-    return text
-
-
-def _cost_mapping(cost: Cost | None) -> dict[str, float] | None:
-    """Infinity has no place in JSON; null says that there is no bound."""
-    if cost is None or math.isinf(cost.epsilon):
-        return None
-    return {"epsilon": cost.epsilon, "delta": cost.delta}

@@ -4,6 +4,9 @@ A fellow party knows the run key, hence every decoy, and its own rows. In the pu
 H + D + E only the server's noise E hides users from it, and it sees the other parties' centres. So
 one user's change at the other parties moves counts under E, and enters the other parties' local
 releases. This holds while the server follows the protocol.
+
+Where a study is renewed, a view is of all its runs: the onlooker sees each of them, and the user
+may change in any.
 """
 
 import math
@@ -33,14 +36,17 @@ if TYPE_CHECKING:
 _SMALL_SLACK = 0.01
 
 
-def fellow_party_cost(plan: "Plan", relation: Relation, *, interval: float = FINE) -> Cost | None:
+def fellow_party_cost(
+    plan: "Plan", relation: Relation, *, interval: float = FINE, runs: int | None = None
+) -> Cost | None:
     """Return the worst cost towards any one party, None where no guarantee is claimed.
 
     ADD_OR_REMOVE is about the user's columns at all other parties, REPLACE about their values.
     Where user sets are equal, every party knows who is in them: only REPLACE has a meaning. The
-    cost towards several parties together is no larger (docs, "Towards another party").
+    cost towards several parties together is no larger (docs, "Towards another party"). `runs` is
+    how many runs the user is there in, by default all.
     """
-    views = fellow_party_events(plan, relation)
+    views = fellow_party_events(plan, relation, runs=runs)
     return _worst(views, plan.study.budget.delta, interval) if views else None
 
 
@@ -62,7 +68,8 @@ def spelled_apart_events(plan: "Plan") -> tuple[Event, ...]:
     """
     others = plan.local_events
     cells = [plan.law_of(group).event for group in plan.groups for _ in group]
-    return (*plan.stage_events, *others, ComposedEvent(parts=tuple(cells)))
+    one_run = (*plan.stage_events, *others, ComposedEvent(parts=tuple(cells)))
+    return one_run * plan.study.n_runs
 
 
 def party_events(plan: "Plan") -> Views:
@@ -70,29 +77,35 @@ def party_events(plan: "Plan") -> Views:
     return tuple(view for relation in Relation for view in fellow_party_events(plan, relation))
 
 
-def fellow_party_events(plan: "Plan", relation: Relation) -> Views:
+def fellow_party_events(plan: "Plan", relation: Relation, *, runs: int | None = None) -> Views:
     """Return what each party sees of a user's change elsewhere; nothing if no bound is claimed."""
     if method_of(plan.study).server_noise is None:
         return ()
     if relation is Relation.ADD_OR_REMOVE and plan.study.user_sets == "equal":
         return ()
     observers = range(len(plan.study.parties))
-    return tuple(_events(plan, observer, relation) for observer in observers)
+    times = plan.study.n_runs if runs is None else runs
+    return tuple(_events(plan, observer, relation) * times for observer in observers)
 
 
 def coalition_events(plan: "Plan") -> Views:
     """Return what the server sees together with each party; nothing without `collusion_epsilon`."""
     views = []
-    for observer, labels in enumerate(label_events(plan)):
+    for observer, labels in enumerate(_run_labels(plan)):
         others = (event for party, event in enumerate(plan.local_events) if party != observer)
         name = plan.study.party_names[observer]
         staged = _staged_events(plan, Relation.REPLACE, without=name)
-        views.append((*staged, *(replaced(event) for event in others), *labels))
+        one_run = (*staged, *(replaced(event) for event in others), *labels)
+        views.append(one_run * plan.study.n_runs)
     return tuple(views)
 
 
 def label_events(plan: "Plan") -> Views:
     """Return the randomised labels that each party together with the server sees."""
+    return tuple(labels * plan.study.n_runs for labels in _run_labels(plan))
+
+
+def _run_labels(plan: "Plan") -> Views:
     if all(law is None for law in plan.collusion_laws):
         return ()
     return tuple(
@@ -140,7 +153,8 @@ def _events(plan: "Plan", observer: int, relation: Relation) -> tuple[Event, ...
 def replaced_events(plan: "Plan") -> tuple[Event, ...]:
     """Return what the server sees of a user whose values are replaced."""
     staged = _staged_events(plan, Relation.REPLACE)
-    return (*staged, *(replaced(event) for event in plan.events[len(plan.stage_events) :]))
+    one_run = (*staged, *(replaced(event) for event in plan.events[len(plan.stage_events) :]))
+    return one_run * plan.study.n_runs
 
 
 def _staged_events(plan: "Plan", relation: Relation, *, without: str = "") -> list[Event]:

@@ -17,17 +17,15 @@ from typing import Any
 
 from splitmeans.errors import BudgetError, ParameterError
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger_rules import (
-    AMOUNTS,
-    Book,
-    Entry,
-    Limit,
-    Spent,
-    Towards,
-    check_cost,
-    check_source,
-)
+from splitmeans.privacy.four_eyes import Signer
+from splitmeans.privacy.ledger_rules import Book, Entry, Spent, Towards
 from splitmeans.privacy.ledger_tables import GENESIS, fail_closed, head_path, is_hash, read_head
+from splitmeans.privacy.limits import AMOUNTS, Limit, check_cost
+from splitmeans.privacy.series import series_key
+from splitmeans.privacy.source_names import check_source
+
+# What an entry names that is about the home and not about one data set.
+EVERYTHING = "*"
 
 _COLUMNS = tuple(item.name for item in dataclasses.fields(Entry))
 
@@ -103,9 +101,50 @@ class Ledger:
         given = {"party_epsilon": party_epsilon, "coalition_epsilon": coalition_epsilon}
         further = {name: float(most) for name, most in given.items() if most is not None}
         limit = Limit(epsilon=float(epsilon), delta=float(delta), **further)
-        return self._append(
-            kind="limit", source=source, epsilon=limit.epsilon, delta=limit.delta, **further
-        )
+        return self.act("limit", source=source, limit=limit)
+
+    def act(
+        self,
+        kind: str,
+        *,
+        source: str = EVERYTHING,
+        limit: Limit | None = None,
+        signer: Signer | None = None,
+        is_request: bool = False,
+        **texts: str | None,
+    ) -> Entry:
+        """Write an entry that costs nothing: a limit, a data set, a guard (`Entry.kind`).
+
+        Args:
+            kind: The kind of entry.
+            source: The data set that it is about; without one it is about the whole home.
+            limit: The limit that it sets.
+            signer: The guard who asks for it, where it needs two people.
+            is_request: Ask for it, so that another guard can `approve` it.
+            texts: What else the entry has.
+
+        Raises:
+            BudgetError: A rule is broken, or the act needs a second person.
+        """
+        figures = {"epsilon": 0.0, "delta": 0.0} if limit is None else vars(limit)
+        values = {name: value for name, value in (figures | texts).items() if value is not None}
+        if is_request:
+            values |= {"act": kind}
+        return self._append(signer, kind="request" if is_request else kind, source=source, **values)
+
+    def approve(self, number: int, signer: Signer) -> Entry:
+        """Do what another guard has requested; see `act`."""
+        asked = self._replay()[0].guards.requests.get(number)
+        if asked is None:
+            raise BudgetError(f"entry {number} is no open request; `ledger show` lists them")
+        names = ("source", "what", "note", "party", *AMOUNTS)
+        values = {name: getattr(asked, name) for name in names}
+        done = {name: value for name, value in values.items() if value is not None}
+        return self._append(signer, kind=asked.act, covered_by=number, **done)
+
+    def book(self) -> Book:
+        """Return everything that the ledger says, checked; a copy of its own."""
+        return self._replay()[0]
 
     def charge(
         self,
@@ -117,6 +156,7 @@ class Ledger:
         party: str,
         what: str,
         release_sha256: str,
+        note: str | None = None,
     ) -> Entry:
         """Charge a source with the whole budget of a run, at the run's first release.
 
@@ -134,6 +174,7 @@ class Ledger:
             party=party,
             what=what,
             release_sha256=release_sha256,
+            **({} if note is None else {"note": note}),
             **cost.figures,
         )
 
@@ -147,6 +188,7 @@ class Ledger:
         party: str,
         what: str,
         release_sha256: str | None = None,
+        note: str | None = None,
     ) -> Entry:
         """Add the cost of a run that was released and is not in this ledger.
 
@@ -167,6 +209,7 @@ class Ledger:
             party=party,
             what=what,
             release_sha256=release_sha256,
+            **({} if note is None else {"note": note}),
             **cost.figures,
         )
 
@@ -233,10 +276,10 @@ class Ledger:
         spent = {name: book.spent(name, default=self._default_limit) for name in book.sources}
         return VerifiedLedger(n_entries=number, head=head, spent=spent)
 
-    def _append(self, **values: Any) -> Entry:
+    def _append(self, signer: Signer | None = None, /, **values: Any) -> Entry:
         """Add an entry that keeps every rule; raise before anything is written otherwise."""
         for name, value in values.items():
-            if not isinstance(value, float) and (name, value) != ("release_sha256", None):
+            if not isinstance(value, float | int) and (name, value) != ("release_sha256", None):
                 _check_text(name, value)
         if not self._connection.in_transaction:
             raise BudgetError(
@@ -246,9 +289,14 @@ class Ledger:
         book, number, head = self._replay()
         time = self._now().astimezone(UTC).isoformat(timespec="seconds")
         entry = Entry(number=number + 1, time=time, **values)
-        if entry.kind == "cover" and (first := book.charges.get(entry.run_key)) is not None:
+        whole = {"cover": entry.run_key, "slot": series_key(entry.study_hash, entry.party)}
+        whole["late-slot"] = whole["slot"]
+        first = book.charges.get(whole[entry.kind]) if entry.kind in whole else None
+        if first is not None:
             entry = replace(entry, covered_by=first.number, relation=first.relation)
-        book.add(entry, default=self._default_limit)
+        if signer is not None:
+            entry = signer.signed(entry, previous=head)
+        book.add(entry, default=self._default_limit, previous=head)
         digest = entry.hash_after(head)
         row = entry.plain | {"previous": head, "hash": digest}
         marks = ", ".join(f":{name}" for name in row)
@@ -305,7 +353,7 @@ def _check_row(row: tuple[Any, ...], *, number: int, follows: str, book: Book) -
         )
     try:
         # What the default limit was when the entry was written is not recorded.
-        book.add(entry, default=None)
+        book.add(entry, default=None, previous=previous)
     except (BudgetError, ParameterError) as problem:
         raise BudgetError(f"ledger entry {number} breaks a rule: {problem}") from problem
     return str(digest)
@@ -343,5 +391,5 @@ def _check_text(name: str, value: Any) -> None:
         check_source(value)
     if not isinstance(value, str) or not value or not value.isprintable():
         raise ParameterError(f"{name} of a ledger entry must be printable text")
-    if name in ("study_hash", "release_sha256") and not is_hash(value):
+    if name in ("study_hash", "release_sha256", "series_events") and not is_hash(value):
         raise ParameterError(f"{name} must be 64 hexadecimal digits, lower case")

@@ -10,14 +10,16 @@ written and when it is checked.
 import hashlib
 import json
 import math
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, NamedTuple
 
-from splitmeans import _validate
 from splitmeans.errors import BudgetError, ParameterError
+from splitmeans.privacy.data_sets import DataSets
+from splitmeans.privacy.four_eyes import GUARDED, Guards
+from splitmeans.privacy.limits import AMOUNTS, Limit, check_cost
+from splitmeans.privacy.series import check_opening, check_slot, series_key
 
 # Wide enough for any sum of floats; a sum that is not exact raises.
 _SUMS = Context(prec=1500, traps=[Inexact, InvalidOperation])
@@ -27,31 +29,13 @@ _SUMS = Context(prec=1500, traps=[Inexact, InvalidOperation])
 VALUES, VALUES_AND_PRESENCE = "REPLACE", "REPLACE, ADD_OR_REMOVE"
 
 # Entries from before there were figures towards participants have none of these, nor their hashes.
-_LATER = ("party_epsilon", "party_relation", "coalition_epsilon")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limit:
-    """The most that all runs on one data source may cost together.
-
-    Attributes:
-        epsilon: Towards the server and outsiders.
-        delta: The same; it goes with the other figures as well.
-        party_epsilon: Towards a fellow party, or several that share what they know; None: no limit.
-        coalition_epsilon: Towards a party together with the server; None: no limit.
-    """
-
-    epsilon: float
-    delta: float
-    party_epsilon: float | None = None
-    coalition_epsilon: float | None = None
-
-    def __post_init__(self) -> None:
-        _validate.positive(epsilon=self.epsilon)
-        check_delta(self.delta)
-        for name in ("party_epsilon", "coalition_epsilon"):
-            if (value := getattr(self, name)) is not None:
-                _validate.positive(**{name: value})
+_TOWARDS = ("party_epsilon", "party_relation", "coalition_epsilon")
+# Most entries have none of these either.
+_LATER = (
+    *_TOWARDS,
+    *("note", "act", "signer", "signature"),
+    *("series_runs", "series_run", "series_events"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +61,14 @@ class Entry:
         number: Position, from 1.
         kind: "charge" (a run's whole budget, with its first release), "cover" (a later release of
             a run that has been charged; costs nothing), "added" (a run that was released without
-            this ledger, added by hand) or "limit" (a new limit of the source).
+            this ledger, added by hand), "slot" (the first release of a run of a series, which has
+            been charged; costs nothing), "late-slot" (the same, of a run that
+            was forgotten) or "limit" (a new limit of the source). About data sets:
+            "source" (declares one), "same" (the name is part of the data set in `what`), "apart"
+            (its people are others than those of `what`). About the home: "default" (the limit of
+            all data sets that have none of their own), "guard" (pins the key in `what` of the
+            person in `party`), "four-eyes" (on or off), "request" (asks for an act), "restored"
+            (put back from the backup in `what`) and "recovered" (nothing is missing any more).
         time: When it was written, UTC.
         source: Name of the data source.
         study_hash: The study; None for a limit, as are the next four.
@@ -87,12 +78,19 @@ class Entry:
         relation: Name of the neighbouring relation that the cost is about.
         epsilon: Cost, or the limit.
         delta: Cost, or the limit.
-        covered_by: For a cover, the number of the charge.
+        covered_by: For a cover or a slot, the number of the charge, or of the slot.
         release_sha256: Hash of the bytes that are released; None for a limit, or if not known.
         party_epsilon: Cost towards a fellow party, or its limit; None if not recorded or not
             limited.
         party_relation: What that cost covers, see `Towards`; None for a limit.
         coalition_epsilon: Cost towards a party together with the server, or its limit.
+        note: The reason of what was declared; of a charge, which record of people it is for.
+        act: For a request, the kind of entry that it asks for.
+        signer: The guard who signed a request or an approved act (`privacy.four_eyes`).
+        signature: The signature, in hexadecimal digits.
+        series_runs: For the charge of a series, how many runs it is for (`privacy.series`).
+        series_run: For a slot, which run of the series.
+        series_events: For both, the hash of what one run releases.
     """
 
     number: int
@@ -111,6 +109,13 @@ class Entry:
     party_epsilon: float | None = None
     party_relation: str | None = None
     coalition_epsilon: float | None = None
+    note: str | None = None
+    act: str | None = None
+    signer: str | None = None
+    signature: str | None = None
+    series_runs: int | None = None
+    series_run: int | None = None
+    series_events: str | None = None
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -148,7 +153,13 @@ class Entry:
         return hashlib.sha256(bytes.fromhex(previous) + text.encode("ascii")).hexdigest()
 
 
-AMOUNTS = ("epsilon", "delta", "party_epsilon", "coalition_epsilon")
+_ABOUT_DATA_SETS = ("source", "same")
+# A home that was put back from a backup, and the word that nothing is missing any more.
+RESTORED, RECOVERED = "restored", "recovered"
+
+
+def _limit_of(entry: Entry) -> Limit:
+    return Limit(**{name: getattr(entry, name) for name in AMOUNTS})
 
 
 class Spent(NamedTuple):
@@ -182,16 +193,22 @@ class Book:
     limits: dict[str, Limit] = field(default_factory=dict)
     charges: dict[tuple[str | None, ...], Entry] = field(default_factory=dict)
     released: set[tuple[str | None, ...]] = field(default_factory=set)
+    home_limit: Limit | None = None
+    data_sets: DataSets = field(default_factory=DataSets)
+    guards: Guards = field(default_factory=Guards)
+    slots: dict[tuple[str | None, ...], dict[int | None, Entry]] = field(default_factory=dict)
+    restored: str | None = None
 
-    def add(self, entry: Entry, *, default: Limit | None) -> None:
+    def add(self, entry: Entry, *, default: Limit | None, previous: str = "") -> None:
         """Take one entry, or raise if it breaks a rule.
 
         Args:
             entry: The entry.
-            default: Limit of sources that have none of their own.
+            default: Limit of sources where neither they nor the home have one.
+            previous: Hash of the entry before, which signatures cover.
         """
-        if entry.kind == "limit":
-            self.limits[entry.source] = Limit(**{name: getattr(entry, name) for name in AMOUNTS})
+        if entry.kind in (*_ABOUT_DATA_SETS, *GUARDED, "request", RESTORED, RECOVERED):
+            self._declare(entry, previous=previous)
             return
         named = f"run {entry.run!r} of party {entry.party!r}"
         release = (*entry.run_key, entry.what)
@@ -200,19 +217,94 @@ class Book:
             raise BudgetError(
                 f"{named} has released {entry.what!r} already: resend the stored bytes"
             )
+        if entry.kind in ("charge", "slot") and self.restored is not None:
+            raise BudgetError(
+                f"this home was restored from a {self.restored}: what was released since then is "
+                "not in its ledger, and nothing is charged until it is. Add it (`splitmeans ledger "
+                "recover --results FOLDER`, `splitmeans ledger add`), then say that nothing is "
+                "missing: splitmeans ledger recovered --reason WHY"
+            )
+        of_study = series_key(entry.study_hash, entry.party)
+        series, slots = self.charges.get(of_study), self.slots.setdefault(of_study, {})
         if entry.kind in ("charge", "added"):
             if first is not None:
                 raise BudgetError(f"{named} has been charged already, by entry {first.number}")
+            check_opening(entry, series)
             self._add_cost(entry, default=default)
             self.charges[entry.run_key] = entry
+        elif entry.kind in ("slot", "late-slot"):
+            check_slot(entry, series, slots)
+            self.charges[entry.run_key] = slots[entry.series_run] = entry
         elif entry.kind != "cover" or first is None or not _covers(first, entry):
             raise BudgetError(
                 f"{named} has no charge on source {entry.source!r} that covers {entry.what!r}"
             )
         self.released.add(release)
 
-    def _add_cost(self, entry: Entry, *, default: Limit | None) -> None:
+    def _declare(self, entry: Entry, *, previous: str) -> None:
+        """Take an entry that costs nothing and says what holds for others."""
         source = entry.source
+        match entry.kind:
+            case "source":
+                self.data_sets.declare(source, entry.what)
+            case "same":
+                self._join(source, self.data_sets.check_part(source, entry.what))
+            case "request":
+                self.guards.request(entry, previous=previous)
+            case "restored" | "recovered":
+                self.restored = entry.what if entry.kind == RESTORED else None
+            case _:
+                self.guards.check_act(entry, previous=previous, loosens=self._loosens(entry))
+        match entry.kind:
+            case "limit":
+                self.limits[self.data_sets.owner(source)] = _limit_of(entry)
+            case "default":
+                self.home_limit = _limit_of(entry)
+            case "apart":
+                self.data_sets.apart.add((source, str(entry.what)))
+            case "guard":
+                self.guards.pin(entry.party, entry.what)
+            case "four-eyes":
+                self.guards.switch(entry.what)
+
+    def _loosens(self, entry: Entry) -> bool:
+        """Return whether an act allows more than before, or makes that easier."""
+        match entry.kind:
+            case "limit":
+                now = self.limit_of(entry.source, default=None)
+                return now is not None and _limit_of(entry).allows_more_than(now)
+            case "default":
+                now = self.home_limit
+                return now is not None and _limit_of(entry).allows_more_than(now)
+            case _:
+                return not (entry.kind == "four-eyes" and entry.what == "on")
+
+    def _join(self, name: str, whole: str) -> None:
+        """Let everything of a name count for the data set that it is part of."""
+        relation = self.relations.pop(name, None)
+        if relation is not None and self.relations.setdefault(whole, relation) != relation:
+            raise BudgetError(
+                f"{name!r} has charges for relation {relation} and {whole!r} for "
+                f"{self.relations[whole]}; they cannot be added"
+            )
+        if (sums := self.sums.pop(name, None)) is not None:
+            before = self.sums.get(whole, dict.fromkeys(AMOUNTS, Decimal(0)))
+            self.sums[whole] = {one: _SUMS.add(before[one], sums[one]) for one in AMOUNTS}
+        if name in self.values_only:
+            self.values_only.discard(name)
+            self.values_only.add(whole)
+        if (limit := self.limits.pop(name, None)) is not None:
+            own = self.limit_of(whole, default=None)
+            self.limits[whole] = limit if own is None else own.tightened(limit)
+        self.data_sets.owners[name] = whole
+
+    def limit_of(self, source: str, *, default: Limit | None) -> Limit | None:
+        """Return the limit that holds: the data set's own, else the home's, else `default`."""
+        owner = self.data_sets.owner(source)
+        return self.limits.get(owner, self.home_limit or default)
+
+    def _add_cost(self, entry: Entry, *, default: Limit | None) -> None:
+        source = self.data_sets.owner(entry.source)
         check_cost(entry.epsilon, entry.delta)
         if self.relations.get(source, entry.relation) != entry.relation:
             raise BudgetError(
@@ -229,7 +321,7 @@ class Book:
             for name, cost in costs.items()
         }
         # What was released cannot be refused any more; it leaves less room for what follows.
-        limit = None if entry.kind == "added" else self.limits.get(source, default)
+        limit = None if entry.kind == "added" else self.limit_of(source, default=default)
         if limit is not None:
             _check_limit(source, after, limit)
         self.relations[source] = entry.relation
@@ -239,16 +331,17 @@ class Book:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Names of all sources that have a charge or a limit."""
-        return tuple(sorted({*self.sums, *self.limits}))
+        """Names of all data sets that are declared or have a charge or a limit."""
+        return tuple(sorted({*self.sums, *self.limits, *self.data_sets.people}))
 
     def spent(self, source: str, *, default: Limit | None) -> Spent:
-        """Return what a source has spent."""
+        """Return what a source has spent, with all names that are part of it."""
+        source = self.data_sets.owner(source)
         sums = self.sums.get(source, {})
         totals = {name: _round_up(sums.get(name, Decimal(0))) for name in AMOUNTS}
         return Spent(
             **totals,
-            limit=self.limits.get(source, default),
+            limit=self.limit_of(source, default=default),
             party_relation=VALUES if source in self.values_only else VALUES_AND_PRESENCE,
         )
 
@@ -274,48 +367,10 @@ def _check_limit(source: str, sums: Mapping[str, Decimal], limit: Limit) -> None
     )
 
 
-def check_source(name: str) -> None:
-    """Check the name of a data source: the one rule wherever a name is given, kept or charged."""
-    if not isinstance(name, str) or not name.strip():
-        raise ParameterError("source must be a name that is not empty; give one with --source")
-    wrong = next((place for place, sign in enumerate(name) if not sign.isprintable()), None)
-    if wrong is not None:
-        raise ParameterError(
-            "source must be printable text, so that people can read the ledger and set limits; "
-            f"character {wrong + 1} of {printable(name)!r} is not (U+{ord(name[wrong]):04X}): give "
-            "another name with --source"
-        )
-
-
-def printable(name: str) -> str:
-    r"""Return a name that `check_source` takes, for one that comes from a file's name.
-
-    Unusual spaces (a no-break space, a tab) become a plain space, because that is what people see
-    and type; every other character that cannot be printed becomes its code, such as `\x07`.
-    Accents are composed (NFC): systems differ in how they store them. Names that look alike become
-    one source, whose costs add up.
-    """
-    composed = unicodedata.normalize("NFC", name)
-    return "".join(
-        sign if sign.isprintable() else " " if sign.isspace() else _code(sign) for sign in composed
-    )
-
-
-def _code(sign: str) -> str:
-    return sign.encode("unicode_escape").decode("ascii")
-
-
-def check_cost(epsilon: float, delta: float) -> None:
-    """Check the cost of a run; an infinite epsilon stands for a release without protection."""
-    if epsilon != math.inf:
-        _validate.positive(epsilon=epsilon)
-    check_delta(delta)
-
-
 def _check_towards(entry: Entry, towards: Towards | None) -> None:
     """Costs towards participants are all there or none, and are costs."""
     if towards is None:
-        if any(getattr(entry, name) is not None for name in _LATER):
+        if any(getattr(entry, name) is not None for name in _TOWARDS):
             raise BudgetError("some costs towards participants are there and some are missing")
         return
     for cost in (towards.party_epsilon, towards.coalition_epsilon):
@@ -324,17 +379,10 @@ def _check_towards(entry: Entry, towards: Towards | None) -> None:
         raise ParameterError(f"party_relation must be {VALUES!r} or {VALUES_AND_PRESENCE!r}")
 
 
-def check_delta(delta: float) -> None:
-    """Check a delta."""
-    _validate.finite(delta=delta)
-    if not 0 <= delta < 1:
-        raise ParameterError(f"delta must be in [0, 1), got {delta!r}")
-
-
 def _covers(first: Entry, entry: Entry) -> bool:
     same = (first.number, first.source, first.relation)
     free = (entry.epsilon, entry.delta) == (0.0, 0.0)
-    free = free and all(getattr(entry, name) is None for name in _LATER)
+    free = free and all(getattr(entry, name) is None for name in _TOWARDS)
     return free and same == (entry.covered_by, entry.source, entry.relation)
 
 

@@ -110,6 +110,16 @@ def tight_split(study: Study, *, n_groups: float, n_sizes: int, scale: float) ->
     share = facts.share_of(len(study.parties))
     if study.user_sets == "partial" and facts.hides_from_parties:
         share = _PARTIAL_SHARE if len(study.parties) > 2 else _PARTIAL_SHARE_OF_TWO
+    if study.counts_only:
+        # Who is a user where is all there is to learn, so a fellow party, which knows the decoys
+        # and for which a user moves from one cell to another, must not learn more than the server:
+        # two counts move under the server's noise where one moves under the decoys'.
+        membership = scale / math.sqrt(n_groups)
+        server = membership / math.sqrt(2)
+        none = (0.0,) * len(study.parties)
+        return Precisions(
+            size=0.0, local=0.0, membership=membership, server=server, bounds=none, categories=none
+        )
     assert share is not None, "a study whose method has no tight accounting is refused"
     learned, named = bounds_shares(study), categories_shares(study)
     before = sizes + math.fsum(learned) + math.fsum(named)
@@ -133,9 +143,12 @@ def categories_shares(study: Study) -> tuple[float, ...]:
 
 
 def category_delta(study: Study) -> float:
-    """Return the probability with which a category of one user may show, for each open column."""
+    """Return the probability with which a category of one user may show, for each open column.
+
+    In one run, where there are several.
+    """
     n_open = sum(column.is_open for party in study.parties for column in party.columns)
-    return _CATEGORIES_DELTA * study.budget.delta / max(n_open, 1)
+    return _CATEGORIES_DELTA * study.budget.delta / (max(n_open, 1) * study.n_runs)
 
 
 def bounds_shares(study: Study) -> tuple[float, ...]:
@@ -144,7 +157,7 @@ def bounds_shares(study: Study) -> tuple[float, ...]:
     In proportion to its private columns among all of them, so that a column's noise does not depend
     on how many others are private.
     """
-    epsilon = study.budget.epsilon
+    epsilon = study.budget.epsilon / math.sqrt(study.n_runs)  # about what one run has
     share = min(max(_BOUNDS_SHARE / math.sqrt(epsilon), _BOUNDS_SHARE), _MOST_BOUNDS_SHARE)
     return tuple(
         share

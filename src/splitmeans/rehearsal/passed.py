@@ -11,6 +11,7 @@ from pathlib import Path
 from splitmeans._version import __version__
 from splitmeans.errors import ParameterError
 from splitmeans.run.home import make_folders
+from splitmeans.run.notes import Note
 from splitmeans.study import Study
 
 _FOLDER = "rehearsed"
@@ -32,7 +33,8 @@ def rehearse_once(study: Study, home: Path, *, say: Callable[[str], None]) -> st
         from splitmeans.rehearsal.rehearse import rehearse
 
         done = rehearse(study, say=say)
-        say(f"the rehearsal passed in {done.seconds:.1f} seconds; nothing was sent or charged")
+        text = f"the rehearsal passed in {done.seconds:.1f} seconds; nothing was sent or charged"
+        say(Note(text, event="rehearsed"))
         passed = _write(mark)
     return passed
 

@@ -32,7 +32,9 @@ from splitmeans.report.build import build_report
 from splitmeans.report.html import render
 from splitmeans.result.result import Result
 from splitmeans.run.journal import Journal
-from splitmeans.run.party import PartyRun, run_party
+from splitmeans.run.notes import Note
+from splitmeans.run.party import run_party
+from splitmeans.run.party_run import PartyRun
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import Budget, Study
 from splitmeans.table.sources.open import open_source
@@ -83,14 +85,16 @@ def rehearse(study: Study, *, say: Say = lambda text: None) -> Rehearsed:
         )
     tables = made_up_tables(study, rng=np.random.default_rng())
     users = max(table.num_rows for table in tables.values())
-    say(f"rehearsing study {study.name!r} with {users:,} made-up users")
+    text = f"rehearsing study {study.name!r} with {users:,} made-up users"
+    say(Note(text, event="rehearsing"))
     try:
         with tempfile.TemporaryDirectory(prefix="splitmeans-rehearsal-", dir=_fast_disk()) as name:
             cast = _Cast.gather(_lighter(study, plan), Path(name))
             for party, table in tables.items():
                 pq.write_table(table, cast.table(party))
-            cast.play()
-            cast.look_at_results()
+            for run in cast.runs:
+                cast.play(run)
+                cast.look_at_results()
     except Exception as problem:
         # Whatever it is, it would have come in the run, after a charge.
         what = str(problem) if isinstance(problem, SplitmeansError) else repr(problem)
@@ -137,13 +141,18 @@ class _Cast:
     def table(self, party: str) -> Path:
         return self.place(party) / _TABLE
 
-    def play(self) -> None:
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs to play: of a series the first, and the second, which begins from its result."""
+        return (_RUN,) if self.study.renewal is None else ("1", "2")
+
+    def play(self, run: str) -> None:
         """Start everyone in turn until all have the result."""
         waiting = dict.fromkeys(self.identities)
         for _ in range(_MOST_ROUNDS):
             for name in list(waiting):
                 try:
-                    self._start(name)
+                    self._start(name, run)
                     del waiting[name]
                 except WaitingError:
                     continue
@@ -169,14 +178,14 @@ class _Cast:
             )
         render(build_report(read[SERVER], ks=(self.study.n_clusters,)))
 
-    def _start(self, name: str) -> None:
+    def _start(self, name: str, run: str) -> None:
         """Let one participant go on until it has the result, or would have to wait."""
         mailbox = open_mailbox(
             str(self.folder / "mailbox"), participant=name, signer=self.identities[name]
         )
         shared: dict[str, Any] = {
             "study": self.study,
-            "run": _RUN,
+            "run": run,
             "identity": self.identities[name],
             "mailbox": mailbox,
             "result_folder": self._result(name),

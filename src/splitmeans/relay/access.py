@@ -25,6 +25,7 @@ class Refused(SplitmeansError):
         code: Word by which a client knows the reason.
         retry_after: Seconds after which to try again, if that makes sense.
         is_stranger: Whether it is unknown who asks.
+        caller: Study and short name of who asks, where that is known.
     """
 
     def __init__(
@@ -35,12 +36,14 @@ class Refused(SplitmeansError):
         code: str,
         retry_after: int | None = None,
         is_stranger: bool = False,
+        caller: tuple[str, str] | None = None,
     ) -> None:
         super().__init__(text)
         self.status = status
         self.code = code
         self.retry_after = retry_after
         self.is_stranger = is_stranger
+        self.caller = caller
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,16 +88,30 @@ class Access:
         *,
         clock: Callable[[], float],
     ) -> None:
-        self._rosters = {
-            study[:32]: {short_name(name): key for name, key in roster.items()}
-            for study, roster in rosters.items()
-        }
-        if len(self._rosters) != len(rosters):
-            raise ParameterError("rosters: two studies have hashes with the same first 32 digits")
+        self.set_rosters(rosters)
         self._limits = limits
         self._clock = clock
         self._records: dict[tuple[str, str], _Record] = {}
         self._transfers: Counter[tuple[str, str]] = Counter()
+
+    def set_rosters(self, rosters: Mapping[str, Mapping[str, Verifier]]) -> None:
+        """Serve these studies from now on; what is remembered of participants stays."""
+        short = {
+            study[:32]: {short_name(name): key for name, key in roster.items()}
+            for study, roster in rosters.items()
+        }
+        if len(short) != len(rosters):
+            raise ParameterError("rosters: two studies have hashes with the same first 32 digits")
+        self._rosters = short
+        self._names = {
+            (study[:32], short_name(name)): name
+            for study, roster in rosters.items()
+            for name in roster
+        }
+
+    def name_of(self, study: str, participant: str) -> str:
+        """Return the name of a participant; its short name if the study is served no more."""
+        return self._names.get((study, participant), participant)
 
     @property
     def participants(self) -> dict[str, int]:
@@ -118,6 +135,12 @@ class Access:
             raise _stranger() from None
         request = self._identify(method, place.study, path, headers)
         caller = Caller(participant=request.participant, path=place, body_hash=request.body_hash)
+        with naming(caller.key):
+            self._admit(method, caller, nonce=request.nonce)
+        return caller
+
+    def _admit(self, method: str, caller: Caller, *, nonce: str) -> None:
+        place = caller.path
         # A sender may see its own: a home that was put back must find what it has released.
         owners = {place.sender} if method == "PUT" else {place.sender, place.receiver}
         if caller.participant not in owners:
@@ -127,8 +150,7 @@ class Access:
             )
         if method == "PUT":  # what was never taken is not there
             self._check_route(place)
-        self._count(caller.key, request.nonce)
-        return caller
+        self._count(caller.key, nonce)
 
     def admit_to_study(
         self, method: str, study: str, path: str, headers: Mapping[str, str]
@@ -139,7 +161,8 @@ class Access:
             Refused: As for `admit`.
         """
         request = self._identify(method, study, path, headers)
-        self._count((study, request.participant), request.nonce)
+        with naming((study, request.participant)):
+            self._count((study, request.participant), request.nonce)
         return request
 
     def _check_route(self, place: MessagePath) -> None:
@@ -172,6 +195,7 @@ class Access:
                 f"may differ by {self._limits.clock_seconds} seconds",
                 status=400,
                 code="clock",
+                caller=(study, request.participant),
             )
         return request
 
@@ -218,6 +242,16 @@ class Access:
             yield
         finally:
             self._transfers[caller.key] -= 1
+
+
+@contextmanager
+def naming(caller: tuple[str, str]) -> Iterator[None]:
+    """Say with a refusal whose request it is: study and short name."""
+    try:
+        yield
+    except Refused as refused:
+        refused.caller = caller
+        raise
 
 
 def _stranger() -> Refused:

@@ -26,20 +26,26 @@ from starlette.routing import Route
 from splitmeans._version import __version__
 from splitmeans.errors import ParameterError
 from splitmeans.mailbox.request_signature import Verifier
-from splitmeans.relay.access import Access, Caller, Refused
+from splitmeans.relay.access import Access, Caller, Refused, naming
+from splitmeans.relay.book import EventBook
 from splitmeans.relay.limits import RelayLimits
+from splitmeans.relay.metrics import Metrics
+from splitmeans.relay.purge import take_requests
 from splitmeans.relay.replies import Download, Refusal
 from splitmeans.relay.store import (
-    MessageTooLarge,
     NoRoom,
     RelayStore,
+    RunPurged,
     SenderRun,
     SlotTaken,
-    Upload,
 )
+from splitmeans.relay.study_files import StudyWatch
+from splitmeans.relay.upload import MessageTooLarge, Upload
 from splitmeans.wire.slot import check_run
 
 _log = logging.getLogger("splitmeans.relay")
+
+_AFTER_FAILURE = 10.0  # seconds
 
 # Bytes are handed to the disk in pieces of this size: large enough that a thread is worth it.
 _PIECE = 256 << 10
@@ -51,6 +57,9 @@ def make_app(
     limits: RelayLimits | None = None,
     *,
     clock: Callable[[], float] = time.time,
+    studies: StudyWatch | None = None,
+    metrics: Metrics | None = None,
+    every_second: Callable[[], object] = lambda: None,
 ) -> Starlette:
     """Return the relay as an ASGI application; `relay_serve.serve` runs it.
 
@@ -60,22 +69,40 @@ def make_app(
         folder: Where messages are kept. They are still there after a restart.
         limits: Limits of sizes and rates.
         clock: Unix time in seconds.
+        studies: Takes the place of `rosters` whenever its studies change.
+        metrics: Counts of what happens, for `/metrics`.
+        every_second: Called about once a second while the relay runs.
     """
     limits = limits or RelayLimits()
+    metrics = metrics or Metrics()
     access = Access(rosters, limits, clock=clock)
     store = RelayStore(folder, limits, participants=access.participants)
-    started = time.monotonic()
+    book = EventBook(access.name_of, metrics)
+    book.room(store)
+
+    async def keep_house() -> None:
+        while True:
+            changed = None if studies is None else await asyncio.to_thread(studies.look)
+            if changed is not None:
+                access.set_rosters(changed)
+                await asyncio.to_thread(store.set_participants, access.participants)
+                book.room(store)
+            await asyncio.to_thread(take_requests, store)
+            every_second()
+            await asyncio.sleep(1.0)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        housekeeping = asyncio.create_task(_going_on(keep_house))
         yield
+        housekeeping.cancel()
         store.close()
 
     async def put_message(request: Request) -> Response:
         try:
             caller = access.admit("PUT", request.path_params["path"], request.headers)
             _check_length(request, limits)
-            with access.transfer(caller):
+            with naming(caller.key), access.transfer(caller):
                 return await _receive(request, caller, store=store, limits=limits)
         except Refused as refused:
             return Refusal(refused)
@@ -86,7 +113,10 @@ def make_app(
         except Refused as refused:
             return Refusal(refused)
         return Download(
-            lambda: _open(store, caller), slot=lambda: access.transfer(caller), limits=limits
+            lambda: _open(store, caller),
+            slot=lambda: access.transfer(caller),
+            limits=limits,
+            caller=caller.key,
         )
 
     async def get_limits(request: Request) -> Response:
@@ -108,17 +138,23 @@ def make_app(
             path = f"{study}/runs/{run}/room/{n_bytes}"
             signed = access.admit_to_study("PUT", study, path, request.headers)
             place = SenderRun(study=study, run=run, sender=signed.participant)
-            await asyncio.to_thread(_reserve, store, place, n_bytes)
+            with naming((study, signed.participant)):
+                await asyncio.to_thread(_reserve, store, place, n_bytes)
         except Refused as refused:
             return Refusal(refused)
         return Response(status_code=204)
 
     async def health(_: Request) -> Response:
-        return JSONResponse(_state(access, started))
+        state = await asyncio.to_thread(_state, store, metrics)
+        return JSONResponse(state, status_code=200 if state["status"] == "ok" else 503)
+
+    async def show_metrics(_: Request) -> Response:
+        text = metrics.text(n_studies=access.n_studies)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def front_page(_: Request) -> Response:
         policy = "default-src 'none'; style-src 'unsafe-inline'"
-        page = _page(_state(access, started))
+        page = _page(await asyncio.to_thread(_state, store, metrics))
         return HTMLResponse(page, headers={"content-security-policy": policy})
 
     app = Starlette(
@@ -128,6 +164,7 @@ def make_app(
             _route("GET", "/v1/studies/{study}/limits", get_limits),
             _route("PUT", "/v1/studies/{study}/runs/{run}/room/{n_bytes}", reserve),
             _route("GET", "/health", health),
+            _route("GET", "/metrics", show_metrics),
             _route("GET", "/", front_page),
         ],
         exception_handlers={HTTPException: _elsewhere},
@@ -135,7 +172,18 @@ def make_app(
     )
     app.router.redirect_slashes = False  # a signature is for one path
     app.state.store = store
+    app.state.book = book
     return app
+
+
+async def _going_on(work: Callable[[], Awaitable[None]]) -> None:
+    """Do work that has no end; an error is told, and it begins again."""
+    while True:
+        try:
+            await work()
+        except Exception:  # whatever it is, messages are still taken and handed out
+            _log.exception("the relay's housekeeping failed; it is tried again")
+            await asyncio.sleep(_AFTER_FAILURE)
 
 
 def _route(method: str, path: str, answer: Callable[[Request], Awaitable[Response]]) -> Route:
@@ -182,19 +230,23 @@ async def _receive(
         raise Refused(str(problem), status=507, code="study-full") from None
     except SlotTaken as problem:
         raise Refused(str(problem), status=409, code="conflict") from None
+    except RunPurged as problem:
+        raise _gone(problem) from None
     except OSError as problem:
         if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        # Not by messages: the store promises no more than there was when the relay was started.
-        _log.error("the disk of %s is full", store.folder)
+        request.app.state.book.disk_full(str(store.folder))
         raise Refused("the relay's disk is full", status=507, code="disk-full") from None
     finally:
         if upload is not None:
             upload.discard()
     if stored is None:
         raise Refused("the body is not the one that was signed", status=400, code="body")
+    book: EventBook = request.app.state.book
     if stored:
-        _log.info("stored %s", "/".join(caller.path.parts))
+        book.stored(caller.path, request.scope.get("client"))
+    else:
+        book.stored_before()
     return Response(status_code=201 if stored else 204)
 
 
@@ -220,7 +272,10 @@ async def _pieces(request: Request, limits: RelayLimits) -> AsyncIterator[bytear
 
 
 def _open(store: RelayStore, caller: Caller) -> BinaryIO:
-    file = store.open(caller.path)
+    try:
+        file = store.open(caller.path)
+    except RunPurged as problem:
+        raise _gone(problem) from None
     if file is None:
         raise Refused("there is no such message yet", status=404, code="absent")
     return file
@@ -237,15 +292,23 @@ def _reserve(store: RelayStore, place: SenderRun, n_bytes: str) -> None:
         store.reserve(place, int(n_bytes))
     except NoRoom as problem:
         raise Refused(str(problem), status=507, code="study-full") from None
+    except RunPurged as problem:
+        raise _gone(problem) from None
 
 
-def _state(access: Access, started: float) -> dict[str, str | int]:
-    """Return what anybody may know; nothing of it depends on what participants store."""
+def _gone(problem: RunPurged) -> Refused:
+    return Refused(str(problem), status=410, code="purged")
+
+
+def _state(store: RelayStore, metrics: Metrics) -> dict[str, str | int]:
+    """Return what anybody may know; nothing of it depends on what participants store.
+
+    Nor on how full the disk is: who fills its own share could find out from that what others store.
+    """
     return {
-        "status": "ok",
+        "status": "ok" if store.is_usable() else "the folder of messages is gone",
         "version": __version__,
-        "uptime_seconds": int(time.monotonic() - started),
-        "studies": access.n_studies,
+        "uptime_seconds": metrics.uptime_seconds,
     }
 
 
@@ -273,7 +336,6 @@ def _page(state: Mapping[str, str | int]) -> str:
         "Status": state["status"],
         "Version": state["version"],
         "Running for": f"{days} d {hours} h {minutes} min",
-        "Studies": state["studies"],
     }
     rows = "".join(f"<dt>{name}<dd>{html.escape(str(value))}" for name, value in shown.items())
     return _PAGE.format(rows=rows)

@@ -6,7 +6,6 @@ first, then the relay discards, within bounds, what still comes, and closes the 
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import BinaryIO, ClassVar
@@ -16,8 +15,6 @@ from starlette.types import Receive, Scope, Send
 
 from splitmeans.relay.access import Refused
 from splitmeans.relay.limits import RelayLimits
-
-_log = logging.getLogger("splitmeans.relay")
 
 _BLOCK = 256 << 10
 
@@ -46,11 +43,11 @@ class Refusal(JSONResponse):
             headers=headers,
         )
         self._is_stranger = refused.is_stranger
-        if refused.code != "absent":
-            _log.info("refused: %s", refused.code)
+        self._refused = refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the reply, then discard what still comes of the request."""
+        scope["app"].state.book.refused(self._refused, scope.get("client"))
         if not _has_body(scope):
             await super().__call__(scope, receive, send)
             return
@@ -90,6 +87,7 @@ class Download(Response):
         open_file: Opens the message, or raises `Refused`.
         slot: Holds a place for a transfer, or raises `Refused`.
         limits: Limits of the relay.
+        caller: Study and short name of who asks.
     """
 
     def __init__(
@@ -98,6 +96,7 @@ class Download(Response):
         *,
         slot: Callable[[], AbstractContextManager[None]],
         limits: RelayLimits,
+        caller: tuple[str, str],
     ) -> None:
         super().__init__(
             media_type="application/octet-stream",
@@ -106,6 +105,7 @@ class Download(Response):
         self._open_file = open_file
         self._slot = slot
         self._limits = limits
+        self._caller = caller
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the file, or the reason why not."""
@@ -113,10 +113,13 @@ class Download(Response):
             with self._slot(), await asyncio.to_thread(self._open_file) as file:
                 async with asyncio.timeout(self._limits.transfer_seconds):
                     await self._send_file(file, send)
+            scope["app"].state.book.handed_out()
         except Refused as refused:
+            refused.caller = self._caller
             await Refusal(refused)(scope, receive, send)
         except TimeoutError:
-            _log.warning("a download was too slow and was cut off")
+            book = scope["app"].state.book
+            book.cut_off(self._caller, scope.get("client"))
 
     async def _send_file(self, file: BinaryIO, send: Send) -> None:
         left = file.seek(0, 2)

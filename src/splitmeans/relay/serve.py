@@ -9,7 +9,7 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,6 +38,7 @@ def serve(
     key: Path | None = None,
     insecure: bool = False,
     connections: int = 500,
+    proxies: Sequence[str] = (),
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
     """Serve the relay until SIGTERM or SIGINT; transfers in work are finished first.
@@ -50,6 +51,8 @@ def serve(
         key: File with the certificate's private key, PEM.
         insecure: Serve without TLS: for tests, or behind a proxy that does TLS.
         connections: Connections at the same time; one more gets the status 503.
+        proxies: Addresses of proxies that are believed who asks through them; it is for the log
+            only, nothing else depends on a client's address.
         on_ready: Called with the URL once connections are accepted.
     """
     _check_tls(cert, key, insecure=insecure)
@@ -62,7 +65,8 @@ def serve(
         log_config=None,  # the command line sets up logging
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # nothing depends on the client's address
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
         limit_concurrency=connections,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=_STOP_SECONDS,

@@ -3,7 +3,8 @@
 `<folder>/messages/` holds what readers may see, named by slot; `<folder>/incoming/` holds uploads
 until they are complete and on disk, and is emptied at the start. What a killed relay leaves behind
 is therefore either a whole message or a file that no reader can name. `<folder>/reserved/` has a
-file for each run that a participant has asked room for.
+file for each run that a participant has asked room for, `<folder>/purged/` one for each run whose
+messages the operator has removed.
 
 Room is counted for each sender of a study alone. A run takes what is stored of it or what was
 reserved for it, whichever is more: a message that room was reserved for always finds it. Nor is
@@ -12,7 +13,6 @@ more promised than the disk has, which participants could otherwise use up for e
 
 import contextlib
 import hashlib
-import logging
 import os
 import secrets
 import shutil
@@ -26,18 +26,13 @@ from splitmeans.errors import MailboxUnavailable, ParameterError, SplitmeansErro
 from splitmeans.mailbox.local_folder import make_folders, open_plain_file, sync_folder
 from splitmeans.mailbox.open import MessagePath
 from splitmeans.relay.limits import RelayLimits
+from splitmeans.relay.upload import Upload
 from splitmeans.wire.messages import MAX_SMALL_BYTES, is_large
 from splitmeans.wire.sealed import OVERHEAD_BYTES
-
-_log = logging.getLogger("splitmeans.relay")
 
 _BLOCK = 1 << 20
 # Of the disk, for folders, reservations, and what a file takes beyond its bytes.
 _SPARE_BYTES = 64 << 20
-
-
-class MessageTooLarge(SplitmeansError):
-    """An upload passed the limit for one message."""
 
 
 class NoRoom(SplitmeansError):
@@ -46,6 +41,10 @@ class NoRoom(SplitmeansError):
 
 class SlotTaken(SplitmeansError):
     """The slot already holds other bytes."""
+
+
+class RunPurged(SplitmeansError):
+    """The operator has removed the run's messages; "not there" would be no true answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +85,10 @@ class RelayStore:
         self._messages = self._folder / "messages"
         self._incoming = self._folder / "incoming"
         self._reserved = self._folder / "reserved"
+        self._purged = self._folder / "purged"
+        places = (self._folder, self._messages, self._incoming, self._reserved, self._purged)
         try:
-            for place in (self._folder, self._messages, self._incoming, self._reserved):
+            for place in places:
                 place.mkdir(mode=0o700, exist_ok=True)
         except OSError as problem:
             raise ParameterError(
@@ -108,6 +109,7 @@ class RelayStore:
             study, run, sender = file.name.split(".")
             usage = self._of(SenderRun(study=study, run=run, sender=sender))
             usage.reserved = int(file.read_text())
+        self._gone = {(file.stem, file.suffix[1:]) for file in self._purged.glob("*.*")}
         self._study_bytes = self._promised()
 
     @property
@@ -117,13 +119,15 @@ class RelayStore:
 
     def open(self, path: MessagePath) -> BinaryIO | None:
         """Open a message for reading; None if there is none."""
+        self._check_there(path.study, path.run)
         try:
             return os.fdopen(open_plain_file(self._messages.joinpath(*path.parts)), "rb")
         except FileNotFoundError:
             return None
 
-    def begin(self, path: MessagePath) -> "Upload":
+    def begin(self, path: MessagePath) -> Upload:
         """Begin an upload; the caller must end it by `commit` or `discard`."""
+        self._check_there(path.study, path.run)
         target = self._messages.joinpath(*path.parts)
         place = SenderRun(study=path.study, run=path.run, sender=path.sender)
         most = self.limits.message_bytes
@@ -144,6 +148,57 @@ class RelayStore:
         if self._guard is not None:
             self._guard.close()
 
+    def is_usable(self) -> bool:
+        """Tell whether the folder is there and may be written to, as after a lost mount it is not.
+
+        Whether there is room in it makes no difference.
+        """
+        return all(os.access(place, os.W_OK) for place in (self._messages, self._incoming))
+
+    def set_participants(self, participants: Mapping[str, int]) -> None:
+        """Serve these studies from now on, as after a restart with them."""
+        with self._lock:
+            self._participants = dict(participants)
+            self._study_bytes = self._promised()
+
+    @property
+    def study_bytes(self) -> int:
+        """What a study may store: the limit, or what the disk had for it."""
+        return self._study_bytes
+
+    def runs(self, study: str) -> tuple[str, ...]:
+        """Return the runs of a study that have messages or reserved room."""
+        stored = {place.name for place in (self._messages / study).glob("*")}
+        reserved = {file.name.split(".")[1] for file in self._reserved.glob(f"{study}.*.*")}
+        return tuple(sorted(stored | reserved))
+
+    def purge(self, study: str, run: str) -> None:
+        """Remove all messages of a run for good; it takes none from then on.
+
+        A participant whose home has forgotten a release looks for it here. It must be told that the
+        run is gone and not that there was nothing, so the name of the run is kept.
+        """
+        mark = self._purged / f"{study}.{run}"
+        with mark.open("w") as file:
+            os.fsync(file.fileno())
+        sync_folder(self._purged)
+        with self._lock:  # whoever publishes looks under the same lock
+            self._gone.add((study, run))
+            for (of_study, _), runs in self._usage.items():
+                if of_study == study:
+                    runs.pop(run, None)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self._messages / study / run)
+        for reserved in self._reserved.glob(f"{study}.{run}.*"):
+            reserved.unlink(missing_ok=True)
+
+    def _check_there(self, study: str, run: str) -> None:
+        if (study, run) in self._gone:
+            raise RunPurged(
+                f"the messages of run {run!r} were removed from this relay; the run cannot go on: "
+                "begin another one with a new name"
+            )
+
     def free_bytes(self, study: str, sender: str) -> int:
         """Return how much a participant may still store or reserve in a study."""
         with self._lock:
@@ -155,6 +210,7 @@ class RelayStore:
         Raises:
             NoRoom: The sender has not as much left.
         """
+        self._check_there(place.study, place.run)
         with self._lock:
             before = self._of(place).reserved
             self._check(place, n_bytes=n_bytes, already=before)
@@ -231,20 +287,15 @@ class RelayStore:
         )
         n_studies = max(1, len(self._participants))
         there_is = max(0, usage.free + stored - _SPARE_BYTES) // n_studies // _BLOCK * _BLOCK
-        if there_is < self.limits.study_bytes:
-            _log.warning(
-                "a study may store %d bytes, not %d: the disk of %s has no more; see --max-study",
-                there_is,
-                self.limits.study_bytes,
-                self._folder,
-            )
         return min(there_is, self.limits.study_bytes)
 
     def publish(self, scratch: Path, target: Path, *, body_hash: str) -> bool:
         """Move a complete file to its slot; False if the slot holds the same bytes already."""
+        self._check_there(*target.parts[-3:-1])
         make_folders(target.parent, below=self._messages, mode=0o700)
         # No other process writes here, so looking and renaming under a lock cannot be overtaken.
         with self._lock:
+            self._check_there(*target.parts[-3:-1])
             is_new = not target.exists()
             if is_new:
                 os.rename(scratch, target)
@@ -262,100 +313,6 @@ class RelayStore:
         if _hash_of(target) != body_hash:
             raise SlotTaken("the slot holds other bytes; a message is written once")
         return False
-
-
-class Upload:
-    """One message on its way in: `write` pieces, then `commit` or `discard`.
-
-    A request that ends early discards its upload while a thread may still be writing; the lock
-    keeps the file open until that write is done.
-    """
-
-    def __init__(
-        self,
-        store: RelayStore,
-        *,
-        place: SenderRun,
-        target: Path,
-        incoming: Path,
-        message_bytes: int,
-    ) -> None:
-        self._store = store
-        self._place = place
-        self._target = target
-        self._message_bytes = message_bytes
-        self._scratch = incoming / secrets.token_hex(16)
-        self._file: BinaryIO | None = None
-        self._hash = hashlib.sha256()
-        self._size = 0
-        self._charged = _Usage()
-        self._lock = threading.Lock()
-        # The same message again is compared and not stored; it must pass even without any room.
-        self._is_new = not target.exists()
-
-    def start(self) -> None:
-        """Make the file that takes the bytes."""
-        self._charge(n_messages=1)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        self._file = os.fdopen(os.open(self._scratch, flags, 0o600), "wb")
-
-    def write(self, piece: bytes | bytearray) -> None:
-        """Add bytes; raises as soon as a limit is passed."""
-        with self._lock:
-            file = self._open_file()
-            self._size += len(piece)
-            if self._size > self._message_bytes:
-                raise MessageTooLarge(f"such a message may have {self._message_bytes} bytes")
-            self._charge(n_bytes=len(piece))
-            self._hash.update(piece)
-            if self._is_new:
-                file.write(piece)
-
-    def commit(self, *, body_hash: str) -> bool | None:
-        """Put the message in its slot.
-
-        Returns:
-            True if it is there now, False if the same bytes were there before, None if the bytes
-            are not those whose hash is given.
-        """
-        with self._lock:
-            file = self._open_file()
-            if self._hash.hexdigest() != body_hash:
-                return None
-            if not self._is_new:
-                return self._store.compare(self._target, body_hash=body_hash)
-            file.flush()
-            os.fsync(file.fileno())
-            published = self._store.publish(self._scratch, self._target, body_hash=body_hash)
-            if published:
-                self._charged = _Usage()  # the charge stays
-            return published
-
-    def discard(self) -> None:
-        """Remove what is left of the upload and its charge; after `commit`, only the remains."""
-        with self._lock:
-            if self._file is not None:
-                with contextlib.suppress(OSError):  # a full disk refuses what was not yet written
-                    self._file.close()
-                self._file = None
-            with contextlib.suppress(OSError):
-                self._scratch.unlink(missing_ok=True)
-            charged, self._charged = self._charged, _Usage()
-            if charged.n_messages:
-                self._store.charge(
-                    self._place, n_bytes=-charged.n_bytes, n_messages=-charged.n_messages
-                )
-
-    def _open_file(self) -> BinaryIO:
-        if self._file is None:
-            raise ValueError("the upload has ended")
-        return self._file
-
-    def _charge(self, *, n_bytes: int = 0, n_messages: int = 0) -> None:
-        if self._is_new:
-            self._store.charge(self._place, n_bytes=n_bytes, n_messages=n_messages)
-            self._charged.n_bytes += n_bytes
-            self._charged.n_messages += n_messages
 
 
 def _hash_of(path: Path) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans._version import __version__
+from splitmeans.insights.drift import drift
 from splitmeans.insights.own_labels import own_labels
 from splitmeans.insights.partners import partners
 from splitmeans.insights.why import reasons
@@ -37,6 +38,7 @@ def build_report(
     ks: Iterable[int] = DEFAULT_KS,
     names: Mapping[str, str] | None = None,
     title: str | None = None,
+    compared_with: Result | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> ReportData:
     """Work out everything that the report shows; costs no privacy.
@@ -47,11 +49,12 @@ def build_report(
             are left out, and the published one is always there.
         names: Names of published segments, by letter, beside those that the result has.
         title: What the page is called; made from the parties' names by default.
+        compared_with: An earlier result over the same columns: the page says what changed.
         progress: Told what is being worked out.
     """
     synopsis = result.synopsis
-    if synopsis.total <= 0:
-        return _nobody(result, title=title)
+    if synopsis.total <= 0 or result.study.counts_only:
+        return _nobody(result, title=title, compared_with=compared_with)
     names = checked_names({**result.names, **(names or {})}, result.published.letters)
     wanted = sorted({*(k for k in ks if k <= result.most_segments), result.published.k})
     found = []
@@ -81,7 +84,7 @@ def build_report(
         for at, item in enumerate(found)
     )
     return ReportData(
-        **_about(result, title=title),
+        **_about(result, title=title, compared_with=compared_with),
         users_interval=intervals.users,
         columns=columns,
         columns_left_out=0,
@@ -94,28 +97,31 @@ def build_report(
     )
 
 
-def _about(result: Result, *, title: str | None) -> dict[str, Any]:
+def _about(result: Result, *, title: str | None, compared_with: Result | None) -> dict[str, Any]:
     """Return what does not depend on the segments."""
     synopsis = result.synopsis
+    what = "Shared users of" if result.study.counts_only else "Segments across"
     return {
-        "title": title or f"Segments across {_listed(synopsis.party_names)}",
+        "title": title or f"{what} {_listed(synopsis.party_names)}",
         "origin": result.origin,
         "remark": result.remark,
         "asked": result.study.n_clusters,
         "parties": synopsis.party_names,
         "users": synopsis.total,
         "n_columns": synopsis.n_columns,
+        "overlap": result.overlap() if len(result.presence) else None,
+        "drift": None if compared_with is None else drift(compared_with, result),
         "privacy": read_privacy(result),
         "facts": run_facts(result),
         "version": __version__,
     }
 
 
-def _nobody(result: Result, *, title: str | None) -> ReportData:
-    """Return the report of a run that counted nobody: what it cost, and what to do."""
+def _nobody(result: Result, *, title: str | None, compared_with: Result | None) -> ReportData:
+    """Return the report of a run without segments: counts alone, or nobody was counted."""
     none: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     return ReportData(
-        **_about(result, title=title),
+        **_about(result, title=title, compared_with=compared_with),
         users_interval=None,
         columns=(),
         columns_left_out=0,

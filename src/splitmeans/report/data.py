@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from splitmeans.insights.drift import Drift
 from splitmeans.insights.own_labels import OwnLabels
 from splitmeans.insights.partners import Partners
+from splitmeans.intervals.overlap import Overlap
 
 # Digits that survive in JSON: far finer than the noise.
 _DIGITS = 6
@@ -179,6 +181,8 @@ class ReportData:
         uncertainty: What the intervals of sizes are for, or why there are none.
         partners: What the parties add to the published segments; None if nobody was counted.
         own_labels: How well each party can label its users; none where that cannot be told.
+        overlap: How many users are at which parties; None where a run does not say.
+        drift: What changed since an earlier result; None where none was given.
         privacy: What the run cost.
         facts: Run facts, each with a name.
         version: Version of splitmeans that made the report.
@@ -200,6 +204,8 @@ class ReportData:
     uncertainty: str
     partners: Partners | None
     own_labels: tuple[OwnLabels, ...]
+    overlap: Overlap | None
+    drift: Drift | None
     privacy: PrivacyInfo
     facts: tuple[tuple[str, str], ...]
     version: str

@@ -73,6 +73,8 @@ def _cost(saved: Mapping[str, Any] | None) -> CostInfo | None:
 def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
     """Return what identifies a run and how it was made, each with a name for people."""
     study, synopsis, facts = result.study, result.synopsis, result.facts
+    if study.counts_only:
+        return _count_facts(result)
     users = synopsis.weights > 0
     nodes, used = len(users), int(users.sum())
     if synopsis.labels is not None:
@@ -102,6 +104,28 @@ def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
         ("Made by", f"splitmeans {facts['splitmeans']}"),
     ]
     return tuple(listed)
+
+
+def _count_facts(result: Result) -> tuple[tuple[str, str], ...]:
+    """Return the facts of a study of counts alone: nothing was clustered."""
+    study, facts = result.study, result.facts
+    return (
+        ("Study", study.name),
+        ("Study hash", study.hash),
+        ("Run", facts["run"]),
+        ("Published", f"{facts['published_at']}, by the server's clock (UTC)"),
+        ("Signature", _signature(result)),
+        ("Result held by", f"{facts['participant']}, written {facts['written_at']}"),
+        ("Result hash", facts["result_hash"]),
+        ("Plan fingerprint", facts["plan"]),
+        ("Parties", ", ".join(study.party_names)),
+        ("Users expected by the study", _expected(study.expected_users)),
+        ("Users at the parties", _USER_SETS[study.user_sets]),
+        ("Asked for", "counts alone; no column was read"),
+        ("Counted by", study.membership),
+        ("Messages in the transcript", _messages(len(result.messages))),
+        ("Made by", f"splitmeans {facts['splitmeans']}"),
+    )
 
 
 _POINTS = {

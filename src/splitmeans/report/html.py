@@ -16,6 +16,8 @@ import numpy as np
 from splitmeans.figures import digits, fixed
 from splitmeans.report.charts import curve, map_table, segment_map
 from splitmeans.report.data import MapInfo, ReportData, SegmentationInfo
+from splitmeans.report.drift_page import drift_section
+from splitmeans.report.overlap_page import overlap_section
 from splitmeans.report.partners_page import partners_page
 from splitmeans.report.privacy_page import privacy_page
 from splitmeans.report.profiles import cards, heat_map, size_table, strip
@@ -61,7 +63,9 @@ def _segment_parts(data: ReportData) -> dict[str, str]:
         "first_part": "segments",
         "lead": _lead(data),
         "controls": _filled("controls.html", {"slider": _slider(data)}),
-        "panels": _filled("panels.html", panels),
+        "panels": _filled("panels.html", panels)
+        + overlap_section(data.overlap)
+        + drift_section(data.drift),
         "privacy_class": "page",
         "json": _json_for_html(shown),
         "script": f"<script>{script}</script>\n",
@@ -71,11 +75,11 @@ def _segment_parts(data: ReportData) -> dict[str, str]:
 def _nobody_parts(data: ReportData) -> dict[str, str]:
     return {
         "policy": "default-src 'none'; style-src 'unsafe-inline'",
-        "first_part": "privacy statement",
-        "lead": "<strong>No segments.</strong>",
+        "first_part": "counts" if data.overlap else "privacy statement",
+        "lead": _counts_lead(data) or "<strong>No segments.</strong>",
         "controls": "",
-        "panels": "",
-        "privacy_class": "first",
+        "panels": overlap_section(data.overlap, first=True) + drift_section(data.drift),
+        "privacy_class": "page" if data.overlap else "first",
         "json": _json_for_html(data),
         "script": "",
     }
@@ -145,6 +149,19 @@ def _lead(data: ReportData) -> str:
     return (
         f"<strong>{''.join(texts)}</strong>, of {about} in {data.n_columns} "
         f"columns{with_categories} of {len(data.parties)} organisations."
+    )
+
+
+def _counts_lead(data: ReportData) -> str:
+    """Return what a study of counts alone found, nothing for others."""
+    if data.overlap is None or data.asked != 1:
+        return ""
+    shared = data.overlap.at_all
+    ends = (shared.low, shared.high)
+    return (
+        f"<strong>About {users(shared.users, ends)} users are at all {len(data.parties)} "
+        f"organisations</strong> (95\u202f% interval {interval_text(ends)}). The study asked for "
+        "counts alone: no column was read, and there are no segments."
     )
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from splitmeans._types import FloatArray
+from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
 from splitmeans.figures import digits
 from splitmeans.result.names import checked_names
@@ -32,6 +32,7 @@ from splitmeans.result.signed import (
     dates_text,
     grid_hash,
     is_date,
+    presence_hash,
     privacy_hash,
     segments_hash,
     statement_hash,
@@ -43,7 +44,7 @@ from splitmeans.synopsis.segments import letter
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.saved_result import read_values
 
-FORMAT = 3
+FORMAT = 4
 _FILES = (
     "centres.csv",
     "certificate.json",
@@ -126,6 +127,7 @@ def read_fields(place: Path) -> dict[str, Any]:
     synopsis = Synopsis.from_parquet(grid_file)
     centres, sizes = _segments(head, study, synopsis, main)
     names = _names(head, len(sizes), main)
+    presence = _presence(head, main)
     privacy = _entry(head, "privacy", dict, main)
     for name, kind in _PRIVACY.items():
         _entry(privacy, name, kind, main)
@@ -153,6 +155,11 @@ def read_fields(place: Path) -> dict[str, Any]:
             segments_hash(centres, sizes) == facts.segments,
             main,
             f"'scaled_centres' and 'sizes' are not those that {says}",
+        ),
+        (
+            (presence_hash(presence) if len(presence) else None) == facts.presence,
+            main,
+            f"'presence' is not what {says}",
         ),
         (
             _nested(privacy_hash, privacy, main) == facts.privacy,
@@ -210,8 +217,18 @@ def read_fields(place: Path) -> dict[str, Any]:
         "certificate": certificate,
         "signed_facts": facts,
         "signature": bytes.fromhex(head["signature"]),
+        "presence": presence,
         "names": names,
     }
+
+
+def _presence(head: Mapping[str, Any], path: Path) -> IntArray:
+    """Return how many users are at which parties; nothing where that is not counted."""
+    try:
+        counts = read_values([[head.get("presence", [])]])[0][0]
+    except ValueError as problem:
+        raise ParameterError(f"{path}: 'presence' must be a list of whole numbers") from problem
+    return np.array(counts, dtype=np.int64)
 
 
 def _names(head: Mapping[str, Any], n_segments: int, path: Path) -> dict[str, str]:
@@ -225,6 +242,11 @@ def _names(head: Mapping[str, Any], n_segments: int, path: Path) -> dict[str, st
 def _facts(head: Mapping[str, Any], path: Path) -> SignedFacts:
     saved = _entry(head, "signed", dict, path)
     names = [item.name for item in dataclasses.fields(SignedFacts)]
+    # What a run has nothing of is left out.
+    optional = {
+        item.name for item in dataclasses.fields(SignedFacts) if item.default is None
+    } - set(saved)
+    names = [name for name in names if name not in optional]
     if sorted(saved) != sorted(names):
         raise ParameterError(f"{path}: 'signed' must have exactly {', '.join(names)}")
     try:

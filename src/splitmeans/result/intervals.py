@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from splitmeans.errors import ParameterError
-from splitmeans.intervals.sizes import SizeIntervals, refusal, size_intervals, total_interval
+from splitmeans.intervals.overlap import Overlap, overlap_of
+from splitmeans.intervals.sizes import SizeIntervals, size_intervals, total_interval
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
+from splitmeans.result.previous import series_run_of
+from splitmeans.synopsis.clustering import COUNTS_ALONE
+from splitmeans.synopsis.plan_precision import refusal
 
 if TYPE_CHECKING:
     from splitmeans.result.result import Result, Segmentation
@@ -51,10 +55,13 @@ def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals
     if method_of(study).deviation is None:
         method = f"memberships were sent by the method {study.membership!r}."
         return Intervals(found=none, words=_UNKNOWN + method)
-    plan = _plan_of(result)
-    if plan is None or plan.fingerprint != result.facts["plan"]:
+    plan = plan_of(result)
+    if plan is None:
         version = "it was planned by another version of splitmeans."
         return Intervals(found=none, words=_UNKNOWN + version)
+    if study.counts_only:
+        at_all = overlap_of(plan, result.presence).at_all
+        return Intervals(found=none, words=COUNTS_ALONE, users=(at_all.low, at_all.high))
     reason = refusal(plan, synopsis)
     if reason is not None:
         users = total_interval(plan, synopsis)
@@ -73,9 +80,25 @@ def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals
     return Intervals(found=tuple(found), words=words, users=users)
 
 
-def _plan_of(result: "Result") -> Plan | None:
-    """Return the plan of a run; None if this version has no such stages."""
+def plan_of(result: "Result") -> Plan | None:
+    """Return the plan of a run; None if this version makes another one, or none at all."""
     try:
-        return make_plan(result.study, released=result.released)
+        this = series_run_of(result)
+        plan = make_plan(result.study, released=result.released, series_run=this)
     except ParameterError:
         return None
+    return plan if plan.fingerprint == result.facts["plan"] else None
+
+
+def overlap_of_result(result: "Result") -> Overlap:
+    """Return who is at which parties; see `Result.overlap`."""
+    plan = plan_of(result)
+    if plan is None:
+        raise ParameterError(
+            f"{result.where}: it was planned by another version of splitmeans, so how far its "
+            "counts are off is not known"
+        )
+    try:
+        return overlap_of(plan, result.presence)
+    except ParameterError as problem:
+        raise ParameterError(f"{result.where}: {problem}") from None

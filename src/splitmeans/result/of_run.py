@@ -71,4 +71,5 @@ def fields_of_run(
         "certificate": certificate_of(report.plan),
         "signed_facts": facts,
         "signature": message.signature,
+        "presence": message.presence,
     }

@@ -21,6 +21,8 @@ from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.features import GRID_UNITS, bounds_of, features_of
 from splitmeans.synopsis.checks import MOST_USERS
 from splitmeans.synopsis.clustering import Clustering
+from splitmeans.synopsis.plan_precision import with_precision
+from splitmeans.synopsis.presence_counts import presence_length
 from splitmeans.synopsis.scaling import scaled_as_agreed
 from splitmeans.synopsis.synopsis import Synopsis, build_synopsis_from_points
 from splitmeans.wire.messages import PublishedResult
@@ -35,6 +37,7 @@ def publish(
     clustering: Clustering,
     local_centres: list[IntArray],
     *,
+    presence: IntArray,
     run: str,
     stamp: Stamp,
 ) -> PublishedResult:
@@ -45,6 +48,7 @@ def publish(
         synopsis: The weighted grid.
         clustering: The segments.
         local_centres: The parties' released centres.
+        presence: How many users are at which parties (`synopsis/presence_counts.py`).
         run: Name of the run.
         stamp: The server's clock and signature.
     """
@@ -59,6 +63,7 @@ def publish(
         sizes=clustering.sizes,
         published_at=stamp.now(),
         signature=b"",
+        presence=presence,
     )
     if stamp.sign is None:
         return unsigned
@@ -72,9 +77,10 @@ def published_facts(
     """Return what the signature of a result covers."""
     return facts_of(
         report,
-        synopsis,
+        with_precision(synopsis, report.plan),
         centres=result.centres,
         sizes=result.sizes,
+        presence=result.presence,
         run=run,
         published_at=result.published_at,
     )
@@ -113,15 +119,21 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
     if not np.isfinite(weights).all() or weights.min() < 0 or weights.max() > MOST_USERS:
         raise ProtocolError("the published result has weights that are no counts of users")
     # No segment is right only where nobody was counted.
-    least = 1 if np.any(weights > 0) else 0
-    if not least <= k <= study.n_clusters:
-        raise ProtocolError(
-            f"the published result has {k} segments, the study asks for {study.n_clusters}"
-        )
+    least = 1 if np.any(weights > 0) and not study.counts_only else 0
+    most = 0 if study.counts_only else study.n_clusters
+    if not least <= k <= most:
+        raise ProtocolError(f"the published result has {k} segments, the study asks for {most}")
     if not (np.isfinite(result.centres).all() and np.isfinite(result.sizes).all()):
         raise ProtocolError("the published result has centres or sizes that are no numbers")
     if np.any((result.sizes < 0) | (result.sizes > MOST_USERS)):
         raise ProtocolError("the published result has sizes that are no counts of users")
+    if result.presence.shape != (presence_length(plan),):
+        raise ProtocolError(
+            f"the published result has {result.presence.size} counts of who is at which parties, "
+            f"expected {presence_length(plan)}"
+        )
+    if np.any((result.presence > MOST_USERS) | (result.presence < -MOST_USERS)):
+        raise ProtocolError("the published result has counts that no table can have")
     if not is_date(result.published_at):
         raise ProtocolError("the published result has no date")
     limits = np.concatenate([bounds_of(features_of(party)) for party in plan.parties])
@@ -147,7 +159,7 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
     synopsis = build_synopsis_from_points(
         labels, weights, centres, plan.parties, nodes=nodes if placed else None
     )
-    return scaled_as_agreed(synopsis, study)
+    return with_precision(scaled_as_agreed(synopsis, study), plan)
 
 
 def _on_grid(synopsis: Synopsis) -> npt.NDArray[np.int32]:

@@ -28,11 +28,12 @@ from splitmeans.result.signed import SignedFacts, signer_text
 from splitmeans.study import Study
 from splitmeans.study.features import to_own_units
 from splitmeans.synopsis.choose_k import ChooseK
-from splitmeans.synopsis.clustering import Clustering, about_found, nobody
+from splitmeans.synopsis.clustering import COUNTS_ALONE, Clustering, about_found, nobody
 from splitmeans.synopsis.segments import assign_nodes, by_size, letter
 from splitmeans.synopsis.synopsis import Synopsis
 
 if TYPE_CHECKING:
+    from splitmeans.intervals.overlap import Overlap
     from splitmeans.intervals.sizes import SizeIntervals
 
 
@@ -104,6 +105,8 @@ class Result:
         certificate: Whole numbers of every release, and epsilon with two sides.
         signed_facts: What the server signs.
         signature: Its signature; empty for a simulation.
+        presence: How many users are at which parties, with noise (`synopsis/presence_counts.py`);
+            empty where that is not counted. `overlap` says what it tells.
         names: Names that people gave to published segments, by letter; nothing of them is signed.
     """
 
@@ -121,6 +124,7 @@ class Result:
     certificate: Mapping[str, Any]
     signed_facts: SignedFacts
     signature: bytes
+    presence: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     names: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -186,6 +190,7 @@ class Result:
         if k is None or k == len(self.published_centres):
             return self.published
         _validate.at_least(2, k=k)
+        self.check_segments()
         if self.most_segments == 0:
             raise ParameterError(f"{self.where}: {nobody(self.study)}")
         if k > self.most_segments:
@@ -196,6 +201,11 @@ class Result:
         if k not in self._found:
             self._found[k] = self._segments(k)
         return self._found[k]
+
+    def check_segments(self) -> None:
+        """Refuse what needs segments where the study asked for counts alone."""
+        if self.study.counts_only:
+            raise ParameterError(f"{self.where}: {COUNTS_ALONE}")
 
     @functools.cached_property
     def _found(self) -> dict[int, Segmentation]:
@@ -229,6 +239,7 @@ class Result:
         Numbers beyond `most_segments` are left out. Where noise left users at a single place, that
         is the one segment there is.
         """
+        self.check_segments()
         wanted = sorted(set(ks))
         most = max(self.most_segments, self.published.k)
         tried = [k for k in wanted if k <= most] or ([1] if most == 1 else wanted[:1])
@@ -247,6 +258,17 @@ class Result:
         from splitmeans.result.intervals import intervals_of
 
         return intervals_of(self, [self.segments(k)]).found[0]
+
+    def overlap(self) -> "Overlap":
+        """Return how many users are at which parties, with 95 % intervals; costs no privacy.
+
+        Raises:
+            ParameterError: If the run did not count it: user sets are equal, or the method does
+                not tell.
+        """
+        from splitmeans.result.intervals import overlap_of_result
+
+        return overlap_of_result(self)
 
     def _letters_like_published(self, of_node: IntArray, sizes: FloatArray) -> list[str]:
         # Imported on first use: it takes long to load.
@@ -276,7 +298,7 @@ class Result:
         features = tuple(feature for group in self.synopsis.features for feature in group)
         weights, total = self.synopsis.weights, self.synopsis.total
         cost = 0.0
-        if total > 0:
+        if total > 0 and len(scaled_centres):
             seen = self.synopsis.seen
             nodes = seen(self.synopsis.scaled_nodes)
             cost = float(weights @ nearest_distance(nodes, seen(scaled_centres)))

@@ -10,19 +10,18 @@ Parties compare the statement's hash with the server's before they release anyth
 release there is nothing left on which the two could differ.
 """
 
-import dataclasses
 import datetime
 import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from splitmeans._types import FloatArray
+from splitmeans._types import FloatArray, IntArray
 from splitmeans.plan.certificate import claims_of, signed_part
 from splitmeans.plan.stages import ReleasedValues
 from splitmeans.plan.statement import PrivacyReport
@@ -76,6 +75,7 @@ class SignedFacts:
         certificate: Hash of the certificate without its lower bound.
         grid: Hash of the weighted grid.
         segments: Hash of centres and sizes.
+        presence: Hash of who is at which parties; None, and not signed, where that is not counted.
     """
 
     study_hash: str
@@ -88,11 +88,18 @@ class SignedFacts:
     certificate: str
     grid: str
     segments: str
+    presence: str | None = None
+
+    @property
+    def mapping(self) -> dict[str, Any]:
+        """The facts as plain values; what the run has nothing of is left out."""
+        facts = asdict(self)
+        return {name: value for name, value in facts.items() if value is not None}
 
     @property
     def data(self) -> bytes:
         """The bytes that are signed."""
-        return _PREFIX + _canonical(dataclasses.asdict(self))
+        return _PREFIX + _canonical(self.mapping)
 
     @property
     def digest(self) -> str:
@@ -110,6 +117,7 @@ def facts_of(
     *,
     centres: FloatArray,
     sizes: FloatArray,
+    presence: IntArray,
     run: str,
     published_at: str,
 ) -> SignedFacts:
@@ -126,6 +134,7 @@ def facts_of(
         certificate=certificate_hash(claims_of(plan)),
         grid=grid_hash(synopsis),
         segments=segments_hash(centres, sizes),
+        presence=presence_hash(presence) if len(presence) else None,
     )
 
 
@@ -157,15 +166,23 @@ def certificate_hash(certificate: Mapping[str, Any]) -> str:
 
 
 def grid_hash(synopsis: Synopsis) -> str:
-    """Return the hash of nodes, weights, local clusters and their centres."""
+    """Return the hash of nodes, weights, local clusters, their centres, and how exact all is."""
     labels = np.zeros((0, 0)) if synopsis.labels is None else synopsis.labels
     nodes = ((synopsis.scaled_nodes, "<f8"), (synopsis.weights, "<f8"), (labels, "<i4"))
-    return _arrays_hash(*nodes, *((own, "<f8") for own in synopsis.centres or ()))
+    grid = _arrays_hash(*nodes, *((own, "<f8") for own in synopsis.centres or ()))
+    if synopsis.precision is None:
+        return grid
+    return hashlib.sha256(f"{grid} {privacy_hash(asdict(synopsis.precision))}".encode()).hexdigest()
 
 
 def segments_hash(centres: FloatArray, sizes: FloatArray) -> str:
     """Return the hash of the segments' centres in distance units, and of their sizes."""
     return _arrays_hash((centres, "<f8"), (sizes, "<f8"))
+
+
+def presence_hash(counts: IntArray) -> str:
+    """Return the hash of how many users are at which parties."""
+    return _arrays_hash((counts, "<i8"))
 
 
 def dates_text(facts: SignedFacts, *, key: str | None, participant: str, written_at: str) -> str:

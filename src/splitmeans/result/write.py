@@ -13,7 +13,6 @@ everything that is made of them. `result_file` reads the folder and checks every
 the server signed.
 """
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -121,12 +120,13 @@ def _write_files(folder: Path, result: Result) -> None:
         {
             "format": FORMAT,
             **{name: facts[name] for name in TEXTS},
-            "signed": dataclasses.asdict(result.signed_facts),
+            "signed": result.signed_facts.mapping,
             "signature": result.signature.hex(),
             **({"names": dict(result.names)} if result.names else {}),
             **derived(synopsis, centres, sizes),
             "scaled_centres": centres.tolist(),
             "sizes": sizes.tolist(),
+            **({"presence": result.presence.tolist()} if len(result.presence) else {}),
             "privacy": result.privacy,
             "files": {
                 item.name: hashlib.sha256(item.read_bytes()).hexdigest()

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from splitmeans.errors import JournalError, MessageExists, ProtocolError
 from splitmeans.result.of_run import TranscriptLine
 from splitmeans.run.journal import Journal
+from splitmeans.run.notes import Note
 from splitmeans.run.post import Post, Received
 from splitmeans.run.records import RunKey, SavedRun
 from splitmeans.run.waiting import Patience
 from splitmeans.wire.envelope import Envelope
+from splitmeans.wire.messages import kind_of
 
 DONE, FAILED = "done", "failed"
 
@@ -122,6 +124,13 @@ class Desk:
         except ProtocolError as problem:
             self.journal.finish(self.key, outcome=FAILED, reason=str(problem))
             raise
+
+
+def taken_note(envelope: Envelope, *, stage: str) -> Note:
+    """Return what is said when a message was taken, and the stage that it led to."""
+    kind, sender = kind_of(envelope.message), envelope.sender
+    text = f"took {kind} from {sender}"
+    return Note(text, event="message_taken", kind=kind, sender=sender, stage=stage)
 
 
 def refuse_failed(saved: SavedRun | None, key: RunKey) -> None:

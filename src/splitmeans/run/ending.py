@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from splitmeans.errors import ParameterError, SplitmeansError
+from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.stages import ReleasedValues
 from splitmeans.privacy.noise import SecureNoise
@@ -12,6 +13,7 @@ from splitmeans.result.result import Result
 from splitmeans.result.write import write_result
 from splitmeans.run.drive import DONE, Desk
 from splitmeans.run.kept_results import keep_result, kept_result
+from splitmeans.run.notes import Note
 from splitmeans.study import Study
 from splitmeans.synopsis.clustering import about_found
 from splitmeans.wire.messages import PublishedResult
@@ -27,12 +29,14 @@ class Ending:
         desk: The participant's journal for this run.
         folder: Where the result goes.
         say: Told what happens.
+        series_run: The place of the run in its series, if it has one.
     """
 
     study: Study
     desk: Desk
     folder: Path
     say: Callable[[str], object]
+    series_run: SeriesRun | None = None
 
     def finish(self, released: ReleasedValues, result: PublishedResult) -> Path:
         """Write the result and end the run; the journal keeps the result, which is public."""
@@ -42,7 +46,7 @@ class Ending:
             keep_result(journal.connection, key, dump_result(released, result))
             journal.finish(key, outcome=DONE, reason="")
         journal.forget_files(key)
-        self.say(f"the result is in {self.folder}")
+        self.say(Note(f"the result is in {self.folder}", event="result_written"))
         if remark := about_found(len(result.sizes), self.study):
             self.say(remark)
         return self.folder
@@ -61,13 +65,14 @@ class Ending:
                 "folder of another participant, they are equal"
             )
         self._write(*load_result(kept))
-        self.say(f"run {run!r} is finished; its result is written to {self.folder} again")
+        text = f"run {run!r} is finished; its result is written to {self.folder} again"
+        self.say(Note(text, event="result_written"))
         return self.folder
 
     def _write(self, released: ReleasedValues, result: PublishedResult) -> None:
         write_result(
             self.folder,
-            make_plan(self.study, released=released),
+            make_plan(self.study, released=released, series_run=self.series_run),
             result,
             run=self.desk.key.run,
             participant=self.desk.key.participant,

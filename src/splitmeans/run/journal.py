@@ -144,6 +144,11 @@ class Journal:
         """Return whether the owner agreed to a study."""
         return bool(self._execute("SELECT 1 FROM approvals WHERE study_hash = ?", (study_hash,)))
 
+    def approved_texts(self) -> tuple[str, ...]:
+        """Return all studies that the owner agreed to, the newest first."""
+        rows = self._execute("SELECT study_text FROM approvals ORDER BY time DESC, rowid DESC")
+        return tuple(text for (text,) in rows)
+
     def begin(
         self, run_key: RunKey, *, details: Mapping[str, str], state: bytes, stage: str = "begun"
     ) -> None:

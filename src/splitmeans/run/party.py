@@ -1,44 +1,51 @@
 """Drive a party through a run over a mailbox: it may stop at any instant and be started again."""
 
 import contextlib
-import hashlib
-import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from splitmeans.errors import BudgetError, JournalError, PrivacyError, StudyError
+from splitmeans.errors import ParameterError, PrivacyError, StudyError
 from splitmeans.kernels.warm_up import warm_up
-from splitmeans.mailbox.open import Mailbox
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
 from splitmeans.party.states import Finished, PartyState, Released
 from splitmeans.plan.message_sizes import release_length
+from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.privacy.noise import SecureNoise
+from splitmeans.privacy.series_ledger import SeriesLedger
+from splitmeans.result.previous import Previous
 from splitmeans.result.write import check_place
-from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed
+from splitmeans.run.charged_data import ChargedData
+from splitmeans.run.data_set import GivenName
+from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed, taken_note
 from splitmeans.run.ending import Ending
 from splitmeans.run.home import SPOOL
 from splitmeans.run.journal import Journal
-from splitmeans.run.post import Post, Received, check_own_key
+from splitmeans.run.notes import Note
+from splitmeans.run.older_home import OLDER, forgotten, older_home
+from splitmeans.run.own_keys import check_not_revoked
+from splitmeans.run.party_run import PartyRun
+from splitmeans.run.post import Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey, SavedRun
+from splitmeans.run.room import check_room
+from splitmeans.run.series import check_series, details_of, place_of, previous_for
+from splitmeans.run.slots import check_same_source, draw_slot, remember_slots
 from splitmeans.run.waiting import Patience
-from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table
 from splitmeans.table.walk.spool_folder import sweep_spools
-from splitmeans.wire.identity import Identity, spoken
+from splitmeans.wire.identity import spoken
 from splitmeans.wire.messages import (
-    MAX_LARGE_BYTES,
     KeyContribution,
     PartyRelease,
     StageRelease,
@@ -53,45 +60,6 @@ from splitmeans.wire.tags import tag_of
 _RELEASES = kinds_of((StageRelease, PartyRelease))
 
 
-@dataclass(frozen=True, kw_only=True)
-class PartyRun:
-    """A party's part in a run.
-
-    Attributes:
-        study: The agreed study, with everyone's keys.
-        party: The party's name.
-        run: Name of the run, the same at all participants.
-        source: What the ledger calls the data, so that runs on the same data add up.
-        open_table: Checks and opens the data (rule R12); called only when it is needed.
-        identity: The party's keys.
-        mailbox: Where messages are left and found.
-        result_folder: Where the result is written.
-        say: Told what happens, for people.
-        rehearse: Plays the whole study through before it is joined; raises if that fails.
-        before_joining: Called when the data has passed its checks and nothing has been sent yet;
-            raises to stay away. Not called when a run is taken up again.
-        going_on: Called before joining, before every step and while waiting; raises to stop there.
-        max_bytes: Largest message that is looked at.
-        is_made_up: Whether this is a rehearsal: nobody sees its messages, so their lengths may
-            tell how many users were made up.
-    """
-
-    study: Study
-    party: str
-    run: str
-    source: str
-    open_table: Callable[[], contextlib.AbstractContextManager[Table]]
-    identity: Identity
-    mailbox: Mailbox
-    result_folder: Path
-    say: Callable[[str], None]
-    rehearse: Callable[[], object] = lambda: None
-    before_joining: Callable[[], object] = lambda: None
-    going_on: Callable[[], object] = lambda: None
-    max_bytes: int = MAX_LARGE_BYTES
-    is_made_up: bool = False
-
-
 def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Path:
     """Take part in a run until the result is there; return the folder with it.
 
@@ -102,6 +70,7 @@ def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Pa
             goes on later.
     """
     check_own_key(what.study, what.party, what.identity)
+    check_not_revoked(home, what.study)
     key = RunKey(study_hash=what.study.hash, run=what.run, participant=what.party)
     with Journal.open(home) as journal, contextlib.ExitStack() as opened:
         journal.hold(key)
@@ -112,17 +81,11 @@ def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Pa
                 f"{home}; compare the digits with the other parties, then `splitmeans study "
                 "approve`"
             )
-        post = Post(
-            what.study,
-            run=what.run,
-            participant=what.party,
-            identity=what.identity,
-            mailbox=what.mailbox,
-            max_bytes=what.max_bytes,
-        )
+        post = what.post(what.run)
         patience = Patience(timeout=timeout, say=what.say, going_on=what.going_on)
         desk = Desk(key=key, journal=journal, post=post, patience=patience)
-        return _Driver(what=what, desk=desk, opened=opened).drive()
+        previous = previous_for(journal, key, what.study, folder=what.previous)
+        return _Driver(what=what, desk=desk, opened=opened, previous=previous).drive()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +93,7 @@ class _Driver:
     what: PartyRun
     desk: Desk
     opened: contextlib.ExitStack
+    previous: Previous | None
 
     def drive(self) -> Path:
         saved = self.desk.journal.load(self.desk.key)
@@ -143,7 +107,8 @@ class _Driver:
             state = self._join()
         else:
             assert saved.state is not None
-            self.what.say(f"taking run {self.what.run!r} up again ({saved.stage})")
+            text = f"taking run {self.what.run!r} up again ({saved.stage})"
+            self.what.say(Note(text, event="resumed", stage=saved.stage))
             # Data first: if it no longer passes its checks, the mailbox is not even asked (R12).
             state = load_state(
                 saved.stage, saved.state, session=self._session, open_table=self._open
@@ -159,7 +124,17 @@ class _Driver:
     @property
     def _ending(self) -> Ending:
         what = self.what
-        return Ending(study=what.study, desk=self.desk, folder=what.result_folder, say=what.say)
+        return Ending(
+            study=what.study,
+            desk=self.desk,
+            folder=what.result_folder,
+            say=what.say,
+            series_run=self._series_run,
+        )
+
+    @property
+    def _series_run(self) -> SeriesRun | None:
+        return place_of(self.desk.journal, self.desk.key, self.what.study, previous=self.previous)
 
     @property
     def _preflight(self) -> Preflight:
@@ -179,7 +154,12 @@ class _Driver:
 
     @property
     def _session(self) -> Session:
-        return Session(study=self.what.study, run=self.what.run, party=self.what.party)
+        return Session(
+            study=self.what.study,
+            run=self.what.run,
+            party=self.what.party,
+            previous=self.previous,
+        )
 
     def _check_provable(self) -> None:
         if not PrivacyReport.for_study(self.what.study).proved:
@@ -190,6 +170,17 @@ class _Driver:
             )
 
     @property
+    def _data(self) -> ChargedData:
+        given = GivenName(name=self.what.source, is_chosen=self.what.is_source_chosen)
+        return ChargedData(
+            journal=self.desk.journal, key=self.desk.key, given=given, say=self.what.say
+        )
+
+    def _charged_to(self, source: str) -> "_Driver":
+        """The same run, charged to the data set that was settled."""
+        return replace(self, what=replace(self.what, source=source, is_source_chosen=True))
+
+    @property
     def _details(self) -> dict[str, str]:
         budget = self.what.study.budget
         return {
@@ -198,6 +189,7 @@ class _Driver:
             "epsilon": repr(budget.epsilon),
             "delta": repr(budget.delta),
             "towards": json.dumps(vars(self._towards)),
+            **details_of(self._series_run),
         }
 
     @property
@@ -220,28 +212,8 @@ class _Driver:
 
         Others would spend for nothing in whichever of them is charged last.
         """
-        ledger = Ledger(self.desk.journal.connection)
-        ledger.check_room(self.what.source, self._cost)
-        beside: dict[str, Charge] = {}
-        for other in self.desk.journal.side_by_side(self.desk.key):
-            run = {"study_hash": other["study_hash"], "run": other["run"]}
-            if other["source"] != self.what.source or "epsilon" not in other:
-                continue
-            if ledger.charge_of(**run, party=self.what.party) is None:
-                name = f"run {other['run']!r} of study {other['study']!r}"
-                towards = Towards(**json.loads(other["towards"])) if "towards" in other else None
-                beside[name] = Charge(
-                    relation=Relation.ADD_OR_REMOVE,
-                    epsilon=float(other["epsilon"]),
-                    delta=float(other["delta"]),
-                    towards=towards,
-                )
-        try:
-            ledger.check_room(self.what.source, self._cost, beside=list(beside.values()))
-        except BudgetError as problem:
-            raise BudgetError(
-                f"with what goes on at the moment ({', '.join(beside)}): {problem}"
-            ) from problem
+        check_series(self.desk.journal, self.desk.key, self.what.study)
+        check_room(self.desk.journal, self.desk.key, source=self.what.source, cost=self._cost)
 
     def _settle_source(self, saved: SavedRun) -> None:
         """Let a run that is taken up again have another source, as long as nothing was charged."""
@@ -254,43 +226,74 @@ class _Driver:
                 self.what.say(f"the run was charged to source {charged.source!r} and stays with it")
             return
         self._refuse_older_home(self._releases, begun=True)
+        source = self._data.by_name() if self.what.is_source_chosen else before
+        if before == source:
+            self._charged_to(source)._go_on_uncharged()
+            return
+        with self.desk.journal.transaction():
+            settled = self._charged_to(self._data.rename(source))
+            settled._go_on_uncharged()
+            self.desk.journal.change_details(self.desk.key, details=settled._details)
+        self.what.say(
+            f"nothing was charged yet: source {settled.what.source!r} takes the place of {before!r}"
+        )
+
+    def _go_on_uncharged(self) -> None:
         self._check_room()
         self._preflight.check_result_folder()  # it may be another one than when the run was joined
-        if before != self.what.source:
-            self.desk.journal.change_details(self.desk.key, details=self._details)
-            self.what.say(
-                f"nothing was charged yet: source {self.what.source!r} takes the place of "
-                f"{before!r}"
-            )
 
     def _open(self) -> Table:
-        self.what.say("reading and checking the data")
+        self.what.say(Note("reading and checking the data", event="reading_data"))
         return self.opened.enter_context(self.what.open_table())
 
     def _join(self) -> PartyState:
         self._refuse_older_home((KeyContribution.TAG, *self._releases), begun=False)
+        remember_slots(
+            self.desk.journal,
+            self.what.study,
+            run=self.what.run,
+            party=self.what.party,
+            source=self._late_source(),
+            cost=self._cost,
+            kinds=self._releases,
+            post=self.what.post,
+            say=self.what.say,
+        )
         # Before joining: a party that drops out later makes the others spend for nothing.
-        self._check_room()
+        self._charged_to(self._data.by_name())._check_room()
         preflight = self._preflight
         preflight.check()
         self.what.rehearse()
         table = self._open()
         preflight.check(rows=len(table))
+        people = self._data.records(table)
+        settled = self._charged_to(self._data.by_people(people))
+        check_same_source(self.desk.journal, self.desk.key, settled.what.source)
         self.what.before_joining()
         self.what.going_on()
         preflight.reserve(self.what.run, rows=len(table))
-        state, envelopes = node.join(self.what.study, table, run=self.what.run, noise=SecureNoise())
+        state, envelopes = node.join(
+            self.what.study,
+            table,
+            run=self.what.run,
+            noise=SecureNoise(),
+            previous=self.previous,
+        )
         messages = self.desk.seal(envelopes)
         with self.desk.journal.transaction():
-            self._check_room()  # once more: another run may have joined while the table was read
+            # Once more: another run may have joined while the table was read.
+            settled._check_room()
+            source = settled._data.by_people(people)
+            settled._data.store(people, source=source)
             self.desk.journal.begin(
                 self.desk.key,
-                details=self._details,
+                details=settled._details,
                 stage=tag_of(type(state)),
                 state=dump_state(state),
             )
             self.desk.queue(messages)
-        self.what.say(f"joined run {self.what.run!r} of study {self.what.study.name!r}")
+        text = f"joined run {self.what.run!r} of study {self.what.study.name!r}"
+        self.what.say(Note(text, event="joined", stage=tag_of(type(state))))
         return state
 
     def _step(self, state: PartyState, received: Received) -> PartyState:
@@ -309,7 +312,7 @@ class _Driver:
             self.desk.journal.save(
                 self.desk.key, stage=tag_of(type(next_state)), state=dump_state(next_state)
             )
-        self.what.say(f"took {kind_of(envelope.message)} from {envelope.sender}")
+        self.what.say(taken_note(envelope, stage=tag_of(type(next_state))))
         return next_state
 
     def _release_length(self, state: PartyState) -> int:
@@ -329,27 +332,24 @@ class _Driver:
             kinds: Messages that this home has not sent.
             begun: Whether the journal has the run.
         """
-        found = {}
-        for receiver, kind in itertools.product((SERVER, *self._session.others), kinds):
-            if (data := self.desk.post.own_message(receiver, kind)) is not None:
-                found[kind] = hashlib.sha256(data).hexdigest()
+        found = forgotten(self.desk.post, (SERVER, *self._session.others), kinds)
         if not found:
             return
         releases = {kind: found[kind] for kind in _RELEASES if kind in found}
-        reason = "this home is older than the mailbox, which has messages that it does not know"
         with self.desk.journal.transaction():
             if not begun:
-                self.desk.journal.begin(self.desk.key, details=self._details, state=b"")
+                settled = self._charged_to(self._late_source())
+                self.desk.journal.begin(self.desk.key, details=settled._details, state=b"")
             self._charge(releases, late=True)
-            self.desk.journal.finish(self.desk.key, outcome=FAILED, reason=reason)
-        raise JournalError(
-            f"{self.desk.key}: {reason}. The home was put back from a backup, or the run was begun "
-            "from another copy of it; nobody else did anything wrong. The run ends here, because a "
-            f"second release must not follow; {'its release' if releases else 'nothing'} was found "
-            f"in the mailbox{' and is charged now' if releases else ' that costs anything'}. Add "
-            "what other runs released since the backup with `splitmeans ledger add`, and begin "
-            "another run with a new name"
-        )
+            self.desk.journal.finish(self.desk.key, outcome=FAILED, reason=OLDER)
+        raise older_home(self.desk.key, had_released=bool(releases))
+
+    def _late_source(self) -> str:
+        """What was released counts under any name, if need be under a new one."""
+        try:
+            return self._data.by_name()
+        except ParameterError:
+            return self.what.source
 
     def _charge(self, releases: Mapping[str, str], *, late: bool = False) -> None:
         """Charge the whole run at its first release; what follows in the run is covered by it.
@@ -358,7 +358,7 @@ class _Driver:
             releases: Hash of each release by what slots call its message.
             late: They were sent before, and this home had forgotten it.
         """
-        ledger = Ledger(self.desk.journal.connection)
+        ledger = SeriesLedger(self.desk.journal.connection)
         study, budget = self.what.study, self.what.study.budget
         saved = self.desk.journal.load(self.desk.key)
         assert saved is not None
@@ -369,10 +369,25 @@ class _Driver:
             if ledger.charge_of(**run) is not None:
                 ledger.cover(source, **facts)
                 continue
-            (ledger.add if late else ledger.charge)(source, self._cost, **facts)
-            self.what.say(
-                f"charged epsilon {budget.epsilon:g}, delta {budget.delta:g} to source {source!r}"
+            if study.renewal is not None:
+                draw_slot(
+                    ledger,
+                    study,
+                    source=source,
+                    cost=self._cost,
+                    late=late,
+                    say=self.what.say,
+                    note=self._data.note(),
+                    **facts,
+                )
+                continue
+            (ledger.add if late else ledger.charge)(
+                source, self._cost, note=self._data.note(), **facts
             )
+            spent = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}"
+            text = f"charged {spent} to source {source!r}"
+            figures = {"epsilon": budget.epsilon, "delta": budget.delta}
+            self.what.say(Note(text, event="charged", kind=kind, **figures))
 
 
 def _releases(messages: list[Sealed]) -> dict[str, str]:

@@ -20,25 +20,30 @@ import numpy as np
 from splitmeans.errors import MailboxUnavailable, ProtocolError
 from splitmeans.kernels.warm_up import warm_up
 from splitmeans.mailbox.open import Mailbox
+from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.stages import ReleasedValues
 from splitmeans.privacy.keyed_noise import KeyedNoise
 from splitmeans.privacy.noise import NoiseSource, SecureNoise
+from splitmeans.result.previous import Previous
 from splitmeans.result.signed import Stamp
 from splitmeans.result.write import check_place
-from splitmeans.run.drive import DONE, Desk, refuse_failed
+from splitmeans.run.drive import DONE, Desk, refuse_failed, taken_note
 from splitmeans.run.ending import Ending
 from splitmeans.run.journal import Journal
+from splitmeans.run.notes import Note
+from splitmeans.run.own_keys import check_not_revoked
 from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey
+from splitmeans.run.series import details_of, place_of, previous_for
 from splitmeans.run.waiting import Patience
 from splitmeans.server import node
 from splitmeans.study import Study
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.messages import MAX_LARGE_BYTES, PartyRelease, PublishedResult, kind_of
+from splitmeans.wire.messages import MAX_LARGE_BYTES, PartyRelease, PublishedResult
 from splitmeans.wire.saved_result import dump_result, load_result
 from splitmeans.wire.slot import SERVER
 
@@ -48,7 +53,7 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class ServerRun:
-    """The server's part in a run; see `run.party.PartyRun`."""
+    """The server's part in a run; see `run.party_run.PartyRun`."""
 
     study: Study
     run: str
@@ -59,6 +64,7 @@ class ServerRun:
     rehearse: Callable[[], object] = lambda: None
     going_on: Callable[[], object] = lambda: None
     max_bytes: int = MAX_LARGE_BYTES
+    previous: Path | None = None
 
 
 def run_server(what: ServerRun, home: Path, *, timeout: float | None = None) -> Path:
@@ -71,6 +77,7 @@ def run_server(what: ServerRun, home: Path, *, timeout: float | None = None) -> 
             then goes on later.
     """
     check_own_key(what.study, SERVER, what.identity)
+    check_not_revoked(home, what.study)
     key = RunKey(study_hash=what.study.hash, run=what.run, participant=SERVER)
     with Journal.open(home) as journal:
         journal.hold(key)
@@ -84,13 +91,17 @@ def run_server(what: ServerRun, home: Path, *, timeout: float | None = None) -> 
         )
         patience = Patience(timeout=timeout, say=what.say, going_on=what.going_on)
         desk = Desk(key=key, journal=journal, post=post, patience=patience, has_equals=True)
-        return _drive(what, desk)
+        previous = previous_for(journal, key, what.study, folder=what.previous)
+        return _drive(what, desk, previous)
 
 
-def _drive(what: ServerRun, desk: Desk) -> Path:
+def _drive(what: ServerRun, desk: Desk, previous: Previous | None) -> Path:
     saved = desk.journal.load(desk.key)
     refuse_failed(saved, desk.key)
-    ending = Ending(study=what.study, desk=desk, folder=what.result_folder, say=what.say)
+    this = place_of(desk.journal, desk.key, what.study, previous=previous)
+    ending = Ending(
+        study=what.study, desk=desk, folder=what.result_folder, say=what.say, series_run=this
+    )
     if saved is not None and saved.outcome == DONE:
         return ending.again()
     check_place(what.result_folder)
@@ -107,18 +118,24 @@ def _drive(what: ServerRun, desk: Desk) -> Path:
         what.rehearse()
         what.going_on()
         preflight.reserve(what.run)
-        desk.journal.begin(
-            desk.key, details={"study": what.study.name}, stage=_RUNNING, state=b"{}"
-        )
+        # It approves nothing, so its home has the study's text from here.
+        own = {"study": what.study.name, "toml": what.study.to_toml()}
+        details = own | details_of(this)
+        desk.journal.begin(desk.key, details=details, stage=_RUNNING, state=b"{}")
+        text = f"serving run {what.run!r} of study {what.study.name!r}"
+        what.say(Note(text, event="joined", stage="Gathering"))
+    else:
+        text = f"taking run {what.run!r} up again ({saved.stage})"
+        what.say(Note(text, event="resumed", stage=saved.stage))
     desk.send_pending(again=saved is not None)
     if saved is None or saved.stage == _RUNNING:
-        _collect(what, desk)
-    return ending.finish(*_settle(what, desk))
+        _collect(what, desk, previous)
+    return ending.finish(*_settle(what, desk, this))
 
 
-def _collect(what: ServerRun, desk: Desk) -> None:
+def _collect(what: ServerRun, desk: Desk, previous: Previous | None) -> None:
     """Take messages until a result is stored."""
-    state = node.start(what.study, run=what.run)
+    state = node.start(what.study, run=what.run, previous=previous)
     while not isinstance(state, node.Done):
         desk.send_pending()
         with desk.ending_on_protocol_errors():
@@ -146,11 +163,13 @@ def _step(
         if isinstance(next_state, node.Done):
             data = dump_result(next_state.plan.released, next_state.published)
             desk.journal.save(desk.key, stage=_PROPOSED, state=data)
-    what.say(f"took {kind_of(envelope.message)} from {envelope.sender}")
+    what.say(taken_note(envelope, stage=type(next_state).__name__))
     return next_state
 
 
-def _settle(what: ServerRun, desk: Desk) -> tuple[ReleasedValues, PublishedResult]:
+def _settle(
+    what: ServerRun, desk: Desk, this: SeriesRun | None
+) -> tuple[ReleasedValues, PublishedResult]:
     """Let the server's own slot decide which result this run has, and send that to everyone."""
     desk.send_pending()
     saved = desk.journal.load(desk.key)
@@ -164,7 +183,8 @@ def _settle(what: ServerRun, desk: Desk) -> tuple[ReleasedValues, PublishedResul
         what.say("the mailbox has a result of this run from before; it is published as it is")
     result = decided
     with desk.ending_on_protocol_errors():
-        if result.fingerprint != make_plan(what.study, released=released).fingerprint:
+        plan = make_plan(what.study, released=released, series_run=this)
+        if result.fingerprint != plan.fingerprint:
             raise ProtocolError(
                 "the mailbox has a result of this run that follows from another plan; was it "
                 "published by another version of splitmeans? Begin another run"

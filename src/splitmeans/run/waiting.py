@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from splitmeans.errors import WaitingError
+from splitmeans.run.notes import Note
 
 _FIRST_PAUSE = 0.02
 _LONGEST_PAUSE = 2.0
@@ -42,7 +43,8 @@ class Patience:
             WaitingError: Nothing arrived for `timeout` seconds.
         """
         self.going_on()
-        names = ", ".join(sorted(missing))
+        missing = sorted(missing)
+        names = ", ".join(missing)
         now = self.clock()
         self._since = now if self._since is None else self._since
         if self.timeout is not None and now - self._since >= self.timeout:
@@ -52,7 +54,7 @@ class Patience:
             )
         if names != self._said:
             self._said = names
-            self.say(f"waiting for {names}")
+            self.say(Note(f"waiting for {names}", event="waiting", missing=missing))
         self.sleep(self._pause)
         # Never much longer than a tenth of what was waited already.
         self._pause = min(2 * self._pause, max(_FIRST_PAUSE, (now - self._since) / 10))

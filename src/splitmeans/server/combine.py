@@ -4,6 +4,7 @@ Everything here works on released messages alone, so it is post-processing: it c
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from splitmeans.errors import ProtocolError
 from splitmeans.membership.estimator import KnowsDeviation, WeightEstimator
 from splitmeans.membership.method import counted_users
 from splitmeans.membership.methods import method_of
-from splitmeans.plan.grid_limits import PRESENCE
+from splitmeans.plan.grid_limits import COUNTS, PRESENCE
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study import EVERYONE
@@ -22,11 +23,27 @@ from splitmeans.synopsis.joint import joint_weights
 from splitmeans.synopsis.many import latent_points
 from splitmeans.synopsis.pairs import max_entropy_weights
 from splitmeans.synopsis.pairs_paper import two_party_weights
+from splitmeans.synopsis.plan_precision import with_precision
 from splitmeans.synopsis.presence import KnowsPresence, presence_points
+from splitmeans.synopsis.presence_counts import count_presence
 from splitmeans.synopsis.pseudo_users import place_users
 from splitmeans.synopsis.scaling import scaled_as_agreed
 from splitmeans.synopsis.synopsis import Synopsis, all_cells, build_synopsis_from_points
 from splitmeans.wire.messages import PartyRelease
+
+
+class Combined(NamedTuple):
+    """What the messages of all parties say together.
+
+    Attributes:
+        synopsis: The weighted grid.
+        weights: The cell weights of a dense grid, shape (k'_1, ..., k'_S); None without one.
+        presence: How many users are at which parties (`synopsis/presence_counts.py`).
+    """
+
+    synopsis: Synopsis
+    weights: FloatArray | None
+    presence: IntArray
 
 
 def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
@@ -68,8 +85,8 @@ def combine(
     *,
     noise: NoiseSource,
     rng: np.random.Generator,
-) -> tuple[Synopsis, FloatArray | None]:
-    """Return the synopsis, and the cell weights of a dense grid, shape (k'_1, ..., k'_S).
+) -> Combined:
+    """Return the weighted grid, and who is at which parties.
 
     `noise` is the server's own, added before anything is computed for publication: it protects
     users from the parties, who know the run key.
@@ -84,13 +101,21 @@ def combine(
         labels, weights, nodes = place_users(labels, weights, centres, points, rng=rng)
     parties = plan.parties
     synopsis = build_synopsis_from_points(labels, weights, centres, parties, nodes=nodes)
-    return scaled_as_agreed(synopsis, plan.study), dense
+    return Combined(
+        synopsis=with_precision(scaled_as_agreed(synopsis, plan.study), plan),
+        weights=dense,
+        presence=count_presence(plan, estimator),
+    )
 
 
 def _cells(
     plan: Plan, estimator: WeightEstimator, *, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray, FloatArray | None]:
     """Return labels and weights of all cells, or of some where they are too many, and the grid."""
+    if plan.grid_method == COUNTS:
+        assert isinstance(estimator, KnowsPresence), "the study was not checked"
+        everywhere = max(float(estimator.presence()[0].flat[0]), 0.0)
+        return np.zeros((1, len(plan.study.parties)), np.int64), np.array([everywhere]), None
     if plan.grid_method == PRESENCE:
         assert isinstance(estimator, KnowsPresence), "the study was not checked"
         points = presence_points(

@@ -16,11 +16,12 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.plan.stages import ReleasedValues, flat_values
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.result.previous import Previous, series_run
 from splitmeans.result.publish import publish
 from splitmeans.result.signed import Stamp, statement_to_compare
 from splitmeans.server.combine import check_release, combine
 from splitmeans.study import Study
-from splitmeans.synopsis.clustering import Clustering
+from splitmeans.synopsis.clustering import Clustering, no_segments
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
@@ -50,6 +51,13 @@ class Gathering:
     released: ReleasedValues
     values: Mapping[str, tuple[int, ...]]
     run: str = "1"
+    previous: Previous | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """What follows from the values so far."""
+        this = series_run(self.study, self.run, self.previous)
+        return make_plan(self.study, released=self.released, series_run=this)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +67,7 @@ class Collecting:
     plan: Plan
     releases: Mapping[str, PartyRelease]
     run: str = "1"
+    previous: Previous | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +90,11 @@ class Done:
 ServerState: TypeAlias = Gathering | Collecting | Done
 
 
-def start(study: Study, *, run: str = "1") -> ServerState:
-    """Begin a run."""
-    return Gathering(study=study, ready=frozenset(), released=(), values={}, run=run)
+def start(study: Study, *, run: str = "1", previous: Previous | None = None) -> ServerState:
+    """Begin a run; one of a series follows a previous result."""
+    return Gathering(
+        study=study, ready=frozenset(), released=(), values={}, run=run, previous=previous
+    )
 
 
 def expects(state: ServerState) -> frozenset[tuple[str, str]]:
@@ -91,7 +102,7 @@ def expects(state: ServerState) -> frozenset[tuple[str, str]]:
     match state:
         case Gathering(study=study, ready=ready, released=released, values=values):
             waiting = {(party, Ready.TAG) for party in study.party_names if party not in ready}
-            stage = make_plan(study, released=released).next_stage
+            stage = state.plan.next_stage
             if stage is not None:
                 word = staged(StageRelease, len(released) + 1)
                 waiting |= {(party, word) for party in stage.parties if party not in values}
@@ -135,7 +146,7 @@ def step(
 
 def _with_values(state: Gathering, sender: str, release: StageRelease) -> Gathering:
     """Take a party's values of the current stage; with the last of them the next stage begins."""
-    stage = make_plan(state.study, released=state.released).next_stage
+    stage = state.plan.next_stage
     assert stage is not None, "no stage is expected otherwise"
     values = {**state.values, sender: stage.checked(sender, release.values.ravel().tolist())}
     if len(values) < len(stage.parties):
@@ -147,7 +158,7 @@ def _with_values(state: Gathering, sender: str, release: StageRelease) -> Gather
 def _gathered(state: Gathering, *, noise: NoiseSource) -> tuple[ServerState, list[Envelope]]:
     if expects(state):
         return state, []
-    plan = make_plan(state.study, released=state.released)
+    plan = state.plan
     report = PrivacyReport(plan=plan, secure_noise=noise.secure)
     proposal = RunPlan(
         n_local_clusters=np.array(plan.n_local_clusters),
@@ -156,7 +167,8 @@ def _gathered(state: Gathering, *, noise: NoiseSource) -> tuple[ServerState, lis
         statement=statement_to_compare(report),
     )
     invitations = [_to(party, proposal) for party in plan.study.party_names]
-    return Collecting(plan=plan, releases={}, run=state.run), invitations
+    collecting = Collecting(plan=plan, releases={}, run=state.run, previous=state.previous)
+    return collecting, invitations
 
 
 def _take_release(
@@ -174,13 +186,16 @@ def _take_release(
     if len(releases) < len(plan.study.parties):
         return replace(state, releases=releases), []
     in_order = [releases[party] for party in plan.study.party_names]
-    synopsis, weights = combine(plan, in_order, noise=noise.spawn("publication"), rng=rng)
-    clustering = synopsis.cluster(plan.study.n_clusters, random_state=rng)
+    synopsis, weights, presence = combine(plan, in_order, noise=noise.spawn("publication"), rng=rng)
+    # A study of counts alone has no segments.
+    k = 0 if plan.study.counts_only else plan.study.n_clusters
+    clustering = synopsis.cluster(k, random_state=rng) if k else no_segments(synopsis)
     result = publish(
         PrivacyReport(plan=plan, secure_noise=noise.secure),
         synopsis,
         clustering,
         [release.centres for release in in_order],
+        presence=presence,
         run=state.run,
         stamp=stamp,
     )

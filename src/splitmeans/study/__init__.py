@@ -3,6 +3,7 @@
 from splitmeans.study.id_rules import IdKey, IdRules
 from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
 from splitmeans.study.parties import Column, KeyColumn, PartySpec
+from splitmeans.study.renewal import Renewal
 from splitmeans.study.study import (
     ASSUMED_USERS,
     DEFAULT_DELTA,
@@ -25,6 +26,7 @@ __all__ = [
     "IdRules",
     "KeyColumn",
     "PartySpec",
+    "Renewal",
     "SketchOptions",
     "Study",
 ]

@@ -6,6 +6,7 @@ categorical one. A column of 500 levels is 500 features of which a row has one: 
 short as it has columns, and algorithms that know of levels treat them as what they are.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from splitmeans._types import NO_VALUE, FloatArray, IntArray
 from splitmeans.study.features import bounds_of, features_of
-from splitmeans.study.parties import SKIP, PartySpec
+from splitmeans.study.parties import SKIP, Column, PartySpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +78,17 @@ class Coding:
         n = self.levels[place]
         one_hot = np.where(np.eye(n, dtype=bool), bound, -bound)
         return np.vstack([one_hot, even_shares(n, bound=bound), np.full(n, NO_VALUE)])
+
+
+def level_features(columns: Sequence[Column]) -> tuple[slice, ...]:
+    """Return which features each column of categories has, where all columns' follow in order."""
+    found, start = [], 0
+    for column in columns:
+        width = max(1, len(column.levels))
+        if column.levels:
+            found.append(slice(start, start + width))
+        start += width
+    return tuple(found)
 
 
 def plain_coding(n_columns: int) -> Coding:

@@ -222,6 +222,9 @@ PLAIN = LocalFacts(
     gathers_rows=True,
 )
 
+# A study of counts alone has no columns to cluster; no study can name it.
+NO_CLUSTERING = LocalFacts(name="none", accountings=(TIGHT,), gathers_rows=False)
+
 MEMBERSHIPS: Mapping[str, MembershipFacts] = {
     one.name: one for one in (DECOY, SKETCH, SKETCH_PAPER, LDP, INDEPENDENT, EXACT)
 }

@@ -45,6 +45,16 @@ class Budget:
                 _validate.positive(error=StudyError, **{name: getattr(self, name)})
                 to_builtin(self, **{name: float})
 
+    @property
+    def words(self) -> str:
+        """The budget as people read it."""
+        text = f"epsilon {self.epsilon:g}, delta {self.delta:g}"
+        if self.party_epsilon is not None:
+            text += f", {self.party_epsilon:g} towards a party"
+        if self.coalition_epsilon is not None:
+            text += f", {self.coalition_epsilon:g} towards a party with the server"
+        return text
+
 
 @dataclass(frozen=True, kw_only=True)
 class SketchOptions:

@@ -226,7 +226,7 @@ class PartySpec:
 
     Attributes:
         name: What messages and results call the party.
-        columns: Its columns.
+        columns: Its columns; none in a study of counts alone.
         id_column: The column that identifies users. In a study with several keys it follows from
             `id_columns`.
         id_columns: The columns of those of the study's keys that the party has.
@@ -235,7 +235,7 @@ class PartySpec:
     """
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...] = ()
     id_column: str = "id"
     public_key: str | None = None
     id_columns: tuple[KeyColumn, ...] = ()
@@ -249,14 +249,13 @@ class PartySpec:
             raise StudyError(f"party {self.name!r} lists a key twice among its id_columns")
         object.__setattr__(self, "columns", tuple(self.columns))
         names = [column.name for column in self.columns]
-        if not names:
-            raise StudyError(f"party {self.name!r} must have at least one column")
         if self.name == SERVER:
             raise StudyError(f"a party must not be named {SERVER!r}; choose another name")
         if len(set(names)) != len(names):
             raise StudyError(f"party {self.name!r} lists a column twice")
-        self._check_weights()
-        if all(column.missing == SKIP for column in self.columns):
+        if names:
+            self._check_weights()
+        if names and all(column.missing == SKIP for column in self.columns):
             raise StudyError(
                 f"party {self.name!r} must have a column whose missing rule is not 'skip': a user "
                 "without any value has no distance; take another rule for one of its columns"

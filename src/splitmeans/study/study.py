@@ -6,7 +6,6 @@ what every message of a run is bound to, so two parties with equal hashes run th
 """
 
 import functools
-import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,12 +17,15 @@ import tomli_w
 from splitmeans import _validate
 from splitmeans.errors import StudyError
 from splitmeans.study import plain_values
+from splitmeans.study.counting import check_counting
+from splitmeans.study.delta import check_delta
 from splitmeans.study.id_keys import matching_key, with_matching_columns
 from splitmeans.study.id_rules import AS_IS, IDS_NEEDED, IdKey, IdRules
 from splitmeans.study.methods import (
     ACCOUNTING_METHODS,
     LOCALS,
     MEMBERSHIPS,
+    NO_CLUSTERING,
     OLD_LOCAL_NAMES,
     PAPER,
     TIGHT,
@@ -43,6 +45,7 @@ from splitmeans.study.parties import (
     to_builtin,
 )
 from splitmeans.study.private_shorthand import spread_bounds
+from splitmeans.study.renewal import Renewal, check_renewal
 from splitmeans.wire.slot import SERVER
 
 __all__ = ["Budget", "Column", "DecoyOptions", "IdRules", "PartySpec", "SketchOptions", "Study"]
@@ -77,7 +80,7 @@ class Study:
     Attributes:
         name: What people call the study.
         parties: Who takes part, in the order that centres and weights use.
-        n_clusters: Number of segments wanted, k.
+        n_clusters: Number of segments wanted, k; 1 for a study of counts alone (`counting.py`).
         budget: What the run may cost a user.
         membership: How parties tell which user is in which of their clusters.
         local: How a party clusters its own columns.
@@ -99,6 +102,7 @@ class Study:
             parties cannot compare their ids, so it must be said. See `id_rules`.
         scaling: How columns count in the distances of the final k-means: None or "bounds" through
             their bounds, "equal" each the same (`synopsis/scaling.py`), times its weight.
+        renewal: How many runs the budget is for, where there are several; None for one run.
     """
 
     name: str
@@ -118,6 +122,7 @@ class Study:
     server_key: str | None = None
     ids: IdRules | None = None
     scaling: str | None = None
+    renewal: Renewal | None = None
 
     def __post_init__(self) -> None:
         check_name("study name", self.name)
@@ -127,7 +132,7 @@ class Study:
         names = [party.name for party in self.parties]
         if len(set(names)) != len(names):
             raise StudyError("party names must be different")
-        _validate.at_least(2, error=StudyError, n_clusters=self.n_clusters)
+        _validate.at_least(1, error=StudyError, n_clusters=self.n_clusters)
         if self.n_clusters > MAX_CLUSTERS:
             raise StudyError(f"n_clusters must be <= {MAX_CLUSTERS}, got {self.n_clusters}")
         _validate.one_of(tuple(MEMBERSHIPS), error=StudyError, membership=self.membership)
@@ -136,6 +141,8 @@ class Study:
         _validate.one_of(("auto", *LOCALS), error=StudyError, local=self.local)
         _validate.one_of(GRID_METHODS, error=StudyError, grid=self.grid)
         _validate.one_of(ACCOUNTING_METHODS, error=StudyError, accounting=self.accounting)
+        if self.counts_only and self.n_local_clusters == 1:
+            object.__setattr__(self, "n_local_clusters", "auto")
         if self.n_local_clusters != "auto":
             _validate.at_least(2, error=StudyError, n_local_clusters=self.n_local_clusters)
             to_builtin(self, n_local_clusters=int)
@@ -160,31 +167,13 @@ class Study:
         if self.ids == AS_IS and self.user_sets == "equal":
             object.__setattr__(self, "ids", None)  # a default has the hash of what is left out
         self._check_combination()
-        self._check_delta()
+        check_delta(self.budget, self.expected_users, self.assumed_users, self.accounting)
         check_participant_keys(self.server_key, self.parties)
-
-    def _check_delta(self) -> None:
-        """Refuse a delta with which publishing a random user's row whole would count as private.
-
-        The published accounting may have exactly one over the number of users, as the paper does;
-        its statement says what that is worth.
-        """
-        limit = 1 / self.assumed_users
-        if self.budget.delta < limit or (self.accounting == "paper" and self.budget.delta == limit):
-            return
-        said = (
-            "which the study does not say" if self.expected_users is None else "as the study says"
-        )
-        raise StudyError(
-            f"delta must be below 1 / expected_users = 1 / {self.assumed_users} = {limit:.3g} "
-            f"({said}), got {self.budget.delta:.3g}: a larger one would allow to publish whole "
-            f"rows of some users; write delta = {_below(limit):g} or less, or the true "
-            "expected_users"
-        )
 
     def _check_combination(self) -> None:
         """Refuse methods that have no proof, or no meaning, together."""
         method = self.membership_facts
+        check_counting(self)
         check_learned(self.parties, accounting=self.accounting, expected_users=self.expected_users)
         if self.accounting not in method.accountings and TIGHT in method.accountings:
             raise StudyError(f"membership={self.membership!r} needs accounting={TIGHT!r}")
@@ -228,6 +217,7 @@ class Study:
             self._check_many_parties()
         if self.user_sets == "partial" and self.ids is None:
             raise StudyError(IDS_NEEDED)
+        check_renewal(self.renewal, accounting=self.accounting)
 
     def _check_many_parties(self) -> None:
         method = self.membership_facts
@@ -255,6 +245,16 @@ class Study:
             )
 
     @property
+    def n_runs(self) -> int:
+        """How many runs the budget is for."""
+        return 1 if self.renewal is None else self.renewal.runs
+
+    @property
+    def counts_only(self) -> bool:
+        """Whether the study asks only how many users are at which parties."""
+        return self.n_clusters == 1
+
+    @property
     def assumed_users(self) -> int:
         """The number of users that the study says, or what stands in for it."""
         return ASSUMED_USERS if self.expected_users is None else self.expected_users
@@ -277,6 +277,8 @@ class Study:
     @property
     def local_facts(self) -> LocalFacts:
         """The local algorithm that runs, also where the study says "auto"."""
+        if self.counts_only:
+            return NO_CLUSTERING
         return local_facts(self.local, membership=self.membership, accounting=self.accounting)
 
     @property
@@ -366,17 +368,13 @@ class Study:
         return plain_values.canonical_hash(self.to_mapping(), prefix=_HASH_PREFIX)
 
 
-def _below(limit: float) -> float:
-    """Return the largest power of ten that is a tenth of a limit or less."""
-    return float(10.0 ** (math.floor(math.log10(limit)) - 1))
-
-
 # The nested tables of study.toml.
 _TABLES: dict[str, type] = {
     "budget": Budget,
     "sketch": SketchOptions,
     "decoy": DecoyOptions,
     "ids": IdRules,
+    "renewal": Renewal,
 }
 _LISTS: dict[str, type] = {
     "parties": PartySpec,

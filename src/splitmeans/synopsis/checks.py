@@ -12,6 +12,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.study import Column
 from splitmeans.study.features import features_of_columns
 from splitmeans.study.parties import MAX_WEIGHT
+from splitmeans.synopsis.precision import Precision
 
 if TYPE_CHECKING:
     from splitmeans.synopsis.synopsis import Synopsis
@@ -40,11 +41,24 @@ def check_synopsis(synopsis: "Synopsis") -> None:
         _check_centres(synopsis, synopsis.centres)
     if synopsis.stretch is not None:
         _check_stretch(synopsis, synopsis.stretch)
+    if synopsis.precision is not None:
+        _check_precision(synopsis, synopsis.precision)
     deviation = synopsis.weight_deviation
     if deviation is not None:
         _validate.finite(weight_deviation=deviation)
         if not 0 <= deviation <= MOST_USERS:
             raise ParameterError(f"weight_deviation must be >= 0, got {deviation!r}")
+
+
+def _check_precision(synopsis: "Synopsis", precision: Precision) -> None:
+    if synopsis.centres is None:  # it tells nothing then, see `Synopsis.replicates`
+        return
+    shape = tuple(len(own) for own in synopsis.centres)
+    if precision.shape != shape or len(precision.resolutions) != synopsis.scaled_nodes.shape[1]:
+        raise ParameterError(
+            f"precision must be of a grid of shape {shape}, with a resolution for each feature, "
+            f"got shape {precision.shape} and {len(precision.resolutions)} resolutions"
+        )
 
 
 def _check_features(synopsis: "Synopsis") -> None:
@@ -71,16 +85,17 @@ def _check_nodes(synopsis: "Synopsis") -> None:
         )
     weights, nodes = synopsis.weights, synopsis.scaled_nodes
     expected = (weights.size, sum(len(group) for group in synopsis.features))
-    if weights.ndim != 1 or nodes.shape != expected or 0 in expected:
+    # A study of counts alone has one node without columns.
+    if weights.ndim != 1 or nodes.shape != expected or 0 in expected[:1]:
         raise ParameterError(
-            f"scaled_nodes must have the shape (nodes, columns) = {expected}, none of them 0, "
+            f"scaled_nodes must have the shape (nodes, columns) = {expected}, at least one node, "
             f"got {nodes.shape}"
         )
     if not (np.isfinite(nodes).all() and np.isfinite(weights).all()):
         raise ParameterError("scaled_nodes and weights must be finite")
     if weights.min() < 0:
         raise ParameterError(f"weights must be >= 0, got {weights.min()!r}")
-    if weights.max() > MOST_USERS or np.abs(nodes).max() > _MOST_UNITS:
+    if weights.max() > MOST_USERS or np.abs(nodes).max(initial=0) > _MOST_UNITS:
         raise ParameterError("scaled_nodes and weights must be numbers that a study can have")
 
 
@@ -104,7 +119,7 @@ def _check_centres(synopsis: "Synopsis", centres: Sequence[FloatArray]) -> None:
         synopsis.party_names, centres, synopsis.features, largest, strict=True
     ):
         fits = own.ndim == 2 and own.shape[1] == len(group) and len(own) > label
-        if not fits or not np.isfinite(own).all() or np.abs(own).max() > _MOST_UNITS:
+        if not fits or not np.isfinite(own).all() or np.abs(own).max(initial=0) > _MOST_UNITS:
             raise ParameterError(
                 f"centres of party {party!r} must be {len(group)} numbers per local cluster"
             )

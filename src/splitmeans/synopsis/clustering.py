@@ -5,7 +5,9 @@ that repeat others have nobody: they are left out, so that every segment named a
 and the first is A everywhere (`segments.letter`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +17,9 @@ from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 from splitmeans.study import EVERYONE, Study
 from splitmeans.study.features import Feature, to_own_units
 
+if TYPE_CHECKING:
+    from splitmeans.synopsis.synopsis import Synopsis
+
 # Said by server, party, estimator, commands and report alike.
 NOBODY = (
     "the released counts hold no user: the noise is larger than what any cell counts, so there are "
@@ -22,6 +27,10 @@ NOBODY = (
 )
 
 
+COUNTS_ALONE = (
+    "this was a study of counts alone: it asked how many users are at which parties, and nothing "
+    "about them, so there are no segments"
+)
 TOO_FEW_SHARED = (
     "too few users are at all parties: their released number is below ten times its noise, so no "
     "segments of them are published; agree on more epsilon or fewer parties, or on segments of "
@@ -56,6 +65,7 @@ def cluster_nodes(
     k: int,
     rng: np.random.Generator,
     stretch: FloatArray | None = None,
+    levels: Sequence[slice] = (),
 ) -> Clustering:
     """Find up to k segments on weighted nodes.
 
@@ -66,13 +76,13 @@ def cluster_nodes(
         k: How many are wanted.
         rng: Draws the starting centres.
         stretch: See `Synopsis.stretch`.
+        levels: See `Synopsis.level_features`.
     """
     total = float(weights.sum())
     if total <= 0:
-        none = np.zeros((0, len(features)))
-        return Clustering(centres=none, scaled_centres=none, sizes=np.zeros(0), loss=0.0)
+        return _none(len(features))
     nodes = scaled_nodes if stretch is None else scaled_nodes * stretch
-    found = weighted_kmeans(nodes, weights, n_clusters=k, rng=rng)
+    found = weighted_kmeans(nodes, weights, n_clusters=k, rng=rng, levels=levels)
     sizes, cost = _assign(nodes, weights, found)
     if stretch is not None:
         found = found / stretch
@@ -85,6 +95,16 @@ def cluster_nodes(
     )
 
 
+def no_segments(synopsis: "Synopsis") -> Clustering:
+    """Return a clustering without segments, for a study that asks for none."""
+    return _none(synopsis.scaled_nodes.shape[1])
+
+
+def _none(n_features: int) -> Clustering:
+    none = np.zeros((0, n_features))
+    return Clustering(centres=none, scaled_centres=none, sizes=np.zeros(0), loss=0.0)
+
+
 def nobody(study: Study) -> str:
     """Return what to say of a run of a study that ends without segments."""
     shared = study.user_sets == "partial" and study.population != EVERYONE
@@ -94,6 +114,8 @@ def nobody(study: Study) -> str:
 def about_found(found: int, study: Study) -> str | None:
     """Return what to say if fewer segments were found than the study asks for."""
     asked = study.n_clusters
+    if study.counts_only:
+        return None
     if found == 0:
         return nobody(study)
     if found < asked:

@@ -15,12 +15,13 @@ from splitmeans.errors import ParameterError
 from splitmeans.plan.grid_limits import MAX_CELLS
 from splitmeans.study import Column
 from splitmeans.study.features import Feature
+from splitmeans.synopsis.precision import Precision
 
 if TYPE_CHECKING:
     from splitmeans.synopsis.synopsis import Synopsis
 
 _METADATA_KEY = b"splitmeans synopsis"
-_FORMAT = 1
+_FORMAT = 2
 
 
 def write_synopsis(synopsis: "Synopsis", path: str | Path) -> None:
@@ -58,6 +59,8 @@ def _header(synopsis: "Synopsis") -> dict[str, Any]:
         header["stretch"] = synopsis.stretch.tolist()
     if synopsis.weight_deviation is not None:
         header["weight_deviation"] = float(synopsis.weight_deviation)
+    if synopsis.precision is not None:
+        header["precision"] = dataclasses.asdict(synopsis.precision)
     return header
 
 
@@ -103,6 +106,8 @@ def read_synopsis(path: str | Path) -> dict[str, Any]:
         fields["columns"] = tuple(tuple(Column(**item) for item in group) for group in groups)
     if "stretch" in header:
         fields["stretch"] = np.array(header["stretch"], dtype=np.float64)
+    if "precision" in header:
+        fields["precision"] = Precision(**header["precision"])
     if "centres" in header:
         fields["centres"] = tuple(np.array(own, dtype=np.float64) for own in header["centres"])
     return fields
@@ -111,4 +116,6 @@ def read_synopsis(path: str | Path) -> dict[str, Any]:
 def _matrix(table: Any, *, start: int, stop: int) -> FloatArray:
     """Return columns of an Arrow table as one array, shape (rows, stop - start)."""
     columns = [table.column(position).to_numpy() for position in range(start, stop)]
+    if not columns:
+        return np.zeros((table.num_rows, 0))
     return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.float64)

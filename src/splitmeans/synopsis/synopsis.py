@@ -22,11 +22,14 @@ from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.kmeans.distances import nearest_distance
 from splitmeans.study import Column, PartySpec
+from splitmeans.study.coding import level_features
 from splitmeans.study.features import GRID_UNITS, Feature, bounds_of, features_of, to_own_units
 from splitmeans.synopsis.checks import check_synopsis
 from splitmeans.synopsis.choose_k import ChooseK, choose_k, even_spread, measure_fit
 from splitmeans.synopsis.clustering import Clustering, cluster_nodes
 from splitmeans.synopsis.file import read_synopsis, write_synopsis
+from splitmeans.synopsis.precision import Precision
+from splitmeans.synopsis.questions import Questions
 from splitmeans.synopsis.synthetic import draw_rows
 
 
@@ -37,8 +40,12 @@ class LossEstimate(NamedTuple):
     standard_error: float | None
 
 
+# What a file that is no synopsis may raise.
+_UNREADABLE = (pa.ArrowException, AttributeError, LookupError, TypeError, OverflowError, ValueError)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Synopsis:
+class Synopsis(Questions):
     """Weighted pseudo-points over the columns of all parties.
 
     Attributes:
@@ -55,6 +62,8 @@ class Synopsis:
         weight_deviation: Standard deviation of the noise in each weight, where known.
         stretch: By how much every feature counts more in distances than its bounds say, shape (D,);
             None if all count so. Distances of segments are between stretched points (`seen`).
+        precision: How noisy cells are and how finely columns are known; None where that is not
+            known, and then there are no `replicates`.
     """
 
     scaled_nodes: FloatArray
@@ -66,6 +75,7 @@ class Synopsis:
     centres: tuple[FloatArray, ...] | None = None
     weight_deviation: float | None = None
     stretch: FloatArray | None = None
+    precision: Precision | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "party_names", tuple(self.party_names))
@@ -97,6 +107,11 @@ class Synopsis:
     def nodes(self) -> FloatArray:
         """Pseudo-points in the columns' own units, shape (nodes, D)."""
         return to_own_units(self._all_features, self.scaled_nodes)
+
+    @property
+    def level_features(self) -> tuple[slice, ...]:
+        """Which of the D features are the levels of one column, for each column of categories."""
+        return level_features([column for group in self.columns or () for column in group])
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -160,7 +175,13 @@ class Synopsis:
         _validate.at_least(1, k=k)
         rng = np.random.default_rng(random_state)
         return cluster_nodes(
-            self.scaled_nodes, self.weights, self._all_features, k=k, rng=rng, stretch=self.stretch
+            self.scaled_nodes,
+            self.weights,
+            self._all_features,
+            k=k,
+            rng=rng,
+            stretch=self.stretch,
+            levels=self.level_features,
         )
 
     def choose_k(
@@ -182,6 +203,7 @@ class Synopsis:
             ks=ks,
             rng=rng,
             node_spread=self._guessed_spread(),
+            levels=self.level_features,
         )
 
     def fit_of(self, scaled_centres: FloatArray) -> tuple[float, float]:
@@ -282,16 +304,7 @@ class Synopsis:
             return cls(**read_synopsis(path))
         except OSError as problem:
             raise ParameterError(f"{path}: cannot be read ({problem})") from problem
-        except (
-            pa.ArrowException,
-            AttributeError,
-            KeyError,
-            TypeError,
-            IndexError,
-            OverflowError,
-            RecursionError,
-            ValueError,
-        ) as problem:
+        except (*_UNREADABLE, RecursionError) as problem:
             raise ParameterError(f"{path}: not a splitmeans synopsis ({problem})") from problem
 
 

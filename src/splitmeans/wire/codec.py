@@ -78,6 +78,8 @@ def _describe(message: Any, arrays: list[npt.NDArray[Any]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, (_, dtype) in _fields(kind).items():
         value = getattr(message, name)
+        if name in _optional(kind) and len(value) == 0:
+            continue
         if dtype is not None:
             array = np.ascontiguousarray(value, dtype=dtype)
             arrays.append(array)
@@ -104,11 +106,17 @@ def _rebuild(
         raise ProtocolError(f"{where} must not be a {tag_of(kind)}")
     declared = _fields(kind)
     fields = header["fields"]
-    if not isinstance(fields, dict) or set(fields) != set(declared):
+    optional = _optional(kind)
+    if not isinstance(fields, dict) or set(fields) | optional != set(declared):
         raise ProtocolError(f"{tag_of(kind)} must have exactly the fields {', '.join(declared)}")
     values: dict[str, Any] = {}
     for name, (hint, dtype) in declared.items():
         where = f"{tag_of(kind)}.{name}"
+        if name not in fields:
+            continue
+        # One message has one form of bytes: nothing that is empty is there.
+        if name in optional and fields[name] == [0]:
+            raise ProtocolError(f"{where} must be left out where it is empty")
         if dtype is not None:
             values[name], body = _read_array(fields[name], dtype, body, where=where)
         else:
@@ -153,6 +161,14 @@ def _read_hex(value: Any, *, where: str) -> bytes:
     if data.hex() != value:
         raise ProtocolError(f"{where} must be hexadecimal text in small letters, without spaces")
     return data
+
+
+@functools.cache
+def _optional(kind: type) -> frozenset[str]:
+    """Return the array fields that are left out where they are empty."""
+    return frozenset(
+        item.name for item in dataclasses.fields(kind) if item.metadata.get("optional")
+    )
 
 
 @functools.cache

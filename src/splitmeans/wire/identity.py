@@ -9,10 +9,8 @@ over a channel of their own. The private half lives in a key file. Layouts: docs
 import base64
 import hashlib
 import json
-import os
 import re
 import secrets
-import stat
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +25,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from splitmeans.errors import ParameterError
+from splitmeans.wire.private_file import read_private, write_new
 
 SIGNING_BYTES = 32
 SEALING_BYTES = 1216  # ML-KEM-768 key (1184), then X25519 key (32), as X-Wing has them
@@ -204,13 +203,13 @@ class Identity:
             cipher = _file_cipher(passphrase, salt=salt, cost=_COST)
             secret = nonce + cipher.encrypt(nonce, self._seeds, public.encode())
             document |= {"scrypt": {"n": _COST, "salt": salt.hex()}, "secret": secret.hex()}
-        _write_new(Path(path), (json.dumps(document, indent=1) + "\n").encode())
+        write_new(Path(path), (json.dumps(document, indent=1) + "\n").encode(), what="key file")
 
     @staticmethod
     def load(path: str | Path, passphrase: str | None = None) -> "Identity":
         """Read a key file that `save` wrote."""
         path = Path(path)
-        public, scrypt, secret = _parse_file(_read_private(path), path)
+        public, scrypt, secret = _parse_file(_read_file(path), path)
         if scrypt is None and passphrase is not None:
             raise ParameterError(f"key file {path} has no passphrase, but one was given")
         if scrypt is not None:
@@ -237,7 +236,7 @@ class Identity:
         user can make this method, and no other, show another key.
         """
         path = Path(path)
-        public, scrypt, _ = _parse_file(_read_private(path), path)
+        public, scrypt, _ = _parse_file(_read_file(path), path)
         if scrypt is None:
             return Identity.load(path).public
         try:
@@ -248,7 +247,7 @@ class Identity:
     @staticmethod
     def is_protected(path: str | Path) -> bool:
         """Return whether a key file asks for a passphrase."""
-        return _parse_file(_read_private(Path(path)), Path(path))[1] is not None
+        return _parse_file(_read_file(Path(path)), Path(path))[1] is not None
 
 
 def _refuse_weak_points(signing: bytes, sealing: bytes) -> None:
@@ -304,51 +303,8 @@ def _file_cipher(passphrase: str, *, salt: bytes, cost: int) -> ChaCha20Poly1305
     return ChaCha20Poly1305(Scrypt(salt=salt, length=32, n=cost, r=8, p=1).derive(text))
 
 
-def _write_new(path: Path, data: bytes) -> None:
-    """Write a file that appears complete or not at all, and was never readable by others."""
-    draft = path.parent / f".{path.name}.{secrets.token_hex(8)}"
-    try:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(draft, path)  # unlike a rename, fails if the name is taken
-        finally:
-            draft.unlink()
-        if os.name == "posix":
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-    except FileExistsError:
-        raise ParameterError(f"key file {path} exists; keys are never replaced") from None
-    except OSError as problem:
-        raise ParameterError(f"key file {path} cannot be written: {problem.strerror}") from None
-
-
-def _read_private(path: Path) -> bytes:
-    """Read a small file that only its owner can read."""
-    try:
-        # Without waiting, as a pipe of that name would make us.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(handle, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode):
-                raise ParameterError(f"key file {path} is not a file")
-            if os.name == "posix" and mode & 0o077:
-                raise ParameterError(
-                    f"key file {path} can be used by other users of this machine; "
-                    f"run: chmod 600 {path}"
-                )
-            data = file.read(_MAX_FILE_BYTES + 1)
-    except OSError as problem:
-        raise ParameterError(f"key file {path} cannot be read: {problem.strerror}") from None
-    if len(data) > _MAX_FILE_BYTES:
-        raise ParameterError(f"key file {path} is not a splitmeans key file: it is too large")
-    return data
+def _read_file(path: Path) -> bytes:
+    return read_private(path, what="key file", max_bytes=_MAX_FILE_BYTES)
 
 
 def _parse_file(data: bytes, path: Path) -> tuple[str, tuple[int, bytes] | None, bytes]:

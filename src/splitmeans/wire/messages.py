@@ -33,6 +33,13 @@ def _array(dtype: str) -> Any:
     return field(metadata={"dtype": np.dtype(dtype)})
 
 
+def _optional_array(dtype: str) -> Any:
+    """An array field of one dimension that bytes leave out where it is empty."""
+    kind = np.dtype(dtype)
+    metadata = {"dtype": kind, "optional": True}
+    return field(default_factory=lambda: np.zeros(0, dtype=kind), metadata=metadata)
+
+
 # ---- membership messages: what a party tells the server about which user is in which cluster ----
 
 
@@ -255,6 +262,8 @@ class PublishedResult(_Quiet):
         sizes: Their estimated users, shape (k,).
         published_at: Date and time in UTC.
         signature: The server's, over what `signed_result` says; empty in a simulation.
+        presence: Where user sets differ and presence is counted, how many users are at which
+            parties of each group of the plan (`result/presence_counts.py`); else empty.
     """
 
     TAG: ClassVar[str] = "PublishedResult"
@@ -268,6 +277,7 @@ class PublishedResult(_Quiet):
     sizes: npt.NDArray[np.float64] = _array("<f8")
     published_at: str
     signature: bytes
+    presence: IntArray = _optional_array("<i8")
 
 
 Message: TypeAlias = (

@@ -14,6 +14,11 @@ SIZE_SHARE = 0.02
 COLUMN_SHARE = 0.3
 CELL_SHARE = 0.5
 
+# A column has as many bins (a power of two) as leave this many deviations of noise to a bin, were
+# the rows spread evenly.
+BIN_DEVIATIONS = 9.0
+MIN_BINS, MAX_BINS = 16, 256
+
 # Scores are whole numbers of this part of a standard deviation.
 SCORE_UNITS = 2**8
 # The squared length of a row's scores is clipped to this many times what it is on average.
@@ -111,3 +116,10 @@ class SurveyLaw:
 
     def _part(self, share: float) -> float:
         return self.mu * math.sqrt((1 - SIZE_SHARE) * share)
+
+
+def bins_for(size: float, *, noise_deviation: float) -> int:
+    """Return the number of bins of a column, a power of two, for about `size` rows."""
+    wanted = size / (BIN_DEVIATIONS * noise_deviation)
+    nearest_power = int(2 ** round(math.log2(max(wanted, 1.0))))
+    return min(max(nearest_power, MIN_BINS), MAX_BINS)

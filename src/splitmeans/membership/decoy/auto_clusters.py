@@ -89,6 +89,7 @@ def _told_apart(k: int, precision: float) -> float:
 def _cell_deviation(study: Study) -> float:
     """Roughly the noise on a published cell of a pair: decoys and the server's noise."""
     sigma = gaussian_multiplier(study.budget.epsilon, study.budget.delta)
+    sigma *= math.sqrt(study.n_runs)
     n_pairs = math.comb(len(study.parties), 2)
     at_one = tight_split(study, n_groups=n_pairs, n_sizes=0, scale=1.0)
     return math.sqrt(2) * sigma / at_one.membership

@@ -250,6 +250,24 @@ class DecoyEstimator:
         variance += (1 / self.sample_rate - 1) * max(0.0, float(counts.flat[0]))
         return np.asarray(counts, dtype=np.float64), math.sqrt(variance)
 
+    def presence_sums(self, group: Group) -> IntArray:
+        """Return how many users are at which parties of a group, as sums over their clusters.
+
+        Shape (2, ..., 2): 0 is present, 1 absent; of the last cell, absent everywhere, nothing is
+        known: zero. Whole numbers of sampled users, with expected decoys removed. Randomised labels
+        do not matter: they change a user's cluster, never the presence.
+        """
+        if self.equal_sets:
+            raise ParameterError("with equal user sets nobody is absent")
+        law, _ = law_and_widths(
+            group, self.law, self.presence_law, n_local_clusters=self.n_local_clusters
+        )
+        counts = self.noisy_tables[group] - law.mean
+        for axis, width in enumerate(counts.shape):
+            counts = np.add.reduceat(counts, [0, width - 1], axis=axis)
+        counts[(1,) * counts.ndim] = 0
+        return np.asarray(counts)
+
     def _groups_with(self, parties: tuple[int, ...]) -> list[Group]:
         found = [group for group in self.groups if set(parties) <= set(group)]
         if self.presence_law is not None:

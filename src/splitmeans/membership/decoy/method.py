@@ -24,7 +24,7 @@ from splitmeans.study.methods import DECOY
 from splitmeans.wire.messages import DecoyMessage
 
 # The ends of a truncated decoy law cost their probability as delta; this share of the study's
-# delta, over all groups, leaves nearly all of it to the rest.
+# delta, over all groups and runs, leaves nearly all of it to the rest.
 _TRUNCATION_SHARE = 0.01
 # Seconds for exact noise on one cell at the server (1,000,000 draws: 21 s), and bytes of a cell
 # meanwhile: whole numbers as objects.
@@ -32,7 +32,7 @@ _NOISE_DRAW, _DRAWN_CELL = 2.1e-5, 100
 
 
 def _tight_law(study: Study, precisions: Precisions, clusters: int, groups: int) -> DecoyLaw:
-    share = _TRUNCATION_SHARE * study.budget.delta / groups
+    share = _TRUNCATION_SHARE * study.budget.delta / (groups * study.n_runs)
     own = None if precisions.server is None else 1 / precisions.server
     return decoy_law(precisions.membership, delta_share=share, server_sigma=own)
 
@@ -71,6 +71,10 @@ def _tables(law: DecoyLaw, plan: RunFacts) -> Iterator[tuple[Group, DecoyLaw, tu
 
 
 def _noise_lines(law: DecoyLaw, plan: RunFacts) -> Iterator[NoiseLine]:
+    if plan.study.counts_only:
+        yield "decoys in each count", math.sqrt(law.variance), "users"
+        yield "the server's noise on each count", law.server_sigma, "users"
+        return
     yield "decoys in each cell", math.sqrt(law.variance), "users"
     yield "the server's noise on each cell", law.server_sigma, "users"
     if plan.presence is not None:

@@ -148,7 +148,7 @@ def _grid(party: PartySpec, columns: list[Any], *, first_row: int, n_ids: int | 
         problems += wrong
     n = _common_length(checked, where=f"party {party.name!r}") if checked else (n_ids or 0)
     make = np.empty if len(checked) == len(columns) else np.zeros
-    rows = make((n, places[-1].stop), dtype=np.int64)
+    rows = make((n, places[-1].stop if places else 0), dtype=np.int64)
     # A few rows of all columns at a time: the part of the result being written stays in cache.
     for start in range(0, n, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)

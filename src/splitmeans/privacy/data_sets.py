@@ -1,0 +1,64 @@
+"""Data sets in the ledger: whose data a name stands for, and which names stand for the same people.
+
+Costs add up by data set, never by the place of a file. A data set is declared once, with words that
+say who the people are; names from before, or of other places, can be made part of it, and their
+costs move to it. People whom a run recognises as those of a data set can be declared to be others:
+that takes a reason, and where the home has four eyes a second person.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from splitmeans.errors import BudgetError
+
+
+@dataclass(kw_only=True)
+class DataSets:
+    """What was declared so far; part of a `ledger_rules.Book`.
+
+    Attributes:
+        people: Who the people of each declared data set are.
+        owners: The data set that each other name is part of.
+        apart: Pairs of a name and a data set (or one of another home) that are different people.
+    """
+
+    people: dict[str, str] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
+    apart: set[tuple[str, str]] = field(default_factory=set)
+
+    def owner(self, name: str) -> str:
+        """Return the data set that a name is part of; the name itself if of none."""
+        return self.owners.get(name, name)
+
+    def declare(self, name: str, people: str | None) -> None:
+        """Take an entry that declares a data set."""
+        if not people:
+            raise BudgetError(f"data set {name!r} must say who its people are")
+        if name in self.people:
+            raise BudgetError(f"data set {name!r} is declared already: {self.people[name]!r}")
+        if name in self.owners:
+            raise BudgetError(f"{name!r} is part of data set {self.owners[name]!r}")
+        self.people[name] = people
+
+    def check_part(self, name: str, whole: str | None) -> str:
+        """Check an entry that makes a name part of a data set; return the data set."""
+        if whole is None or whole not in self.people:
+            raise BudgetError(
+                f"{whole!r} is no declared data set: `splitmeans ledger source add` declares one"
+            )
+        if name in self.people or name == whole:
+            raise BudgetError(
+                f"{name!r} is a data set itself; only another name can be part of one"
+            )
+        if name in self.owners:
+            raise BudgetError(f"{name!r} is part of data set {self.owners[name]!r} already")
+        return whole
+
+    def are_apart(self, name: str, other: str) -> bool:
+        """Return whether somebody said that these are different people."""
+        return (name, other) in self.apart or (other, name) in self.apart
+
+
+def listed(people: Mapping[str, str]) -> str:
+    """Return the names of data sets with their people, for a message."""
+    return ", ".join(f"{name!r} ({who})" for name, who in sorted(people.items()))

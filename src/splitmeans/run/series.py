@@ -1,0 +1,223 @@
+"""Runs of a series between organisations: which one is next, and which result it follows.
+
+A home knows the runs that it took part in, and keeps their results. So a participant gives the same
+command every time; `--run` and `--previous` are for what a home cannot know: that a run shall begin
+before its time, that an attempt is repeated, or a result that this home has lost.
+"""
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from splitmeans.errors import JournalError, ParameterError
+from splitmeans.plan.series import SeriesRun, run_number
+from splitmeans.plan.settle import make_plan
+from splitmeans.plan.statement import PrivacyReport
+from splitmeans.privacy.series_ledger import SeriesLedger
+from splitmeans.result.previous import Previous, previous_of, series_run
+from splitmeans.result.publish import published_facts, read_published
+from splitmeans.result.result import Result
+from splitmeans.run.drive import DONE
+from splitmeans.run.journal import Journal
+from splitmeans.run.kept_results import kept_result
+from splitmeans.run.records import RunKey, SavedRun
+from splitmeans.study import Study
+from splitmeans.wire.saved_result import load_result
+
+# What the journal has beside a run of a series: its number, and the hash of the result it follows.
+NUMBER, PREVIOUS = "series_run", "previous"
+
+
+def runs_of(journal: Journal, study_hash: str, participant: str) -> dict[str, SavedRun]:
+    """Return the runs of a study that a participant has begun, by name, in that order."""
+    rows = journal.connection.execute(
+        "SELECT run FROM runs WHERE study_hash = ? AND participant = ? ORDER BY id",
+        (study_hash, participant),
+    ).fetchall()
+    found: dict[str, SavedRun] = {}
+    for (name,) in rows:
+        key = RunKey(study_hash=study_hash, run=name, participant=participant)
+        if (saved := journal.load(key)) is not None:
+            found[name] = saved
+    return found
+
+
+def choose_run(
+    study: Study,
+    home: Path,
+    participant: str,
+    *,
+    asked: str | None,
+    today: date | None = None,
+) -> tuple[str, str | None]:
+    """Return the name of the run that a participant takes part in now, and what to say about it.
+
+    Of a study of one run it is "1" unless another is asked for. Of a series it is the run that goes
+    on; else the next one, if at least half of `renewal.every` has passed since the last result;
+    else the last one again, which is finished.
+
+    Args:
+        study: The study.
+        home: The participant's home, which may not exist yet.
+        participant: A party's name, or the server.
+        asked: What was asked for with --run, if anything.
+        today: The date; by default that of the clock.
+
+    Raises:
+        ParameterError: The participants have to agree on something that no home knows.
+    """
+    if study.renewal is None or asked is not None:
+        run_number(study, asked or "1")
+        return asked or "1", None
+    if not home.is_dir():
+        return "1", None
+    with Journal.open(home) as journal:
+        runs = runs_of(journal, study.hash, participant)
+        for name, saved in runs.items():
+            if saved.outcome is None:
+                return name, None
+        if not runs:
+            return "1", None
+        name, last = max(runs.items(), key=lambda run: _order(study, run[0]))
+        number = run_number(study, name)
+        assert number is not None
+        if last.outcome != DONE:
+            raise ParameterError(_after_failure(journal, study, participant, name, number))
+        key = RunKey(study_hash=study.hash, run=name, participant=participant)
+        published = _published_on(journal, key)
+    if number == study.renewal.runs:
+        done = f"all {number} runs of study {study.name!r} are done; another needs a new study"
+        return name, done
+    following = f"run {number + 1} of {study.renewal.runs}"
+    begins, due = study.renewal.may_begin_after(published), study.renewal.due_after(published)
+    if begins is None or begins > (today or datetime.now(UTC).date()):
+        when = " begins" if due is None else f" is due on {due}; it begins earlier"
+        return name, f"{following}{when} if all participants give --run {number + 1}"
+    return str(number + 1), f"this is {following}"
+
+
+def previous_for(
+    journal: Journal, key: RunKey, study: Study, *, folder: Path | None
+) -> Previous | None:
+    """Return the result that a run follows: the last one that this home keeps, or that of a folder.
+
+    A run that was begun goes on with the result that it was begun with.
+
+    Raises:
+        ParameterError: The folder does not hold such a result, or the run needs one that is lost.
+    """
+    number = run_number(study, key.run)
+    if number is None:
+        if folder is not None:
+            raise ParameterError(f"--previous is for series; study {study.name!r} is run once")
+        return None
+    saved = journal.load(key)
+    if saved is not None and saved.outcome is not None:
+        return None  # it needs no more than the hash, which the journal has
+    found: Previous | None
+    if folder is not None:
+        found = previous_of(Result.read(folder), study)
+        if found.number >= number:
+            raise ParameterError(
+                f"{folder} is the result of run {found.number}, which run {number} cannot follow"
+            )
+    else:
+        found = _last_kept(journal, key, study, before=number)
+    if saved is None:
+        return found
+    wanted = saved.details[PREVIOUS]
+    if wanted != ("" if found is None else found.digest):
+        raise ParameterError(
+            f"{key} was begun after the result {wanted[:16] or 'of no run'}, and this is another "
+            "one: give the folder with that result as --previous; every participant has a copy"
+        )
+    return found
+
+
+def place_of(
+    journal: Journal, key: RunKey, study: Study, *, previous: Previous | None
+) -> SeriesRun | None:
+    """Return the place of a run in its series: as it was begun, or as it is about to be."""
+    saved = journal.load(key)
+    number = run_number(study, key.run)
+    if saved is None or number is None:
+        return series_run(study, key.run, previous)
+    return SeriesRun(number=number, previous=saved.details[PREVIOUS])
+
+
+def check_series(journal: Journal, key: RunKey, study: Study) -> None:
+    """Refuse a run of a series that this party may not begin.
+
+    Raises:
+        ParameterError: Another run of the series goes on, or a later one was begun.
+        BudgetError: The slot was used.
+    """
+    number = run_number(study, key.run)
+    if number is None:
+        return
+    for name, saved in runs_of(journal, study.hash, key.participant).items():
+        if saved.outcome is None and name != key.run:
+            raise ParameterError(
+                f"run {name!r} of the series goes on at this home: finish it first (--run {name}); "
+                "runs of a series come one after the other"
+            )
+    used = SeriesLedger(journal.connection).slots_of(study_hash=study.hash, party=key.participant)
+    if used and number <= max(used):
+        last = max(used)
+        raise ParameterError(
+            f"run {number} cannot begin: this party has released in run {last}, so slots up to "
+            f"{last} are closed. Agree with the others on run {last + 1}"
+        )
+
+
+def details_of(this: SeriesRun | None) -> dict[str, str]:
+    """Return what the journal keeps of a run's place in its series."""
+    return {} if this is None else {NUMBER: str(this.number), PREVIOUS: this.previous}
+
+
+def _last_kept(journal: Journal, key: RunKey, study: Study, *, before: int) -> Previous | None:
+    found: tuple[int, RunKey, SavedRun] | None = None
+    for name, saved in runs_of(journal, study.hash, key.participant).items():
+        number = run_number(study, name)
+        if saved.outcome == DONE and number is not None and number < before:
+            own = RunKey(study_hash=key.study_hash, run=name, participant=key.participant)
+            if found is None or number > found[0]:
+                found = (number, own, saved)
+    if found is None:
+        return None
+    number, own, saved = found
+    data = kept_result(journal.connection, own)
+    if data is None:
+        raise JournalError(f"the result of {own} is not kept in {journal.folder}")
+    released, message = load_result(data)
+    this = SeriesRun(number=number, previous=saved.details[PREVIOUS])
+    plan = make_plan(study, released=released, series_run=this)
+    synopsis = read_published(plan, message)
+    report = PrivacyReport(plan=plan, secure_noise=True)
+    facts = published_facts(report, synopsis, message, run=own.run)
+    return Previous(number=number, digest=facts.digest, synopsis=synopsis)
+
+
+def _published_on(journal: Journal, key: RunKey) -> date:
+    data = kept_result(journal.connection, key)
+    if data is None:
+        raise JournalError(f"the result of {key} is not kept in {journal.folder}")
+    return datetime.fromisoformat(load_result(data)[1].published_at).date()
+
+
+def _order(study: Study, name: str) -> tuple[int, str]:
+    number = run_number(study, name)
+    assert number is not None
+    return number, name
+
+
+def _after_failure(journal: Journal, study: Study, participant: str, name: str, number: int) -> str:
+    used = SeriesLedger(journal.connection).slots_of(study_hash=study.hash, party=participant)
+    again = f"{number}-{int(name.partition('-')[2] or 1) + 1}"
+    if number in used:
+        advice = f"this party released in it, so its slot is used: agree on --run {number + 1}"
+    else:
+        advice = (
+            f"this participant released nothing in it: if no party did (`splitmeans ledger show` "
+            f"at each says so), agree on --run {again}, otherwise on --run {number + 1}"
+        )
+    return f"run {name!r} of study {study.name!r} failed; {advice}"

@@ -1,0 +1,84 @@
+"""What a plan tells of the errors of a synopsis, and where nothing honest can be told."""
+
+import dataclasses
+import math
+
+from splitmeans.local.law import COUNT_UNITS
+from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
+from splitmeans.local.laws.survey import bins_for
+from splitmeans.membership.methods import method_of
+from splitmeans.plan.plan import Plan
+from splitmeans.synopsis.precision import (
+    FEWEST_DRAWS,
+    Precision,
+    all_pairs,
+    draws_of,
+    grid_of,
+    margin,
+)
+from splitmeans.synopsis.synopsis import Synopsis
+
+
+def refusal(plan: Plan, synopsis: Synopsis) -> str | None:
+    """Return why nothing honest can be said about errors, None if it can."""
+    if method_of(plan.study).deviation is None:
+        return (
+            f"memberships were sent by the method {plan.study.membership!r}, whose errors of cells "
+            "are not known"
+        )
+    if plan.grid_method not in ("pairs", "joint") or synopsis.labels is None:
+        return (
+            f"the grid {plan.grid_method!r} is a model of the users, and how far a model is off "
+            "is not known"
+        )
+    if not plan.study.local_facts.n_points:
+        return (
+            f"the local algorithm {plan.study.local_facts.name!r} does not tell how users lie "
+            "within a cell, so nobody knows how many are on the other side of a border"
+        )
+    cells = math.prod(plan.n_local_clusters)
+    if draws_of(plan.n_local_clusters, n_tables=len(plan.groups)) < FEWEST_DRAWS:
+        return f"its grid of {cells:,} cells is too large to be estimated again many times"
+    if synopsis.total <= 0:
+        return "no users were counted"
+    return None
+
+
+def with_precision(synopsis: Synopsis, plan: Plan) -> Synopsis:
+    """Return the synopsis with what is known of its errors, which may be nothing."""
+    known = refusal(plan, synopsis) is None
+    precision = precision_of(plan, synopsis) if known else None
+    return dataclasses.replace(synopsis, precision=precision)
+
+
+def precision_of(plan: Plan, synopsis: Synopsis) -> Precision:
+    """Return what follows from the plan and the published grid; nothing may be refused."""
+    grid = grid_of(synopsis, plan.n_local_clusters)
+    n_parties = grid.ndim
+    pairs = plan.grid_method == "pairs"
+    groups = all_pairs(n_parties) if pairs else (tuple(range(n_parties)),)
+    deviation = method_of(plan.study).deviation
+    assert deviation is not None, "refused before"
+    return Precision(
+        shape=grid.shape,
+        groups=groups,
+        deviations=tuple(
+            deviation(plan.membership, plan, group, margin(grid, group)) for group in groups
+        ),
+        resolutions=_resolutions(plan, synopsis.total),
+    )
+
+
+def _resolutions(plan: Plan, total: float) -> tuple[float, ...]:
+    """Return the width of a bin of each feature, as its party's survey chose it.
+
+    A party chooses by the number of its own rows. With partial user sets that is more than the
+    users of all, so bins may be finer than this says, never coarser but for a rounding.
+    """
+    found: list[float] = []
+    for party, law in zip(plan.parties, plan.local, strict=True):
+        assert isinstance(law, GuidedLloydLaw), "only this one makes points"
+        bins = bins_for(total, noise_deviation=law.survey.column_scale / COUNT_UNITS)
+        for column in party.columns:
+            found += [0.0] * len(column.levels) if column.levels else [1 / bins]
+    return tuple(found)
