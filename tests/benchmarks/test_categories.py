@@ -3,7 +3,16 @@
 import numpy as np
 import pandas as pd
 
-from benchmarks.categories import MixedTable, centres_of, made_up, names_of, points_of, run_one
+from benchmarks import categories
+from benchmarks.categories import (
+    MADE_UP,
+    MixedTable,
+    centres_of,
+    made_up,
+    names_of,
+    points_of,
+    run_one,
+)
 
 
 def test_other_is_spread_over_the_levels_that_were_not_learned():
@@ -32,9 +41,11 @@ def test_levels_differ_as_much_as_the_ends_of_a_number():
     assert set(gaps.round(9).ravel()) == {0.0, 4.0}
 
 
-def test_a_run_with_a_list_knows_all_levels():
-    assert names_of(None) == ("made-up, 200 levels",)
-    score = run_one("made-up, 200 levels", 1.0, "listed", 0, None)
+def test_a_run_with_a_list_knows_all_levels(monkeypatch):
+    assert names_of(None) == (MADE_UP,)
+    small = made_up(0, users=2_000)
+    monkeypatch.setitem(categories._READERS, MADE_UP, lambda seed, data_dir: small)
+    score = run_one(MADE_UP, 4.0, "listed", 0, None)
     assert score.other_share == 0.0
     assert score.known_levels == score.levels
     assert score.loss_ratio is not None
