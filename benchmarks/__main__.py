@@ -13,6 +13,7 @@ from benchmarks.commands.paper import paper
 from benchmarks.commands.partial import partial
 from benchmarks.commands.plan import plan
 from benchmarks.commands.relay import relay
+from benchmarks.commands.renewal import renewal
 from benchmarks.commands.run import run
 from benchmarks.commands.speed import speed
 from benchmarks.commands.synthetic import synthetic
@@ -34,6 +35,7 @@ for command in (
         labels,
         coverage,
         synthetic,
+        renewal,
         accounting,
         speed,
         paper,

@@ -149,7 +149,10 @@ def groups(found: list[Covered]) -> dict[str, list[Covered]]:
     return dict(sorted(rows.items(), key=lambda row: (row[0] == "all", row[0])))
 
 
-def _covered(name: str, setting: Setting, seed: int, data_dir: Path | None) -> list[Covered]:
+def fitted(
+    name: str, setting: Setting, *, seed: int, data_dir: Path | None
+) -> tuple[VerticalKMeans, FloatArray]:
+    """Return a model of a data set, and the rows of the users that are at every party."""
     rows = rows_of(name, seed=seed, data_dir=data_dir)
     rng = np.random.default_rng([seed, setting.n_parties])
     columns = split_columns(rows, setting.n_parties, rng=rng)
@@ -170,6 +173,11 @@ def _covered(name: str, setting: Setting, seed: int, data_dir: Path | None) -> l
     blocks = [rows[np.ix_(users, own)] for users, own in zip(ids, columns, strict=True)]
     model.fit(blocks, ids=ids if partial else None)
     shared = rows[here.all(axis=0)][:, np.concatenate(columns)]
+    return model, shared
+
+
+def _covered(name: str, setting: Setting, seed: int, data_dir: Path | None) -> list[Covered]:
+    model, shared = fitted(name, setting, seed=seed, data_dir=data_dir)
     synopsis = model.synopsis_
     centres = model.result_.server.clustering.scaled_centres
     _, sizes = assign_nodes(synopsis, centres)

@@ -25,7 +25,7 @@ LEVELS = (
     ("synopsis",),
     ("intervals",),
     ("result",),
-    ("insights",),
+    ("insights", "queries"),
     ("party", "server"),
     ("protocol",),
     ("simulate",),
@@ -50,7 +50,7 @@ PUBLIC = ("local.law", "local.methods")
 # What a server loads, whoever plans a study, or whoever reads what was published.
 SERVER_SIDE = (
     *("wire", "kernels", "kmeans", "study", "privacy", "plan", "synopsis", "intervals", "result"),
-    *("insights", "server", "forecasting", "mailbox", "relay", "report"),
+    *("insights", "queries", "server", "forecasting", "mailbox", "relay", "report"),
 )
 
 

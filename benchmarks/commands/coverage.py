@@ -2,10 +2,16 @@
 
 import dataclasses
 import itertools
+from pathlib import Path
+
+import numpy as np
+import typer
 
 from benchmarks.commands import options
 from benchmarks.commands.output import collected, show, write_json
 from benchmarks.coverage import DATA_SETS, REAL, SETTINGS, groups, run_coverage, summary
+from benchmarks.figure_coverage import CHOSEN_ON, HELD_OUT, figure_groups, run_figures
+from benchmarks.figure_coverage import SETTINGS as FIGURE_SETTINGS
 from splitmeans.cli.console import Quiet
 
 _HEADINGS = (
@@ -24,12 +30,20 @@ def coverage(
     quick: options.Quick = False,
     workers: options.Workers = 2,
     json_file: options.JsonFile = None,
+    figures: bool = typer.Option(
+        False, "--figures", help="Of shares, means, tables and correlations instead of sizes."
+    ),
     quiet: Quiet = False,
 ) -> None:
     """How often the 95 % intervals of segment sizes hold the users nearest to the centre.
 
     Example: python -m benchmarks coverage --data-dir DIR --seeds 3 --json coverage.json
     """
+    if figures:
+        _of_figures(
+            data, seeds=seeds, data_dir=data_dir, quick=quick, workers=workers, json_file=json_file
+        )
+        return
     there = [name for name in DATA_SETS if data_dir is not None or name not in REAL]
     names = options.listed("data", data, DATA_SETS) if data else there
     settings = (SETTINGS[2], SETTINGS[6], SETTINGS[11]) if quick else SETTINGS
@@ -51,3 +65,34 @@ def coverage(
         "segments": [dataclasses.asdict(one) for one in found],
     }
     write_json(json_file, record)
+
+
+def _of_figures(
+    data: str,
+    *,
+    seeds: int,
+    data_dir: Path | None,
+    quick: bool,
+    workers: int,
+    json_file: Path | None,
+) -> None:
+    """Print how often intervals of figures hold the truth."""
+    known = (*CHOSEN_ON, *HELD_OUT)
+    there = [name for name in known if data_dir is not None or name not in REAL]
+    names = options.listed("data", data, known) if data else there
+    settings = FIGURE_SETTINGS[1:2] if quick else FIGURE_SETTINGS
+    runs = run_figures(
+        data=names, settings=settings, seeds=seeds, data_dir=data_dir, workers=workers
+    )
+    total = len(names) * len(settings) * seeds
+    found = list(itertools.chain(*collected(runs, what="runs", total=total)))
+    rows = []
+    for name, part in figure_groups(found).items():
+        shown = [one for one in part if one.low is not None]
+        right = np.mean([one.right for one in shown]) if shown else float("nan")
+        width = np.median([one.width for one in shown]) if shown else float("nan")
+        withheld = str(len(part) - len(shown))
+        rows.append((name, str(len(part)), withheld, f"{right:.1%}", f"{width:.1%}"))
+    headings = ("runs of", "figures", *_HEADINGS[2:])
+    show("95 % intervals of figures", headings, rows, left=("runs of",))
+    write_json(json_file, {"figures": [dataclasses.asdict(one) for one in found]})

@@ -17,6 +17,7 @@ import pytest
 
 from splitmeans.errors import MailboxError
 from splitmeans.mailbox.http import HttpMailbox
+from splitmeans.mailbox.retries import Retries
 from splitmeans.relay import replies as relay_replies
 from splitmeans.relay import store as relay_store
 from splitmeans.relay.app import make_app
@@ -76,7 +77,7 @@ def _relay_in(
             participant=name,
             signer=KEYS[name],
             transport=transport,
-            sleep=lambda _: None,
+            retries=Retries(sleep=lambda _: None),
         )
 
     return open_as

@@ -11,10 +11,13 @@ from splitmeans.errors import ParameterError, PrivacyError, StudyError
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.study import Budget, Study
 from splitmeans.study.id_rules import AS_IS
+from splitmeans.wire.envelope import PROTOCOL
 from splitmeans.wire.identity import spoken
 from splitmeans.wire.messages import Confirmation, KeyContribution, Ready
 from splitmeans.wire.slot import SERVER
 from tests.scene import KEYS, keyed_study, with_key
+
+OWN = bytes([PROTOCOL])
 
 RICHER = Budget(epsilon=8, delta=1e-4)
 
@@ -206,7 +209,12 @@ def test_other_key_under_a_partys_name(stage):
     world = stage("joined")
     real = world.box.files[world.path("shop", "bank", KeyContribution)]
     for key in (KEYS["mallory"], KEYS[SERVER]):
-        world.forge("bank", KeyContribution(secret=bytes(32)), sender="shop", key=key)
+        world.forge(
+            "bank",
+            KeyContribution(secret=bytes(32), protocol=OWN),
+            sender="shop",
+            key=key,
+        )
         assert not world.visit("bank")
         assert world.stage_of("bank") == "Joined"
     world.box.files[world.path("shop", "bank", KeyContribution)] = real

@@ -105,13 +105,20 @@ class World:
     folder: Path
     started: list[Command] = field(default_factory=list)
 
-    def start(self, who: str, *arguments: str, stdin: int = subprocess.DEVNULL) -> Command:
-        """Start a command of a participant."""
+    def start(
+        self,
+        who: str,
+        *arguments: str,
+        stdin: int = subprocess.DEVNULL,
+        env: Mapping[str, str] | None = None,
+    ) -> Command:
+        """Start a command of a participant, with more in its environment."""
+        more = env or {}
         folder = self.folder / who
-        env = {"HOME": str(folder), "PATH": os.environ["PATH"], "XDG_CACHE_HOME": _cache()}
+        own = {"HOME": str(folder), "PATH": os.environ["PATH"], "XDG_CACHE_HOME": _cache()}
         # The package under test, also where it is not installed.
-        env["PYTHONPATH"] = str(Path(splitmeans.__file__).parents[1])
-        command = Command(arguments, folder=folder, env=env, stdin=stdin)
+        own["PYTHONPATH"] = str(Path(splitmeans.__file__).parents[1])
+        command = Command(arguments, folder=folder, env=own | dict(more), stdin=stdin)
         self.started.append(command)
         return command
 
@@ -119,12 +126,12 @@ class World:
         """Run a command of a participant."""
         return self.start(who, *arguments).done()
 
-    def take_part(self, who: str, *options: str) -> Command:
+    def take_part(self, who: str, *options: str, env: Mapping[str, str] | None = None) -> Command:
         """Start `party run` or `server run`."""
         if who == SERVER:
-            return self.start(who, "server", "run", "study.toml", *options)
+            return self.start(who, "server", "run", "study.toml", *options, env=env)
         given = ("--party", who, "--data", DATA[who])
-        return self.start(who, "party", "run", "study.toml", *given, *options)
+        return self.start(who, "party", "run", "study.toml", *given, *options, env=env)
 
     def home(self, who: str) -> Path:
         return self.folder / who / ".splitmeans"

@@ -32,14 +32,21 @@ class Ran:
     def home(self, name: str) -> Path:
         return self.folder / name
 
-    def result(self, name: str) -> Result:
-        return Result.read(self.folder / name / "result")
+    def result(self, name: str, *, place: str = "result") -> Result:
+        return Result.read(self.folder / name / place)
 
-    def bundle(self, name: str = "bank") -> bytes:
-        return make_bundle(self.result(name), self.home(name), KEYS[name])
+    def bundle(self, name: str = "bank", *, place: str = "result") -> bytes:
+        return make_bundle(self.result(name, place=place), self.home(name), KEYS[name])
 
 
-def play(study: Study, folder: Path, *, names: tuple[str, ...] = EVERYONE, rounds: int = 20) -> Ran:
+def play(
+    study: Study,
+    folder: Path,
+    *,
+    names: tuple[str, ...] = EVERYONE,
+    rounds: int = 20,
+    run: str = "q1",
+) -> Ran:
     """Start participants in turn until they have the result, or `rounds` are over."""
     (folder / "mailbox").mkdir(exist_ok=True)
     waiting = list(names)
@@ -50,10 +57,10 @@ def play(study: Study, folder: Path, *, names: tuple[str, ...] = EVERYONE, round
                 journal.approve(study.hash, study.to_toml())
             shared = {
                 "study": study,
-                "run": "q1",
+                "run": run,
                 "identity": KEYS[name],
                 "mailbox": open_mailbox(str(folder / "mailbox")),
-                "result_folder": home / "result",
+                "result_folder": home / ("result" if run == "q1" else f"result-{run}"),
                 "say": lambda text: None,
             }
             try:

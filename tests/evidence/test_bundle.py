@@ -20,6 +20,7 @@ from splitmeans.evidence.manifest import MANIFEST, SIGNATURE, Manifest, hashes
 from splitmeans.evidence.verify import Pins, verify_bundle
 from splitmeans.result.result import Result
 from splitmeans.run.journal import Journal
+from splitmeans.study import Renewal
 from splitmeans.wire.slot import SERVER
 from tests.evidence.conftest import IDS, Ran, play
 from tests.result.small_result import write_small_result
@@ -78,6 +79,20 @@ def test_two_archives_do_not_tell_whether_people_came_or_went(
     assert len(digests) == 2
     assert len(set(digests)) == 1  # the records are the same, and what leaves the home is not
     assert not any(digest.encode() in one for digest in digests for one in (bundle, again))
+
+
+def test_runs_of_a_series(tmp_path: Path) -> None:
+    """The series is charged once, each run has its slot; epsilon is that of all runs."""
+    study = keyed_study(n_local_clusters="auto", renewal=Renewal(runs=3))
+    ran = play(study, tmp_path, run="1")
+    play(study, tmp_path, run="2")
+    for place in ("result-1", "result-2"):
+        data = ran.bundle(place=place)
+        found = verify_bundle(data, Pins(study_hash=study.hash))
+        assert 0.9 * study.budget.epsilon < found.lower <= found.epsilon <= study.budget.epsilon
+        lines = json.loads(unpack(data)["ledger.json"])["lines"]
+        assert [line["entry"]["kind"] for line in lines] == ["charge", "slot", "cover"]
+        assert "All 3 runs of the series together" in unpack(data)["record.txt"].decode()
 
 
 def test_every_byte_between_files_counts() -> None:
@@ -329,8 +344,8 @@ def test_epsilon_is_computed_and_not_read(bundle: bytes, monkeypatch: pytest.Mon
     """Were the noise of the plan smaller than it is, the same bundle would not verify."""
     true_plan = verify.make_plan
 
-    def noisier(study, *, released):  # type: ignore[no-untyped-def]
-        plan = true_plan(study, released=released)
+    def noisier(study, **given):  # type: ignore[no-untyped-def]
+        plan = true_plan(study, **given)
         return dataclasses.replace(plan, local=plan.local[:1] * 6)
 
     monkeypatch.setattr(verify, "make_plan", noisier)

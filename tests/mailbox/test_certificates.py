@@ -16,6 +16,7 @@ from benchmarks.local_relay import write_certificate
 from splitmeans.errors import MailboxError, ParameterError
 from splitmeans.mailbox.certificates import check_own
 from splitmeans.mailbox.http import HttpMailbox
+from splitmeans.mailbox.retries import Retries
 from splitmeans.relay.serve import serve
 from splitmeans.wire.identity import Identity
 
@@ -106,7 +107,9 @@ def test_the_client_says_what_is_wrong(
 ) -> None:
     write_certificate(**files, days=days, ca_days=ca_days)
     with tls_server(files) as url:
-        box = HttpMailbox(url, participant="alice", signer=KEY, ca=files["ca"], sleep=_never)
+        box = HttpMailbox(
+            url, participant="alice", signer=KEY, ca=files["ca"], retries=Retries(sleep=_never)
+        )
         with pytest.raises(MailboxError, match=words) as found:
             box.limits(STUDY)
         box.close()
@@ -129,7 +132,7 @@ def test_a_certificate_that_cannot_be_fetched_again() -> None:
         participant="alice",
         signer=KEY,
         transport=httpx.MockTransport(refuse),
-        sleep=_never,
+        retries=Retries(sleep=_never),
     )
     with pytest.raises(MailboxError, match=r"an authority between .* has expired; tell the relay"):
         box.limits(STUDY)

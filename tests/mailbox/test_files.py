@@ -23,6 +23,7 @@ from splitmeans.errors import (
 from splitmeans.mailbox.files import FileMailbox
 from splitmeans.mailbox.local_folder import LocalFolder
 from splitmeans.mailbox.open import MessagePath, open_mailbox, public_url
+from splitmeans.mailbox.retries import Retries
 from splitmeans.wire.slot import Slot
 
 SLOT = Slot(study_hash="ab" * 32, run="run-1", sender="alice", receiver="bob", kind="Letter")
@@ -270,6 +271,8 @@ class FakeStore(fsspec.asyn.AsyncFileSystem):
             await asyncio.sleep(60)
         if self.behaviour == "fail":
             raise RuntimeError(f"denied: key {self.secret} at s3://user:word@bucket/{path}")
+        if path == "bucket":
+            return {"name": path, "size": None, "type": "directory"}
         if path not in self.objects:
             raise FileNotFoundError(path)
         # The object grows between the look at its size and the reading.
@@ -311,7 +314,9 @@ def test_a_silent_store_does_not_hold_us(
 ) -> None:
     monkeypatch.setattr(fake_store, "behaviour", "hang")
     with pytest.raises(MailboxError, match="no answer in time"):
-        FileMailbox("s3://bucket/box", timeout=0.05).get(PATH, max_bytes=1)
+        FileMailbox("s3://bucket/box", timeout=0.05, retries=Retries(seconds=0)).get(
+            PATH, max_bytes=1
+        )
 
 
 def test_an_object_store_works(
@@ -422,6 +427,7 @@ def test_sftp_problems_are_told_without_the_password(sftp_server: Any) -> None:
         (FileNotFoundError(errno.ENOENT, "The specified bucket does not exist"), False),
         (NotADirectoryError(errno.ENOTDIR, "Not a directory"), False),
         (paramiko.AuthenticationException("no"), False),
+        (paramiko.SSHException("No authentication methods available"), False),
         (paramiko.SSHException("Server 'x' not found in known_hosts"), False),
         (ValueError("who knows"), False),
     ],

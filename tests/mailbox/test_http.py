@@ -9,6 +9,7 @@ import pytest
 
 from splitmeans.errors import MailboxError, MessageRefused, ParameterError, Retryable
 from splitmeans.mailbox.http import HttpMailbox
+from splitmeans.mailbox.retries import DEFAULT_PATIENCE, Retries
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import Slot
 
@@ -30,7 +31,7 @@ class Scene:
             participant="bob",
             signer=KEY,
             transport=httpx.MockTransport(self.answer),
-            sleep=self.waits.append,
+            retries=Retries(sleep=self.waits.append),
             clock=lambda: 1_800_000_000.9,
         )
 
@@ -93,34 +94,55 @@ def test_retry_after_is_kept_within_bounds() -> None:
     assert scene.waits[2] <= 2.0
 
 
-ENDS: dict[str, tuple[httpx.Response | Exception, str, int]] = {
-    "never there": (httpx.ConnectError("refused"), "no connection .refused.; check address", 6),
-    "no route": (httpx.ConnectTimeout("x"), "no connection in time; check address, port", 6),
-    "silent": (httpx.ReadTimeout("x"), "no answer in time", 6),
-    "breaks": (httpx.ReadError("x"), "the connection broke", 6),
-    "always busy": (refusal(503, "busy", "too many transfers"), "503: too many transfers", 6),
-    "proxy": (httpx.Response(502, text="<html>"), "502: a proxy cannot reach the relay", 6),
-    "stranger": (refusal(403, "stranger"), "403: this participant's key is not in the study", 1),
-    "clock": (refusal(400, "clock", "it is 8 here, 9 there"), "it is 8 here, 9 there; set", 1),
-    "conflict": (refusal(409, "conflict"), "holds another message of this participant", 1),
-    "too large": (refusal(413, "too-large", "1 byte"), "1 byte, this one has 6; .*-message 1M", 1),
-    "proxy's limit": (httpx.Response(413, text="<html>"), "a proxy.*client_max_body_size 1m", 1),
-    "full": (refusal(507, "study-full"), "remove old runs or to allow more .* --max-study", 1),
-    "moved": (httpx.Response(308, headers={"location": "https://x/"}), "redirects to another", 1),
-    "other site": (httpx.Response(200, text="hello"), "gives no reason; check that the URL", 1),
+# The answer, the words, and whether it is tried again.
+ENDS: dict[str, tuple[httpx.Response | Exception, str, bool]] = {
+    "never there": (httpx.ConnectError("refused"), "no connection .refused.; check address", True),
+    "no route": (httpx.ConnectTimeout("x"), "no connection in time; check address, port", True),
+    "silent": (httpx.ReadTimeout("x"), "no answer in time", True),
+    "breaks": (httpx.ReadError("x"), "the connection broke", True),
+    "always busy": (refusal(503, "busy", "too many transfers"), "503: too many transfers", True),
+    "proxy": (httpx.Response(502, text="<html>"), "502: a proxy cannot reach the relay", True),
+    "stranger": (
+        refusal(403, "stranger"),
+        "403: this participant's key is not in",
+        False,
+    ),
+    "clock": (refusal(400, "clock", "it is 8 here, 9 there"), "it is 8 here, 9 there; set", False),
+    "conflict": (refusal(409, "conflict"), "holds another message of this participant", False),
+    "too large": (
+        refusal(413, "too-large", "1 byte"),
+        "1 byte, this one has 6; .*-message",
+        False,
+    ),
+    "proxy's limit": (
+        httpx.Response(413, text="<html>"),
+        "a proxy.*client_max_body_size",
+        False,
+    ),
+    "full": (refusal(507, "study-full"), "remove old runs or to allow more .* --max-study", False),
+    "moved": (
+        httpx.Response(308, headers={"location": "https://x/"}),
+        "redirects",
+        False,
+    ),
+    "other site": (httpx.Response(200, text="hello"), "gives no reason; check that the URL", False),
 }
 
 
-@pytest.mark.parametrize(("answer", "words", "n_requests"), ENDS.values(), ids=ENDS.keys())
+@pytest.mark.parametrize(("answer", "words", "is_tried"), ENDS.values(), ids=ENDS.keys())
 def test_problems_in_plain_words(
-    answer: httpx.Response | Exception, words: str, n_requests: int
+    answer: httpx.Response | Exception, words: str, is_tried: bool
 ) -> None:
     scene = Scene(answer)
     with pytest.raises(MailboxError, match=words) as found:
         scene.box.put(PATH, b"sealed")
     assert "https://relay.example:8443" in str(found.value)
-    assert len(scene.requests) == n_requests
-    assert len(scene.waits) == n_requests - 1
+    assert len(scene.requests) == len(scene.waits) + 1
+    if not is_tried:
+        assert scene.waits == []
+    else:
+        assert sum(scene.waits) == pytest.approx(DEFAULT_PATIENCE, abs=2)
+        assert "tried for 120 seconds; --patience allows more" in str(found.value)
 
 
 PASSING = {"never there", "no route", "silent", "breaks", "always busy", "proxy", "full"}
@@ -176,7 +198,7 @@ def test_a_long_body_is_refused_by_its_length() -> None:
 
 
 def test_a_download_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("splitmeans.mailbox.http._TRANSFER_SECONDS", -1.0)
+    monkeypatch.setattr("splitmeans.mailbox.http.TRANSFER_SECONDS", -1.0)
     with pytest.raises(MailboxError, match="a download took too long"):
         Scene(httpx.Response(200, stream=Endless())).box.get(PATH, max_bytes=10**6)
 

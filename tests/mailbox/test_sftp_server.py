@@ -13,6 +13,7 @@ import pytest
 from splitmeans.errors import MailboxError, MailboxUnavailable, MessageExists
 from splitmeans.mailbox.files import FileMailbox
 from splitmeans.mailbox.open import MessagePath
+from splitmeans.mailbox.retries import Retries
 from splitmeans.mailbox.sftp_folder import SftpFolder
 from splitmeans.wire.slot import Slot
 
@@ -28,7 +29,8 @@ def sftp_server(
 ) -> Iterator[FileMailbox]:
     with serve_sftp(known_hosts, kind=kind, files=files) as port:
         options = {"known_hosts": str(known_hosts), "password": "any"}
-        box = FileMailbox(f"sftp://alice@127.0.0.1:{port}{place}", timeout=20, options=options)
+        url = f"sftp://alice@127.0.0.1:{port}{place}"
+        box = FileMailbox(url, timeout=20, options=options, retries=Retries(seconds=0))
         with contextlib.closing(box):
             yield box
 

@@ -23,6 +23,7 @@ from benchmarks.relay_load import run_load
 from splitmeans.errors import MailboxError, ParameterError
 from splitmeans.mailbox.http import HttpMailbox
 from splitmeans.mailbox.request_signature import sign_request
+from splitmeans.mailbox.retries import Retries
 from splitmeans.relay import serve as relay_serve
 from splitmeans.relay.limits import RelayLimits
 from splitmeans.relay.serve import serve
@@ -38,7 +39,9 @@ def slot_path(run: str, *, sender: str = "server", receiver: str = "bob") -> str
 
 
 def box_of(relay: LocalRelay, name: str, key: Identity) -> HttpMailbox:
-    return HttpMailbox(relay.url, participant=name, signer=key, ca=relay.ca, sleep=lambda _: None)
+    return HttpMailbox(
+        relay.url, participant=name, signer=key, ca=relay.ca, retries=Retries(sleep=lambda _: None)
+    )
 
 
 @contextlib.contextmanager

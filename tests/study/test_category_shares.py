@@ -18,7 +18,7 @@ from splitmeans.result.publish import read_published
 from splitmeans.server.combine import check_release
 from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.study.category_shares import shares_are_valid, to_valid_shares
-from splitmeans.study.coding import even_shares
+from splitmeans.study.coding import coding_of, even_shares
 from splitmeans.study.features import features_of
 from splitmeans.table.prepare import prepare_table
 
@@ -115,7 +115,8 @@ def test_every_local_method_releases_valid_shares(local, rest):
     for seed in range(3):
         noise, rng = InsecureSeededNoise(seed), np.random.default_rng(seed)
         release = release_party(plan, own, run_key=b"k" * 32, noise=noise, rng=rng)
-        for centres in (release.centres, release.points.astype(np.int64)):
+        points = coding_of(MIXED).features(release.points.astype(np.int64))
+        for centres in (release.centres, points):
             assert shares_are_valid(MIXED, centres)
             for place in PLACES:
                 found = shares(centres, place)
@@ -174,8 +175,8 @@ def test_server_and_party_refuse_shares_that_do_not_add_up():
     with pytest.raises(ProtocolError, match="sent centres with shares of categories that do not"):
         check_release(plan, "bank", dataclasses.replace(release, centres=centres))
     points = release.points.copy()
-    points[7, 1 + int(np.argmin(points[7, 1:16]))] += 1
-    with pytest.raises(ProtocolError, match="sent points with shares of categories that do not"):
+    points[7, int(np.argmax(coding_of(MIXED).levels))] = 1000
+    with pytest.raises(ProtocolError, match="sent points with levels that no category has"):
         check_release(plan, "bank", dataclasses.replace(release, points=points))
 
     done = protocol.run(plan.study, party_tables, noise=noise, rng=np.random.default_rng(4))

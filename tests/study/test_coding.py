@@ -50,3 +50,20 @@ def test_rows_walked_as_features():
     assert len(walked) == 2
     assert walked.gather().tolist() == [[7, 5, -5], [-9, -5, 5]]
     assert walked.total(lambda block: block.sum(axis=0)).tolist() == [-2, 0, 0]
+
+
+def test_codes_are_what_features_came_from():
+    coding = Coding(bounds=(9, 5, 5, 5, 2), levels=(0, 3, 0))
+    rows = np.array([[7, 0, 2], [-9, 2, 0], [0, 1, -2]])
+    assert coding.codes(coding.features(rows)).tolist() == rows.tolist()
+    plain = np.array([[1, 2]])
+    assert plain_coding(2).codes(plain) is plain
+
+
+def test_values_that_no_point_has_are_told():
+    coding = Coding(bounds=(9, 5, 5, 5), levels=(0, 3))
+    assert coding.problem_of_codes(np.array([[9, 0], [-9, 2]])) is None
+    for number in (10, -10, -(2**63)):
+        assert coding.problem_of_codes(np.array([[number, 0]])) == "outside the study's bounds"
+    for level in (3, -1, NO_VALUE):
+        assert coding.problem_of_codes(np.array([[0, level]])) == "with levels that no category has"

@@ -111,6 +111,36 @@ class Result(published.Result):
             self, data, segments=self.segments(k), party=party, allow_clipping=allow_clipping
         )
 
+    def similar(
+        self,
+        data: Any,
+        *,
+        seed: Any,
+        party: str | None = None,
+        k: int | None = None,
+        allow_clipping: bool = False,
+    ) -> Any:
+        """Return a party's own table with "lift" beside each row: how alike it is to a seed list.
+
+        How many times likelier than an average user a row is to be of the seeds' kind, as far as
+        segments tell; "seed" says who is in the seed. Works on the party's own machine, like
+        `label`, and is as sensitive as the rows.
+
+        Args:
+            data: The party's table, as `label` takes it.
+            seed: Ids as the table has them, or a truth value for each row.
+            party: The party's name; found by the names of the columns if not given.
+            k: Score by this number of segments instead of about two dozen.
+            allow_clipping: As for `label`.
+        """
+        from splitmeans.party.similar import scoring_segments
+        from splitmeans.party.similar_frame import similar_frame
+
+        segments = scoring_segments(self, k)
+        return similar_frame(
+            self, data, seed=seed, segments=segments, party=party, allow_clipping=allow_clipping
+        )
+
     def compare(self, old: published.Result) -> Drift:
         """Return what changed since an older result over the same columns; costs no privacy.
 

@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from splitmeans._version import __version__
 from splitmeans.cli.console import alarm, check_text, print_text
+from splitmeans.cli.environment import check_variables, name_variables
 from splitmeans.cli.json_log import LogFormat, json_log
 from splitmeans.cli.limits import check_address_space
 from splitmeans.cli.stopping import stop_signals
@@ -83,6 +84,8 @@ class _Commands(TyperGroup):
         module.app.rich_markup_mode = app.rich_markup_mode
         command = typer.main.get_command(module.app)
         command.name = cmd_name
+        name_variables(command, (cmd_name,))
+        check_variables(command, (cmd_name,), os.environ)
         return command
 
 

@@ -94,6 +94,14 @@ def recover(
             if party == SERVER or (result.study.hash, run, party) in charges:
                 print_text(err, f"{folder}: run {run!r} of {party!r} is in the ledger")
                 continue
+            if result.study.renewal is not None:
+                print_text(
+                    err,
+                    f"{folder}: run {run!r} of {party!r} is of a series and is NOT added; add it "
+                    f"with: splitmeans ledger add {source} --study {folder / 'study.toml'} --run "
+                    f"{run} --party {party} --reason WHY",
+                )
+                continue
             budget = result.study.budget
             cost = Charge(
                 relation=Relation.ADD_OR_REMOVE,

@@ -26,6 +26,7 @@ from splitmeans.cli.run_options import (
     CA,
     KNOWN_HOSTS,
     MAILBOX,
+    PATIENCE,
     PREVIOUS,
     RESULT,
     RUN,
@@ -84,6 +85,7 @@ def check_data(
     passphrase_file: Path | None = FILE_OPTION,
     passphrase_fd: int | None = FD_OPTION,
     result: Path | None = RESULT,
+    patience: float = PATIENCE,
     ca: Path | None = CA,
     use_proxy: bool = USE_PROXY,
     ssh_key: Path | None = SSH_KEY,
@@ -141,6 +143,7 @@ def check_data(
                 use_proxy=use_proxy,
                 ssh_key=ssh_key,
                 known_hosts=known_hosts,
+                patience=patience,
             )
         ) as box:
             Preflight(
@@ -232,6 +235,7 @@ def run_as_party(
     query_file: Path | None = QUERY_FILE,
     result: Path | None = RESULT,
     timeout: float = TIMEOUT,
+    patience: float = PATIENCE,
     ca: Path | None = CA,
     use_proxy: bool = USE_PROXY,
     ssh_key: Path | None = SSH_KEY,
@@ -269,6 +273,7 @@ def run_as_party(
             use_proxy=use_proxy,
             ssh_key=ssh_key,
             known_hosts=known_hosts,
+            patience=patience,
         )
         try:
             folder = run_party(

@@ -12,8 +12,9 @@ import typer
 from rich.table import Table
 
 from splitmeans._types import FloatArray
+from splitmeans.cli.audience import audience, similar
 from splitmeans.cli.compare import compare
-from splitmeans.cli.console import Quiet, check_file, err, new_table, out, print_table
+from splitmeans.cli.console import Quiet, err, new_table, out, print_table
 from splitmeans.cli.data_options import ALLOW_CLIPPING, DATA, QUERY, QUERY_FILE, chosen_query
 from splitmeans.cli.insights import insight_lines, insights_mapping
 from splitmeans.cli.overlap import (
@@ -22,7 +23,8 @@ from splitmeans.cli.overlap import (
     overlap_or_none,
     print_overlap,
 )
-from splitmeans.cli.result_options import RESULT, K, called, parse_ks
+from splitmeans.cli.result_ask import ask, correlate, table
+from splitmeans.cli.result_options import RESULT, K, called, check_table_file, parse_ks
 from splitmeans.errors import ParameterError
 from splitmeans.figures import digits, fixed, number, percent, users
 from splitmeans.intervals.sizes import SizeIntervals
@@ -38,8 +40,10 @@ app = typer.Typer(
     help="Look at a result, explore it, label your rows.",
 )
 
+for command in (ask, table, correlate):
+    app.command()(command)
+
 _JSON = typer.Option(False, "--json", help="Print JSON.")
-_SUFFIXES = (".parquet", ".csv")
 # So many fit a terminal of 80 columns, with a column's name and its mean.
 _SEGMENTS_A_TABLE = 7
 
@@ -107,7 +111,7 @@ def explore(
         raise ParameterError("--synthetic and --output go together")
     compared = parse_ks(ks)
     if synthetic is not None and output is not None:
-        _check_table_file(output)
+        check_table_file(output)
         read = Result.read(result)
         read.check_segments()
         _write_table(read.synopsis.sample(synthetic, random_state=seed), output)
@@ -155,7 +159,7 @@ def label(
     from splitmeans.cli.progress import rows_progress
     from splitmeans.party.label_file import write_labels
 
-    _check_table_file(output)
+    check_table_file(output)
     read = Result.read(result)
     item = read.segments(k)
     with rows_progress() as progress:
@@ -180,6 +184,8 @@ def label(
 # Whoever works on a result finds all of it under `splitmeans result`.
 app.command()(overlap)
 app.command()(compare)
+app.command()(similar)
+app.command()(audience)
 
 
 def _say_origin(read: Result) -> None:
@@ -319,12 +325,6 @@ def _curve_mapping(result: Result, curve: ChooseK) -> dict[str, Any]:
         "losses": list(curve.losses),
         "silhouettes": list(curve.silhouettes),
     }
-
-
-def _check_table_file(path: Path) -> None:
-    if path.suffix.lower() not in _SUFFIXES:
-        raise ParameterError(f"{path}: the file must end in {' or '.join(_SUFFIXES)}")
-    check_file(path)
 
 
 def _write_table(table: pa.Table, path: Path) -> None:

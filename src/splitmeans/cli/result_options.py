@@ -1,9 +1,11 @@
 """Options and texts that the commands on a result share."""
 
 import re
+from pathlib import Path
 
 import typer
 
+from splitmeans.cli.console import check_file
 from splitmeans.errors import ParameterError
 from splitmeans.result.result import Segmentation
 
@@ -12,6 +14,14 @@ K = typer.Option(None, "--k", min=2, help="Segments of this number instead of th
 
 # More segments than this cannot be told apart, in a table or in a report.
 _LARGEST_K = 200
+_SUFFIXES = (".parquet", ".csv")
+
+
+def check_table_file(path: Path) -> None:
+    """Refuse a file for rows that is of no kind that is written, or cannot be."""
+    if path.suffix.lower() not in _SUFFIXES:
+        raise ParameterError(f"{path}: the file must end in {' or '.join(_SUFFIXES)}")
+    check_file(path)
 
 
 def parse_ks(text: str) -> list[int]:

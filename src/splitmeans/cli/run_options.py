@@ -9,6 +9,7 @@ from splitmeans.cli.console import err, print_text
 from splitmeans.cli.json_log import json_log
 from splitmeans.errors import ParameterError
 from splitmeans.mailbox.open import SFTP, Mailbox, open_mailbox, public_url, scheme_of
+from splitmeans.mailbox.retries import DEFAULT_PATIENCE, Retries
 from splitmeans.study import Study
 from splitmeans.wire.identity import Identity
 
@@ -32,6 +33,11 @@ RESULT = typer.Option(None, "--result", help="Folder for the result; in the home
 TIMEOUT = typer.Option(
     3600.0, "--timeout", help="Seconds without news after which to stop waiting (exit code 3)."
 )
+PATIENCE = typer.Option(
+    DEFAULT_PATIENCE,
+    "--patience",
+    help="Seconds to go on trying when the mailbox itself does not answer (exit code 4).",
+)
 CA = typer.Option(
     None, "--ca", help="PEM file of the authority to trust for a relay; the system's by default."
 )
@@ -45,6 +51,7 @@ KNOWN_HOSTS = typer.Option(
     None, "--known-hosts", help="File with the host's key for SFTP; ~/.ssh/known_hosts by default."
 )
 SSH_PASSWORD = "SPLITMEANS_SSH_PASSWORD"
+SSH_PASSWORD_FILE = "SPLITMEANS_SSH_PASSWORD_FILE"
 
 
 def open_chosen(
@@ -56,6 +63,7 @@ def open_chosen(
     use_proxy: bool,
     ssh_key: Path | None,
     known_hosts: Path | None,
+    patience: float = DEFAULT_PATIENCE,
 ) -> Mailbox:
     """Open the mailbox that the options name; an option for another kind of it is refused."""
     scheme = scheme_of(url)
@@ -70,7 +78,7 @@ def open_chosen(
         raise ParameterError(
             f"--ssh-key and --known-hosts are for mailboxes of sftp://, not for {public_url(url)}"
         )
-    if is_sftp and (password := os.environ.get(SSH_PASSWORD)) is not None:
+    if is_sftp and (password := _ssh_password()) is not None:
         options["password"] = password  # not in the URL, where every user of the machine sees it
     return open_mailbox(
         url,
@@ -79,7 +87,21 @@ def open_chosen(
         ca=ca,
         use_proxy=use_proxy,
         options=options or None,
+        retries=Retries(seconds=patience, say=say),
     )
+
+
+def _ssh_password() -> str | None:
+    """Return the password for SFTP, from a file where one is named, else from the environment."""
+    if named := os.environ.get(SSH_PASSWORD_FILE):
+        try:
+            return Path(named).expanduser().read_text().rstrip("\n")
+        except (OSError, UnicodeDecodeError) as problem:
+            raise ParameterError(
+                f"{named}: the password file that {SSH_PASSWORD_FILE} names cannot be read "
+                f"({problem})"
+            ) from None
+    return os.environ.get(SSH_PASSWORD)
 
 
 def result_folder(chosen: Path | None, home: Path, study: Study, run: str) -> Path:

@@ -13,6 +13,7 @@ from splitmeans.cli.run_options import (
     CA,
     KNOWN_HOSTS,
     MAILBOX,
+    PATIENCE,
     PREVIOUS,
     RESULT,
     RUN,
@@ -52,6 +53,7 @@ def run_as_server(
     passphrase_fd: int | None = FD_OPTION,
     result: Path | None = RESULT,
     timeout: float = TIMEOUT,
+    patience: float = PATIENCE,
     ca: Path | None = CA,
     use_proxy: bool = USE_PROXY,
     ssh_key: Path | None = SSH_KEY,
@@ -82,6 +84,7 @@ def run_as_server(
         use_proxy=use_proxy,
         ssh_key=ssh_key,
         known_hosts=known_hosts,
+        patience=patience,
     )
     try:
         folder = run_server(

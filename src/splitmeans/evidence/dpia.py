@@ -66,14 +66,18 @@ def _processing(study: Study) -> Section:
         rows=(
             ("Digits of the study, to compare with the file that was agreed", spoken(study.hash)),
             ("Number of people", users),
-            ("Agreed limit for one run", _budget(study)),
-            (
-                "How many runs, how often",
-                f"{BLANK} (limits of all runs together are set in each organisation's ledger)",
-            ),
+            ("Agreed limit, for all runs of the study together", _budget(study)),
+            ("How many runs, how often", _runs(study)),
             ("Assessment made by, on", BLANK),
         ),
     )
+
+
+def _runs(study: Study) -> str:
+    if study.renewal is None:
+        return f"one; other studies on the same people: {BLANK}, limited by each party's ledger"
+    often = "" if study.renewal.every is None else f", one about every {study.renewal.every}"
+    return f"{study.renewal.runs}{often}"
 
 
 def _roles(study: Study) -> Section:

@@ -33,8 +33,8 @@ def meaning(report: PrivacyReport) -> Section:
     return Section(
         heading="What the figures mean",
         text=(
-            f"The run has epsilon {epsilon:.4g} and delta {delta:g}, computed for all messages of "
-            "all organisations together. Take any one person, with everything that all "
+            f"{_what(report)} epsilon {epsilon:.4g} and delta {delta:g}, computed for all messages "
+            "of all organisations together. Take any one person, with everything that all "
             "organisations have about that person. Compare what happened with what would have "
             "happened had the person not been in the data at all. Whatever anybody concludes from "
             f"the messages or the result was at most {_factor(epsilon)} times as likely in one "
@@ -60,6 +60,11 @@ def meaning(report: PrivacyReport) -> Section:
             "sums.",
         ),
     )
+
+
+def _what(report: PrivacyReport) -> str:
+    runs = report.plan.study.n_runs
+    return "The run has" if runs == 1 else f"All {runs} runs of the series together have"
 
 
 def _factor(epsilon: float) -> str:

@@ -14,6 +14,7 @@ from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.ledger_rules import Entry
 from splitmeans.privacy.ledger_tables import GENESIS
 from splitmeans.privacy.limits import AMOUNTS
+from splitmeans.privacy.series import series_key
 from splitmeans.study import Study
 from splitmeans.wire.messages import PartyRelease, StageRelease, kinds_of
 from splitmeans.wire.slot import SERVER, short_name
@@ -30,7 +31,7 @@ def extract(ledger: Ledger, *, study: Study, run: str, party: str) -> dict[str, 
     previous, lines, sources = GENESIS, [], set()
     for entry in entries:
         digest = entry.hash_after(previous)
-        if entry.run_key == (study.hash, run, party):
+        if entry.run_key in _keys(study, run=run, party=party):
             lines.append({"entry": entry.plain, "previous": previous, "hash": digest})
             sources.add(entry.source)
         previous = digest
@@ -41,6 +42,11 @@ def extract(ledger: Ledger, *, study: Study, run: str, party: str) -> dict[str, 
         "lines": lines,
         "spent": {source: _spent(ledger, source) for source in sorted(sources)},
     }
+
+
+def _keys(study: Study, *, run: str, party: str) -> tuple[tuple[str | None, ...], ...]:
+    """Return what entries about a run name: the run itself, and the series that it is one of."""
+    return (study.hash, run, party), series_key(study.hash, party)
 
 
 def _spent(ledger: Ledger, source: str) -> dict[str, Any]:
@@ -104,7 +110,7 @@ def compare(
     charged: dict[str, Entry] = {}
     paid = False
     for entry in entries:
-        if entry.run_key != (study.hash, run, participant):
+        if entry.run_key not in _keys(study, run=run, party=participant):
             raise EvidenceError(f"ledger.json: entry {entry.number} is about another run")
         if entry.kind in _COSTS:
             paid = True
@@ -113,7 +119,9 @@ def compare(
                     f"ledger.json: entry {entry.number} charges epsilon {entry.epsilon:g}, delta "
                     f"{entry.delta:g}; the study's budget is another"
                 )
-        if entry.what is not None and entry.what in _RELEASES.values():
+        # A series is charged with the first release of its first run, which may be another one.
+        is_own = entry.run == run
+        if is_own and entry.what is not None and entry.what in _RELEASES.values():
             charged[entry.what] = entry
     for kind, digests in sent.items():
         entry_of = charged.pop(kind, None)

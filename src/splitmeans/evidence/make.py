@@ -16,6 +16,7 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.ledger import Ledger
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render
+from splitmeans.result.previous import series_run_of
 from splitmeans.result.result import Result
 from splitmeans.run.drive import DONE
 from splitmeans.run.home import DATABASE
@@ -64,7 +65,8 @@ def make_bundle(
         )
     participant = participant_of(result, identity)
     saved = _ledger_of(result, home, participant)
-    plan = make_plan(result.study, released=result.released)
+    this = series_run_of(result)
+    plan = make_plan(result.study, released=result.released, series_run=this)
     entries = read_lines(saved) if participant != SERVER else ()
     compare(
         entries,

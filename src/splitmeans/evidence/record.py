@@ -115,7 +115,7 @@ def _charged(participant: str, *, entries: Sequence[Entry], spent: Any) -> Secti
                 entry.source,
                 entry.what or "",
                 "covered by the charge"
-                if entry.kind == "cover"
+                if entry.kind not in ("charge", "added")
                 else f"epsilon {entry.epsilon:g}, delta {entry.delta:g}",
             )
             for entry in entries

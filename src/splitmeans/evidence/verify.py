@@ -18,6 +18,7 @@ from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.lower_bound import epsilon_at_least
+from splitmeans.result.previous import series_run_of
 from splitmeans.result.result import Result
 from splitmeans.result.signed import certificate_hash
 from splitmeans.study import Study
@@ -149,7 +150,8 @@ def _compare_manifest(manifest: Manifest, result: Result) -> None:
 
 def _plan(result: Result, manifest: Manifest) -> Plan:
     try:
-        plan = make_plan(result.study, released=result.released)
+        this = series_run_of(result)
+        plan = make_plan(result.study, released=result.released, series_run=this)
     except ParameterError as problem:
         raise EvidenceError(f"no plan follows from study and released values: {problem}") from None
     if plan.fingerprint != result.facts["plan"]:
@@ -168,7 +170,7 @@ def _epsilon(plan: Plan, result: Result) -> tuple[float, float]:
         raise EvidenceError("the methods of the study have no proved bound")
     budget = plan.study.budget
     upper = report.epsilon
-    lower = epsilon_at_least(plan.events, budget.delta, interval=report.interval)
+    lower = epsilon_at_least(plan.lifetime_events, budget.delta, interval=report.interval)
     if not lower <= upper * _ROUNDING:
         raise EvidenceError("the two computations of epsilon contradict each other")
     if upper > budget.epsilon * _ROUNDING:

@@ -7,13 +7,11 @@ rename that does not replace, a conditional write), so of two copies of a sender
 """
 
 import contextlib
-import inspect
 import re
-import secrets
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from splitmeans import _validate
@@ -27,6 +25,7 @@ from splitmeans.errors import (
 )
 from splitmeans.mailbox.folder_rights import explain_denied
 from splitmeans.mailbox.local_folder import LocalFolder
+from splitmeans.mailbox.object_store import ObjectStore
 from splitmeans.mailbox.open import (
     MAX_STORED_BYTES,
     OBJECT_STORES,
@@ -40,6 +39,7 @@ from splitmeans.mailbox.open import (
     scheme_of,
     study_folder,
 )
+from splitmeans.mailbox.retries import Retries, TryAgain
 
 # Emptying and filling a slot, while somebody else fills it.
 _ATTEMPTS = 5
@@ -71,15 +71,22 @@ class FileMailbox:
         url: A folder, or a URL with file, sftp, memory, s3, gs, az or abfs.
         timeout: Seconds to wait for an answer, for places on a network.
         options: Settings of the storage driver; passwords belong here, not into the URL.
+        retries: How long a place on a network that does not answer is asked again.
     """
 
     def __init__(
-        self, url: str, *, timeout: float = 30.0, options: Mapping[str, object] | None = None
+        self,
+        url: str,
+        *,
+        timeout: float = 30.0,
+        options: Mapping[str, object] | None = None,
+        retries: Retries | None = None,
     ) -> None:
         _validate.positive(timeout=timeout)
         self._url = url
         self._timeout = timeout
         self._options = dict(options or {})
+        self._retries = retries or Retries()
         self._files: _Files | None = None
         self._lock = threading.Lock()
         scheme = scheme_of(url)
@@ -156,25 +163,46 @@ class FileMailbox:
 
     def _use(self, action: Callable[[_Files], _Result]) -> _Result:
         with self._lock:  # drivers differ in what they allow from several threads
-            if self._files is not None:
-                try:
-                    return action(self._files)
-                except SplitmeansError:
-                    raise
-                except Exception as problem:
-                    if scheme_of(self._url) == "file":
-                        raise self._error(problem) from problem
-                    # Servers close connections that were quiet between two polls: once more.
-                    self._drop()
+            if scheme_of(self._url) == "file":
+                return self._use_folder(action)
+            return self._retries.run(lambda: self._attempt(action))
+
+    def _use_folder(self, action: Callable[[_Files], _Result]) -> _Result:
+        assert self._files is not None
+        try:
+            return action(self._files)
+        except SplitmeansError:
+            raise
+        except Exception as problem:
+            raise self._error(problem) from problem
+
+    def _attempt(self, action: Callable[[_Files], _Result]) -> _Result:
+        """Ask a place on a network, on a new connection if the one that is open fails."""
+        if self._files is not None:
             try:
-                self._files = self._connect()
                 return action(self._files)
+            except MailboxUnavailable as problem:
+                raise TryAgain(problem) from None
             except SplitmeansError:
                 raise
-            except Exception as problem:
+            except Exception:
+                # Servers close connections that were quiet between two polls: once more.
                 self._drop()
-                # The driver's own error may show the whole URL, so it is not kept as the cause.
-                raise self._error(problem) from None
+        try:
+            self._files = self._connect()
+            return action(self._files)
+        except MailboxUnavailable as problem:
+            self._drop()
+            raise TryAgain(problem) from None
+        except SplitmeansError:
+            raise
+        except Exception as problem:
+            self._drop()
+            error = self._error(problem)
+            # The driver's own error may show the whole URL, so it is not kept as the cause.
+            if isinstance(error, MailboxUnavailable):
+                raise TryAgain(error) from None
+            raise error from None
 
     def _connect(self) -> _Files:
         scheme = scheme_of(self._url)
@@ -189,7 +217,7 @@ class FileMailbox:
                     'install it with: pip install "splitmeans[sftp]"'
                 ) from None
             return SftpFolder(self._url, timeout=self._timeout, options=self._options)
-        return _ObjectStore(self._url, timeout=self._timeout, options=self._options)
+        return ObjectStore(self._url, timeout=self._timeout, options=self._options)
 
     def _drop(self) -> None:
         if self._files is not None:
@@ -209,119 +237,6 @@ class FileMailbox:
         ]
 
 
-class _ObjectStore:
-    """Objects below one prefix of a store that fsspec has a driver for."""
-
-    def __init__(self, url: str, *, timeout: float, options: Mapping[str, object]) -> None:
-        try:
-            import fsspec
-            import fsspec.asyn
-        except ImportError:
-            raise MailboxError(
-                f"mailbox {public_url(url)}: needs a further package; install it with: "
-                "pip install fsspec"
-            ) from None
-        try:
-            driver = fsspec.get_filesystem_class(scheme_of(url))
-        except ImportError as problem:
-            raise MailboxError(
-                f"mailbox {public_url(url)}: its driver is not installed ({problem})"
-            ) from None
-        settings = {**driver._get_kwargs_from_urls(url), **options}
-        self._driver: Any = driver(**settings, skip_instance_cache=True)
-        self._root = str(driver._strip_protocol(url)).rstrip("/")
-        self._timeout = timeout
-        self._sync = fsspec.asyn.sync
-        self._keeps = False
-        # Azure's driver has a word of its own for it.
-        own = inspect.signature(getattr(driver, "_pipe_file", driver.pipe_file)).parameters
-        self._exclusive: dict[str, object] = {"mode": "create"}
-        if "overwrite" in own:
-            self._exclusive["overwrite"] = False
-
-    def read(self, path: MessagePath, *, max_bytes: int) -> bytes | None:
-        target = self._target(path)
-        self._driver.invalidate_cache()
-        try:
-            size = self._call("info", target)["size"]
-            if size is not None and size > max_bytes:
-                raise MessageRefused(f"{target} holds more than {max_bytes} bytes")
-            if size == 0:
-                return b""  # stores refuse to send a range of nothing
-            data = bytes(self._call("cat_file", target, start=0, end=max_bytes + 1))
-        except FileNotFoundError:
-            return None
-        if len(data) > max_bytes:
-            raise MessageRefused(f"{target} holds more than {max_bytes} bytes")
-        return data
-
-    def create(self, path: MessagePath, data: bytes) -> bool:
-        self._check_exclusive(path.study)
-        return self._create(self._target(path), data)
-
-    def remove_junk(self, path: MessagePath, is_junk: IsJunk, *, max_bytes: int) -> None:
-        # Stores cannot remove on a condition: looked at once more, as late as possible.
-        try:
-            found = self.read(path, max_bytes=max_bytes)
-            if found is None:
-                return
-        except MessageRefused:
-            found = None
-        if is_junk(found):
-            self._call("rm_file", self._target(path))
-
-    def room(self, study: str) -> int | None:
-        self._check_exclusive(study)
-        return None  # object stores do not tell
-
-    def _create(self, target: str, data: bytes) -> bool:
-        try:
-            self._call("pipe_file", target, data, **self._exclusive)
-        except Exception as problem:
-            # Drivers differ in how they say that there is something; so it is looked at.
-            self._driver.invalidate_cache()
-            with contextlib.suppress(FileNotFoundError):
-                self._call("info", target)
-                return False
-            if isinstance(problem, FileExistsError):
-                return False  # and gone again
-            raise
-        return True
-
-    def _check_exclusive(self, study: str) -> None:
-        """Try once that the driver and the store keep what is there; not all of them do."""
-        if self._keeps:
-            return
-        target = f"{self._root}/{study}/.{secrets.token_hex(8)}.part"
-        try:
-            self._call("pipe_file", target, b"first", **self._exclusive)
-            with contextlib.suppress(Exception):  # whatever it raises, the bytes tell
-                self._call("pipe_file", target, b"other", **self._exclusive)
-            self._driver.invalidate_cache()
-            self._keeps = bytes(self._call("cat_file", target, start=0, end=5)) == b"first"
-        finally:
-            with contextlib.suppress(Exception):  # a store may let nobody remove anything
-                self._call("rm_file", target)
-        if not self._keeps:
-            raise MailboxError(
-                "this object store, or its driver, replaces objects although it is told not to, "
-                "so that two copies of a participant could release twice; install a newer driver, "
-                "or take a folder, SFTP or a relay"
-            )
-
-    def close(self) -> None:
-        self._driver = None
-
-    def _target(self, path: MessagePath) -> str:
-        return "/".join((self._root, *path.parts))
-
-    def _call(self, name: str, *args: object, **keywords: object) -> Any:
-        if not self._driver.async_impl:
-            return getattr(self._driver, name)(*args, **keywords)
-        action = getattr(self._driver, f"_{name}")
-        return self._sync(self._driver.loop, action, *args, timeout=self._timeout, **keywords)
-
-
 def _local_path(url: str) -> Path:
     if not url.startswith("file://"):
         return Path(url)
@@ -334,7 +249,7 @@ def _local_path(url: str) -> Path:
 def _may_pass(problem: Exception) -> bool:
     """Tell whether the same request may succeed later: networks and disks, not rights or names."""
     name = type(problem).__name__
-    if any(word in name for word in ("Authentication", "Credentials", "HostKey")):
+    if _is_log_in(problem) or "HostKey" in name:
         return False
     if "not found in known_hosts" in str(problem):
         return False
@@ -345,6 +260,14 @@ def _may_pass(problem: Exception) -> bool:
     return any(word in name for word in words)
 
 
+def _is_log_in(problem: Exception) -> bool:
+    name = type(problem).__name__
+    if "Authentication" in name or "Credentials" in name:
+        return True
+    # Paramiko's general error, when there is neither a key nor a password.
+    return "No authentication methods available" in str(problem)
+
+
 def _in_words(problem: Exception, secrets: list[str]) -> str:
     """Say what went wrong, without anything secret that the driver may have put into its text."""
     name = type(problem).__name__
@@ -352,7 +275,7 @@ def _in_words(problem: Exception, secrets: list[str]) -> str:
         return explain_denied(problem)
     if isinstance(problem, TimeoutError) or "Timeout" in name:
         return "no answer in time; check the network, or allow more time"
-    if "Authentication" in name or "Credentials" in name:
+    if _is_log_in(problem):
         return "log-in refused; check user name and key"
     if "not found in known_hosts" in str(problem):
         return "the server's host key is not known; check it and add it to known_hosts"

@@ -7,7 +7,6 @@ themselves are sealed and signed by their senders.
 
 import hashlib
 import json
-import random
 import ssl
 import time
 from collections.abc import Callable
@@ -37,6 +36,7 @@ from splitmeans.mailbox.open import (
     study_folder,
 )
 from splitmeans.mailbox.request_signature import EMPTY_HASH, Signer, sign_request
+from splitmeans.mailbox.retries import TRANSFER_SECONDS, Retries, TryAgain
 from splitmeans.wire.slot import check_run
 
 try:
@@ -48,9 +48,6 @@ except ImportError:
 
 _Result = TypeVar("_Result")
 
-_ATTEMPTS = 6
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts, doubled each time
-_TRANSFER_SECONDS = 900.0  # for one download; a relay must not keep a reader for ever
 _TRY_AGAIN = (408, 429, 502, 503, 504)
 _PASSING = (*_TRY_AGAIN, 500, 507)  # may be over when the same command is given later
 _REASON_BYTES = 4096
@@ -75,8 +72,8 @@ class HttpMailbox:
         ca: File with the authority's certificates, PEM, that are trusted instead of the system's.
         timeout: Seconds to wait for a connection and for each answer.
         use_proxy: Go through the proxy that the environment names (`HTTPS_PROXY`, `NO_PROXY`).
+        retries: How long a relay that does not answer is asked again.
         transport: How requests travel; for tests.
-        sleep: Waits between attempts; for tests.
         clock: Unix time in seconds; for tests.
     """
 
@@ -89,8 +86,8 @@ class HttpMailbox:
         ca: Path | None = None,
         timeout: float = 30.0,
         use_proxy: bool = False,
+        retries: Retries | None = None,
         transport: httpx.BaseTransport | None = None,
-        sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.time,
     ) -> None:
         _validate.positive(timeout=timeout)
@@ -100,7 +97,7 @@ class HttpMailbox:
         self._participant = participant
         self._signer = signer
         self._ca = ca
-        self._sleep = sleep
+        self._retries = retries or Retries()
         self._clock = clock
         self._client = httpx.Client(
             verify=_trusted(ca),
@@ -181,8 +178,8 @@ class HttpMailbox:
             data: The body.
         """
         body_hash = EMPTY_HASH if data is None else hashlib.sha256(data).hexdigest()
-        last_problem: Exception | None = None
-        for attempt in range(_ATTEMPTS):
+
+        def attempt() -> _Result:
             asked = self._clock()
             headers = sign_request(
                 method,
@@ -192,7 +189,6 @@ class HttpMailbox:
                 signer=self._signer,
                 time=int(asked),
             )
-            wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt) * random.uniform(0.5, 1.0)
             request = self._client.build_request(
                 method, f"{self._url}/v1/{page}", content=data, headers=headers
             )
@@ -201,20 +197,15 @@ class HttpMailbox:
                 try:
                     if response.status_code not in _TRY_AGAIN:
                         return read(response, asked)
-                    last_problem = self._refusal(response)
-                    wait = max(wait, _retry_after(response))
+                    raise TryAgain(self._refusal(response), after=_retry_after(response))
                 finally:
                     response.close()
             except httpx.TransportError as problem:
                 if certificate_problem(problem) is not None:
                     raise self._unreachable(problem) from problem
-                last_problem = problem
-            if attempt + 1 < _ATTEMPTS:
-                self._sleep(wait)
-        if isinstance(last_problem, MailboxError):
-            raise last_problem
-        assert last_problem is not None
-        raise self._unreachable(last_problem) from last_problem
+                raise TryAgain(self._unreachable(problem)) from problem
+
+        return self._retries.run(attempt)
 
     def _read_stored(self, response: httpx.Response, _: float, *, n_bytes: int) -> None:
         if response.status_code == 413:
@@ -363,7 +354,7 @@ def _download(response: httpx.Response, *, max_bytes: int, shown_url: str) -> by
         raise too_large
     if response.headers.get("content-encoding", "identity") != "identity":
         raise MailboxError(f"relay {shown_url}: a proxy changes messages on their way")
-    deadline = time.monotonic() + _TRANSFER_SECONDS
+    deadline = time.monotonic() + TRANSFER_SECONDS
     data = bytearray()
     for piece in response.iter_raw():
         data += piece

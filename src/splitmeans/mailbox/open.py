@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from splitmeans.errors import ParameterError
 from splitmeans.mailbox.request_signature import Signer
+from splitmeans.mailbox.retries import Retries
 
 _PATH = re.compile(
     r"(?P<study>[0-9a-f]{32})/(?P<run>[a-z0-9][a-z0-9-]{0,39})/"
@@ -176,6 +177,7 @@ def open_mailbox(
     ca: Path | None = None,
     use_proxy: bool = False,
     options: Mapping[str, object] | None = None,
+    retries: Retries | None = None,
 ) -> Mailbox:
     """Open the mailbox that a URL names.
 
@@ -189,6 +191,7 @@ def open_mailbox(
         use_proxy: Reach a relay through the proxy that the environment names.
         options: For SFTP: `key_filename`, `known_hosts`, `password`; for an object store the
             settings of its driver.
+        retries: How long a place on a network that does not answer is asked again.
     """
     scheme = scheme_of(url)
     if scheme in RELAYS:
@@ -198,10 +201,17 @@ def open_mailbox(
             raise ParameterError(
                 f"{public_url(url)} is a relay: participant and signer are needed to sign requests"
             )
-        return HttpMailbox(url, participant=participant, signer=signer, ca=ca, use_proxy=use_proxy)
+        return HttpMailbox(
+            url,
+            participant=participant,
+            signer=signer,
+            ca=ca,
+            use_proxy=use_proxy,
+            retries=retries,
+        )
     from splitmeans.mailbox.files import FileMailbox
 
-    return FileMailbox(url, options=options)
+    return FileMailbox(url, options=options, retries=retries)
 
 
 def scheme_of(url: str) -> str:

@@ -72,12 +72,12 @@ def write_labels(
     result.check_segments()
     spec = settled_party(result, party)
     rows = 0
-    with _replacing(output) as draft, contextlib.ExitStack() as opened:
+    with replacing(output) as draft, contextlib.ExitStack() as opened:
         writer: Any = None
         is_csv = output.suffix.lower() == ".csv"
-        parts = _tables(result, spec, data, query=query, allow_clipping=allow_clipping)
+        parts = party_parts(result, spec, data, query=query, allow_clipping=allow_clipping)
         for table, ids, total in parts:
-            own_ids = _csv_ids(ids, canonical=table.ids) if is_csv else ids
+            own_ids = csv_ids(ids, canonical=table.ids) if is_csv else ids
             labelled = _labelled(table, own_ids, result, spec=spec, segments=segments)
             if writer is None:
                 kind = pyarrow.csv.CSVWriter if is_csv else pq.ParquetWriter
@@ -88,7 +88,7 @@ def write_labels(
     return rows
 
 
-def _tables(
+def party_parts(
     result: Result,
     spec: PartySpec,
     data: str | Path,
@@ -132,7 +132,7 @@ def _stored(ids: Any) -> pa.Array:
     return ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
 
 
-def _csv_ids(ids: pa.Array, *, canonical: pa.Array) -> pa.Array:
+def csv_ids(ids: pa.Array, *, canonical: pa.Array) -> pa.Array:
     """Return ids that a csv file can hold: text and numbers as they are, else canonical text."""
     kind = ids.type
     if is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
@@ -156,7 +156,7 @@ def _labelled(
 
 
 @contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[Path]:
     """Yield a file beside `path`, readable by its owner alone, that takes its place at the end."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)

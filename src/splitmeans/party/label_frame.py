@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from splitmeans._types import FloatArray
 from splitmeans.errors import DataError
 from splitmeans.party.labels import segment_probabilities
 from splitmeans.plan.settle import make_plan
@@ -46,6 +47,21 @@ def label_frame(
     Raises:
         DataError: If the data breaks a rule of the study; values are never shown.
     """
+    _, data, shares = frame_probabilities(
+        result, data, segments=segments, party=party, allow_clipping=allow_clipping
+    )
+    return beside(data, label_columns(result, segments, shares))
+
+
+def frame_probabilities(
+    result: Result,
+    data: Any,
+    *,
+    segments: Segmentation,
+    party: str | None,
+    allow_clipping: bool,
+) -> tuple[PartySpec, Any, FloatArray]:
+    """Return whose table it is, the table, and every row's probability of each segment."""
     result.check_segments()
     stream = as_stream(data, where="the table")
     data = data if stream is None else stream.read_all()
@@ -56,8 +72,7 @@ def label_frame(
     # Ids are not looked at: the labels are beside them.
     no_ids = pa.array([], pa.large_string())
     table = PartyTable(party=spec.name, ids=no_ids, raw_rows=rows, coding=coding_of(spec))
-    shares = segment_probabilities(table, result.synopsis, centres=segments.clustering)
-    return _beside(data, label_columns(result, segments, shares))
+    return spec, data, segment_probabilities(table, result.synopsis, centres=segments.clustering)
 
 
 def settled_party(result: Result, party: str) -> PartySpec:
@@ -106,7 +121,7 @@ def _party_of(result: Result, data: Any, party: str | None) -> str:
     raise DataError(f"party must be given: whose table is this? ({why}); the parties are {listed}")
 
 
-def _beside(data: Any, columns: dict[str, Any]) -> Any:
+def beside(data: Any, columns: dict[str, Any]) -> Any:
     """Return the table with further columns, of the kind that it is."""
     taken = [name for name in columns if name in (listed_names(data) or ())]
     if taken:

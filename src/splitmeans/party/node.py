@@ -46,7 +46,7 @@ from splitmeans.result.signed import statement_to_compare
 from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table
 from splitmeans.wire import keys
-from splitmeans.wire.envelope import Envelope
+from splitmeans.wire.envelope import PROTOCOL, Envelope
 from splitmeans.wire.messages import (
     Confirmation,
     KeyContribution,
@@ -94,6 +94,7 @@ def join(
             message=KeyContribution(
                 secret=contribution,
                 user_shares=make_shares(session, other, users=users, secret=secret),
+                protocol=bytes([PROTOCOL]),
             ),
         )
         for other in session.others
@@ -153,9 +154,23 @@ def step(
     raise AssertionError("every expected message has a case")
 
 
+def _check_protocol(sender: str, part: KeyContribution) -> None:
+    """Refuse another version by the first message, before anything is compared or charged."""
+    if part.protocol == bytes([PROTOCOL]):
+        return
+    theirs = f"protocol {PROTOCOL - 1} or older"
+    if part.protocol:
+        theirs = f"protocol {int.from_bytes(part.protocol[:2])}"
+    raise ProtocolError(
+        f"{sender!r} speaks {theirs} and this is protocol {PROTOCOL}: install the same version of "
+        "splitmeans at all participants, then begin another run (nothing was charged)"
+    )
+
+
 def _take_contribution(
     state: Joined, sender: str, part: KeyContribution
 ) -> tuple[PartyState, list[Envelope]]:
+    _check_protocol(sender, part)
     contributions = {**state.contributions, sender: part.secret}
     shares = {**state.shares, sender: part.user_shares}
     if len(contributions) < len(state.session.study.parties):
@@ -318,7 +333,12 @@ def _answer_plan(
             "same version of splitmeans?"
         )
     release = release_party(
-        plan, state.table, run_key=state.run_key, noise=noise.spawn("release"), rng=rng
+        plan,
+        state.table,
+        run_key=state.run_key,
+        noise=noise.spawn("release"),
+        rng=rng,
+        previous=None if session.previous is None else session.previous.synopsis,
     )
     following = Released(session=session, released=state.released, centres=release.centres)
     return following, [_to_server(session, release)]

@@ -7,13 +7,16 @@ Everything in this module sees raw rows; everything it returns is a release with
 import numpy as np
 
 from splitmeans.local.algorithms import mechanism_of
+from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.methods import METHODS
 from splitmeans.party.memberships import PARTY_SIDES
 from splitmeans.party.nearest_rows import labeller
+from splitmeans.party.published_points import published_points
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.category_shares import to_valid_shares
 from splitmeans.study.coding import coding_of
+from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.table.settled import settle_table
 from splitmeans.table.walk.feature_rows import FeatureRows
 from splitmeans.table.walk.interface import RawRows, Table, Users
@@ -27,6 +30,7 @@ def release_party(
     run_key: bytes,
     noise: NoiseSource,
     rng: np.random.Generator,
+    previous: Synopsis | None = None,
 ) -> PartyRelease:
     """Release centres and synthetic points, then the memberships that follow from the centres.
 
@@ -34,7 +38,9 @@ def release_party(
 
     Guarantee: the composition of the events that `releases_of(plan)` lists for this party and for
     all parties together. The second release sees the first only through the released, quantised
-    centres, and a row's label depends on that row and those centres alone.
+    centres, and a row's label depends on that row and those centres alone. Where the run follows
+    an earlier result, `previous` is its synopsis: public values, from which a local algorithm that
+    can begins; they change no event.
     """
     position = plan.study.party_names.index(table.party)
     if plan.study.counts_only:
@@ -52,8 +58,14 @@ def release_party(
     coding = coding_of(spec)
     if not METHODS[plan.study.local_facts.name].takes_codes:
         rows = FeatureRows(rows, coding)
-    found = mechanism.release(rows, noise=noise.spawn("local"), rng=rng)
-    centres, points = to_valid_shares(spec, found.centres), to_valid_shares(spec, found.points)
+    local_noise = noise.spawn("local")
+    start = None if previous is None else published_points(previous, spec, position, rng=rng)
+    if start is not None and isinstance(mechanism, GuidedLloyd):
+        found = mechanism.release(rows, noise=local_noise, rng=rng, start=start)
+    else:
+        found = mechanism.release(rows, noise=local_noise, rng=rng)
+    centres = to_valid_shares(spec, found.centres)
+    points = coding.codes(found.points)
     users = table.labelled(labeller(coding, centres))
     membership = encode_membership(
         plan, position, users, run_key=run_key, noise=noise.spawn("membership")

@@ -149,8 +149,9 @@ def _release_bytes(
     features = len(features_of(plan.parties[position]))
     message_size = method_of(plan.study).message_size
     body, records = message_size(plan.membership, plan, position, users, deviations)
-    places = 8 * width + 4 * plan.study.local_facts.n_points
-    return _HEADER_BYTES + places * features + body, records
+    places = 8 * width * features
+    places += 4 * plan.study.local_facts.n_points * len(plan.parties[position].columns)
+    return _HEADER_BYTES + places + body, records
 
 
 def shown_bytes(size: int) -> str:

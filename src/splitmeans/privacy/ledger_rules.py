@@ -217,13 +217,8 @@ class Book:
             raise BudgetError(
                 f"{named} has released {entry.what!r} already: resend the stored bytes"
             )
-        if entry.kind in ("charge", "slot") and self.restored is not None:
-            raise BudgetError(
-                f"this home was restored from a {self.restored}: what was released since then is "
-                "not in its ledger, and nothing is charged until it is. Add it (`splitmeans ledger "
-                "recover --results FOLDER`, `splitmeans ledger add`), then say that nothing is "
-                "missing: splitmeans ledger recovered --reason WHY"
-            )
+        if entry.kind in ("charge", "slot"):
+            self.check_recovered()
         of_study = series_key(entry.study_hash, entry.party)
         series, slots = self.charges.get(of_study), self.slots.setdefault(of_study, {})
         if entry.kind in ("charge", "added"):
@@ -240,6 +235,15 @@ class Book:
                 f"{named} has no charge on source {entry.source!r} that covers {entry.what!r}"
             )
         self.released.add(release)
+
+    def check_recovered(self) -> None:
+        """Refuse to release from a home that was restored and may have forgotten something."""
+        if self.restored is not None:
+            raise BudgetError(
+                f"this home was restored from a {self.restored}: what was released since then is "
+                "not in its ledger, and nothing is charged until it is. Add it (`ledger recover`, "
+                "`ledger add`), then say so: splitmeans ledger recovered --reason WHY"
+            )
 
     def _declare(self, entry: Entry, *, previous: str) -> None:
         """Take an entry that costs nothing and says what holds for others."""

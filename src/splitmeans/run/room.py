@@ -18,9 +18,10 @@ def check_room(journal: Journal, key: RunKey, *, source: str, cost: Charge) -> N
     charged needs no room.
 
     Raises:
-        BudgetError: There is no room.
+        BudgetError: There is no room, or the home was restored and not recovered.
     """
     ledger = SeriesLedger(journal.connection)
+    ledger.book().check_recovered()
     if _is_charged(ledger, study_hash=key.study_hash, run=key.run, party=key.participant):
         return
     ledger.check_room(source, cost)

@@ -18,7 +18,7 @@ from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study import EVERYONE
 from splitmeans.study.category_shares import shares_are_valid
-from splitmeans.study.features import bounds_of, features_of
+from splitmeans.study.coding import coding_of
 from splitmeans.synopsis.joint import joint_weights
 from splitmeans.synopsis.many import latent_points
 from splitmeans.synopsis.pairs import max_entropy_weights
@@ -48,25 +48,30 @@ class Combined(NamedTuple):
 
 def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
     """Refuse a release whose shapes or kinds are not those of the plan."""
-    bounds = bounds_of(features_of(plan.party(party)))
+    spec = plan.party(party)
+    coding = coding_of(spec)
+    bounds = np.array(coding.bounds)
     position = plan.study.party_names.index(party)
     shape = (plan.n_local_clusters[position], len(bounds))
-    points_shape = (plan.study.local_facts.n_points, len(bounds))
+    points_shape = (plan.study.local_facts.n_points, len(coding.levels))
     for what, places, expected_shape in (
         ("centres", release.centres, shape),
-        ("points", release.points.astype(np.int64), points_shape),
+        ("points", release.points, points_shape),
     ):
         if places.shape != expected_shape:
             raise ProtocolError(
                 f"party {party!r} sent {what} of shape {places.shape}, expected {expected_shape}"
             )
-        # Both sides apart: the absolute value of -2^63 is negative in 64 bits.
-        if np.any((places > bounds) | (places < -bounds)):
-            raise ProtocolError(f"party {party!r} sent {what} outside the study's bounds")
-        if not shares_are_valid(plan.party(party), places):
-            raise ProtocolError(
-                f"party {party!r} sent {what} with shares of categories that do not add up to 1"
-            )
+    # Both sides apart: the absolute value of -2^63 is negative in 64 bits.
+    if np.any((release.centres > bounds) | (release.centres < -bounds)):
+        raise ProtocolError(f"party {party!r} sent centres outside the study's bounds")
+    if not shares_are_valid(spec, release.centres):
+        raise ProtocolError(
+            f"party {party!r} sent centres with shares of categories that do not add up to 1"
+        )
+    wrong = coding.problem_of_codes(release.points.astype(np.int64))
+    if wrong is not None:
+        raise ProtocolError(f"party {party!r} sent points {wrong}")
     method = method_of(plan.study)
     expected = method.message
     if not isinstance(release.membership, expected):
@@ -97,7 +102,10 @@ def combine(
     labels, weights, dense = _cells(plan, estimator, rng=rng)
     nodes = None
     if plan.study.local_facts.n_points:
-        points = [release.points.astype(np.int64) for release in releases]
+        points = [
+            coding_of(party).features(release.points.astype(np.int64))
+            for party, release in zip(plan.parties, releases, strict=True)
+        ]
         labels, weights, nodes = place_users(labels, weights, centres, points, rng=rng)
     parties = plan.parties
     synopsis = build_synopsis_from_points(labels, weights, centres, parties, nodes=nodes)

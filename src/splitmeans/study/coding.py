@@ -74,6 +74,32 @@ class Coding:
             found[:, own] = table[np.where(code < 0, n + 1, np.minimum(code, n))]
         return found
 
+    def codes(self, features: IntArray) -> IntArray:
+        """Return the codes of rows, shape (n, columns), that have one level of each column."""
+        if not self.categorical:
+            return features
+        found = np.empty((len(features), len(self.levels)), dtype=np.int64)
+        found[:, np.array(self.levels) == 0] = features[:, self.number_features]
+        for place, own in self.categorical:
+            found[:, place] = features[:, own].argmax(axis=1)
+        return found
+
+    def problem_of_codes(self, codes: IntArray) -> str | None:
+        """Return what is wrong with the values of coded rows, shape (n, columns), if anything is.
+
+        Every row must have a value in every column.
+        """
+        lows, highs = np.zeros((2, len(self.levels)), dtype=np.int64)
+        for place, (n, first) in enumerate(zip(self.levels, self.starts, strict=False)):
+            lows[place] = 0 if n else -self.bounds[first]
+            highs[place] = n - 1 if n else self.bounds[first]
+        # Both sides apart: the absolute value of -2^63 is negative in 64 bits.
+        outside = np.asarray(((codes > highs) | (codes < lows)).any(axis=0))
+        numbers = np.array(self.levels) == 0
+        if outside[numbers].any():
+            return "outside the study's bounds"
+        return "with levels that no category has" if outside.any() else None
+
     def _level_rows(self, place: int, bound: int) -> IntArray:
         n = self.levels[place]
         one_hot = np.where(np.eye(n, dtype=bool), bound, -bound)

@@ -115,7 +115,7 @@ def _rebuild(
         if name not in fields:
             continue
         # One message has one form of bytes: nothing that is empty is there.
-        if name in optional and fields[name] == [0]:
+        if name in optional and fields[name] in ([0], ""):
             raise ProtocolError(f"{where} must be left out where it is empty")
         if dtype is not None:
             values[name], body = _read_array(fields[name], dtype, body, where=where)
@@ -165,7 +165,7 @@ def _read_hex(value: Any, *, where: str) -> bytes:
 
 @functools.cache
 def _optional(kind: type) -> frozenset[str]:
-    """Return the array fields that are left out where they are empty."""
+    """Return the fields that are left out where they are empty."""
     return frozenset(
         item.name for item in dataclasses.fields(kind) if item.metadata.get("optional")
     )

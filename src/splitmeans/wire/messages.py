@@ -134,12 +134,14 @@ class KeyContribution(_Quiet):
         secret: 32 random bytes, the same to all parties. Secret.
         user_shares: For this receiver alone, the shares of the private test whether both have the
             same users (`party.equal_users`), 33 bytes for each form of ids; else empty.
+        protocol: The sender's protocol, one byte; empty from versions that did not say it.
     """
 
     TAG: ClassVar[str] = "KeyContribution"
 
     secret: bytes
     user_shares: bytes = b""
+    protocol: bytes = field(default=b"", metadata={"optional": True})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -211,8 +213,8 @@ class PartyRelease(_Quiet):
 
     Attributes:
         centres: Local centres, shape (k', d).
-        points: Synthetic points that lie as the party's rows do, shape (points, d); none where the
-            local algorithm makes none.
+        points: Synthetic points that lie as the party's rows do, coded: a grid integer or a level
+            for each column, shape (points, columns); none where the local algorithm makes none.
         membership: Which user is in which local cluster.
     """
 

@@ -32,13 +32,15 @@ _COMMON_SHAPE = 0.05
 # points are drawn together by chance, and of one party, whose points follow its released
 # correlation. All cells have the same in one replicate: dependence has its sign everywhere. Sums
 # over many columns are bounded, or they would drown what is asked.
-_DEPENDENCE = 0.25
-_OWN_DEPENDENCE = 0.15
-_MOST_DEPENDENCE = 6.0
+_DEPENDENCE = 0.4
+_OWN_DEPENDENCE = 0.25
+_MOST_DEPENDENCE = 12.0
 
-# A value may be elsewhere within its bin, with all values around it: a table of whole numbers has
-# atoms that points only show as wide as a bin. In bins, one standard deviation.
+# A value may be elsewhere near by, with all values around it: a table of whole numbers has atoms
+# that points only show as wide as a bin of their histogram, or as the moves of a local cluster have
+# smeared them: so many of its deviations. Half of that width, one standard deviation.
 _MOVED_BINS = 0.5
+_SMEARED = 0.5
 # And the values of a local cluster may be off together, in deviations of the cluster's values.
 _MOVED_CLUSTER = 0.1
 
@@ -132,16 +134,17 @@ class WithinCells:
         """
         rng = self._rng(_MOVES, place.feature)
         width = place.high - place.low
-        bin_width = self.precision.resolutions[place.feature] * width
         n_clusters = self.precision.shape[place.party]
-        spread = _MOVED_CLUSTER * self._deviations(place, width=width, n_clusters=n_clusters)
+        spread = self._deviations(place, width=width, n_clusters=n_clusters)
+        smeared = _SMEARED * float(np.median(spread[np.unique(self._labels(place))]))
+        bin_width = max(self.precision.resolutions[place.feature] * width, smeared)
         moved = np.empty((len(values), self.precision.n_draws))
         for draw in range(self.precision.n_draws):
-            step = (spread * rng.standard_normal(n_clusters))[labels]
+            step = (_MOVED_CLUSTER * spread * rng.standard_normal(n_clusters))[labels]
             if bin_width > 0:
                 # Bins begin anywhere: noise has moved points across the edges that there were.
                 bins = ((values - place.low) / bin_width + rng.random()).astype(np.int64)
-                steps = rng.standard_normal(int(1 / self.precision.resolutions[place.feature]) + 3)
+                steps = rng.standard_normal(int(width / bin_width) + 3)
                 step += _MOVED_BINS * bin_width * steps[np.clip(bins, 0, len(steps) - 1)]
             moved[:, draw] = np.clip(values + step, place.low, place.high)
         return moved

@@ -1,0 +1,41 @@
+"""A party's columns of an earlier result, as points on its grid that a run can begin from.
+
+The result is public to all participants; nothing here sees a row, and nothing it returns costs
+anything.
+"""
+
+import numpy as np
+
+from splitmeans._types import IntArray
+from splitmeans.kmeans.draws import draw_evenly
+from splitmeans.study.features import GRID_UNITS, features_of
+from splitmeans.study.parties import PartySpec
+from splitmeans.synopsis.synopsis import Synopsis
+
+# As many as make the published places' weights whole.
+_POINTS = 20_000
+
+
+def published_points(
+    synopsis: Synopsis, party: PartySpec, position: int, *, rng: np.random.Generator
+) -> IntArray | None:
+    """Return points that lie as the users of an earlier result do, shape (points, features).
+
+    None where that result has no places of users, nobody, or other features: bounds or categories
+    that were learned anew.
+
+    Args:
+        synopsis: The published grid.
+        party: The party with its columns as this run has them.
+        position: Which party of the study it is.
+        rng: Draws points.
+    """
+    if not synopsis.has_places or synopsis.total <= 0:
+        return None
+    if tuple(synopsis.features[position]) != tuple(features_of(party)):
+        return None
+    first = sum(len(own) for own in synopsis.features[:position])
+    width = len(synopsis.features[position])
+    own = synopsis.scaled_nodes[:, first : first + width]
+    drawn = draw_evenly(synopsis.weights, _POINTS, rng=rng)
+    return np.asarray(np.rint(own[drawn] * GRID_UNITS), dtype=np.int64)

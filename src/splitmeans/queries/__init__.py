@@ -1,0 +1,1 @@
+"""Questions to a result in SQL, with intervals."""
