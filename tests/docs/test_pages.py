@@ -23,6 +23,7 @@ QUICK = (
     "docs/concepts/certificate.md",
     "docs/reference/ledger.md",
     "docs/guides/keys.md",
+    "docs/guides/renewal.md",
 )
 # Left to `make guides`.
 LONG = ("docs/guides/data-sources.md",)
