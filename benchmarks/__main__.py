@@ -5,6 +5,7 @@ import typer
 from benchmarks.commands.accounting import accounting
 from benchmarks.commands.accuracy import accuracy
 from benchmarks.commands.bounds import bounds
+from benchmarks.commands.categories import categories
 from benchmarks.commands.coverage import coverage
 from benchmarks.commands.labels import labels
 from benchmarks.commands.local import local
@@ -29,6 +30,7 @@ for command in (
         accuracy,
         partial,
         bounds,
+        categories,
         local,
         labels,
         coverage,

@@ -460,8 +460,8 @@ def test_different_users_are_refused():
 
 
 BAD_PARAMETERS = {
-    "k = 1": ({"n_clusters": 1}, "n_clusters must be a whole number >= 2, got 1"),
-    "k = 2.5": ({"n_clusters": 2.5}, "n_clusters must be a whole number >= 2, got 2.5"),
+    "k = 1": ({"n_clusters": 1}, "n_clusters must be >= 2, got 1"),
+    "k = 2.5": ({"n_clusters": 2.5}, "n_clusters must be a whole number >= 1, got 2.5"),
     "k > rows": ({"n_clusters": 301}, r"n_clusters must be <= the number of rows \(300\), got 301"),
     "k' = 1": ({"n_local_clusters": 1}, "n_local_clusters must be a whole number >= 2, got 1"),
     "k' text": ({"n_local_clusters": "few"}, "n_local_clusters must be a whole number >= 2"),

@@ -9,6 +9,7 @@ def test_public_names() -> None:
         "Column",
         "DataError",
         "DecoyOptions",
+        "DetailOptions",
         "InsecureSeededNoise",
         "ParameterError",
         "PartySpec",

@@ -17,7 +17,7 @@ from benchmarks.synthetic.tables import MixedTable, load_table
 from splitmeans import VerticalKMeans
 from splitmeans._types import IntArray
 from splitmeans.privacy.noise import InsecureSeededNoise
-from splitmeans.study import Budget, PartySpec, Study
+from splitmeans.study import Budget, DetailOptions, PartySpec, Study
 
 POOLED, INDEPENDENT = "pooled rows again", "independent columns"
 OURS = "splitmeans"
@@ -126,7 +126,10 @@ def peer_name(method: str) -> str:
 
 
 # What of splitmeans takes part: arguments of the study for each.
-OWN_FORMS: dict[str, dict[str, Any]] = {OURS: {}}
+OWN_FORMS: dict[str, dict[str, Any]] = {
+    OURS: {},
+    f"{OURS}, detail": {"detail": DetailOptions()},
+}
 
 
 def own_study(table: MixedTable, case: Case, *, delta: float, rows: int, **options: Any) -> Study:

@@ -41,9 +41,22 @@ def engine() -> str | None:
     return None
 
 
+def shared_python() -> str:
+    """Return a Python that other users can run, as the image's can: not one in root's home."""
+    for name in (
+        getattr(sys, "_base_executable", sys.executable),
+        "/usr/local/bin/python3",
+        "/usr/bin/python3",
+    ):
+        real = Path(name).resolve()
+        if real.exists() and all(folder.stat().st_mode & 0o001 for folder in (real, *real.parents)):
+            return name
+    sys.exit("no Python that every user can run; install one, such as Debian's python3-venv")
+
+
 def build_here(place: Path) -> Path:
     """Run the build stage below a folder; return what is `/opt/splitmeans` in the image."""
-    image, source = place / "opt" / "splitmeans", place / "src"
+    image, source, python = place / "opt" / "splitmeans", place / "src", shared_python()
     source.mkdir(parents=True)
     image.parent.mkdir(exist_ok=True)
     _, build, _ = "\n".join(map(" ".join, instructions(FILE.read_text()))).split("FROM ")
@@ -60,8 +73,8 @@ def build_here(place: Path) -> Path:
             command = rest.replace("/opt/splitmeans", str(image)).replace(
                 "/tmp/build", f"{place}/b"
             )
-            python = f'PATH="{Path(sys.executable).parent}:$PATH"; '
-            subprocess.run(["/bin/sh", "-ec", python + command], cwd=source, check=True)
+            command = re.sub(r"(^|&& )python ", rf"\1{python} ", command)
+            subprocess.run(["/bin/sh", "-ec", command], cwd=source, check=True)
     shutil.copy(FILE.with_name("healthy.py"), image / "healthy.py")
     shutil.copy(ROOT / "deploy" / "in-quarter", image / "bin" / "in-quarter")
     return image

@@ -15,7 +15,15 @@ from splitmeans.errors import (
     SplitmeansError,
     StudyError,
 )
-from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
+from splitmeans.study import (
+    Budget,
+    Column,
+    DecoyOptions,
+    DetailOptions,
+    PartySpec,
+    SketchOptions,
+    Study,
+)
 
 if TYPE_CHECKING:
     from splitmeans.analysis.result import Result
@@ -34,6 +42,7 @@ __all__ = [
     "Column",
     "DataError",
     "DecoyOptions",
+    "DetailOptions",
     "InsecureSeededNoise",
     "ParameterError",
     "PartySpec",

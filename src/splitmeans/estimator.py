@@ -43,6 +43,7 @@ from splitmeans.study import (
     DEFAULT_DELTA,
     Budget,
     DecoyOptions,
+    DetailOptions,
     PartySpec,
     Renewal,
     SketchOptions,
@@ -95,6 +96,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             "email" or "phone", or `IdRules`.
         sketch: Parameters of the sketch methods; None takes the paper's.
         decoy: Parameters of the decoy join; None takes the defaults.
+        detail: True, or a share of what local clustering may cost, has parties also release how
+            their columns spread within clusters, for synthetic rows that look like rows.
         runs: How many times the study is to be run as its users change; epsilon and delta are of
             all runs together then. `fit(X, previous=model)` is the next run.
         allow_clipping: Fit also if more than half of a column's values lie outside the bounds and
@@ -140,6 +143,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         scaling: str = "bounds",
         sketch: SketchOptions | None = None,
         decoy: DecoyOptions | None = None,
+        detail: Any = None,
         runs: int = 1,
         allow_clipping: bool = False,
         noise: NoiseSource | None = None,
@@ -164,6 +168,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.scaling = scaling
         self.sketch = sketch
         self.decoy = decoy
+        self.detail = detail
         self.runs = runs
         self.allow_clipping = allow_clipping
         self.noise = noise
@@ -352,8 +357,16 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             expected_users=expected,
             sketch=self.sketch or SketchOptions(),
             decoy=self.decoy or DecoyOptions(),
+            detail=self._detail(),
             renewal=None if self.runs == 1 else Renewal(runs=self.runs),
         )
+
+    def _detail(self) -> DetailOptions | None:
+        if self.detail is None or isinstance(self.detail, DetailOptions):
+            return self.detail
+        if isinstance(self.detail, bool):
+            return DetailOptions() if self.detail else None
+        return DetailOptions(share=self.detail)
 
     def _id_rules(self) -> IdRules:
         if isinstance(self.id_rules, str):

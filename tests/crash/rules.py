@@ -7,6 +7,7 @@ from pathlib import Path
 
 from splitmeans.errors import SplitmeansError
 from splitmeans.privacy.ledger import Ledger
+from splitmeans.privacy.series import ALL_RUNS
 from splitmeans.run.journal import Journal, RunKey
 from splitmeans.wire.messages import PartyRelease, StageRelease, kinds_of
 from splitmeans.wire.slot import short_name
@@ -59,7 +60,8 @@ def broken_at_end(
             if saved is None or saved.outcome != "done" or saved.state is not None:
                 found.append(f"{who}: the run has not ended")
             n_charges = sum(
-                (entry.kind, entry.study_hash, entry.run) == ("charge", key.study_hash, key.run)
+                (entry.kind, entry.study_hash) == ("charge", key.study_hash)
+                and entry.run in (key.run, ALL_RUNS)
                 for entry in Ledger(journal.connection).entries()
             )
             if n_charges != (who != SERVER):

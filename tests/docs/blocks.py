@@ -14,13 +14,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-# Why a block may be left out. "shortened from PAGE": PAGE runs all its commands.
+# Why a block may be left out. "shortened from PAGE": PAGE runs all its commands. "needs a study or
+# result of your own": tests of the command in tests/cli run it.
 REASONS = (
     "installs packages",
     "takes minutes",
     "configuration of another program",
     "needs other machines",
     "needs a lost home",
+    "needs a study or result of your own",
     r"shortened from [\w./-]+\.md",
 )
 

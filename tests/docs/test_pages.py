@@ -23,10 +23,15 @@ QUICK = (
     "docs/concepts/certificate.md",
     "docs/reference/ledger.md",
     "docs/guides/keys.md",
+    "docs/guides/renewal.md",
+    "docs/guides/comparing.md",
+    "docs/guides/counts-alone.md",
+    "docs/guides/using-segments.md",
+    "docs/intervals.md",
 )
 # Left to `make guides`.
 LONG = ("docs/guides/data-sources.md",)
-AFTER_TUTORIAL = ("docs/guides/choosing-k.md",)
+AFTER_TUTORIAL = ("docs/guides/choosing-k.md", "docs/guides/asking.md")
 RUN_HERE = {
     *QUICK,
     *LONG,

@@ -18,7 +18,7 @@ from splitmeans.membership.decoy.estimate import DecoyEstimator
 from splitmeans.plan.message_sizes import message_sizes
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.gaussian import gaussian_multiplier
-from splitmeans.study import DecoyOptions
+from splitmeans.study import DecoyOptions, DetailOptions
 from splitmeans.study.id_rules import AS_IS
 
 
@@ -307,6 +307,7 @@ def test_segment_error_by_hand():
         accounting = "paper" if membership == "exact" else "tight"
         other = forecast(tiny_study(membership=membership, accounting=accounting))
         assert other.segment_error is None
+    assert forecast(tiny_study(n_local_clusters=8, detail=DetailOptions())).segment_error is None
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,7 @@ def test_the_report_says_what_changed(spring, summer):
     assert "What changed" not in render(build_report(summer, ks=(3,)))
 
 
+@pytest.mark.slow
 def test_intervals_of_changes_are_right():
     """Five pairs of runs, 15 intervals; were nine of ten right, four wrong had odds of 1 in 18.
 

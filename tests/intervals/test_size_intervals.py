@@ -11,7 +11,8 @@ from splitmeans.intervals.sizes import WIDTH_95, size_intervals
 from splitmeans.plan.settle import make_plan
 from splitmeans.result.intervals import intervals_of
 from splitmeans.result.result import Result
-from splitmeans.synopsis.plan_precision import refusal
+from splitmeans.study import DetailOptions, IdRules
+from splitmeans.synopsis.plan_precision import refusal, with_precision
 from splitmeans.synopsis.replicates.cell_tables import possible_cells
 from splitmeans.synopsis.segments import assign_nodes
 from splitmeans.synopsis.synopsis import build_synopsis, build_synopsis_from_points
@@ -206,6 +207,24 @@ def test_what_cannot_be_repeated_is_withheld(plan):
     for odd, other in ((large, synopsis), (many, synopsis), (plan, nobody)):
         halves = centres_at((NEAR, 0), (FAR, 0))
         assert size_intervals(odd, other, [halves], rng=np.random.default_rng(1)) is None
+
+
+@pytest.mark.parametrize(
+    ("sets", "words"),
+    [({}, "cells were scaled to the sizes"), ({"user_sets": "partial"}, "points were drawn anew")],
+)
+def test_with_detail_sizes_and_replicates_have_none(sets, words):
+    ids = {"ids": IdRules(type="as-is")} if sets else {}
+    study, plain = (small_study(detail=detail, **sets, **ids) for detail in (DetailOptions(), None))
+    plan = make_plan(study)
+    synopsis = synopsis_of(study, [[400, 200], [0, 300]])
+    assert f"the study has [detail], so {words}" in refusal(plan, synopsis)
+    halves = centres_at((NEAR, 0), (FAR, 0))
+    assert size_intervals(plan, synopsis, [halves], rng=np.random.default_rng(1)) is None
+    assert with_precision(synopsis, plan).replicates is None
+    # The same study without it has both, so the reason is detail and nothing else.
+    assert refusal(make_plan(plain), synopsis) is None
+    assert with_precision(synopsis, make_plan(plain)).precision is not None
 
 
 def test_a_result_has_the_same_intervals_everywhere(tmp_path):

@@ -209,7 +209,11 @@ def test_too_many_requests(small_relay: LocalRelay, keys: dict[str, Identity]) -
         raise InterruptedError
 
     box = HttpMailbox(
-        small_relay.url, participant="bob", signer=keys["bob"], ca=small_relay.ca, sleep=give_up
+        small_relay.url,
+        participant="bob",
+        signer=keys["bob"],
+        ca=small_relay.ca,
+        retries=Retries(sleep=give_up),
     )
     with contextlib.suppress(InterruptedError):  # 30 at once, then one more every two seconds
         for _ in range(200):

@@ -300,7 +300,7 @@ def test_rights_in_s3(s3: Store, world: World) -> None:
     assert ended.code == 1
     assert "may not write objects there" in ended.err
     assert "charged" not in ended.err
-    assert world.ledger("bank")["sources"] == []
+    assert not world.ledger("bank")["sources"]
 
 
 def _limits_problem(url: str, env: dict[str, str]) -> str:

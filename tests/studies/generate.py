@@ -83,6 +83,10 @@ def random_case(seed: int) -> Case:
         settings["ids"] = rules
     tables = _tables(chance, parties, users=users, partial=partial, id_type=id_type)
     _hide_bounds(random.Random(f"splitmeans bounds {seed}"), settings)
+    asks = random.Random(f"splitmeans detail {seed}")
+    has_points = settings.get("local", "auto") in ("auto", "guided-lloyd")
+    if asks.random() < (0.3 if has_points else 0.02):
+        settings["detail"] = {"share": asks.choice((0.05, 0.25, 0.4, 0.8))}
     return Case(seed=seed, settings=settings, tables=tables, secure=chance.random() < 0.05)
 
 

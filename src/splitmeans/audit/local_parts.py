@@ -12,10 +12,17 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from splitmeans._types import IntArray
-from splitmeans.audit import dplloyd_views, guided_views, mixed_views, tree_views
+from splitmeans.audit import (
+    detail_views,
+    dplloyd_views,
+    guided_views,
+    mixed_views,
+    tree_views,
+)
 from splitmeans.audit.case import Part, Sampler
 from splitmeans.audit.claims import BudgetClaim, Claim, GaussianClaim
 from splitmeans.audit.noise_twins import with_half_noise
+from splitmeans.local.detail import Detail
 from splitmeans.local.dplloyd import DpLloyd
 from splitmeans.local.dplsf import Dplsf
 from splitmeans.local.dplsf_paper import DplsfPaper
@@ -222,6 +229,18 @@ def _dplloyd() -> Part:
     )
 
 
+def _detail() -> Part:
+    mechanism = Detail(n_columns=detail_views.N_COLUMNS, n_pairs=detail_views.N_PAIRS, mu=_MU)
+    return _part(
+        "detail",
+        "whole columns, columns in a cluster and pairs of three columns, together",
+        GaussianClaim(mu=_MU),
+        functools.partial(detail_views.all_counts, mechanism),
+        trials=2_000,
+        long_trials=50_000,
+    )
+
+
 def _tree_counts_laplace() -> Part:
     levels, scale = 2, 2.0
     return _part(
@@ -271,6 +290,7 @@ LOCAL_PARTS: Mapping[str, Callable[[], Part]] = {
     "level-histogram": _levels,
     "score-products": _products,
     "cell-histogram": _cells,
+    "detail": _detail,
     "guided-lloyd": _guided_lloyd,
     "guided-lloyd-centre": _guided_lloyd_centre,
     "dplsf-counts": _tree_counts_gaussian,

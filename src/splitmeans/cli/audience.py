@@ -9,6 +9,7 @@ from splitmeans.cli.data_options import ALLOW_CLIPPING, DATA, QUERY, QUERY_FILE,
 from splitmeans.cli.result_options import RESULT, K, check_table_file
 from splitmeans.figures import percent
 from splitmeans.result.result import Result
+from splitmeans.study import EVERYONE
 
 _PARTY = typer.Option(..., "--party", help="Your name in the study.")
 _OUTPUT = typer.Option(..., "--output", "-o", help="File to write: .parquet or .csv.")
@@ -112,6 +113,11 @@ def audience(
         f"({percent(found.precision)}) are expected to be in the segments, which is "
         f"{percent(found.reach)} of all your users who are; keep {output} as safe as the data"
     )
+    if read.study.user_sets == "partial" and read.study.population != EVERYONE:
+        _say(
+            "note: the segments are of users at all parties, and nobody knows which of yours are: "
+            "what is expected to be right holds for those, of others it says where they would be"
+        )
     typer.echo(output)
 
 

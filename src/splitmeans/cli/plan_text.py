@@ -153,7 +153,9 @@ def _print_segment_error(found: Forecast) -> None:
     error = found.segment_error
     if error is None:
         _figure(
-            "segment size", "no forecast of its error: it is for decoy with pairs or a joint grid"
+            "segment size",
+            "no forecast of its error: it is for decoy with pairs or a joint grid, and without "
+            "[detail]",
         )
         return
     average = found.users / found.study.n_clusters

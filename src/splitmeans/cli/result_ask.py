@@ -40,7 +40,9 @@ def ask(
     """
     from splitmeans.queries.sql import ask_sql
 
-    found = ask_sql(Result.read(result), query)
+    read = Result.read(result)
+    read.check_segments()
+    found = ask_sql(read, query)
     _print(found.all_columns, found.all_rows(), json=json, as_csv=csv, note=found.note)
 
 

@@ -224,6 +224,12 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
     out.print(f"segments  {wanted}", markup=False)
     if agreed.scaling is not None:
         out.print("columns   each counts the same in distances, times its weight", markup=False)
+    if agreed.detail is not None:
+        out.print(
+            "detail    parties also release how their columns spread within clusters, from "
+            f"{agreed.detail.share:.0%} of what local clustering may cost",
+            markup=False,
+        )
     users = agreed.expected_users
     about = "number not said" if users is None else f"about {users}"
     out.print(f"users     {about}, {_USERS[agreed.user_sets]}", markup=False)

@@ -65,6 +65,8 @@ def releases(plan: Plan, *, secure_noise: bool = True) -> Section:
 def _release_words(what: str) -> str:
     words = {
         "local clusters": "local clusters: typical values of groups of people, with noise",
+        "detail": "detail: how columns spread, in all and in each group, with noise; it is in the "
+        "invented people's values",
         "memberships": "memberships: who is in which group, among invented records or with noise",
     }
     return words.get(what, f"{what}, with noise")
@@ -88,7 +90,10 @@ def _sent(plan: Plan, column: Column, *, k: int) -> str:
     what = "the share of each category in" if column.is_categorical else "its average in"
     parts = [f"{what} each of {k} groups of people, with noise"]
     if plan.study.local_facts.n_points:
-        parts.append("values of invented people who are spread as real ones are, with noise")
+        closely = "" if not plan.detail else ", also within each group"
+        parts.append(
+            f"values of invented people who are spread as real ones are{closely}, with noise"
+        )
     if column.is_private:
         parts.append("its bounds, found in the table with noise")
     if column.is_open:

@@ -24,10 +24,11 @@ def segment_error(plan: Plan, *, users: int) -> float | None:
     A segment is a sum of cells with noise of their own, 1/k of those that a group counts. The
     server takes out part of the noise (no cell is below zero, small ones are cut), so this is on
     the safe side: `intervals.sizes` finds about as much after a run of two parties without gaps
-    between segments, and about half of it with four parties and gaps. Known where that is known.
+    between segments, and about half of it with four parties and gaps. Known where that is known,
+    so not with detail, where cells are scaled once more.
     """
     error = cell_error(plan, users=users)
-    known = method_of(plan.study).deviation is not None
+    known = method_of(plan.study).deviation is not None and not plan.detail
     if error is None or not known or plan.grid_method not in ("pairs", "joint"):
         return None
     return error * math.sqrt(cells_of_group(plan) / plan.study.n_clusters)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from splitmeans._types import NoiseLine
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.releases import EVERYONE, LOCAL_CLUSTERS, releases_of
+from splitmeans.plan.releases import DETAIL, EVERYONE, LOCAL_CLUSTERS, releases_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +15,7 @@ class NoiseLevel:
 
     Attributes:
         party: Who releases it, or "all parties".
-        release: What of a stage, "local clusters" or "memberships".
+        release: What of a stage, "local clusters", "detail" or "memberships".
         what: The quantity.
         deviation: Standard deviation of its noise; for phantoms and misreports their number or
             probability.
@@ -39,6 +39,7 @@ def noise_levels(plan: Plan, *, users: int) -> tuple[NoiseLevel, ...]:
     levels = []
     # None in a study of counts alone.
     laws = dict(zip(plan.study.party_names, plan.local, strict=bool(plan.local)))
+    details = dict(zip(plan.study.party_names, plan.detail, strict=False))
     staged = {stage.what: stage for stage in plan.stages}
     for release in releases_of(plan):
         if release.what in staged:
@@ -46,6 +47,8 @@ def noise_levels(plan: Plan, *, users: int) -> tuple[NoiseLevel, ...]:
             found: Iterable[NoiseLine] = law.noise_lines()
         elif release.what == LOCAL_CLUSTERS:
             found = laws[release.party].noise_lines(users)
+        elif release.what == DETAIL:
+            found = details[release.party].noise_lines()
         else:
             found = method_of(plan.study).noise_lines(plan.membership, plan)
         levels += [

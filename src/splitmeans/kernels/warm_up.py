@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from splitmeans.kernels import lloyd
 from splitmeans.kernels.assign import clipped_sums, nearest, nearest_sums
+from splitmeans.kernels.cluster_bins import cluster_bins
 from splitmeans.kernels.coded_rows import coded_nearest, coded_sums
 from splitmeans.kernels.compiled import cache_folder
 from splitmeans.kernels.counts import (
@@ -78,6 +79,15 @@ def _call_all() -> None:
     bins, places = np.array([4, 4]), np.zeros(8, dtype=np.int64)
     column_histograms(rows, limits=limits, bins=bins)
     cell_histogram(rows, limits=limits, bins=bins, places=places, n_cells=1)
+    cluster_bins(
+        rows,
+        labels,
+        n_clusters=2,
+        edges=np.array([0]),
+        bins=np.array([2, 2]),
+        levels=np.array([0, 2]),
+        pairs=np.array([[0, 1]]),
+    )
     score_products(rows, limits=limits, bins=bins, scores=places, longest=4)
     coded_nearest(rows, centres=centres, limits=limits, levels=(0, 0))
     coded_sums(rows, centres=centres, radii=np.array([2, 2]), limits=limits, levels=(0, 0))

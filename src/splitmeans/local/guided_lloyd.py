@@ -119,6 +119,7 @@ class GuidedLloyd(GuidedLloydLaw):
         return LocalRelease(
             centres=to_grid(centres, self.bounds),
             points=to_grid(points[draw_evenly(weights, len(points), rng=rng)], self.bounds),
+            size=survey.size,
         )
 
     def noisy_sums(

@@ -21,10 +21,12 @@ class LocalRelease:
         centres: The local centres, shape (k', d).
         points: Synthetic points that lie as the rows do, each standing for equally many, shape
             (points, d); none where the algorithm makes none.
+        size: The number of rows, as released; None where it was not.
     """
 
     centres: IntArray
     points: IntArray
+    size: float | None = None
 
     @classmethod
     def of_centres(cls, centres: IntArray) -> "LocalRelease":

@@ -7,6 +7,7 @@ Everything in this module sees raw rows; everything it returns is a release with
 import numpy as np
 
 from splitmeans.local.algorithms import mechanism_of
+from splitmeans.local.detail import Detail
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.methods import METHODS
 from splitmeans.party.memberships import PARTY_SIDES
@@ -34,7 +35,8 @@ def release_party(
 ) -> PartyRelease:
     """Release centres and synthetic points, then the memberships that follow from the centres.
 
-    In a study of counts alone there are no centres, and memberships say who is a user.
+    Where the study asks for detail, the rows are asked once more before the points are sent. In a
+    study of counts alone there are no centres, and memberships say who is a user.
 
     Guarantee: the composition of the events that `releases_of(plan)` lists for this party and for
     all parties together. The second release sees the first only through the released, quantised
@@ -64,8 +66,20 @@ def release_party(
         found = mechanism.release(rows, noise=local_noise, rng=rng, start=start)
     else:
         found = mechanism.release(rows, noise=local_noise, rng=rng)
-    centres = to_valid_shares(spec, found.centres)
-    points = coding.codes(found.points)
+    centres, points = to_valid_shares(spec, found.centres), found.points
+    if plan.detail:
+        law = plan.detail[position]
+        detail = Detail(n_columns=law.n_columns, n_pairs=law.n_pairs, mu=law.mu)
+        points = detail.release(
+            rows,
+            centres=centres,
+            points=points,
+            size=found.size or 1.0,
+            coding=coding,
+            noise=noise.spawn("detail"),
+            rng=rng,
+        )
+    points = coding.codes(points)
     users = table.labelled(labeller(coding, centres))
     membership = encode_membership(
         plan, position, users, run_key=run_key, noise=noise.spawn("membership")

@@ -82,18 +82,19 @@ def rough_bounds(study: Study, base: Precisions, *, n_groups: float) -> Precisio
     budget, others = study.budget, len(study.parties) - 1
     local = server = 1.0
     if budget.party_epsilon is not None:
-        spent = 4 * others * base.local**2 + 2 * n_groups * base.membership**2
+        spent = 4 * others * _own(base) + 2 * n_groups * base.membership**2
         spent *= study.n_runs
         server = local = min(1.0, _precision(budget.party_epsilon, budget.delta) / spent**0.5)
     if budget.coalition_epsilon is not None:
         labels = others * study.n_runs * (study.decoy.collusion_epsilon or 0.0)
         left = max(budget.coalition_epsilon - labels, 1e-3)
-        limit = _precision(left, budget.delta) / (2 * math.sqrt(others * study.n_runs) * base.local)
+        own = others * study.n_runs * _own(base)
+        limit = _precision(left, budget.delta) / (2 * math.sqrt(own))
         local = min(local, limit)
     if local == 1.0:
         return base
     kept = _scaled(base, local, server)
-    freed = len(study.parties) * (base.local**2 - kept.local**2) / n_groups
+    freed = len(study.parties) * (_own(base) - _own(kept)) / n_groups
     most = max(base.membership, _MOST_OVER_SERVER * base.membership * server)
     return replace(kept, membership=min(math.sqrt(base.membership**2 + freed), most))
 
@@ -106,6 +107,7 @@ def _scaled(base: Precisions, local: float, server: float) -> Precisions:
         bounds=tuple(own * local for own in base.bounds),
         categories=tuple(own * local for own in base.categories),
         local=base.local * local,
+        detail=base.detail * local,
         server=base.membership * server,
     )
 
@@ -129,6 +131,11 @@ def _check_reachable(study: Study, plan: "Plan") -> None:
             f"{study.decoy.collusion_epsilon:g}); lower collusion_epsilon, or take a "
             f"coalition_epsilon of {1.02 * least + 0.01:.3g} or more"
         )
+
+
+def _own(precisions: Precisions) -> float:
+    """Return mu^2 of what a party releases about its own rows, but for stages."""
+    return precisions.local**2 + precisions.detail**2
 
 
 def _precision(epsilon: float, delta: float) -> float:

@@ -15,7 +15,7 @@ from splitmeans import _validate
 from splitmeans._types import NoiseLine
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.local.law import COUNT_UNITS, gaussian_event, mu_scale, whole_root
-from splitmeans.plan.stages import PerParty, Stage
+from splitmeans.plan.stages import Stage, stage_of_laws
 from splitmeans.privacy.events import ComposedEvent
 from splitmeans.study import Column, PartySpec, Study
 from splitmeans.study.raw_layout import raw_places
@@ -182,14 +182,7 @@ def bounds_stage(study: Study, mus: Sequence[float]) -> Stage | None:
         for party, mu in zip(study.parties, mus, strict=True)
         if (columns := private_columns(party))
     }
-    if not laws:
-        return None
-    return Stage(
-        name=BOUNDS,
-        what="bounds of columns",
-        parties=tuple(laws),
-        law=PerParty(laws=tuple(laws.values())),
-    )
+    return stage_of_laws(BOUNDS, "bounds of columns", laws)
 
 
 def noise_share(law: BoundsLaw, *, users: int) -> float:

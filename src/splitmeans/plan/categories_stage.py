@@ -17,7 +17,7 @@ from splitmeans import _validate
 from splitmeans._types import NoiseLine
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.local.law import COUNT_UNITS, gaussian_event, mu_scale, whole_root
-from splitmeans.plan.stages import PerParty, Stage
+from splitmeans.plan.stages import Stage, stage_of_laws
 from splitmeans.privacy.events import ComposedEvent, RareEvent
 from splitmeans.privacy.split import category_delta
 from splitmeans.study import Column, PartySpec, Study
@@ -172,14 +172,7 @@ def categories_stage(study: Study, mus: Sequence[float]) -> Stage | None:
         for party, mu in zip(study.parties, mus, strict=True)
         if (columns := open_columns(party))
     }
-    if not laws:
-        return None
-    return Stage(
-        name=CATEGORIES,
-        what="categories of columns",
-        parties=tuple(laws),
-        law=PerParty(laws=tuple(laws.values())),
-    )
+    return stage_of_laws(CATEGORIES, "categories of columns", laws)
 
 
 def encode_names(found: Sequence[Sequence[str]]) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import hashlib
 from dataclasses import dataclass
 
 from splitmeans.local.law import LocalLaw
+from splitmeans.local.laws.detail import DetailLaw
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import Group, MembershipLaw
@@ -42,6 +43,7 @@ class Plan:
         grid_method: How cell weights of all parties are found.
         presence: The law of the presence table, where the last group is one: all parties, each
             with "present" as its only label. In a study of counts alone it is the membership's.
+        detail: The law of each party's shapes within clusters; empty where the study asks for none.
         series_run: Which run of its series this is; None for a study of one run, and for a plan
             that is about any run.
     """
@@ -55,6 +57,7 @@ class Plan:
     membership: MembershipLaw
     grid_method: str
     presence: DecoyLaw | None = None
+    detail: tuple[DetailLaw, ...] = ()
     series_run: SeriesRun | None = None
 
     @property
@@ -68,6 +71,8 @@ class Plan:
         more: tuple[object, ...] = (self.n_local_clusters, staged, table)
         if self.presence is not None:
             more = (*more, self.presence, self.presence.table_hash)
+        if self.detail:
+            more = (*more, self.detail)
         if self.series_run is not None:
             more = (*more, (self.series_run.number, self.series_run.previous))
         parameters = tagged_text((*parts, *more))
@@ -124,6 +129,14 @@ class Plan:
 
     @property
     def local_events(self) -> tuple[Event, ...]:
+        """What each party's main release about its own rows costs: clusters, and any detail."""
+        if not self.detail:
+            return self.cluster_events
+        both = zip(self.cluster_events, self.detail, strict=True)
+        return tuple(ComposedEvent(parts=(event, law.event)) for event, law in both)
+
+    @property
+    def cluster_events(self) -> tuple[Event, ...]:
         """What each party's local clustering costs.
 
         The slack of discrete noise depends on how many features there are. As long as categories

@@ -8,6 +8,7 @@ from splitmeans.wire.messages import PartyRelease, StageRelease, staged
 
 EVERYONE = "all parties"
 LOCAL_CLUSTERS, MEMBERSHIPS = "local clusters", "memberships"
+DETAIL = "detail"
 # Of a study of counts alone.
 PRESENCES = "who is where"
 
@@ -40,10 +41,17 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
             )
     # Centres and, where the local algorithm makes them, points: one release, paid for once.
     clustering = () if plan.study.counts_only else plan.study.party_names
-    for party, event in zip(clustering, plan.local_events, strict=True):
+    for place, party in enumerate(clustering):
+        event = plan.cluster_events[place]
         releases.append(
             Release(party=party, what=LOCAL_CLUSTERS, event=event, message=PartyRelease.TAG)
         )
+        if plan.detail:
+            # It travels in the points, which it has drawn anew.
+            event = plan.detail[place].event
+            releases.append(
+                Release(party=party, what=DETAIL, event=event, message=PartyRelease.TAG)
+            )
     members = (EVERYONE,) if plan.groups else plan.study.party_names
     for party in members:
         releases.append(

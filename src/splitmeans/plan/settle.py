@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from splitmeans.errors import ParameterError, PrivacyError
+from splitmeans.local.laws.detail import DetailLaw, pairs_for
 from splitmeans.local.methods import local_law
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.method import enough_clusters
@@ -36,6 +37,7 @@ from splitmeans.plan.stages import ReleasedValues, Stage, check_room
 from splitmeans.plan.views import coalition_events, party_events
 from splitmeans.privacy.calibrate import Views, calibrate
 from splitmeans.privacy.events import Event, NonPrivateEvent, covers_all
+from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.split import (
     PRESENCE_SHARE,
     Precisions,
@@ -45,7 +47,7 @@ from splitmeans.privacy.split import (
     tight_split,
 )
 from splitmeans.study import Study
-from splitmeans.study.coding import coding_of
+from splitmeans.study.coding import Coding, coding_of
 
 # By how much less precise a local release becomes where features are known later; the first that is
 # enough is taken. It makes up for the rounding of scales, so the last is enough by far.
@@ -182,7 +184,11 @@ def _covered_plan(
     for less in _LESS_PRECISE:
         own = precisions
         if precisions is not None:
-            own = replace(precisions, local=precisions.local * (1 - less))
+            own = replace(
+                precisions,
+                local=precisions.local * (1 - less),
+                detail=precisions.detail * (1 - less),
+            )
         plan = _plan_at(first.study, own, released=released, clusters=clusters)
         if _is_covered(first, plan):
             break
@@ -311,6 +317,9 @@ def _plan_at(
         for coding, width in zip(codings, widths, strict=True)
         if not study.counts_only
     )
+    detail: tuple[DetailLaw, ...] = ()
+    if precisions is not None and precisions.detail:
+        detail = tuple(_detail_law(study, coding, mu=precisions.detail) for coding in codings)
     return Plan(
         study=study,
         released=released,
@@ -321,7 +330,16 @@ def _plan_at(
         membership=membership,
         grid_method=grid,
         presence=presence,
+        detail=detail,
     )
+
+
+def _detail_law(study: Study, coding: Coding, *, mu: float) -> DetailLaw:
+    c = len(coding.levels)
+    # About what the budget gives, by the study alone: a later plan has as many pairs as the first.
+    about = _precisions(study, 1 / gaussian_multiplier(study.budget.epsilon, study.budget.delta))
+    n_pairs = pairs_for(c, mu=about.detail, users=study.assumed_users)
+    return DetailLaw(n_columns=c, n_pairs=n_pairs, mu=mu)
 
 
 def _stages(

@@ -5,7 +5,7 @@ numbers. What follows (k', say) may depend on the values that were released, nev
 noise laws are those of the first plan whatever was released (docs/concepts/guarantee.md, "Stages").
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias
 
@@ -117,6 +117,13 @@ class Stage:
             except ProtocolError as problem:
                 raise ProtocolError(f"party {party!r} released {self.what}: {problem}") from problem
         return found
+
+
+def stage_of_laws(name: str, what: str, laws: Mapping[str, StageLaw]) -> Stage | None:
+    """Return a stage in which each party here has a law of its own, None where none has."""
+    if not laws:
+        return None
+    return Stage(name=name, what=what, parties=tuple(laws), law=PerParty(laws=tuple(laws.values())))
 
 
 def check_room(stages: Sequence[Stage]) -> None:

@@ -21,6 +21,7 @@ from splitmeans.plan.learned import learned_lines
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import Release, releases_of
 from splitmeans.plan.settle import make_plan
+from splitmeans.plan.statement_words import DRAWN_NOISE, KEYED_NOISE, in_words
 from splitmeans.plan.views import (
     coalition_cost,
     fellow_party_cost,
@@ -54,17 +55,13 @@ _SEALED_CHANNEL = (
 _ASSUMPTIONS = (
     "no party shows the run key or another party's message to the server",
     "a run key is used once, and a message that was sent is resent as it is, never made anew",
-    "SipHash and HKDF with secret keys look random to the server",
+    "nobody without the secret keys can tell what SipHash and HKDF make of them from chance, as "
+    "cryptography assumes of them",
     "column bounds, categories and expected_users were not chosen by looking at the data",
 )
 _LEARNED_BOUNDS = (
     "expected_users, categories, and column bounds but for those that the run learns, were not "
     "chosen by looking at the data"
-)
-_DRAWN_NOISE = "noise comes from the operating system's secure source"
-_KEYED_NOISE = (
-    "the parties' noise comes from the operating system's secure source; the server's own follows "
-    "from its private key, which stays with the server, by ChaCha20 and HMAC-SHA256"
 )
 
 
@@ -264,7 +261,7 @@ class PrivacyReport:
             self._one_person_one_id,
             *_ASSUMPTIONS[1:-1],
             _ASSUMPTIONS[-1] if self.plan.study.all_public else _LEARNED_BOUNDS,
-            _KEYED_NOISE if is_keyed else _DRAWN_NOISE,
+            KEYED_NOISE if is_keyed else DRAWN_NOISE,
         )
 
     @functools.cached_property
@@ -326,6 +323,7 @@ class PrivacyReport:
             f"budget {study.budget.words})"
             + ("; NOT A PROVED BOUND, see below" if self._unproved else ""),
             *(f"    {line}" for line in map(str, self.attended)),
+            *(in_words(self.epsilon, self.delta) if self.proved else ()),
             f"  releases{'' if study.renewal is None else ' of each run'}, with what each would "
             "cost alone",
         ]

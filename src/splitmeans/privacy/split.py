@@ -54,10 +54,12 @@ class Shares:
 
 @dataclass(frozen=True, kw_only=True)
 class Precisions:
-    """How precise each release is, as mu. Per party: local, size; per group: membership.
+    """How precise each release is, as mu. Per party: local, detail, size; per group: membership.
 
     `size` is that of each party that releases its number of users, `bounds` of each party what it
     spends on learning bounds of columns and `categories` on categories, 0 where it learns none.
+
+    `detail` is that of the shapes within clusters, 0 where the study does not ask for them.
 
     `server` is that of the noise which the server adds to memberships before it publishes; None
     takes the same as for the memberships.
@@ -69,6 +71,7 @@ class Precisions:
     server: float | None = None
     bounds: tuple[float, ...] = ()
     categories: tuple[float, ...] = ()
+    detail: float = 0.0
 
 
 def paper_split(budget: Budget, *, n_parties: int, needs_count: bool) -> Shares:
@@ -125,12 +128,14 @@ def tight_split(study: Study, *, n_groups: float, n_sizes: int, scale: float) ->
     before = sizes + math.fsum(learned) + math.fsum(named)
     membership = share * (1 - before)
     local = 1 - before - membership
+    detail = 0.0 if study.detail is None else study.detail.share
     return Precisions(
         size=scale * math.sqrt(sizes / max(n_sizes, 1)),
-        local=scale * math.sqrt(local / len(study.parties)),
+        local=scale * math.sqrt((1 - detail) * local / len(study.parties)),
         membership=scale * math.sqrt(membership / n_groups),
         bounds=tuple(scale * math.sqrt(own) for own in learned),
         categories=tuple(scale * math.sqrt(own) for own in named),
+        detail=scale * math.sqrt(detail * local / len(study.parties)),
     )
 
 

@@ -19,6 +19,7 @@ from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study import EVERYONE
 from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.coding import coding_of
+from splitmeans.synopsis.cluster_sizes import shares_of_clusters, with_cluster_sizes
 from splitmeans.synopsis.joint import joint_weights
 from splitmeans.synopsis.many import latent_points
 from splitmeans.synopsis.pairs import max_entropy_weights
@@ -106,6 +107,10 @@ def combine(
             coding_of(party).features(release.points.astype(np.int64))
             for party, release in zip(plan.parties, releases, strict=True)
         ]
+        # Where users are at some parties only, cells count others than a party's clusters do.
+        if plan.detail and plan.study.user_sets == "equal":
+            shares = [shares_of_clusters(*own) for own in zip(points, centres, strict=True)]
+            weights = with_cluster_sizes(labels, weights, shares)
         labels, weights, nodes = place_users(labels, weights, centres, points, rng=rng)
     parties = plan.parties
     synopsis = build_synopsis_from_points(labels, weights, centres, parties, nodes=nodes)

@@ -1,7 +1,7 @@
 """The study: every public fact that the participants agree on, and what follows from it alone."""
 
 from splitmeans.study.id_rules import IdKey, IdRules
-from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
+from splitmeans.study.options import Budget, DecoyOptions, DetailOptions, SketchOptions
 from splitmeans.study.parties import Column, KeyColumn, PartySpec
 from splitmeans.study.renewal import Renewal
 from splitmeans.study.study import (
@@ -22,6 +22,7 @@ __all__ = [
     "Budget",
     "Column",
     "DecoyOptions",
+    "DetailOptions",
     "IdKey",
     "IdRules",
     "KeyColumn",

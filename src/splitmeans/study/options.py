@@ -4,11 +4,15 @@ from dataclasses import dataclass
 
 from splitmeans import _validate
 from splitmeans.errors import StudyError
+from splitmeans.study.methods import LocalFacts
 from splitmeans.study.parties import to_builtin
 
 SKETCH_ESTIMATORS = ("calibrated", "printed")
 
 MIN_EPSILON = 1e-100
+
+# Less of the local budget would tell nothing but noise; more would leave clusters without a place.
+MIN_DETAIL_SHARE, MAX_DETAIL_SHARE = 0.05, 0.8
 
 # Beyond it one label in 10^21 would change.
 MAX_COLLUSION_EPSILON = 50
@@ -54,6 +58,53 @@ class Budget:
         if self.coalition_epsilon is not None:
             text += f", {self.coalition_epsilon:g} towards a party with the server"
         return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetailOptions:
+    """How closely synthetic points follow a party's columns within its clusters.
+
+    Attributes:
+        share: Part of what a party's local clustering may cost (of its squared precision) that goes
+            to histograms of its columns, whole and in each cluster. The clusters have the rest.
+    """
+
+    share: float = 0.4
+
+    def __post_init__(self) -> None:
+        _validate.finite(error=StudyError, **{"detail.share": self.share})
+        if not MIN_DETAIL_SHARE <= self.share <= MAX_DETAIL_SHARE:
+            raise StudyError(
+                f"detail.share must be between {MIN_DETAIL_SHARE:g} and {MAX_DETAIL_SHARE:g}, got "
+                f"{self.share!r}; leave [detail] out for a study without it"
+            )
+        to_builtin(self, share=float)
+
+
+def check_detail(detail: object, local: LocalFacts, *, counts_only: bool, is_renewed: bool) -> None:
+    """Refuse detail that is not one, or that does not go with the rest of a study.
+
+    In a series each run would begin where the last one ended, with points that detail has moved:
+    nobody has measured what becomes of them, so the two are kept apart.
+    """
+    if not isinstance(detail, DetailOptions | None):
+        raise StudyError("detail must be a table with a share ([detail], or DetailOptions)")
+    if detail is not None and counts_only:
+        raise StudyError(
+            "[detail] must be left out in a study of counts alone (n_clusters = 1): it tells how "
+            "columns spread within clusters, and there are none; leave it out, or ask for more "
+            "segments"
+        )
+    if detail is not None and is_renewed:
+        raise StudyError(
+            "[detail] and [renewal] cannot be in one study: what detail does to a series of runs "
+            "is not known; leave one of the two tables out"
+        )
+    if detail is not None and not local.n_points:
+        raise StudyError(
+            f"[detail] needs a local algorithm that makes synthetic points, and {local.name!r} "
+            "makes none; take local='guided-lloyd' with accounting='tight', or leave [detail] out"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,13 @@ from splitmeans.study.methods import (
     MembershipFacts,
     local_facts,
 )
-from splitmeans.study.options import Budget, DecoyOptions, SketchOptions
+from splitmeans.study.options import (
+    Budget,
+    DecoyOptions,
+    DetailOptions,
+    SketchOptions,
+    check_detail,
+)
 from splitmeans.study.parties import (
     Column,
     KeyColumn,
@@ -102,6 +108,8 @@ class Study:
             parties cannot compare their ids, so it must be said. See `id_rules`.
         scaling: How columns count in the distances of the final k-means: None or "bounds" through
             their bounds, "equal" each the same (`synopsis/scaling.py`), times its weight.
+        detail: If set, parties also release how their columns spread, whole and within clusters,
+            from a share of the budget; None for not.
         renewal: How many runs the budget is for, where there are several; None for one run.
     """
 
@@ -122,6 +130,7 @@ class Study:
     server_key: str | None = None
     ids: IdRules | None = None
     scaling: str | None = None
+    detail: DetailOptions | None = None
     renewal: Renewal | None = None
 
     def __post_init__(self) -> None:
@@ -149,10 +158,8 @@ class Study:
         _validate.one_of(USER_SETS, error=StudyError, user_sets=self.user_sets)
         if self.population is not None:
             _validate.one_of(POPULATIONS, error=StudyError, population=self.population)
-        if self.population == SHARED:
-            object.__setattr__(
-                self, "population", None
-            )  # a default has the hash of what is left out
+        if self.population == SHARED:  # a default has the hash of what is left out
+            object.__setattr__(self, "population", None)
         if self.scaling is not None:
             _validate.one_of(SCALINGS, error=StudyError, scaling=self.scaling)
         if self.scaling == BY_BOUNDS:
@@ -217,6 +224,12 @@ class Study:
             self._check_many_parties()
         if self.user_sets == "partial" and self.ids is None:
             raise StudyError(IDS_NEEDED)
+        check_detail(
+            self.detail,
+            self.local_facts,
+            counts_only=self.counts_only,
+            is_renewed=self.renewal is not None,
+        )
         check_renewal(self.renewal, accounting=self.accounting)
 
     def _check_many_parties(self) -> None:
@@ -373,6 +386,7 @@ _TABLES: dict[str, type] = {
     "budget": Budget,
     "sketch": SketchOptions,
     "decoy": DecoyOptions,
+    "detail": DetailOptions,
     "ids": IdRules,
     "renewal": Renewal,
 }

@@ -36,6 +36,12 @@ def refusal(plan: Plan, synopsis: Synopsis) -> str | None:
             f"the local algorithm {plan.study.local_facts.name!r} does not tell how users lie "
             "within a cell, so nobody knows how many are on the other side of a border"
         )
+    if plan.detail:
+        # Replicates and repeated estimates know neither of the two (`cluster_sizes.py`).
+        what = "points were drawn anew within clusters"
+        if plan.study.user_sets == "equal":
+            what = "cells were scaled to the sizes of clusters that the parties' points show"
+        return f"the study has [detail], so {what}, and how far that is off is not known"
     cells = math.prod(plan.n_local_clusters)
     if draws_of(plan.n_local_clusters, n_tables=len(plan.groups)) < FEWEST_DRAWS:
         return f"its grid of {cells:,} cells is too large to be estimated again many times"

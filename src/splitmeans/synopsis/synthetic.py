@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from splitmeans._types import FloatArray, IntArray
+from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.study.features import to_own_units
 from splitmeans.study.parties import MISSING_LEVEL
 
@@ -30,7 +31,8 @@ class _Place(NamedTuple):
 
 def draw_rows(synopsis: "Synopsis", n: int, *, rng: np.random.Generator) -> pa.Table:
     """Draw rows in own units; see `Synopsis.sample`. The synopsis must count some users."""
-    nodes = rng.choice(synopsis.weights.size, size=n, p=synopsis.weights / synopsis.total)
+    # Every node as often as its weight says, up to one: less chance than drawing each row alone.
+    nodes = rng.permutation(draw_evenly(synopsis.weights, n, rng=rng))
     names: list[str] = []
     arrays: list[Any] = []
     for position, party in enumerate(synopsis.party_names):
