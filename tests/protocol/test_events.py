@@ -29,9 +29,10 @@ from tests.scene import make_study, make_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 
-# Party to party: random, or a keyed digest; the server carries them and has no key.
+# Party to party: random, a keyed digest, or the number of the protocol; the server carries them and
+# has no key.
 BETWEEN_PARTIES = {
-    messages.KeyContribution: {"secret", "user_shares"},
+    messages.KeyContribution: {"secret", "user_shares", "protocol"},
     messages.Confirmation: {"key_check", "shared_check", "user_check", "folded_checks"},
     messages.PlanConfirmation: {"stage", "plan_check"},
 }

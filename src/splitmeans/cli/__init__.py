@@ -50,7 +50,7 @@ _COMMANDS = {
     "report": "Write a report: segments, sizes, map, all columns, how many segments, privacy.",
     "result": "Look at a result, explore it, label your rows.",
     "archive": "File a run away as one signed bundle, and verify such a bundle.",
-    "status": "Who is missing in which study and run, since when.",
+    "status": "Show who is missing in which study and run, at which stage, since when.",
     "ledger": "What was spent on which data, and limits on it.",
     "home": "Back up your home, and put it back without spending anything twice.",
     "audit": "Run every part on neighbouring inputs and bound its privacy parameter from below.",

@@ -17,6 +17,8 @@ _MEMBERSHIPS = {
     "sketch": "for every group a list of random-looking maxima over the people in it and over "
     "invented ones",
 }
+# What is sent beside it where some people are at some parties only.
+_IF_PARTIAL = {"decoy": ", each with a random-looking tag that fits the same person elsewhere"}
 
 
 def by_column(plan: Plan) -> Section:
@@ -106,8 +108,8 @@ def _sent_of_ids(plan: Plan, party: str) -> str:
     memberships = _MEMBERSHIPS.get(
         study.membership, "for every person the number of a group, changed at random"
     )
-    if study.membership == "decoy" and study.user_sets == "partial":
-        memberships += ", each with a random-looking tag that fits the same person elsewhere"
+    if study.user_sets == "partial":
+        memberships += _IF_PARTIAL.get(study.membership, "")
     counts = any(stage.name == SIZE and party in stage.parties for stage in plan.stages)
     counted = "; how many people there are, with noise" if counts else ""
     return f"nothing of it; {memberships}{counted}"
