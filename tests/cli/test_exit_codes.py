@@ -21,6 +21,7 @@ CODES = {
     "ProtocolError": 1,
     "MessageRefused": 1,
     "EngineError": 1,
+    "EvidenceError": 1,
     "JournalError": 1,
     "HomeUnavailable": 4,
     "MailboxError": 1,

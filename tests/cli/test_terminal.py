@@ -218,7 +218,7 @@ def test_an_interrupted_command_says_so_by_its_code(piped, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("splitmeans st", "study"),
+        ("splitmeans stu", "study"),
         ("splitmeans result e", "explore"),
         ("splitmeans party run --mai", "--mailbox"),
     ],
