@@ -41,7 +41,8 @@ browser: $(INSTALLED)
 servers: $(INSTALLED)
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \
 	  { apt-get update -q && apt-get install -y -q postgresql; }
-	$(BIN)/python -m pip install -q --disable-pip-version-check "moto[server]==5.2.5"
+	$(BIN)/python -m pip install -q --disable-pip-version-check "moto[server]==5.2.5" \
+	  $$(sed -n 's/^\(botocore==[^ ;\\]*\).*/\1/p' requirements.lock) # the driver of the lock file needs it
 	npm install --silent --prefix tests/servers --no-save --no-package-lock azurite@3.35.0
 	$(BIN)/pytest -q tests/servers
 
