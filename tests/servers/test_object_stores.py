@@ -164,15 +164,19 @@ def _infos(store: Store) -> list[dict]:
 @pytest.mark.parametrize("size", [100, 20 << 20])
 def test_of_many_writers_one_succeeds(store: Store, size: int) -> None:
     n_writers, place = 4, new_path()
+    # moto looks for the object and stores it in two steps, where S3 itself has one: between them
+    # several writers may succeed, so that there one comes after another.
+    at_once = store.kind != "s3"
     start = threading.Barrier(n_writers)
     with _environment(store.env):
         boxes = [ObjectStore(store.url, timeout=60, options={}) for _ in range(n_writers)]
 
         def write(number: int) -> bool:
-            start.wait()
+            if at_once:
+                start.wait()
             return boxes[number].create(place, bytes([number]) * size)
 
-        with ThreadPoolExecutor(n_writers) as pool:
+        with ThreadPoolExecutor(n_writers if at_once else 1) as pool:
             succeeded = list(pool.map(write, range(n_writers)))
         assert sum(succeeded) == 1
         winner = succeeded.index(True)

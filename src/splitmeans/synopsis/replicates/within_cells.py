@@ -133,27 +133,30 @@ class WithinCells:
             labels: The local cluster of each row at the column's party.
         """
         rng = self._rng(_MOVES, place.feature)
-        width = place.high - place.low
         n_clusters = self.precision.shape[place.party]
-        spread = self._deviations(place, width=width, n_clusters=n_clusters)
+        # In widths of the column: bounds may be at the ends of what a number can be.
+        width = place.high - place.low
+        places = np.clip(values / width - place.low / width, 0.0, 1.0)
+        spread = self._deviations(place, n_clusters=n_clusters)
         smeared = _SMEARED * float(np.median(spread[np.unique(self._labels(place))]))
-        bin_width = max(self.precision.resolutions[place.feature] * width, smeared)
+        bin_width = max(self.precision.resolutions[place.feature], smeared)
         moved = np.empty((len(values), self.precision.n_draws))
         for draw in range(self.precision.n_draws):
             step = (_MOVED_CLUSTER * spread * rng.standard_normal(n_clusters))[labels]
             if bin_width > 0:
                 # Bins begin anywhere: noise has moved points across the edges that there were.
-                bins = ((values - place.low) / bin_width + rng.random()).astype(np.int64)
-                steps = rng.standard_normal(int(width / bin_width) + 3)
+                bins = (places / bin_width + rng.random()).astype(np.int64)
+                steps = rng.standard_normal(int(1 / bin_width) + 3)
                 step += _MOVED_BINS * bin_width * steps[np.clip(bins, 0, len(steps) - 1)]
-            moved[:, draw] = np.clip(values + step, place.low, place.high)
+            shift = np.clip(places + step, 0.0, 1.0) - places
+            moved[:, draw] = np.clip(values + shift * width, place.low, place.high)
         return moved
 
-    def _deviations(self, place: ColumnPlace, *, width: float, n_clusters: int) -> FloatArray:
-        """Return the deviation of the column's values in every local cluster, in own units."""
+    def _deviations(self, place: ColumnPlace, *, n_clusters: int) -> FloatArray:
+        """Return the deviation of the column's values in every local cluster, in its widths."""
         labels, weights = self._labels(place), self.synopsis.weights
         feature = [item for group in self.synopsis.features for item in group][place.feature]
-        values = self.synopsis.scaled_nodes[:, place.feature] * (width / 2 / feature.weight)
+        values = self.synopsis.scaled_nodes[:, place.feature] / (2 * feature.weight)
         users = np.maximum(np.bincount(labels, weights, minlength=n_clusters), 1e-12)
         means = np.bincount(labels, weights * values, minlength=n_clusters) / users
         squares = weights * np.square(values - means[labels])
