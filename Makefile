@@ -108,6 +108,7 @@ $(INSTALLED): pyproject.toml requirements.lock
 	  { echo "splitmeans needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11"; exit 1; }
 	@echo "installing splitmeans into $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -r requirements.lock
+	@$(BIN)/python -m pip check --disable-pip-version-check > /dev/null # the lock is whole: nothing is resolved
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
 	@touch $@

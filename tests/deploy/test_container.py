@@ -48,8 +48,11 @@ def broken_rules(text: str) -> set[str]:
     installs = [one for rest in by_word["RUN"] for one in rest.split("&&") if "pip install" in one]
     if not all("--no-cache-dir" in one for one in installs):
         broken.add("no cache of pip")
-    if not all("--require-hashes" in one or "--no-deps" in one for one in installs):
+    locked = [one for one in installs if " -r " in one]
+    if len(locked) != 2 or not all("--require-hashes" in one for one in locked):
         broken.add("everything by its hash")
+    if not all("--no-deps" in one for one in installs):
+        broken.add("nothing is resolved anew")
     if not by_word.get("HEALTHCHECK"):
         broken.add("a health check")
     if not all(rest.startswith("[") for rest in by_word["ENTRYPOINT"] + by_word["CMD"]):
@@ -73,6 +76,7 @@ TWINS: dict[str, Callable[[str], str]] = {
     "COPY, not ADD": lambda text: text.replace("COPY src ./src", "COPY src ./src\nADD x /x"),
     "no cache of pip": lambda text: text.replace("--no-cache-dir ", "", 1),
     "everything by its hash": lambda text: text.replace("--require-hashes ", "", 1),
+    "nothing is resolved anew": lambda text: text.replace("--no-deps ", "", 1),
     "a health check": lambda text: re.sub(r"HEALTHCHECK.*\n", "", text),
     "exec form, so that signals arrive": lambda text: text.replace('["splitmeans"]', "splitmeans"),
     "no secret in the image": lambda text: text.replace("ENV PATH", "ENV TOKEN=x PATH"),

@@ -112,6 +112,13 @@ def test_the_build_is_pinned() -> None:
     assert f'  "{needs}",\n' in read("pyproject.toml")
 
 
+def test_an_installation_from_the_lock_file_resolves_nothing() -> None:
+    """The lock file is whole; a resolver beside it stumbles over releases that are newer."""
+    installs = re.findall(r"^.*pip install.*-r requirements\.lock.*$", read("Makefile"), re.MULTILINE)
+    assert installs
+    assert all("--no-deps" in line for line in installs)
+
+
 def test_no_package_index_is_named() -> None:
     """Where packages come from is a matter of each machine."""
     for name in ("requirements.lock", "pyproject.toml", "Makefile", "tests/dist/run.py"):
