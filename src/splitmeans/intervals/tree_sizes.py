@@ -32,4 +32,5 @@ def tree_intervals(
             last = tree.most if branch.until is None else branch.until - 1
             if cut.k == min(max(tree.given, branch.since), last):
                 low[at], high[at] = own.low[place], own.high[place]
+    low[0], high[0] = found[0].total
     return low, high

@@ -23,7 +23,7 @@ MODELS = (MEANS, MEDIANS, MIXTURE, TREE)
 # So many segments a tree has if nobody says how many.
 TREE_SEGMENTS = 12
 
-Model: TypeAlias = "Medians | Mixture | Cut"
+Model: TypeAlias = Medians | Mixture | Cut
 
 
 def check_model(model: str) -> None:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Segmentation:
-    """The segments for one k, in the order of their letters.
+    """The segments for one k, in the order of their letters; of other models the largest first.
 
     Attributes:
         letters: What the segments are called.

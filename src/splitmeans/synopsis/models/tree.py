@@ -67,8 +67,12 @@ class SegmentTree:
 
     def cut(self, k: int) -> "Cut":
         """Return the k segments of the tree; those of more k are parts of them."""
-        positions = self.at(k)
-        return Cut(tree=self, positions=tuple(sorted(positions, key=lambda at: -self.sizes[at])))
+
+        def rank(at: int) -> tuple[float, int, str]:
+            name = self.branches[at].name
+            return -self.sizes[at], len(name), name
+
+        return Cut(tree=self, positions=tuple(sorted(self.at(k), key=rank)))
 
     @functools.cached_property
     def sizes(self) -> FloatArray:
