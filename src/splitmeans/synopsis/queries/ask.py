@@ -7,6 +7,7 @@ published values: post-processing, so questions cost no privacy, however many th
 import functools
 import itertools
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -157,9 +158,7 @@ class Asked:
                 raise ParameterError(f"bins must be from 1 to {_MOST_BINS}, got {wanted}")
             values = self._published(place.name)
             found = _quantiles(values, self.weights, np.arange(1, wanted) / wanted)
-            # Rounded to a thousandth of the range: more digits would be noise.
-            step = 10 ** math.floor(math.log10((place.high - place.low) / 1000))
-            edges = sorted({float(digits(round(value / step) * step, 12)) for value in found})
+            edges = sorted({_rounded(float(value), place) for value in found})
             return tuple(edge for edge in edges if place.low < edge < place.high)
         edges = [float(edge) for edge in wanted]
         rising = all(first < second for first, second in itertools.pairwise(edges))
@@ -264,6 +263,15 @@ def _quantiles(values: FloatArray, weights: FloatArray, shares: FloatArray) -> F
 
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole > 0 else math.nan
+
+
+def _rounded(value: float, place: ColumnPlace) -> float:
+    """Return a value to a thousandth of its column's range: more digits would be noise."""
+    finest = place.high / 1000 - place.low / 1000
+    if finest < sys.float_info.min:
+        return value  # such small numbers have no digits to spare
+    step = 10 ** math.floor(math.log10(finest))
+    return float(digits(round(value / step) * step, 12))
 
 
 def _correlation(values: FloatArray, weights: FloatArray) -> FloatArray:
