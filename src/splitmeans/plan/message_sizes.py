@@ -170,7 +170,7 @@ def _result_bytes(plan: "Plan") -> int:
     ) + 8 * plan.study.n_clusters * (sum(features) + 1)
     node = 8 + len(parties)
     if plan.study.local_facts.n_points:
-        node += 4 * sum(features)
+        node += 4 * sum(len(party.columns) for party in parties)
     counts = 0
     if plan.study.user_sets == "partial":
         counts = sum(8 * 2 ** len(group) for group in plan.groups)

@@ -257,8 +257,8 @@ class PublishedResult(_Quiet):
         local_centres: The parties' released centres one after another, in grid integers, flat.
         labels: The local cluster of each node at each party, shape (nodes, S).
         weights: Estimated users of each node, shape (nodes,).
-        nodes: Where the nodes are, in grid integers, shape (nodes, all features); none where every
-            node is at its local centres.
+        nodes: Where the nodes are, as codes (`result/node_codes.py`), shape (nodes, all columns);
+            none where every node is at its local centres.
         centres: The segments in distance units, shape (k, all features), the largest first. Only
             segments with users: fewer than the study asks for, or none, where no more were found.
         sizes: Their estimated users, shape (k,).
