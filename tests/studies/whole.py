@@ -276,9 +276,15 @@ def _ask(case: Case, synopsis: Synopsis) -> None:
     assert (table.users >= 0).all()
     if table.low is not None and table.high is not None:
         assert (table.low <= table.high).all()
-    if not first.levels:
-        mean = synopsis.mean(first.name).value
-        assert first.low <= mean <= first.high or math.isclose(mean, first.low, rel_tol=1e-6)
+    numbers = [place.name for place in places if not place.levels][:6]
+    for place in [place for place in (first, second) if not place.levels]:
+        mean = synopsis.mean(place.name)
+        slack = 1e-6 * (place.high - place.low) + 4 * np.spacing(max(-place.low, place.high))
+        assert place.low - slack <= mean.value <= place.high + slack
+        assert mean.low is None or mean.low <= mean.value + slack
+    if len(numbers) > 1:
+        found = synopsis.correlation(*numbers).values
+        assert not np.any(np.abs(found) > 1 + 1e-9)
 
 
 def _check_label_file(case: Case, result: Result, party: str, *, folder: Path) -> None:
