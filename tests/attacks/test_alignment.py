@@ -18,7 +18,6 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.study import IdRules, Study
 from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import keys
-from splitmeans.wire.envelope import PROTOCOL
 from splitmeans.wire.messages import Confirmation, KeyContribution
 from splitmeans.wire.sealed import open_sealed
 from splitmeans.wire.slot import SERVER
@@ -124,7 +123,7 @@ class Guesser:
             digests = [digest[part] for digest, part in zip(digests, at, strict=True)]
         users = b"".join(digests)
         shares = node.make_shares(self.session, "bank", users=users, secret=SECRET)
-        part = KeyContribution(secret=CONTRIBUTION, user_shares=shares, protocol=bytes([PROTOCOL]))
+        part = KeyContribution(secret=CONTRIBUTION, user_shares=shares)
         self.world.forge("bank", part, sender="shop", key=KEYS["shop"])
 
     def fits(self, guesses: Iterable[str]) -> list[str]:
@@ -265,7 +264,7 @@ def test_shares_that_are_no_shares(stage):
         if share is None:
             own = world.message("bank", "shop", KeyContribution).user_shares
             share = b"B" + own[1:]
-        part = KeyContribution(secret=CONTRIBUTION, user_shares=share, protocol=bytes([PROTOCOL]))
+        part = KeyContribution(secret=CONTRIBUTION, user_shares=share)
         world.forge("bank", part, sender="shop", key=KEYS["shop"])
         with pytest.raises(ProtocolError, match="sent no share for comparing users"):
             world.visit("bank")
@@ -288,7 +287,7 @@ def test_different_guesses_to_different_parties(stage, trio):
         table = prepare_table(trio.party("clinic"), rows, ids=ids)
         users = user_set_digest(trio, table, run="1")
         shares = node.make_shares(honest, other, users=users, secret=SECRET)
-        part = KeyContribution(secret=CONTRIBUTION, user_shares=shares, protocol=bytes([PROTOCOL]))
+        part = KeyContribution(secret=CONTRIBUTION, user_shares=shares)
         world.forge(other, part, sender="clinic", key=KEYS["clinic"])
     world.play("bank", "shop")
     world.ask_for_releases("bank", "shop")

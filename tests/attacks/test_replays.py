@@ -7,7 +7,6 @@ import random
 import pytest
 
 from splitmeans.errors import MessageRefused, ProtocolError
-from splitmeans.wire.envelope import PROTOCOL
 from splitmeans.wire.messages import (
     Confirmation,
     KeyContribution,
@@ -211,7 +210,7 @@ def test_kind_in_another_kinds_slot(stage):
     release = source.message("bank", SERVER, PartyRelease)
     kinds = {
         "Ready": Ready(study_hash=source.study.hash),
-        "KeyContribution": KeyContribution(secret=bytes(32), protocol=bytes([PROTOCOL])),
+        "KeyContribution": KeyContribution(secret=bytes(32)),
         # Without its points: all of it would be too long for a plan, and is not even read.
         "PartyRelease": dataclasses.replace(release, points=release.points[:0]),
     }
