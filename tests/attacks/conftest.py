@@ -84,12 +84,12 @@ def _stages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Study, str], 
         if stage == "approved":
             world = World(study, root).approve()
             world.visit(SERVER)
+            world.box.log.clear()
             return world
         earlier = {"joined": "approved", "prepared": "joined", "released": "prepared"}
         world = at(study, earlier.get(stage, "released")).clone(root)
         if stage == "joined":
-            for name in (*study.party_names, *study.party_names):
-                world.visit(name)
+            world.join_all().visit(study.party_names[-1])
         elif stage == "prepared":
             assert world.play(*study.party_names) == {}
         elif stage == "released":

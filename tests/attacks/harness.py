@@ -42,7 +42,7 @@ from splitmeans.table.walk.interface import Table
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import PROTOCOL
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.messages import Hello, RunPlan, StageRelease, kind_of, staged
+from splitmeans.wire.messages import Hello, KeyContribution, RunPlan, StageRelease, kind_of, staged
 from splitmeans.wire.sealed import OVERHEAD_BYTES, open_sealed, seal
 from splitmeans.wire.sealing import OpeningKey, SealingKey
 from splitmeans.wire.slot import SERVER, Slot, short_name
@@ -194,6 +194,15 @@ class World:
 
         return open_table
 
+    def join_all(self, **changes: Any) -> "World":
+        """Let all parties say their first words and send their contributions; none takes any."""
+        hidden = f"/{KeyContribution.TAG.lower()}."
+        self.box.on_get = lambda path, data: None if hidden in path else data
+        for name in (*self.study.party_names, *self.study.party_names):
+            self.visit(name, **changes)
+        self.box.on_get = lambda path, data: data
+        return self
+
     def play(
         self, *names: str, rounds: int = 8, idle: int = 1, **changes: Any
     ) -> dict[str, SplitmeansError]:
@@ -261,6 +270,8 @@ class World:
         pinned = KEYS[receiver].public
         to = pinned.sealing_key
         if slot.kind != Hello.TAG:
+            if self.sealing_of(receiver, told_to=sender, **place) is None:
+                self.visit(receiver, **place)  # the attacker waits until its victim has begun
             to = self.sealing_of(receiver, told_to=sender, **place) or to
             self.greet(sender, **place)
         return slot.path, seal(data, slot=slot, sender=key or KEYS[sender], receiver=pinned, to=to)
@@ -359,11 +370,12 @@ class World:
         return found
 
     def sent_by(self, party: str, *, receiver: str | None = None) -> list[str]:
-        """Kinds of all messages that a party sent, without those that it sent again."""
+        """Kinds of all messages that a party sent after its first words, each once."""
         return [
             KINDS[place.kind].TAG
             for place in (MessagePath.parse(path) for path, _ in dict.fromkeys(self.box.sent))
             if place.sender == short_name(party)
+            and KINDS[place.kind] is not Hello
             and (receiver is None or place.receiver == short_name(receiver))
         ]
 

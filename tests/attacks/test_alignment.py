@@ -81,7 +81,8 @@ def test_confirmations_weighed_and_tried_with_the_servers_key(stage, explained):
                 data,
                 slot=world.slot("shop", "bank", Confirmation),
                 sender=KEYS["shop"].public,
-                receiver=KEYS[SERVER],
+                receiver=KEYS["bank"].public,
+                opener=KEYS[SERVER].opening_key,
                 max_bytes=2**20,
             )
     same = stage("approved", explained)
@@ -244,6 +245,7 @@ def test_shares_before_and_after_a_restart(stage):
     Fails: shares are stored before they are sent, and sent again as they are.
     """
     world = stage("approved")
+    world.greet("shop")
     world.visit("bank")
     path = world.path("bank", "shop", KeyContribution)
     first = world.box.files.pop(path)
@@ -260,6 +262,7 @@ def test_shares_that_are_no_shares(stage):
     one = (1).to_bytes(32, "little")
     for share in (b"", b"B" + one, b"B" + bytes(32), b"A" + one, None):
         world = stage("approved")
+        world.greet("shop")
         world.visit("bank")
         if share is None:
             own = world.message("bank", "shop", KeyContribution).user_shares

@@ -29,8 +29,8 @@ from tests.scene import make_study, make_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 
-# Everyone to everyone, before a run's nodes have anything to say: a fresh random key, and the number
-# of the protocol.
+# Everyone to everyone, before a run's nodes have anything to say: a fresh random key, and which
+# protocol it is.
 FIRST_WORDS = {messages.Hello: {"protocol", "sealing"}}
 # Party to party: random, or a keyed digest; the server carries them and has no key.
 BETWEEN_PARTIES = {
