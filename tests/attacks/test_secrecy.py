@@ -170,10 +170,9 @@ def test_second_key_told_in_the_middle_of_a_run(stage):
     """
     world = stage("prepared")
     word = Hello(protocol=bytes([PROTOCOL]), sealing=KEYS["mallory"].public.sealing)
-    for sender, receiver in (("shop", "bank"), (SERVER, "bank")):
-        path, data = world.sealed(receiver, word, sender=sender)
-        world.box.files[path] = data
-    world.box.on_put = lambda path, data: None if "/hello." in path else data
+    second = dict(world.sealed("bank", word, sender=sender) for sender in ("shop", SERVER))
+    assert set(second) <= set(world.box.files)
+    world.box.on_get = lambda path, data: second.get(path, data)
     assert world.play() == {}
     sealed_to = {data[125:157] for _, data in world.box.sent}
     assert KEYS["mallory"].public.sealing_key.digest not in sealed_to

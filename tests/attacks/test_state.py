@@ -102,6 +102,7 @@ def test_limit_passed_by_a_run_in_between(stage):
     """
     world = stage("prepared")
     limit(world, "bank", epsilon=5)
+    world.greet(SERVER, run="2")
     assert world.play("bank", "shop", run="2") == {}
     world.ask_for_releases()
     world.ask_for_releases(run="2")
