@@ -503,8 +503,7 @@ def test_run_key_found_on_disk_after_the_release(stage):
 
     Gain: with the key all decoys can be told from users.
     Fails: the key is erased with the state that held it. (The sealed contributions that others sent
-    stay in the mailbox: they open with the party's key file, which is why that is deleted after
-    the study.)
+    stay in the mailbox; what opens them is erased when the run ends.)
     """
     before, world = stage("prepared"), stage("released")
     saved = before.saved("bank")
