@@ -90,10 +90,11 @@ def test_a_cluster_that_has_moved_leaves_old_places_behind(moved: int, some: boo
         earlier.places[0],
         np.zeros(200, dtype=np.int64),
         earlier.weights,
+        total=4e9,
         deviation=NOISE[0],
     )
-    # 40 apart, mean square 40: 3 * 40 * (2 * 0.01^2 + 1/500 + 1/200) / 1600 = 0.00054.
-    assert trust[0] == pytest.approx(1.0 if some else 0.00054, rel=0.03)
+    # 40 apart, mean square 40: (3 * 40 * (2 * 0.01^2 + 1/500 + 1/200) + 1) / 1600 = 0.00117.
+    assert trust[0] == pytest.approx(1.0 if some else 0.00117, rel=0.03)
     assert trust[1] == 0.0  # nobody was there
     labels, found, _ = placed(weights, earlier, moved=moved)
     np.testing.assert_allclose(cell_sums(labels, found), weights)

@@ -56,6 +56,8 @@ def place_with_earlier(
         n_users: About how many.
     """
     total, used = float(weights.sum()), int(np.count_nonzero(weights > 0))
+    if total <= 0:
+        return place_users(labels, weights, centres, points, rng=rng, n_users=n_users)
     old_labels = np.stack(
         [nearest(own, local) for own, local in zip(earlier.places, centres, strict=True)], axis=1
     )
@@ -72,11 +74,12 @@ def place_with_earlier(
             earlier.places[position],
             old_labels[:, position],
             earlier.weights,
+            total=total,
             deviation=deviations[position],
         )
         trust[cells] = np.minimum(trust[cells], of_cluster[labels[:, position]])
     taken = np.minimum(MOST_OLD * trust * users, there)
-    n_old = min(round(n_users * float(taken.sum()) / total), n_users - used) if total > 0 else 0
+    n_old = min(round(n_users * float(taken.sum()) / total), n_users - used)
     if n_old <= 0:
         return place_users(labels, weights, centres, points, rng=rng, n_users=n_users)
     shares = np.divide(taken, there, out=np.zeros(n_cells), where=there > 0)
@@ -103,11 +106,12 @@ def _trust(
     old_labels: IntArray,
     old_weights: FloatArray,
     *,
+    total: float,
     deviation: float,
 ) -> FloatArray:
     """Return for each cluster of a party how far its old users are where its new points are.
 
-    1 where the means differ by no more than noise explains, and less the further they are apart.
+    1 where the means differ by no more than chance explains, and less the further they are apart.
     """
     k = len(centres)
     labels = nearest(points, centres)
@@ -119,14 +123,15 @@ def _trust(
     spreads = np.bincount(labels, weights=np.square(offsets).sum(axis=1), minlength=k)
     spreads = spreads / np.maximum(counts, 1)
     # The noise on a sum is the same for large and small clusters, that of a mean is not. Both
-    # results have it, and both are so many points drawn.
-    of_size = deviation * len(points) / k / np.maximum(counts, 1)
-    noise = 2 * points.shape[1] * np.square(of_size)
-    drawn = 1 / np.maximum(counts, 1) + 1 / np.maximum(old_counts, 1)
-    explained = _EXPLAINED * spreads * (noise + drawn)
+    # results have it, both are so many points drawn, and other people may be there alike.
+    shares = np.maximum(counts, 1) / len(points)
+    noise = 2 * points.shape[1] * np.square(deviation / k / shares)
+    drawn = 1 / np.maximum(counts, 1) + 1 / np.maximum(old_counts, 1) + 2 / (total * shares)
+    # A grid unit in each column is what rounding explains, where all users are at one place.
+    explained = _EXPLAINED * spreads * (noise + drawn) + points.shape[1]
     apart = np.square(means - old_means).sum(axis=1)
     known = (counts > 0) & (old_counts > 0)
-    return np.where(known, np.minimum(1.0, explained / np.maximum(apart, 1e-300)), 0.0)
+    return np.where(known, explained / np.maximum(apart, explained), 0.0)
 
 
 def _means(points: IntArray, labels: IntArray, weights: FloatArray, k: int) -> FloatArray:
