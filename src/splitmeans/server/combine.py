@@ -17,6 +17,11 @@ from splitmeans.membership.methods import method_of
 from splitmeans.plan.grid_limits import COUNTS, PRESENCE
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.server.column_tables import (
+    count_columns,
+    problem_of_columns,
+    put_together,
+)
 from splitmeans.study import EVERYONE
 from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.coding import coding_of
@@ -84,6 +89,8 @@ def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
             f"expected {expected.__name__}"
         )
     problem = method.check_message(plan, position, release.membership)
+    if problem is None:
+        problem = problem_of_columns(plan, position, release)
     if problem is not None:
         raise ProtocolError(f"party {party!r} sent {problem}")
 
@@ -119,6 +126,9 @@ def combine(
         labels, weights, nodes = _placed(
             plan, (labels, weights), centres, points, previous=previous, rng=rng
         )
+        if plan.columns is not None:
+            counted = count_columns(plan, releases, noise=noise.spawn("columns"))
+            labels, nodes = put_together(plan, releases, labels, nodes, counted=counted, rng=rng)
     parties = plan.parties
     synopsis = build_synopsis_from_points(labels, weights, centres, parties, nodes=nodes)
     return Combined(
@@ -171,6 +181,8 @@ def _placed(
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Return pseudo-users of the cells; in a run that follows another some of them are its."""
     labels, weights = cells
+    if plan.columns is not None:  # a study that is not renewed
+        return place_users(labels, weights, centres, points, rng=rng, equal=True)
     earlier = None if previous is None else earlier_users(previous, plan.parties)
     if earlier is None:
         return place_users(labels, weights, centres, points, rng=rng)

@@ -58,9 +58,8 @@ def place_with_earlier(
     total, used = float(weights.sum()), int(np.count_nonzero(weights > 0))
     if total <= 0:
         return place_users(labels, weights, centres, points, rng=rng, n_users=n_users)
-    old_labels = np.stack(
-        [nearest(own, local) for own, local in zip(earlier.places, centres, strict=True)], axis=1
-    )
+    nearest_ones = [nearest(own, local) for own, local in zip(earlier.places, centres, strict=True)]
+    old_labels = np.stack(nearest_ones, axis=1).astype(np.int64)
     cells, old_cells = _numbered(labels, old_labels)
     n_cells = int(max(cells.max(), old_cells.max())) + 1
     users = np.bincount(cells, weights=weights, minlength=n_cells)
@@ -114,14 +113,14 @@ def _trust(
     1 where the means differ by no more than chance explains, and less the further they are apart.
     """
     k = len(centres)
-    labels = nearest(points, centres)
+    labels = nearest(points, centres).astype(np.int64)
     counts = np.bincount(labels, minlength=k)
     means = _means(points, labels, np.ones(len(points)), k)
     old_means = _means(places, old_labels, old_weights, k)
     old_counts = np.bincount(old_labels, minlength=k)
     offsets = points - means[labels]
-    spreads = np.bincount(labels, weights=np.square(offsets).sum(axis=1), minlength=k)
-    spreads = spreads / np.maximum(counts, 1)
+    squares = np.bincount(labels, weights=np.square(offsets).sum(axis=1), minlength=k)
+    spreads = squares / np.maximum(counts, 1)
     # The noise on a sum is the same for large and small clusters, that of a mean is not. Both
     # results have it, both are so many points drawn, and other people may be there alike.
     shares = np.maximum(counts, 1) / len(points)

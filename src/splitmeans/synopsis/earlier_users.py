@@ -86,4 +86,4 @@ def _levels(shares: FloatArray, old: Column, new: Column) -> IntArray:
     rest = new.levels.index(OTHER_LEVEL) if OTHER_LEVEL in new.levels else len(new.levels) - 1
     known = {level: position for position, level in enumerate(new.levels)}
     positions = np.array([known.get(level, rest) for level in old.levels], dtype=np.int64)
-    return positions[shares.argmax(axis=1)]
+    return np.asarray(positions[shares.argmax(axis=1)])
