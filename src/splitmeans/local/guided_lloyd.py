@@ -92,7 +92,7 @@ class GuidedLloyd(GuidedLloydLaw):
             points = _blended(points, start, rng=rng)
         weights = np.full(len(points), survey.size / len(points))
         coding = self.coding
-        centres = np.zeros((1, len(self.bounds)))
+        centres = np.zeros((0, len(self.bounds)))
         for n_clusters, mu in zip(self.round_clusters, self.round_mus, strict=True):
             found = weighted_kmeans(
                 points,
@@ -101,6 +101,8 @@ class GuidedLloyd(GuidedLloydLaw):
                 rng=rng,
                 starts=1 if n_clusters >= _MANY_CLUSTERS else _STARTS,
                 levels=tuple(own for _, own in coding.categorical),
+                # As many clusters as before: where they were corrected to is the best start.
+                begin=centres if len(centres) == n_clusters else None,
             )
             centres = to_grid(found, self.bounds).astype(np.float64)
             clusters = Cluster.of_points(points, weights, centres=centres)
