@@ -32,6 +32,7 @@ def weighted_kmeans(
     starts: int = RESTARTS,
     levels: Sequence[slice] = (),
     begin: FloatArray | None = None,
+    move_stuck: bool = True,
 ) -> FloatArray:
     """Return `n_clusters` centres, shape (n_clusters, d), of weighted points.
 
@@ -49,6 +50,8 @@ def weighted_kmeans(
             of a column it costs one look-up, however many levels there are.
         begin: Centres that are good already, shape (n_clusters, d): the steps go on from there, and
             no start is drawn.
+        move_stuck: Whether centres of drawn starts are moved where they are needed more
+            (`relocation.py`).
     """
     _validate.at_least(1, n_clusters=n_clusters)
     if points.ndim != 2 or len(points) == 0:
@@ -70,7 +73,7 @@ def weighted_kmeans(
         found, _, _ = steps_to_rest(given.points, start=own, tolerance=tolerance_of(given.points))
         return given.features(found) * scale
     found = best_of_starts(given.points, n_clusters=n_clusters, n_starts=starts, rng=rng)
-    return given.features(relocated(given.points, found)) * scale
+    return given.features(relocated(given.points, found) if move_stuck else found) * scale
 
 
 def _more_different_than(count: int, points: FloatArray) -> bool:
