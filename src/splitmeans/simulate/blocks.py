@@ -136,6 +136,7 @@ def prepare_blocks(
             rules=study.id_rules,
             notice=notice,
             allow_clipping=allow_clipping,
+            simulated=True,
         )
         for position, (party, block) in enumerate(zip(study.parties, blocks.tables, strict=True))
     ]
