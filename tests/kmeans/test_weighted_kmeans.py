@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError
-from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
+from splitmeans.kmeans.weighted_kmeans import n_different, weighted_kmeans
 
 
 def cluster(points, weights, n_clusters, seed=0):
@@ -90,3 +90,11 @@ def test_always_the_agreed_number_inside_the_hull(points, n_clusters, data):
 def test_wrong_input_is_refused(points, weights, n_clusters, message):
     with pytest.raises(ParameterError, match=message):
         cluster(points, weights, n_clusters)
+
+
+def test_different_places_are_counted_as_numpy_counts_rows():
+    points = np.array([[0.0, 1.0], [-0.0, 1.0], [2.0, 1.0], [0.0, 1.0], [2.0, np.nextafter(1, 2)]])
+    assert n_different(points) == 3 == len(np.unique(points, axis=0))
+    assert n_different(points[:, ::-1].T) == 2
+    assert n_different(np.zeros((4, 0))) == 1
+    assert n_different(np.zeros((0, 3))) == 0

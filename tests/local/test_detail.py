@@ -131,7 +131,7 @@ def test_points_take_the_shapes_of_the_rows_in_each_cluster(n_pairs: int) -> Non
             coding=MIXED,
             noise=noise,
             rng=np.random.default_rng(0),
-        )
+        ).points
         assert found.shape == points.shape
         assert np.abs(found).max() <= BOUND
         # One level each, exactly.
@@ -144,14 +144,18 @@ def test_points_take_the_shapes_of_the_rows_in_each_cluster(n_pairs: int) -> Non
 def test_noise_that_drowns_everything_leaves_clusters_as_they_are() -> None:
     rng = np.random.default_rng(6)
     rows, points = skewed(rng, n=300), start(rng)
-    found = Detail(n_columns=3, n_pairs=0, mu=0.002).release(
-        as_rows(rows),
-        centres=CENTRES,
-        points=points,
-        size=300.0,
-        coding=MIXED,
-        noise=InsecureSeededNoise(1),
-        rng=rng,
+    found = (
+        Detail(n_columns=3, n_pairs=0, mu=0.002)
+        .release(
+            as_rows(rows),
+            centres=CENTRES,
+            points=points,
+            size=300.0,
+            coding=MIXED,
+            noise=InsecureSeededNoise(1),
+            rng=rng,
+        )
+        .points
     )
     shares = [np.bincount(nearest(own, CENTRES), minlength=2) / len(own) for own in (points, found)]
     np.testing.assert_allclose(shares[0], shares[1], atol=0.1)
@@ -163,14 +167,18 @@ def test_rows_without_values_are_made_up_for() -> None:
     gaps = Coding(bounds=MIXED.bounds, levels=MIXED.levels, has_gaps=True)
     lacking = rows.copy()
     lacking[rng.random(len(rows)) < 0.3, 2] = -1
-    found = Detail(n_columns=3, n_pairs=0, mu=1.0).release(
-        as_rows(lacking),
-        centres=CENTRES,
-        points=points,
-        size=float(len(rows)),
-        coding=gaps,
-        noise=InsecureSeededNoise(2),
-        rng=rng,
+    found = (
+        Detail(n_columns=3, n_pairs=0, mu=1.0)
+        .release(
+            as_rows(lacking),
+            centres=CENTRES,
+            points=points,
+            size=float(len(rows)),
+            coding=gaps,
+            noise=InsecureSeededNoise(2),
+            rng=rng,
+        )
+        .points
     )
     apart, sizes = distances(found, rows)
     assert apart < 0.09
@@ -202,7 +210,8 @@ def test_blocks_of_rows_give_the_same_points() -> None:
     rng = np.random.default_rng(8)
     rows, points = skewed(rng, n=3000), start(rng)
     found = [
-        Detail(n_columns=3, n_pairs=2, mu=1.0).release(
+        Detail(n_columns=3, n_pairs=2, mu=1.0)
+        .release(
             own,
             centres=CENTRES,
             points=points,
@@ -211,6 +220,7 @@ def test_blocks_of_rows_give_the_same_points() -> None:
             noise=InsecureSeededNoise(4),
             rng=np.random.default_rng(4),
         )
+        .points
         for own in (as_rows(rows), InBlocks(rows))
     ]
     np.testing.assert_array_equal(*found)
@@ -229,13 +239,17 @@ def test_a_column_of_one_value_stays_one() -> None:
     rng = np.random.default_rng(9)
     rows, points = skewed(rng, n=2000), start(rng)
     rows[:, 1], points[:, 1] = -BOUND, -BOUND
-    found = Detail(n_columns=3, n_pairs=1, mu=1.0).release(
-        as_rows(rows),
-        centres=CENTRES,
-        points=points,
-        size=2000.0,
-        coding=MIXED,
-        noise=InsecureSeededNoise(1),
-        rng=rng,
+    found = (
+        Detail(n_columns=3, n_pairs=1, mu=1.0)
+        .release(
+            as_rows(rows),
+            centres=CENTRES,
+            points=points,
+            size=2000.0,
+            coding=MIXED,
+            noise=InsecureSeededNoise(1),
+            rng=rng,
+        )
+        .points
     )
     assert (found[:, 1] == -BOUND).all()

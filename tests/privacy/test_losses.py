@@ -162,6 +162,19 @@ def test_no_epsilon_helps_against_infinite_loss():
     assert epsilon_at(grid, 0.1) == 0.0
 
 
+def test_losses_beyond_what_a_float_can_be_raised_to_move_epsilon_and_nothing_else():
+    """A law whose losses are all larger by c needs an epsilon that is larger by c."""
+    width = 0.01
+    mass = stats.norm.pdf(np.linspace(-4, 4, 400))
+    mass = mass / mass.sum()
+    near = LossGrid(start=100, mass=mass, infinite=1e-9, width=width)
+    for beyond in (650, 690, 705, 1600):
+        far = LossGrid(start=100 + beyond * 100, mass=mass, infinite=1e-9, width=width)
+        with np.errstate(all="raise", under="ignore"):
+            found = epsilon_at(far, 1e-3)
+        assert math.isclose(found, epsilon_at(near, 1e-3) + beyond, rel_tol=1e-12)
+
+
 # ---- compose_many ----
 
 

@@ -53,6 +53,8 @@ def small_message(plan: Plan) -> PublishedResult:
     bank = [[-GRID // 2, category, -category], [GRID // 2, -category, category]]
     insurer = [[-GRID // 2], [GRID // 2]]
     on_grid = np.array([[*bank[a], *insurer[b]] for a in (0, 1) for b in (0, 1)], dtype=np.int32)
+    # A number's grid integer, a category's level, a number's grid integer.
+    codes = np.stack([on_grid[:, 0], on_grid[:, 2] > 0, on_grid[:, 3]], axis=1).astype(np.int32)
     nodes = on_grid / GRID
     weights = np.array([400.0, 200.0, 0.0, 300.0])
     return PublishedResult(
@@ -60,7 +62,7 @@ def small_message(plan: Plan) -> PublishedResult:
         local_centres=np.array([*np.ravel(bank), *np.ravel(insurer)], dtype=np.int64),
         labels=np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.uint8),
         weights=weights,
-        nodes=on_grid[: 4 if plan.study.local_facts.n_points else 0],
+        nodes=codes[: 4 if plan.study.local_facts.n_points else 0],
         centres=np.stack([weights[:2] @ nodes[:2] / 600, nodes[3]]),
         sizes=np.array([600.0, 300.0]),
         published_at="2026-01-31T12:00:00Z",

@@ -87,7 +87,29 @@ def random_case(seed: int) -> Case:
     has_points = settings.get("local", "auto") in ("auto", "guided-lloyd")
     if asks.random() < (0.3 if has_points else 0.02):
         settings["detail"] = {"share": asks.choice((0.05, 0.25, 0.4, 0.8))}
+    _run_again_or_count(random.Random(f"splitmeans series {seed}"), settings, tables)
     return Case(seed=seed, settings=settings, tables=tables, secure=chance.random() < 0.05)
+
+
+def _run_again_or_count(
+    chance: random.Random, settings: dict[str, Any], tables: dict[str, Table]
+) -> None:
+    """Make some studies a series of runs, and some a study of counts alone."""
+    if chance.random() < 0.1 and ("detail" not in settings or chance.random() < 0.05):
+        settings["renewal"] = {"runs": chance.choice((2, 2, 3, 8, 40))}
+        if chance.random() < 0.5:
+            settings["renewal"]["every"] = "3 months"
+    if settings.get("user_sets") != "partial" or chance.random() < 0.9:
+        return
+    for field_name in ("local", "grid", "population", "n_local_clusters", "sketch", "detail"):
+        settings.pop(field_name, None)
+    settings.pop("bounds", None)
+    settings.get("decoy", {}).pop("collusion_epsilon", None)
+    settings.update(n_clusters=1, membership="decoy")
+    for party in settings["parties"]:
+        for column in party["columns"]:
+            tables[party["name"]].pop(column["name"])
+        party["columns"] = []
 
 
 def _hide_bounds(chance: random.Random, settings: dict[str, Any]) -> None:

@@ -62,6 +62,9 @@ def test_every_choice_of_every_field_comes_up():
     ) >= 50
     assert max(len(column["name"]) for column in columns) == 200
     assert max(len(column.get("categories", ())) for column in columns) >= 35
+    assert any("detail" in one for one in settings)
+    assert {one.get("renewal", {}).get("runs", 1) for one in settings} >= {1, 2, 8}
+    assert any(one["n_clusters"] == 1 for one in settings)
     assert any("collusion_epsilon" in one.get("decoy", {}) for one in settings)
     assert any(
         one["expected_users"] > 50 * case.users for one, case in zip(settings, cases, strict=True)

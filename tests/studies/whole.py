@@ -4,6 +4,7 @@ Before a release a study may be refused, in words; from the first release on not
 """
 
 import math
+import random
 import re
 import tempfile
 import warnings
@@ -30,10 +31,13 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render
+from splitmeans.result.previous import Previous, previous_of
 from splitmeans.result.result import Result
 from splitmeans.result.write import write_result
 from splitmeans.study import Study
 from splitmeans.study.features import features_of
+from splitmeans.synopsis.column_places import column_places
+from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.table.prepare import PartyTable, prepare_table
 from splitmeans.table.settled import settled_in_memory
 from splitmeans.wire.envelope import Envelope
@@ -148,7 +152,15 @@ def too_large(plan: Plan, *, users: int) -> bool:
     return records > _MOST_RECORDS or work > _MOST_WORK
 
 
-def _run(case: Case, study: Study, tables: list[PartyTable], *, with_report: bool) -> None:
+def _run(
+    case: Case,
+    study: Study,
+    tables: list[PartyTable],
+    *,
+    with_report: bool,
+    previous: Previous | None = None,
+) -> None:
+    """Run a study and use its result; of a series, the first two runs."""
     published: list[PublishedResult] = []
 
     def watch(envelope: Envelope, size: int) -> None:
@@ -162,6 +174,7 @@ def _run(case: Case, study: Study, tables: list[PartyTable], *, with_report: boo
             noise=SecureNoise() if case.secure else InsecureSeededNoise(case.seed),
             rng=np.random.default_rng(case.seed),
             on_message=watch,
+            previous=previous,
         )
         assert len(published) == len(study.parties), "not every party got the result"
     with _stage("what the server found"):
@@ -174,7 +187,7 @@ def _run(case: Case, study: Study, tables: list[PartyTable], *, with_report: boo
                 folder,
                 found.plan,
                 published[0],
-                run="1",
+                run="1" if previous is None else "2",
                 participant=study.party_names[0],
                 transcript=[("taken", "slot", "ab" * 32)],
                 secure_noise=case.secure,
@@ -189,6 +202,9 @@ def _run(case: Case, study: Study, tables: list[PartyTable], *, with_report: boo
                 assert same, f"{name} changed on the way"
             check_numbers(result.synopsis, result.published.clustering)
         _use(case, result, tables, with_report=with_report, folder=Path(place))
+    if study.n_runs > 1 and previous is None:
+        last = previous_of(result, study)
+        _run(case, study, tables, with_report=with_report, previous=last)
 
 
 def _use(
@@ -196,6 +212,9 @@ def _use(
 ) -> None:
     """Do all that a participant can do with a result."""
     synopsis, published = result.synopsis, result.published
+    if result.study.counts_only:
+        _use_counts(result)
+        return
     table = tables[case.seed % len(tables)]
     settled = make_plan(result.study, released=result.released).party(table.party)
     table = settled_in_memory(table, result.study.party(table.party), settled)
@@ -226,6 +245,8 @@ def _use(
         assert len(synopsis.sample(10, random_state=1)) == 10
         estimate = synopsis.estimated_loss(published.clustering)
         assert math.isfinite(estimate.value)
+    with _stage("questions"):
+        _ask(case, synopsis)
     if with_report:
         with _stage("report"):
             data = build_report(result, ks=(2, 3))
@@ -233,6 +254,37 @@ def _use(
             assert "</html>" in render(data)
         with _stage("label file"):
             _check_label_file(case, result, table.party, folder=folder)
+
+
+def _use_counts(result: Result) -> None:
+    with _stage("counts alone"):
+        found = result.overlap()
+        for count in (*found.patterns, *found.pairs, *found.parties, found.everyone):
+            assert math.isfinite(count.users)
+            assert 0 <= count.low <= count.high < math.inf
+        assert "</html>" in render(build_report(result))
+
+
+def _ask(case: Case, synopsis: Synopsis) -> None:
+    """Ask about two columns of different parties, and about one under a condition on none."""
+    chance = random.Random(case.seed)
+    places = column_places(synopsis)
+    of_party = [[place for place in places if place.party == at] for at in (0, 1)]
+    first, second = (chance.choice(some) for some in of_party)
+    table = synopsis.table(first.name, second.name)
+    assert np.isfinite(table.users).all()
+    assert (table.users >= 0).all()
+    if table.low is not None and table.high is not None:
+        assert (table.low <= table.high).all()
+    numbers = [place.name for place in places if not place.levels][:6]
+    for place in [place for place in (first, second) if not place.levels]:
+        mean = synopsis.mean(place.name)
+        slack = 1e-6 * (place.high - place.low) + 4 * np.spacing(max(-place.low, place.high))
+        assert place.low - slack <= mean.value <= place.high + slack
+        assert mean.low is None or mean.low <= mean.value + slack
+    if len(numbers) > 1:
+        found = synopsis.correlation(*numbers).values
+        assert not np.any(np.abs(found) > 1 + 1e-9)
 
 
 def _check_label_file(case: Case, result: Result, party: str, *, folder: Path) -> None:
@@ -258,7 +310,9 @@ def check_numbers(synopsis: Any, clustering: Any) -> None:
         assert np.isfinite(values).all(), f"{what} are not finite"
         assert (values >= 0).all(), f"{what} are negative"
     assert math.isfinite(synopsis.total)
-    assert math.isclose(float(clustering.sizes.sum()), synopsis.total, rel_tol=1e-6, abs_tol=1e-6)
+    # A study of counts alone has a total and no segments.
+    in_all = float(clustering.sizes.sum()) if len(clustering.sizes) else synopsis.total
+    assert math.isclose(in_all, synopsis.total, rel_tol=1e-6, abs_tol=1e-6)
     assert math.isfinite(clustering.loss)
     features = [feature for group in synopsis.features for feature in group]
     low = np.array([feature.low for feature in features])

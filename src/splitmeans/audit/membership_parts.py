@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 
-from splitmeans.audit import decoy_views, fit_views, label_views, sketch_views
+from splitmeans.audit import decoy_views, fit_views, label_views, sketch_views, table_views
 from splitmeans.audit.case import Part, Sampler
 from splitmeans.audit.claims import BudgetClaim, CurveClaim, GaussianClaim
 from splitmeans.audit.noise_twins import with_half_noise
@@ -135,6 +135,19 @@ def _presence() -> Part:
     )
 
 
+def _columns() -> Part:
+    law, halved = audit_decoys(), audit_decoys(2 * _DECOY_MU)
+    return Part(
+        name="columns",
+        what="joined records of two tables of columns, in the user's cells",
+        claim=CurveClaim(events=(law.event,) * table_views.N_TABLES),
+        sample=functools.partial(table_views.changed_cells, law),
+        halved=functools.partial(table_views.changed_cells, halved),
+        trials=30_000,
+        long_trials=300_000,
+    )
+
+
 def _fellow_party() -> Part:
     law = audit_decoys()
     sample = functools.partial(decoy_views.fellow_party, law)
@@ -211,6 +224,7 @@ MEMBERSHIP_PARTS: Mapping[str, Callable[[], Part]] = {
         _decoy, "decoy-sampled", "the same for a user who is in a sample", rate=0.05
     ),
     "presence": _presence,
+    "columns": _columns,
     "fellow-party": _fellow_party,
     "collusion": _coalition,
     "sketch": _sketch,

@@ -69,6 +69,8 @@ def _release_words(what: str) -> str:
         "local clusters": "local clusters: typical values of groups of people, with noise",
         "detail": "detail: how columns spread, in all and in each group, with noise; it is in the "
         "invented people's values",
+        "columns together": "columns together: in which bin of each column who is, among invented "
+        "records, to count columns of two organisations together",
         "memberships": "memberships: who is in which group, among invented records or with noise",
     }
     return words.get(what, f"{what}, with noise")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from splitmeans._types import NoiseLine
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.releases import DETAIL, EVERYONE, LOCAL_CLUSTERS, releases_of
+from splitmeans.plan.releases import COLUMNS, DETAIL, EVERYONE, LOCAL_CLUSTERS, releases_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +15,7 @@ class NoiseLevel:
 
     Attributes:
         party: Who releases it, or "all parties".
-        release: What of a stage, "local clusters", "detail" or "memberships".
+        release: What of a stage, "local clusters", "detail", "memberships" or "columns together".
         what: The quantity.
         deviation: Standard deviation of its noise; for phantoms and misreports their number or
             probability.
@@ -49,6 +49,9 @@ def noise_levels(plan: Plan, *, users: int) -> tuple[NoiseLevel, ...]:
             found = laws[release.party].noise_lines(users)
         elif release.what == DETAIL:
             found = details[release.party].noise_lines()
+        elif release.what == COLUMNS:
+            assert plan.columns is not None, "there is no such release"
+            found = plan.columns.noise_lines()
         else:
             found = method_of(plan.study).noise_lines(plan.membership, plan)
         levels += [

@@ -35,6 +35,7 @@ from splitmeans.kernels.quantise import to_grid_column, to_grid_rows
 from splitmeans.kernels.redraw import count_pairs, redraw_labels
 from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.siphash import hash_ids
+from splitmeans.kernels.swaps import exchange
 from splitmeans.kernels.tallies import tally_columns
 
 _log = logging.getLogger(__name__)
@@ -87,6 +88,15 @@ def _call_all() -> None:
         bins=np.array([2, 2]),
         levels=np.array([0, 2]),
         pairs=np.array([[0, 1]]),
+    )
+    exchange(
+        np.array([[0, 0], [1, 1]]),
+        parties=np.array([0, 1]),
+        firsts=np.array([[-1, 0], [0, -1]]),
+        strides=np.array([[0, 2], [1, 0]]),
+        excess=np.zeros(4),
+        steps=2,
+        rng=np.random.default_rng(0),
     )
     score_products(rows, limits=limits, bins=bins, scores=places, longest=4)
     coded_nearest(rows, centres=centres, limits=limits, levels=(0, 0))

@@ -9,6 +9,9 @@ from splitmeans._types import FloatArray
 # Points handled at a time: a grid may have ten million of them.
 CHUNK_ROWS = 65_536
 
+# Differences held at a time: so many stay in a processor's cache until they are added up.
+_BLOCK = 32_768
+
 
 def squared_distances(points: FloatArray, centres: FloatArray) -> FloatArray:
     """Return the squared distance of each point to each centre, shape (n, k).
@@ -16,8 +19,15 @@ def squared_distances(points: FloatArray, centres: FloatArray) -> FloatArray:
     From differences, not from the expanded square: no cancellation near a centre.
     """
     distances = np.empty((len(points), len(centres)))
-    for place, centre in enumerate(centres):
-        distances[:, place] = np.square(points - centre).sum(axis=1)
+    step = max(1, _BLOCK // max(1, points.shape[1]))
+    differences = np.empty((min(step, len(points)), points.shape[1]))
+    for start in range(0, len(points), step):
+        block = points[start : start + step]
+        part = differences[: len(block)]
+        for place, centre in enumerate(centres):
+            np.subtract(block, centre, out=part)
+            np.multiply(part, part, out=part)
+            distances[start : start + step, place] = part.sum(axis=1)
     return distances
 
 

@@ -76,10 +76,19 @@ def weighted_kmeans(
     return given.features(relocated(given.points, found) if move_stuck else found) * scale
 
 
+def n_different(points: FloatArray) -> int:
+    """Return how many different places points are at, shape (n, d)."""
+    if points.size == 0:
+        return min(len(points), 1)
+    # As strings of bytes, which sort much faster than rows do; adding 0 makes -0 one of them.
+    rows = np.ascontiguousarray(points + 0.0)
+    return len(np.unique(rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))))
+
+
 def _more_different_than(count: int, points: FloatArray) -> bool:
     # The first few rows nearly always settle it; sorting all rows of a large table would be slow.
     first = points[: 4 * (count + 1)]
-    return len(np.unique(first, axis=0)) > count or len(np.unique(points, axis=0)) > count
+    return n_different(first) > count or n_different(points) > count
 
 
 def _repeat_points(points: FloatArray, weights: FloatArray, *, n_clusters: int) -> FloatArray:

@@ -69,6 +69,15 @@ def coarser(edges: IntArray, shares: FloatArray, *, n_bins: int) -> IntArray:
     return np.asarray(edges[chosen[(chosen >= 0) & (chosen < len(edges))]])
 
 
+def at_most(edges: IntArray, shares: FloatArray, *, n_bins: int) -> IntArray:
+    """Return those edges that part a column into so many bins at most; see `coarser`."""
+    return next(
+        found
+        for wanted in range(n_bins, 0, -1)
+        if len(found := coarser(edges, shares, n_bins=wanted)) < n_bins
+    )
+
+
 def with_shape(
     values: IntArray, edges: IntArray, shares: FloatArray, *, rng: np.random.Generator
 ) -> IntArray:

@@ -13,6 +13,7 @@ rows, estimates of losses. Nothing else is sent.
 
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.cluster_bins import cluster_bins
 from splitmeans.kernels.coded_rows import coded_nearest
+from splitmeans.kmeans.trust import trusted
 from splitmeans.local.bins import (
     bin_numbers,
     bins_of,
@@ -31,7 +33,7 @@ from splitmeans.local.bins import (
 )
 from splitmeans.local.law import COUNT_UNITS, gaussian_counts
 from splitmeans.local.laws.detail import DetailLaw
-from splitmeans.local.reshaping import Counts, reshaped, trusted
+from splitmeans.local.reshaping import Counts, reshaped
 from splitmeans.local.survey import present_share, without_noise
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.coding import Coding
@@ -41,6 +43,20 @@ from splitmeans.table.walk.interface import RawRows
 WHOLE_BINS, CLUSTER_BINS = 96, 16
 
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
+
+
+class Shapes(NamedTuple):
+    """What was released, as points and as whole columns; nothing here needs further noise.
+
+    Attributes:
+        points: The points drawn anew, shape (n, d).
+        edges: For each column the inner edges of its narrow bins; none for levels.
+        shares: For each column the share of each bin, or level.
+    """
+
+    points: IntArray
+    edges: list[IntArray]
+    shares: list[FloatArray]
 
 
 class Detail(DetailLaw):
@@ -56,8 +72,8 @@ class Detail(DetailLaw):
         coding: Coding,
         noise: NoiseSource,
         rng: np.random.Generator,
-    ) -> IntArray:
-        """Return the points drawn anew, shape (n, d), after two looks at the rows.
+    ) -> Shapes:
+        """Return the points drawn anew, and the columns' shapes, after two looks at the rows.
 
         Args:
             rows: The party's coded rows.
@@ -97,9 +113,10 @@ class Detail(DetailLaw):
             *self._in_clusters(by_cluster, bins, size=size),
             *_whole(fine, edges, columns, size=size, n_columns=len(bins)),
         ]
-        return reshaped(
+        drawn = reshaped(
             points, counts, centres=centres, edges=edges, coding=coding, size=size, rng=rng
         )
+        return Shapes(points=drawn, edges=fine, shares=columns)
 
     def noisy_columns(
         self, rows: RawRows, *, coding: Coding, edges: Sequence[IntArray], noise: NoiseSource

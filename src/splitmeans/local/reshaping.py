@@ -9,7 +9,6 @@ A noisy count is believed as far as counts are off by more than their noise (emp
 `correction.py`), so that a release that is mostly noise leaves the points as they are.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
 from splitmeans.kmeans.draws import draw_evenly
+from splitmeans.kmeans.trust import trusted
 from splitmeans.local.bins import bins_of, codes_of
 from splitmeans.study.coding import Coding
 
@@ -99,20 +99,6 @@ def _believed(model: FloatArray, counts: Counts) -> FloatArray:
         return counts.noisy
     trust = trusted(model, counts.noisy, deviation=counts.deviation)
     return np.asarray(np.maximum(model + trust * (counts.noisy - model), 0.0))
-
-
-def trusted(model: FloatArray, noisy: FloatArray, *, deviation: float) -> FloatArray:
-    """Return how far to believe each noisy count rather than the model's, between 0 and 1.
-
-    A model is off by more where there are more rows: its variance is taken in proportion to them,
-    and by how much all counts together are off beyond their noise.
-    """
-    rows = np.maximum(model, 1.0)
-    off = float(np.sum(np.square(noisy - model) - deviation**2))
-    # What noise alone does to such a sum: less than this is not told from nothing.
-    chance = deviation**2 * math.sqrt(2 * len(model))
-    variance = max(off - chance, 0.0) / float(rows.sum()) * rows
-    return np.asarray(variance / (variance + deviation**2))
 
 
 def _candidates(

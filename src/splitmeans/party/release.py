@@ -10,6 +10,7 @@ from splitmeans.local.algorithms import mechanism_of
 from splitmeans.local.detail import Detail
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.methods import METHODS
+from splitmeans.party.column_tables import ColumnRecords, encode_columns
 from splitmeans.party.memberships import PARTY_SIDES
 from splitmeans.party.nearest_rows import labeller
 from splitmeans.party.published_points import published_points
@@ -35,8 +36,9 @@ def release_party(
 ) -> PartyRelease:
     """Release centres and synthetic points, then the memberships that follow from the centres.
 
-    Where the study asks for detail, the rows are asked once more before the points are sent. In a
-    study of counts alone there are no centres, and memberships say who is a user.
+    Where the study asks for detail, the rows are asked once more before the points are sent, and
+    bins of columns are joined as clusters are. In a study of counts alone there are no centres, and
+    memberships say who is a user.
 
     Guarantee: the composition of the events that `releases_of(plan)` lists for this party and for
     all parties together. The second release sees the first only through the released, quantised
@@ -67,10 +69,11 @@ def release_party(
     else:
         found = mechanism.release(rows, noise=local_noise, rng=rng)
     centres, points = to_valid_shares(spec, found.centres), found.points
+    shapes = None
     if plan.detail:
         law = plan.detail[position]
         detail = Detail(n_columns=law.n_columns, n_pairs=law.n_pairs, mu=law.mu)
-        points = detail.release(
+        shapes = detail.release(
             rows,
             centres=centres,
             points=points,
@@ -79,12 +82,33 @@ def release_party(
             noise=noise.spawn("detail"),
             rng=rng,
         )
+        points = shapes.points
     points = coding.codes(points)
     users = table.labelled(labeller(coding, centres))
     membership = encode_membership(
         plan, position, users, run_key=run_key, noise=noise.spawn("membership")
     )
-    return PartyRelease(centres=centres, points=points.astype(np.int32), membership=membership)
+    columns = ColumnRecords.none()
+    if plan.columns is not None:
+        assert shapes is not None, "tables of columns go with detail"
+        columns = encode_columns(
+            plan,
+            position,
+            table,
+            shapes=shapes,
+            points=points,
+            coding=coding,
+            run_key=run_key,
+            noise=noise.spawn("columns"),
+        )
+    return PartyRelease(
+        centres=centres,
+        points=points.astype(np.int32),
+        membership=membership,
+        column_edges=columns.edges,
+        column_lengths=columns.lengths,
+        column_labels=columns.labels,
+    )
 
 
 def encode_membership(

@@ -99,6 +99,12 @@ def claims_of(plan: Plan) -> dict[str, Any]:
         if plan.presence is not None:
             # The last group is the presence table, with noise of its own.
             certificate["server_noise"]["presence_scale"] = _ratio(plan.presence.server_sigma)
+        if plan.columns is not None:
+            # Tables of columns, with noise of their own; parties and columns of each.
+            certificate["server_noise"]["columns"] = {
+                "scale": _ratio(plan.columns.law.server_sigma),
+                "tables": [list(table.place) for table in plan.columns.tables],
+            }
         what, cost = towards_party
         certificate["towards_party"] = {
             "of": what,
@@ -135,7 +141,8 @@ def _part(event: Event, plan: Plan) -> dict[str, Any]:
         case RandomisedResponseEvent(epsilon=epsilon):
             return {"law": "randomised response", "epsilon": _ratio(epsilon)}
         case ShiftEvent(weights=weights):
-            laws = (plan.membership, plan.presence)
+            columns = None if plan.columns is None else plan.columns.law
+            laws = (plan.membership, plan.presence, columns)
             law = next(one for one in laws if isinstance(one, DecoyLaw) and one.weights == weights)
             return {
                 "law": "truncated discrete gaussian",

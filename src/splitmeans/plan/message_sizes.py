@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from splitmeans.errors import ParameterError
+from splitmeans.membership.decoy.column_labels import N_EDGES
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.grid_limits import N_POINTS, SAMPLED
 from splitmeans.study.features import features_of
@@ -151,6 +152,12 @@ def _release_bytes(
     body, records = message_size(plan.membership, plan, position, users, deviations)
     places = 8 * width * features
     places += 4 * plan.study.local_facts.n_points * len(plan.parties[position].columns)
+    if plan.columns is not None:
+        more, joined = plan.columns.message_size(
+            position, users=users, sample_rate=plan.sample_rate, deviations=deviations
+        )
+        body, records = body + more, records + joined
+        places += 8 * N_EDGES * len(plan.parties[position].columns)
     return _HEADER_BYTES + places + body, records
 
 
@@ -170,7 +177,7 @@ def _result_bytes(plan: "Plan") -> int:
     ) + 8 * plan.study.n_clusters * (sum(features) + 1)
     node = 8 + len(parties)
     if plan.study.local_facts.n_points:
-        node += 4 * sum(features)
+        node += 4 * sum(len(party.columns) for party in parties)
     counts = 0
     if plan.study.user_sets == "partial":
         counts = sum(8 * 2 ** len(group) for group in plan.groups)

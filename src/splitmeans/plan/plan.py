@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from splitmeans.local.law import LocalLaw
 from splitmeans.local.laws.detail import DetailLaw
+from splitmeans.membership.decoy.column_tables import ColumnTables
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import Group, MembershipLaw
@@ -44,6 +45,8 @@ class Plan:
         presence: The law of the presence table, where the last group is one: all parties, each
             with "present" as its only label. In a study of counts alone it is the membership's.
         detail: The law of each party's shapes within clusters; empty where the study asks for none.
+        columns: Tables of columns of two parties that are counted beside the clusters; None where
+            there are none.
         series_run: Which run of its series this is; None for a study of one run, and for a plan
             that is about any run.
     """
@@ -58,6 +61,7 @@ class Plan:
     grid_method: str
     presence: DecoyLaw | None = None
     detail: tuple[DetailLaw, ...] = ()
+    columns: ColumnTables | None = None
     series_run: SeriesRun | None = None
 
     @property
@@ -73,6 +77,8 @@ class Plan:
             more = (*more, self.presence, self.presence.table_hash)
         if self.detail:
             more = (*more, self.detail)
+        if self.columns is not None:
+            more = (*more, self.columns, self.columns.law.table_hash)
         if self.series_run is not None:
             more = (*more, (self.series_run.number, self.series_run.previous))
         parameters = tagged_text((*parts, *more))
@@ -165,7 +171,10 @@ class Plan:
     def events(self) -> tuple[Event, ...]:
         """All events of the run, in order."""
         n_memberships = 1 if self.groups else len(self.study.parties)
-        return (*self.stage_events, *self.local_events, *(self.membership_event,) * n_memberships)
+        joined = (self.membership_event,) * n_memberships
+        if self.columns is not None:
+            joined = (*joined, self.columns.event)
+        return (*self.stage_events, *self.local_events, *joined)
 
     @property
     def lifetime_events(self) -> tuple[Event, ...]:

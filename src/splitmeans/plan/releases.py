@@ -9,6 +9,7 @@ from splitmeans.wire.messages import PartyRelease, StageRelease, staged
 EVERYONE = "all parties"
 LOCAL_CLUSTERS, MEMBERSHIPS = "local clusters", "memberships"
 DETAIL = "detail"
+COLUMNS = "columns together"
 # Of a study of counts alone.
 PRESENCES = "who is where"
 
@@ -61,5 +62,10 @@ def releases_of(plan: Plan) -> tuple[Release, ...]:
                 event=plan.membership_event,
                 message=PartyRelease.TAG,
             )
+        )
+    if plan.columns is not None:
+        event = plan.columns.event
+        releases.append(
+            Release(party=EVERYONE, what=COLUMNS, event=event, message=PartyRelease.TAG)
         )
     return tuple(releases)

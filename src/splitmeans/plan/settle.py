@@ -9,30 +9,25 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from splitmeans.errors import ParameterError, PrivacyError
-from splitmeans.local.laws.detail import DetailLaw, pairs_for
 from splitmeans.local.methods import local_law
+from splitmeans.membership.decoy.column_tables import COLUMNS_SHARE, n_column_tables
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.method import enough_clusters
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.bounds import keep_bounds, rough_bounds
-from splitmeans.plan.bounds_stage import bounds_stage
-from splitmeans.plan.categories_stage import categories_stage
+from splitmeans.plan.details import detail_laws, tables_of_columns
 from splitmeans.plan.enough_users import check_enough_users
+from splitmeans.plan.first_stages import first_stages
 from splitmeans.plan.grid_limits import COUNTS, PRESENCE
 from splitmeans.plan.grids import check_grid, grid_kind, grid_method, groups_of
 from splitmeans.plan.message_sizes import check_readable
 from splitmeans.plan.plan import Plan, users_of
 from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settled import settled_parties
-from splitmeans.plan.size_stage import (
-    SIZE,
-    LaplaceSize,
-    gaussian_size,
-    size_stage,
-    sizing_parties,
-)
+from splitmeans.plan.size_stage import SIZE, sizing_parties
 from splitmeans.plan.stages import ReleasedValues, Stage, check_room
 from splitmeans.plan.views import coalition_events, party_events
 from splitmeans.privacy.calibrate import Views, calibrate
@@ -41,13 +36,12 @@ from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.split import (
     PRESENCE_SHARE,
     Precisions,
-    Shares,
     paper_split,
     presence_precisions,
     tight_split,
 )
 from splitmeans.study import Study
-from splitmeans.study.coding import Coding, coding_of
+from splitmeans.study.coding import coding_of
 
 # By how much less precise a local release becomes where features are known later; the first that is
 # enough is taken. It makes up for the rounding of scales, so the last is enough by far.
@@ -280,7 +274,7 @@ def _plan_at(
         local_cost: dict[str, float] = {"epsilon": shares.local_epsilon}
     else:
         shares, local_cost = None, {"mu": precisions.local}
-    stages = _stages(study, precisions, shares)
+    stages = first_stages(study, precisions, shares)
     parties = settled_parties(study, stages, released)
     widths = _widths(study, stages, released)
     if clusters is not None:
@@ -297,7 +291,7 @@ def _plan_at(
         tight_law = method_of(study).tight_law
         assert tight_law is not None, "the study was not checked"
         assert precisions is not None
-        n_releases = len(groups) or len(study.parties)
+        n_releases = (len(groups) or len(study.parties)) + n_column_tables(study)
         membership = tight_law(study, precisions, max(widths), n_releases)
         if grid == COUNTS:
             assert isinstance(membership, DecoyLaw), "the study was not checked"
@@ -317,9 +311,20 @@ def _plan_at(
         for coding, width in zip(codings, widths, strict=True)
         if not study.counts_only
     )
-    detail: tuple[DetailLaw, ...] = ()
+    more: dict[str, Any] = {}
     if precisions is not None and precisions.detail:
-        detail = tuple(_detail_law(study, coding, mu=precisions.detail) for coding in codings)
+        assert tight_law is not None, "the study was not checked"
+        about = 1 / gaussian_multiplier(study.budget.epsilon, study.budget.delta)
+        more["detail"] = detail_laws(
+            study, codings, mu=precisions.detail, about=_precisions(study, about).detail
+        )
+        more["columns"] = tables_of_columns(
+            study,
+            precisions,
+            codings,
+            n_groups=len(groups),
+            law_at=lambda own: tight_law(study, own, 1, n_releases),
+        )
     return Plan(
         study=study,
         released=released,
@@ -330,39 +335,8 @@ def _plan_at(
         membership=membership,
         grid_method=grid,
         presence=presence,
-        detail=detail,
+        **more,
     )
-
-
-def _detail_law(study: Study, coding: Coding, *, mu: float) -> DetailLaw:
-    c = len(coding.levels)
-    # About what the budget gives, by the study alone: a later plan has as many pairs as the first.
-    about = _precisions(study, 1 / gaussian_multiplier(study.budget.epsilon, study.budget.delta))
-    n_pairs = pairs_for(c, mu=about.detail, users=study.assumed_users)
-    return DetailLaw(n_columns=c, n_pairs=n_pairs, mu=mu)
-
-
-def _stages(
-    study: Study, precisions: Precisions | None, shares: Shares | None
-) -> tuple[Stage, ...]:
-    """Return what is released before the main releases; a function of the study alone."""
-    stages = [] if not sizing_parties(study) else [_size_stage(study, precisions, shares)]
-    if precisions is not None:
-        learned = (
-            bounds_stage(study, precisions.bounds),
-            categories_stage(study, precisions.categories),
-        )
-        stages += [stage for stage in learned if stage is not None]
-    return tuple(stages)
-
-
-def _size_stage(study: Study, precisions: Precisions | None, shares: Shares | None) -> Stage:
-    if shares is not None:
-        return size_stage(study, LaplaceSize(scale=1 / shares.count_epsilon))
-    assert precisions is not None
-    if study.membership_facts.needs_count:
-        return size_stage(study, LaplaceSize(scale=1 / precisions.size))
-    return size_stage(study, gaussian_size(precisions.size))
 
 
 def _precisions(study: Study, scale: float) -> Precisions:
@@ -375,10 +349,15 @@ def _precisions(study: Study, scale: float) -> Precisions:
 
 
 def _releases(study: Study) -> float:
-    """Return how many membership releases share the precision; a presence table has its part."""
+    """Return how many membership releases share the precision.
+
+    A presence table has its part, and so have tables of columns.
+    """
     groups = groups_of(study)
     if grid_kind(study) == PRESENCE:
         return (len(groups) - 1) / (1 - PRESENCE_SHARE)
+    if n_column_tables(study):
+        return len(groups) / (1 - COLUMNS_SHARE)
     return len(groups) or len(study.parties)
 
 

@@ -68,6 +68,8 @@ def spelled_apart_events(plan: "Plan") -> tuple[Event, ...]:
     """
     others = plan.local_events
     cells = [plan.law_of(group).event for group in plan.groups for _ in group]
+    if plan.columns is not None:
+        cells += [plan.columns.event] * 2  # a table is of two parties
     one_run = (*plan.stage_events, *others, ComposedEvent(parts=tuple(cells)))
     return one_run * plan.study.n_runs
 
@@ -147,6 +149,10 @@ def _events(plan: "Plan", observer: int, relation: Relation) -> tuple[Event, ...
         # it a record appears in, or leaves, one cell. A replaced user always moves.
         moves = 2 if observer in group or relation is Relation.REPLACE else 1
         seen += [CountGaussianEvent(scale=server_noise(law))] * moves
+    if plan.columns is not None:
+        # User sets are equal there, so users are replaced: two cells of each table move.
+        moved = 2 * len(plan.columns.tables)
+        seen += [CountGaussianEvent(scale=plan.columns.law.server_sigma)] * moved
     return tuple(seen)
 
 

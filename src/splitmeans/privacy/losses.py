@@ -29,6 +29,8 @@ _NORMAL_REACH = 8.5
 _REACH = 14
 _NEGLIGIBLE = 1e-14
 _LARGEST_WINDOW = 2**22
+# e^this and e^-this are floats.
+_LARGEST_EXPONENT = 700.0
 
 
 class LossGrid(NamedTuple):
@@ -127,15 +129,28 @@ def epsilon_at(grid: LossGrid, delta: float) -> float:
         return 0.0
     if grid.infinite > delta:
         return math.inf
-    # From a cell on: T - e^epsilon W + infinite, with the sums of p and of p e^-loss from there.
+    # From a cell on: T - e^(epsilon - loss) W + infinite, with the sums of p and of p e^(loss - its
+    # own loss) from there.
     losses = grid.losses
     tail = np.cumsum(grid.mass[::-1])[::-1]
-    weighted = np.cumsum((grid.mass * np.exp(-losses))[::-1])[::-1]
-    at_cell = tail - np.exp(losses) * weighted + grid.infinite
+    weighted = _weighted_tail(grid)
+    at_cell = tail - weighted + grid.infinite
     # Delta is still above at the last such cell; the answer lies between it and the next one.
     first = int(np.flatnonzero((losses > 0) & (at_cell <= delta))[0])
-    epsilon = math.log((tail[first] + grid.infinite - delta) / weighted[first])
-    return max(0.0, min(epsilon, float(losses[first])))
+    epsilon = losses[first] + math.log((tail[first] + grid.infinite - delta) / weighted[first])
+    return max(0.0, min(float(epsilon), float(losses[first])))
+
+
+def _weighted_tail(grid: LossGrid) -> FloatArray:
+    """Return for each cell the sum of p_j e^(loss - loss_j) over itself and all cells above."""
+    losses = grid.losses
+    if np.abs(losses[[0, -1]]).max() < _LARGEST_EXPONENT:
+        return np.asarray(np.exp(losses) * np.cumsum((grid.mass * np.exp(-losses))[::-1])[::-1])
+    # The same from cell to cell, where e^loss is no float. Loaded here: few need it.
+    from scipy.signal import lfilter
+
+    found = lfilter([1.0], [1.0, -math.exp(-grid.width)], grid.mass[::-1])
+    return np.asarray(found[::-1], dtype=np.float64)
 
 
 def _on_grid(losses: FloatArray, mass: FloatArray, *, infinite: float, width: float) -> LossGrid:

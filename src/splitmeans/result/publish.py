@@ -16,6 +16,7 @@ from splitmeans.errors import ProtocolError
 from splitmeans.plan.message_sizes import most_nodes
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.statement import PrivacyReport
+from splitmeans.result.node_codes import n_codes, to_codes, to_nodes
 from splitmeans.result.signed import SignedFacts, Stamp, facts_of, is_date
 from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.features import GRID_UNITS, bounds_of, features_of
@@ -58,7 +59,7 @@ def publish(
         local_centres=np.concatenate([centres.ravel() for centres in local_centres]),
         labels=synopsis.labels.astype(np.uint8),
         weights=synopsis.weights,
-        nodes=_on_grid(synopsis) if report.plan.study.local_facts.n_points else _no_nodes(synopsis),
+        nodes=_coded_nodes(report.plan, synopsis, local_centres),
         centres=clustering.scaled_centres,
         sizes=clustering.sizes,
         published_at=stamp.now(),
@@ -109,7 +110,7 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
     if points > most_nodes(plan):
         raise ProtocolError(f"the published result has {points} nodes, more than its plan")
     placed = bool(study.local_facts.n_points)
-    expected_nodes = (points if placed else 0, n_columns)
+    expected_nodes = (points if placed else 0, n_codes(plan.parties))
     if result.nodes.shape != expected_nodes:
         raise ProtocolError(
             f"the published result has nodes of shape {result.nodes.shape}, "
@@ -142,33 +143,31 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
     if np.any(result.labels >= np.array(plan.n_local_clusters)):
         raise ProtocolError("the published result has labels beyond the parties' local clusters")
     centres = local_centres_of(plan, result)
-    nodes = result.nodes.astype(np.int64)
-    start = 0
     for party, own in zip(plan.parties, centres, strict=True):
         bounds = bounds_of(features_of(party))
-        places = np.concatenate([own, nodes[:, start : start + len(bounds)]])
-        start += len(bounds)
         # Both sides apart: the absolute value of -2^63 is negative in 64 bits.
-        if np.any((places > bounds) | (places < -bounds)):
+        if np.any((own > bounds) | (own < -bounds)):
             raise ProtocolError("the published result has points outside the study's bounds")
-        if not shares_are_valid(party, places):
+        if not shares_are_valid(party, own):
             raise ProtocolError(
                 "the published result has points whose shares of categories do not add up to 1"
             )
     labels = result.labels.astype(np.int32)
-    synopsis = build_synopsis_from_points(
-        labels, weights, centres, plan.parties, nodes=nodes if placed else None
-    )
+    nodes = to_nodes(plan.parties, result.nodes, labels, centres) if placed else None
+    synopsis = build_synopsis_from_points(labels, weights, centres, plan.parties, nodes=nodes)
     return with_precision(scaled_as_agreed(synopsis, study), plan)
 
 
-def _on_grid(synopsis: Synopsis) -> npt.NDArray[np.int32]:
-    """Return the nodes in grid integers; they are whole numbers over a power of two."""
-    return np.rint(synopsis.scaled_nodes * GRID_UNITS).astype(np.int32)
-
-
-def _no_nodes(synopsis: Synopsis) -> npt.NDArray[np.int32]:
-    return np.empty((0, synopsis.scaled_nodes.shape[1]), dtype=np.int32)
+def _coded_nodes(
+    plan: Plan, synopsis: Synopsis, local_centres: list[IntArray]
+) -> npt.NDArray[np.int32]:
+    """Return the codes of the nodes; none where every node is at its local centres."""
+    if not plan.study.local_facts.n_points:
+        return np.empty((0, n_codes(plan.parties)), dtype=np.int32)
+    assert synopsis.labels is not None
+    # Nodes are whole numbers over a power of two.
+    on_grid = np.rint(synopsis.scaled_nodes * GRID_UNITS).astype(np.int64)
+    return to_codes(plan.parties, on_grid, synopsis.labels, local_centres)
 
 
 def local_centres_of(plan: Plan, result: PublishedResult) -> list[IntArray]:

@@ -22,6 +22,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
 from splitmeans.figures import users
 from splitmeans.kmeans.distances import nearest_distance
+from splitmeans.kmeans.weighted_kmeans import n_different
 from splitmeans.plan.stages import ReleasedValues
 from splitmeans.result.files import read_fields
 from splitmeans.result.signed import SignedFacts, signer_text
@@ -231,7 +232,7 @@ class Result:
     def most_segments(self) -> int:
         """How many segments the grid can have: its different places with users."""
         used = self.synopsis.weights > 0
-        return len(np.unique(self.synopsis.scaled_nodes[used], axis=0))
+        return n_different(self.synopsis.scaled_nodes[used])
 
     def compare_k(self, ks: Iterable[int]) -> ChooseK:
         """Measure the segments for each k, as `segments` returns them.

@@ -16,6 +16,11 @@ from splitmeans.membership.methods import method_of
 from splitmeans.plan.grid_limits import COUNTS, PRESENCE
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.server.column_tables import (
+    count_columns,
+    problem_of_columns,
+    put_together,
+)
 from splitmeans.study import EVERYONE
 from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.coding import coding_of
@@ -81,6 +86,8 @@ def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
             f"expected {expected.__name__}"
         )
     problem = method.check_message(plan, position, release.membership)
+    if problem is None:
+        problem = problem_of_columns(plan, position, release)
     if problem is not None:
         raise ProtocolError(f"party {party!r} sent {problem}")
 
@@ -111,7 +118,12 @@ def combine(
         if plan.detail and plan.study.user_sets == "equal":
             shares = [shares_of_clusters(*own) for own in zip(points, centres, strict=True)]
             weights = with_cluster_sizes(labels, weights, shares)
-        labels, weights, nodes = place_users(labels, weights, centres, points, rng=rng)
+        labels, weights, nodes = place_users(
+            labels, weights, centres, points, rng=rng, equal=plan.columns is not None
+        )
+        if plan.columns is not None:
+            counted = count_columns(plan, releases, noise=noise.spawn("columns"))
+            labels, nodes = put_together(plan, releases, labels, nodes, counted=counted, rng=rng)
     parties = plan.parties
     synopsis = build_synopsis_from_points(labels, weights, centres, parties, nodes=nodes)
     return Combined(

@@ -25,6 +25,7 @@ def place_users(
     *,
     rng: np.random.Generator,
     n_users: int = N_POINTS,
+    equal: bool = False,
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Return pseudo-users: their labels, shape (u, S), weights, shape (u,), and places, (u, D).
 
@@ -38,8 +39,9 @@ def place_users(
         points: Synthetic points of each party in grid integers, each of shape (p, d_l).
         rng: Draws which places meet; nothing is hidden by it.
         n_users: About how many.
+        equal: Whether all have the same weight; small cells then have a user or none, by chance.
     """
-    cells, shares = _cells_of_users(weights, n_users=n_users, rng=rng)
+    cells, shares = _cells_of_users(weights, n_users=n_users, equal=equal, rng=rng)
     chosen = labels[cells]
     places = [
         _places(own, party_centres, party_points, rng=rng)
@@ -49,14 +51,14 @@ def place_users(
 
 
 def _cells_of_users(
-    weights: FloatArray, *, n_users: int, rng: np.random.Generator
+    weights: FloatArray, *, n_users: int, equal: bool, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray]:
     """Return the cell and the weight of each pseudo-user."""
     used = np.flatnonzero(weights > 0)
     if len(used) == 0:
         return np.zeros(1, dtype=np.int64), np.zeros(1)
     total = float(weights.sum())
-    if len(used) > n_users:
+    if equal or len(used) > n_users:
         cells = draw_evenly(weights, n_users, rng=rng)
         return cells, np.full(n_users, total / n_users)
     counts = np.maximum(np.rint(weights[used] / total * n_users).astype(np.int64), 1)

@@ -25,6 +25,7 @@ USER_TAG = "user-tag"
 DECOY_TAG = "decoy-tag"
 DECOY_COUNT = "decoy-count"
 SAMPLE = "sample"
+COLUMNS = "columns"
 CONFIRM = "confirm"
 _LABELS = (
     USER_ORDER,
@@ -34,6 +35,7 @@ _LABELS = (
     DECOY_TAG,
     DECOY_COUNT,
     SAMPLE,
+    COLUMNS,
     CONFIRM,
 )
 

@@ -216,6 +216,10 @@ class PartyRelease(_Quiet):
         points: Synthetic points that lie as the party's rows do, coded: a grid integer or a level
             for each column, shape (points, columns); none where the local algorithm makes none.
         membership: Which user is in which local cluster.
+        column_edges: Where tables of columns are counted, the edges of the bins of all columns of
+            numbers, flat (`membership/decoy/column_labels.py`).
+        column_lengths: Records of each table of columns that the party has a part in.
+        column_labels: The labels of these records, packed, each table beginning a new byte.
     """
 
     TAG: ClassVar[str] = "PartyRelease"
@@ -223,6 +227,9 @@ class PartyRelease(_Quiet):
     centres: IntArray = _array("<i8")
     points: npt.NDArray[np.int32] = _array("<i4")
     membership: MembershipMessage
+    column_edges: IntArray = _optional_array("<i8")
+    column_lengths: IntArray = _optional_array("<i8")
+    column_labels: npt.NDArray[np.uint8] = _optional_array("|u1")
 
 
 # ---- server to party ----
@@ -257,8 +264,8 @@ class PublishedResult(_Quiet):
         local_centres: The parties' released centres one after another, in grid integers, flat.
         labels: The local cluster of each node at each party, shape (nodes, S).
         weights: Estimated users of each node, shape (nodes,).
-        nodes: Where the nodes are, in grid integers, shape (nodes, all features); none where every
-            node is at its local centres.
+        nodes: Where the nodes are, as codes (`result/node_codes.py`), shape (nodes, all columns);
+            none where every node is at its local centres.
         centres: The segments in distance units, shape (k, all features), the largest first. Only
             segments with users: fewer than the study asks for, or none, where no more were found.
         sizes: Their estimated users, shape (k,).

@@ -7,6 +7,7 @@ published values: post-processing, so questions cost no privacy, however many th
 import functools
 import itertools
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -86,8 +87,8 @@ class Asked:
         place = self._number(column)
 
         def mean(values: Values, weights: FloatArray) -> float:
-            chosen = self._chosen(values, weights)
-            return _ratio(float(chosen @ values(place.name)), float(chosen.sum()))
+            within = _means(_in_widths(place, values), self._chosen(values, weights))
+            return float(place.low + (place.high - place.low) * np.clip(within, 0.0, 1.0))
 
         return self._answer(mean, columns=(place.name,), least=place.low, most=place.high)
 
@@ -123,14 +124,16 @@ class Asked:
         places = [self._number(name) for name in columns] or [
             place for place in self.places if not place.levels
         ]
-        names = tuple(dict.fromkeys(place.name for place in places))
+        places = list(dict.fromkeys(places))
+        names = tuple(place.name for place in places)
         if len(names) < 2:
             raise ParameterError("correlations need two columns of numbers or more")
         known = len(names) <= MOST_CORRELATED
 
         def correlation(values: Values, weights: FloatArray) -> FloatArray:
             return _correlation(
-                np.stack([values(name) for name in names], axis=1), self._chosen(values, weights)
+                np.stack([_in_widths(place, values) for place in places], axis=1),
+                self._chosen(values, weights),
             )
 
         found, low, high = self._figures(
@@ -157,9 +160,7 @@ class Asked:
                 raise ParameterError(f"bins must be from 1 to {_MOST_BINS}, got {wanted}")
             values = self._published(place.name)
             found = _quantiles(values, self.weights, np.arange(1, wanted) / wanted)
-            # Rounded to a thousandth of the range: more digits would be noise.
-            step = 10 ** math.floor(math.log10((place.high - place.low) / 1000))
-            edges = sorted({float(digits(round(value / step) * step, 12)) for value in found})
+            edges = sorted({_rounded(float(value), place) for value in found})
             return tuple(edge for edge in edges if place.low < edge < place.high)
         edges = [float(edge) for edge in wanted]
         rising = all(first < second for first, second in itertools.pairwise(edges))
@@ -222,8 +223,10 @@ class Asked:
         replicates = self.synopsis.replicates if with_interval else None
         if replicates is None:
             return figure, None, None
-        half = half_width(replicates.errors(statistic, columns=tuple(dict.fromkeys(asked))))
-        return figure, np.clip(figure - half, least, most), np.clip(figure + half, least, most)
+        # Columns may reach to the largest floats; what passes them is cut off.
+        with np.errstate(over="ignore"):
+            half = half_width(replicates.errors(statistic, columns=tuple(dict.fromkeys(asked))))
+            return figure, np.clip(figure - half, least, most), np.clip(figure + half, least, most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,12 +269,40 @@ def _ratio(part: float, whole: float) -> float:
     return part / whole if whole > 0 else math.nan
 
 
+def _rounded(value: float, place: ColumnPlace) -> float:
+    """Return a value to a thousandth of its column's range: more digits would be noise."""
+    finest = place.high / 1000 - place.low / 1000
+    if finest < sys.float_info.min:
+        return value  # such small numbers have no digits to spare
+    step = 10 ** math.floor(math.log10(finest))
+    return float(digits(round(value / step) * step, 12))
+
+
+def _in_widths(place: ColumnPlace, values: Values) -> FloatArray:
+    """Return the values of a number from 0, its lower bound, to 1, its upper one.
+
+    Units are of no matter then: bounds may be at the ends of what a float can be, and weights of
+    replicates may be below zero, which puts means outside of what they are means of.
+    """
+    return np.asarray((values(place.name) - place.low) / (place.high - place.low))
+
+
+def _means(values: FloatArray, weights: FloatArray) -> FloatArray:
+    if _is_nobody(weights):
+        return np.full(values.shape[1:], math.nan)
+    return np.asarray(weights @ values / weights.sum())
+
+
+def _is_nobody(weights: FloatArray) -> bool:
+    """Whether weights, some of them below zero, add up to nothing but rounding errors."""
+    return bool(weights.sum() <= 1e-9 * np.abs(weights).sum())
+
+
 def _correlation(values: FloatArray, weights: FloatArray) -> FloatArray:
-    total = weights.sum()
-    if total <= 0:
+    if _is_nobody(weights):
         return np.full((values.shape[1],) * 2, math.nan)
-    centred = values - weights @ values / total
-    products = (centred * weights[:, np.newaxis]).T @ centred / total
+    centred = values - _means(values, weights)
+    products = (centred * weights[:, np.newaxis]).T @ centred / weights.sum()
     deviations = np.sqrt(np.maximum(np.diag(products), 0.0))
     scale = np.outer(deviations, deviations)
     unknown = np.full_like(products, math.nan)

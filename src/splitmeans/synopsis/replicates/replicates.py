@@ -153,8 +153,10 @@ class Replicates:
 
 def half_width(errors: FloatArray) -> FloatArray:
     """Return half the width of the 95 % interval from errors of replicates, shape (R, ...)."""
-    rms = np.sqrt(np.mean(np.square(errors), axis=0))
-    return np.asarray(width_95(len(errors)) * rms)
+    # In parts of the largest: squares of very large or small numbers are no floats.
+    largest = np.abs(errors).max(axis=0)
+    parts = errors / np.where(largest > 0, largest, 1.0)
+    return np.asarray(width_95(len(errors)) * largest * np.sqrt(np.mean(np.square(parts), axis=0)))
 
 
 def make_replicates(synopsis: Synopsis, precision: Precision) -> Replicates:

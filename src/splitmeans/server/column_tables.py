@@ -1,0 +1,159 @@
+"""Tables of columns at the server: counted with noise of its own, and what they do to a synopsis.
+
+The noise is added before anything is computed from a count (`membership.decoy.estimate`); all the
+rest works on released values.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from splitmeans._types import IntArray
+from splitmeans.errors import ProtocolError
+from splitmeans.membership.decoy.column_labels import labels_in, problem_of_edges, rules_of
+from splitmeans.membership.decoy.column_tables import ColumnTable
+from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise, join_counts
+from splitmeans.membership.decoy.layout import packed_size
+from splitmeans.plan.plan import Plan
+from splitmeans.privacy.noise import NoiseSource
+from splitmeans.study.coding import coding_of
+from splitmeans.synopsis.coupling import CountedTable, coupled
+from splitmeans.wire.messages import DecoyMessage, PartyRelease
+
+_PAIR = (0, 1)
+
+
+def problem_of_columns(plan: Plan, position: int, release: PartyRelease) -> str | None:
+    """Return what is wrong with a party's part in tables of columns, if anything is."""
+    lengths, labels = release.column_lengths, release.column_labels
+    if plan.columns is None:
+        sent = len(release.column_edges) + len(lengths) + len(labels)
+        return "tables of columns, which the plan does not have" if sent else None
+    own = plan.columns.of_party(position)
+    if lengths.shape != (len(own),) or (lengths < 0).any():
+        return f"lengths of {len(lengths)} tables of columns, expected {len(own)}"
+    if labels.shape != (sum(_sizes(own, position, lengths)),):
+        return "labels of tables of columns that do not fit their lengths"
+    return problem_of_edges(release.column_edges, coding_of(plan.parties[position]))
+
+
+def count_columns(
+    plan: Plan, releases: Sequence[PartyRelease], *, noise: NoiseSource
+) -> list[CountedTable]:
+    """Return the users in each cell of every table, with all noise.
+
+    Who has no value in one of the columns is left out. Columns are numbered over all parties.
+
+    Raises:
+        ProtocolError: If the parts of two parties do not go together.
+    """
+    assert plan.columns is not None, "the plan has no tables of columns"
+    parts = [_messages(plan, position, one) for position, one in enumerate(releases)]
+    first = _first_columns(plan)
+    found = []
+    for table in plan.columns.tables:
+        messages = [parts[party][table] for party in table.parties]
+        try:
+            counts = join_counts(
+                messages, groups=(_PAIR,), n_local_clusters=table.widths, equal_sets=True
+            )
+        except ProtocolError as problem:
+            names = " and ".join(plan.study.party_names[party] for party in table.parties)
+            raise ProtocolError(f"tables of columns of {names}: {problem}") from problem
+        law = plan.columns.law
+        estimator = DecoyEstimator(
+            law=law,
+            noisy_tables=add_server_noise(law, counts, equal_sets=True, noise=noise),
+            n_local_clusters=table.widths,
+            equal_sets=True,
+            sample_rate=plan.sample_rate,
+        )
+        columns = tuple(
+            first[party] + column
+            for party, column in zip(table.parties, table.columns, strict=True)
+        )
+        found.append(
+            CountedTable(
+                columns=(columns[0], columns[1]),
+                users=estimator.joint(_PAIR)[:-1, :-1],
+                deviation=estimator.deviation(_PAIR),
+            )
+        )
+    return found
+
+
+def put_together(
+    plan: Plan,
+    releases: Sequence[PartyRelease],
+    labels: IntArray,
+    nodes: IntArray,
+    *,
+    counted: Sequence[CountedTable],
+    rng: np.random.Generator,
+) -> tuple[IntArray, IntArray]:
+    """Return labels, shape (u, S), and places, (u, D), of persons whose tables are as counted.
+
+    Args:
+        plan: The plan.
+        releases: What the parties sent, in order.
+        labels: The cluster of each person at each party.
+        nodes: The place of each person, in grid integers; each stands for equally many users.
+        counted: The tables.
+        rng: Draws what is tried.
+    """
+    spans: list[slice] = []
+    columns: list[IntArray] = []
+    parties: list[int] = []
+    start = 0
+    for position, (spec, release) in enumerate(zip(plan.parties, releases, strict=True)):
+        coding = coding_of(spec)
+        span = slice(start, start + len(coding.bounds))
+        codes = coding.codes(nodes[:, span])
+        rules = rules_of(release.column_edges, release.points.astype(np.int64), coding)
+        own = [labels_in(codes, place, rule, coding) for place, rule in enumerate(rules)]
+        columns += [*(found.astype(np.int64) for found in own), labels[:, position]]
+        parties += [position] * (len(own) + 1)
+        spans.append(span)
+        start = span.stop
+    rows = coupled(
+        np.stack(columns, axis=1),
+        parties=np.array(parties),
+        tables=counted,
+        rng=rng,
+    )
+    labels, nodes = labels.copy(), nodes.copy()
+    for position, (span, own_rows) in enumerate(zip(spans, rows, strict=True)):
+        labels[:, position] = labels[own_rows, position]
+        nodes[:, span] = nodes[own_rows, span]
+    return labels, nodes
+
+
+def _first_columns(plan: Plan) -> list[int]:
+    """Return the number of each party's first column; after its last one comes its cluster."""
+    counts = [len(party.columns) + 1 for party in plan.parties]
+    return [sum(counts[:place]) for place in range(len(counts))]
+
+
+def _messages(plan: Plan, position: int, release: PartyRelease) -> dict[ColumnTable, DecoyMessage]:
+    """Take a party's records apart by table."""
+    assert plan.columns is not None, "the plan has no tables of columns"
+    own = plan.columns.of_party(position)
+    found = {}
+    at = 0
+    sizes = _sizes(own, position, release.column_lengths)
+    for table, length, size in zip(own, release.column_lengths, sizes, strict=True):
+        found[table] = DecoyMessage(
+            lengths=np.array([length], dtype=np.int64),
+            tags=np.zeros((0, 2), dtype=np.uint64),
+            labels=release.column_labels[at : at + size],
+        )
+        at += size
+    return found
+
+
+def _sizes(tables: Sequence[ColumnTable], position: int, lengths: IntArray) -> list[int]:
+    """Return the bytes of each table's labels."""
+    return [
+        packed_size(int(length), n_clusters=table.widths[table.parties.index(position)])
+        for table, length in zip(tables, lengths, strict=True)
+    ]
