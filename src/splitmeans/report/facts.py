@@ -80,17 +80,7 @@ def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
     if synopsis.labels is not None:
         used = len(np.unique(synopsis.labels[users], axis=0))
     listed = [
-        ("Study", study.name),
-        ("Study hash", study.hash),
-        ("Run", facts["run"]),
-        ("Published", f"{facts['published_at']}, by the server's clock (UTC)"),
-        ("Signature", _signature(result)),
-        ("Result held by", f"{facts['participant']}, written {facts['written_at']}"),
-        ("Result hash", facts["result_hash"]),
-        ("Plan fingerprint", facts["plan"]),
-        ("Parties", ", ".join(study.party_names)),
-        ("Users expected by the study", _expected(study.expected_users)),
-        ("Users at the parties", _USER_SETS[study.user_sets]),
+        *_which_run(result),
         *_whose(study),
         ("Memberships sent by", study.membership),
         ("Local clustering asked for", study.local),
@@ -106,8 +96,8 @@ def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
     return tuple(listed)
 
 
-def _count_facts(result: Result) -> tuple[tuple[str, str], ...]:
-    """Return the facts of a study of counts alone: nothing was clustered."""
+def _which_run(result: Result) -> tuple[tuple[str, str], ...]:
+    """Return which run this is, and who was to take part."""
     study, facts = result.study, result.facts
     return (
         ("Study", study.name),
@@ -121,6 +111,14 @@ def _count_facts(result: Result) -> tuple[tuple[str, str], ...]:
         ("Parties", ", ".join(study.party_names)),
         ("Users expected by the study", _expected(study.expected_users)),
         ("Users at the parties", _USER_SETS[study.user_sets]),
+    )
+
+
+def _count_facts(result: Result) -> tuple[tuple[str, str], ...]:
+    """Return the facts of a study of counts alone: nothing was clustered."""
+    study, facts = result.study, result.facts
+    return (
+        *_which_run(result),
         ("Asked for", "counts alone; no column was read"),
         ("Counted by", study.membership),
         ("Messages in the transcript", _messages(len(result.messages))),
