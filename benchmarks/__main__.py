@@ -9,6 +9,7 @@ from benchmarks.commands.categories import categories
 from benchmarks.commands.coverage import coverage
 from benchmarks.commands.labels import labels
 from benchmarks.commands.local import local
+from benchmarks.commands.models import models
 from benchmarks.commands.paper import paper
 from benchmarks.commands.partial import partial
 from benchmarks.commands.plan import plan
@@ -35,6 +36,7 @@ for command in (
         labels,
         coverage,
         synthetic,
+        models,
         renewal,
         accounting,
         speed,

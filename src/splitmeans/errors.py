@@ -9,6 +9,7 @@ SplitmeansError
 │   └── BudgetError    a data source's lifetime limit would be passed, or its ledger is not sound
 ├── ProtocolError      a message is malformed, unexpected, or from the wrong sender
 │   └── MessageRefused a message's signature, seal, slot or size is wrong; it was not looked at
+│       └── OtherRunKey  it is signed, but sealed to a key of the run that this home never had
 ├── EngineError        what walks a party's table (Spark) is missing, or stopped
 ├── JournalError       the stored state of a run cannot be used
 │   └── HomeUnavailable     another process uses it, or its disk is full  (also Retryable)
@@ -64,6 +65,13 @@ class ProtocolError(SplitmeansError):
 
 class MessageRefused(ProtocolError):
     """A message is not what its slot promises: signature, seal, size or format is wrong."""
+
+
+class OtherRunKey(MessageRefused):
+    """A message is signed by its sender, and sealed to a key of the run that this home never had.
+
+    So this participant's key was used for the run from another home as well.
+    """
 
 
 class EngineError(SplitmeansError):

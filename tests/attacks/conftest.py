@@ -13,10 +13,11 @@ from splitmeans.privacy import accountant
 from splitmeans.privacy.pld import epsilon_for
 from splitmeans.run import home, post
 from splitmeans.study import Study
+from splitmeans.wire.sealing import OpeningKey
 from splitmeans.wire.slot import SERVER
 from tests.scene import keyed_study
 
-from .harness import World
+from .harness import World, recorded_key
 
 Stage = Callable[..., World]
 
@@ -47,6 +48,7 @@ def fast() -> Iterator[None]:
         patch.setattr(post, "pinned_keys", _keys)
         patch.setattr(os, "fsync", lambda _: None)
         patch.setitem(home._SETTINGS, "synchronous", 0)
+        patch.setattr(OpeningKey, "new", staticmethod(recorded_key))
         yield
 
 
@@ -71,20 +73,23 @@ def counted(request: pytest.FixtureRequest) -> Study:
 def _stages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Study, str], World]:
     """Honest runs up to an instant, made once.
 
-    approved: nothing sent. joined: contributions sent. prepared: all parties said Ready. released:
-    the server has both releases, nobody has the result. finished: everyone has the result.
+    approved: the server has said its first words. joined: contributions sent. prepared: all
+    parties said Ready. released: the server has both releases, nobody has the result. finished:
+    everyone has the result.
     """
 
     @functools.cache
     def at(study: Study, stage: str) -> World:
         root = tmp_path_factory.mktemp("world")
         if stage == "approved":
-            return World(study, root).approve()
+            world = World(study, root).approve()
+            world.visit(SERVER)
+            world.box.log.clear()
+            return world
         earlier = {"joined": "approved", "prepared": "joined", "released": "prepared"}
         world = at(study, earlier.get(stage, "released")).clone(root)
         if stage == "joined":
-            for name in study.party_names:
-                world.visit(name)
+            world.join_all().visit(study.party_names[-1])
         elif stage == "prepared":
             assert world.play(*study.party_names) == {}
         elif stage == "released":

@@ -40,15 +40,28 @@ from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table
 from splitmeans.wire.codec import decode, encode
+from splitmeans.wire.envelope import PROTOCOL
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.messages import RunPlan, StageRelease, kind_of, staged
+from splitmeans.wire.messages import Hello, KeyContribution, RunPlan, StageRelease, kind_of, staged
 from splitmeans.wire.sealed import OVERHEAD_BYTES, open_sealed, seal
+from splitmeans.wire.sealing import OpeningKey, SealingKey
 from splitmeans.wire.slot import SERVER, Slot, short_name
 from tests.scene import KEYS, make_table
 
 from .view import KINDS, RELEASES, check_view, kind_in_slot
 
 Stored = bytes | None
+
+# Every key of a run that anyone ever made, by its digest: what a test looks at, no attacker has.
+OPENINGS: dict[bytes, OpeningKey] = {}
+_DIGEST = slice(125, 157)  # where a sealed message says what it is sealed to
+
+
+def recorded_key(make: Callable[[], OpeningKey] = OpeningKey.new) -> OpeningKey:
+    """Make a key of a run and remember it."""
+    key = make()
+    OPENINGS[key.public.digest] = key
+    return key
 
 
 @dataclass
@@ -181,6 +194,15 @@ class World:
 
         return open_table
 
+    def join_all(self, **changes: Any) -> "World":
+        """Let all parties say their first words and send their contributions; none takes any."""
+        hidden = f"/{KeyContribution.TAG.lower()}."
+        self.box.on_get = lambda path, data: None if hidden in path else data
+        for name in (*self.study.party_names, *self.study.party_names):
+            self.visit(name, **changes)
+        self.box.on_get = lambda path, data: data
+        return self
+
     def play(
         self, *names: str, rounds: int = 8, idle: int = 1, **changes: Any
     ) -> dict[str, SplitmeansError]:
@@ -245,8 +267,34 @@ class World:
         """Seal anything with the server's key (or another that the attacker has)."""
         slot = self.slot(sender, receiver, kind or kind_of(payload), **place)
         data = payload if isinstance(payload, bytes) else encode(payload)
-        sealed = seal(data, slot=slot, sender=key or KEYS[sender], receiver=KEYS[receiver].public)
-        return slot.path, sealed
+        pinned = KEYS[receiver].public
+        to = pinned.sealing_key
+        if slot.kind != Hello.TAG:
+            if self.sealing_of(receiver, told_to=sender, **place) is None:
+                self.visit(receiver, **place)  # the attacker waits until its victim has begun
+            to = self.sealing_of(receiver, told_to=sender, **place) or to
+            self.greet(sender, **place)
+        return slot.path, seal(data, slot=slot, sender=key or KEYS[sender], receiver=pinned, to=to)
+
+    def sealing_of(self, name: str, *, told_to: str, **place: Any) -> SealingKey | None:
+        """The key of a run that a participant told another, if it did."""
+        if name == told_to:
+            told_to = next(other for other in self.study.party_names if other != name)
+        path = self.path(name, told_to, Hello, **place)
+        if path not in self.box.files:
+            return None
+        data = self.box.files[path]
+        return SealingKey(self.read(name, told_to, Hello, data, **place).sealing)
+
+    def greet(self, name: str, **place: Any) -> None:
+        """Say the first words for a participant whose key the attacker has, if it has said none."""
+        names = [other for other in (*self.study.party_names, SERVER) if other != name]
+        if any(self.path(name, other, Hello, **place) in self.box.files for other in names):
+            return
+        word = Hello(protocol=bytes([PROTOCOL]), sealing=recorded_key().public.data)
+        for other in names:
+            path, data = self.sealed(other, word, sender=name, **place)
+            self.box.files[path] = data
 
     def forge(self, receiver: str, payload: Any, **how: Any) -> None:
         """Put a sealed message into its slot."""
@@ -283,14 +331,22 @@ class World:
             self.forge(name, self.plan_message(), **place)
 
     def read(
-        self, sender: str, receiver: str, kind: type | str, data: bytes, *, run: str = "1"
+        self,
+        sender: str,
+        receiver: str,
+        kind: type | str,
+        data: bytes,
+        *,
+        run: str = "1",
+        study: Study | None = None,
     ) -> Any:
-        """Open a message with its receiver's key."""
+        """Open a message with its receiver's key of the run."""
         payload = open_sealed(
             data,
-            slot=self.slot(sender, receiver, kind, run=run),
+            slot=self.slot(sender, receiver, kind, run=run, study=study),
             sender=KEYS[sender].public,
-            receiver=KEYS[receiver],
+            receiver=KEYS[receiver].public,
+            opener=OPENINGS.get(data[_DIGEST], KEYS[receiver].opening_key),
             max_bytes=2**24 + OVERHEAD_BYTES,
         )
         return decode(payload)
@@ -314,11 +370,12 @@ class World:
         return found
 
     def sent_by(self, party: str, *, receiver: str | None = None) -> list[str]:
-        """Kinds of all messages that a party sent, without those that it sent again."""
+        """Kinds of all messages that a party sent after its first words, each once."""
         return [
             KINDS[place.kind].TAG
             for place in (MessagePath.parse(path) for path, _ in dict.fromkeys(self.box.sent))
             if place.sender == short_name(party)
+            and KINDS[place.kind] is not Hello
             and (receiver is None or place.receiver == short_name(receiver))
         ]
 

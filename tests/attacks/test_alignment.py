@@ -18,7 +18,6 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.study import IdRules, Study
 from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import keys
-from splitmeans.wire.envelope import PROTOCOL
 from splitmeans.wire.messages import Confirmation, KeyContribution
 from splitmeans.wire.sealed import open_sealed
 from splitmeans.wire.slot import SERVER
@@ -82,7 +81,8 @@ def test_confirmations_weighed_and_tried_with_the_servers_key(stage, explained):
                 data,
                 slot=world.slot("shop", "bank", Confirmation),
                 sender=KEYS["shop"].public,
-                receiver=KEYS[SERVER],
+                receiver=KEYS["bank"].public,
+                opener=KEYS[SERVER].opening_key,
                 max_bytes=2**20,
             )
     same = stage("approved", explained)
@@ -124,7 +124,7 @@ class Guesser:
             digests = [digest[part] for digest, part in zip(digests, at, strict=True)]
         users = b"".join(digests)
         shares = node.make_shares(self.session, "bank", users=users, secret=SECRET)
-        part = KeyContribution(secret=CONTRIBUTION, user_shares=shares, protocol=bytes([PROTOCOL]))
+        part = KeyContribution(secret=CONTRIBUTION, user_shares=shares)
         self.world.forge("bank", part, sender="shop", key=KEYS["shop"])
 
     def fits(self, guesses: Iterable[str]) -> list[str]:
@@ -245,6 +245,7 @@ def test_shares_before_and_after_a_restart(stage):
     Fails: shares are stored before they are sent, and sent again as they are.
     """
     world = stage("approved")
+    world.greet("shop")
     world.visit("bank")
     path = world.path("bank", "shop", KeyContribution)
     first = world.box.files.pop(path)
@@ -261,11 +262,12 @@ def test_shares_that_are_no_shares(stage):
     one = (1).to_bytes(32, "little")
     for share in (b"", b"B" + one, b"B" + bytes(32), b"A" + one, None):
         world = stage("approved")
+        world.greet("shop")
         world.visit("bank")
         if share is None:
             own = world.message("bank", "shop", KeyContribution).user_shares
             share = b"B" + own[1:]
-        part = KeyContribution(secret=CONTRIBUTION, user_shares=share, protocol=bytes([PROTOCOL]))
+        part = KeyContribution(secret=CONTRIBUTION, user_shares=share)
         world.forge("bank", part, sender="shop", key=KEYS["shop"])
         with pytest.raises(ProtocolError, match="sent no share for comparing users"):
             world.visit("bank")
@@ -288,7 +290,7 @@ def test_different_guesses_to_different_parties(stage, trio):
         table = prepare_table(trio.party("clinic"), rows, ids=ids)
         users = user_set_digest(trio, table, run="1")
         shares = node.make_shares(honest, other, users=users, secret=SECRET)
-        part = KeyContribution(secret=CONTRIBUTION, user_shares=shares, protocol=bytes([PROTOCOL]))
+        part = KeyContribution(secret=CONTRIBUTION, user_shares=shares)
         world.forge(other, part, sender="clinic", key=KEYS["clinic"])
     world.play("bank", "shop")
     world.ask_for_releases("bank", "shop")

@@ -24,7 +24,9 @@ from splitmeans.wire.slot import SERVER, short_name
 
 from .harness import World
 
-SLOTS_TO_PARTIES = 8  # of 2 parties: contribution, confirmation, plan and result each
+SLOTS_TO_PARTIES = (
+    12  # of 2 parties: two first words, contribution, confirmation, plan and result each
+)
 
 
 @pytest.fixture
@@ -48,8 +50,8 @@ def runs_in_spite_of(
     with caplog.at_level(logging.WARNING, logger="splitmeans.run.post"):
         assert world.play(rounds=30, idle=6) == {}
     assert {world.stage_of(name) for name in world.study.party_names} == {"done"}
-    # And two Ready, two releases and its own result to the server.
-    assert len(shown) == SLOTS_TO_PARTIES + 5
+    # And two Hello, two Ready, two releases and its own result to the server.
+    assert len(shown) == SLOTS_TO_PARTIES + 7
     assert sum("ignored what is in the place of" in text for text in caplog.messages) == len(shown)
 
 

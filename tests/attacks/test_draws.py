@@ -1,4 +1,4 @@
-"""The server's own noise: one draw over all restarts, copies and lost homes of the server."""
+"""The server's own noise: one draw over all restarts, copies and old homes of the server."""
 
 import dataclasses
 import shutil
@@ -18,7 +18,7 @@ from splitmeans.wire.messages import PartyRelease, PublishedResult
 from splitmeans.wire.slot import SERVER, short_name
 from tests.scene import KEYS
 
-from .harness import World
+from .harness import World, copy_home, restore_home
 
 PARTIES = ("bank", "shop")
 
@@ -42,12 +42,13 @@ def all_published(world: World) -> set[bytes]:
     }
 
 
-def serve_from_nothing(world: World, *, n_puts: int, is_stored: bool) -> None:
-    """Serve until the n-th message, lose the machine, and serve again from an empty home."""
+def serve_from_before(world: World, *, n_puts: int, is_stored: bool) -> None:
+    """Serve until the n-th message, lose the machine, and put its home back as it was before."""
     sent: list[str] = []
+    before = copy_home(world, SERVER, to=world.root / "before")
 
     def dies(path: str, data: bytes) -> bytes | None:
-        if f".{short_name(SERVER)}." in path:
+        if f".{short_name(SERVER)}." in path and "/hello." not in path:
             sent.append(path)
             if len(sent) == n_puts:
                 if is_stored:
@@ -64,20 +65,20 @@ def serve_from_nothing(world: World, *, n_puts: int, is_stored: bool) -> None:
     with pytest.raises(Killed):
         serve()
     world.box.on_put = lambda path, data: data
-    shutil.rmtree(world.home(SERVER))
+    restore_home(world, SERVER, backup=before)
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
 @pytest.mark.parametrize("n_puts", [1, 2, 3, 4, 5])
-def test_server_restarted_from_an_empty_home(stage, n_puts, is_stored):
-    """The server's machine is lost at any message, and it is set up again with its key alone.
+def test_server_restarted_from_an_old_home(stage, n_puts, is_stored):
+    """The server's machine is lost at any message, and put back as it was when the run began.
 
     Gain: a second result with fresh noise; the mean of many shows what the parties must not see.
     Fails: the result is first put into a slot of the server's own, which is filled once; the new
     server finds it there and sends that. Its noise would be the same in any case.
     """
     world = stage("prepared")
-    serve_from_nothing(world, n_puts=n_puts, is_stored=is_stored)
+    serve_from_before(world, n_puts=n_puts, is_stored=is_stored)
     assert world.play() == {}
     first, second = published(world)
     assert first == second
@@ -92,11 +93,12 @@ def test_server_restarted_and_its_messages_deleted(stage):
     for its date.
     """
     world = stage("prepared")
+    before = copy_home(world, SERVER, to=world.root / "before")
     results = []
     assert world.play() == {}
     for _ in range(3):
         results.append(world.message(SERVER, "bank", PublishedResult))
-        shutil.rmtree(world.home(SERVER))
+        restore_home(world, SERVER, backup=before)
         for path in [path for path in world.box.files if f".{short_name(SERVER)}." in path]:
             if path.split("/")[-1].startswith(("publishedresult", "runplan")):
                 del world.box.files[path]
@@ -110,9 +112,10 @@ def test_twin_that_draws_again_is_caught(stage, monkeypatch):
     """The two checks above can fail: fresh noise and no slot of its own give another result."""
     monkeypatch.setattr(driver, "_randomness", lambda *_: (SecureNoise(), np.random.default_rng(1)))
     world = stage("prepared")
+    before = copy_home(world, SERVER, to=world.root / "before")
     assert world.play() == {}
     first = world.message(SERVER, "bank", PublishedResult)
-    shutil.rmtree(world.home(SERVER))
+    restore_home(world, SERVER, backup=before)
     world.box.files = {
         path: data for path, data in world.box.files.items() if "/publishedresult." not in path
     }
@@ -123,7 +126,7 @@ def test_twin_that_draws_again_is_caught(stage, monkeypatch):
 
 
 def test_two_servers_with_one_key(stage, tmp_path):
-    """Two servers with the same key serve the same run at the same moment from homes of their own.
+    """Two servers serve the same run at the same moment from copies of one home.
 
     Gain: two results with two draws of noise, one for each half of the parties.
     Fails: the slot of the server's own decides; both send the result that lies there.
@@ -135,8 +138,9 @@ def test_two_servers_with_one_key(stage, tmp_path):
         shutil.copytree(world.root, root / "world", symlinks=True)
         folder.mkdir()
         copied = World(world.study, root / "world")
-        for name in (*PARTIES, *PARTIES, SERVER, *PARTIES):
+        for name in (SERVER, *PARTIES * 3, SERVER, *PARTIES):
             copied.visit(name, mailbox=FileMailbox(str(folder)))
+        shutil.copytree(copied.home(SERVER), root / "second", symlinks=True)
         assert [copied.stage_of(name) for name in PARTIES] == ["Released", "Released"]
         start = threading.Barrier(2, timeout=60)
 
@@ -166,6 +170,7 @@ def test_another_release_for_the_same_noise(stage):
     slot of the server's own still has the first result.
     """
     world = stage("prepared")
+    before = copy_home(world, SERVER, to=world.root / "before")
     assert world.play() == {}
     first = published(world)
     releases = {name: world.message(name, SERVER, PartyRelease) for name in PARTIES}
@@ -186,6 +191,6 @@ def test_another_release_for_the_same_noise(stage):
     assert len(keys) == 5
     path, data = world.sealed(SERVER, other, sender="shop")
     world.box.files[path] = data
-    shutil.rmtree(world.home(SERVER))
+    restore_home(world, SERVER, backup=before)
     assert world.visit(SERVER)
     assert published(world) == first

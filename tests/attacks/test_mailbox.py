@@ -14,7 +14,13 @@ import pytest
 
 from splitmeans.errors import MailboxError
 from splitmeans.mailbox.files import FileMailbox
-from splitmeans.wire.messages import Confirmation, KeyContribution, PartyRelease, PublishedResult
+from splitmeans.wire.messages import (
+    Confirmation,
+    Hello,
+    KeyContribution,
+    PartyRelease,
+    PublishedResult,
+)
 from splitmeans.wire.slot import SERVER
 
 from .harness import Box, World
@@ -133,10 +139,10 @@ def test_directory_in_place_of_a_message(shared):
     Fails: the reader ignores it, and the writer moves it away.
     """
     box = folder_of(shared)
-    box.file(shared.path("shop", "bank", KeyContribution)).mkdir()
+    box.file(shared.path("shop", "bank", Hello)).mkdir()
     assert not shared.visit("bank")
     assert not shared.visit("shop")
-    assert box.file(shared.path("shop", "bank", KeyContribution)).is_file()
+    assert box.file(shared.path("shop", "bank", Hello)).is_file()
     finishes(shared)
 
 
@@ -173,7 +179,7 @@ def test_message_overwritten_after_it_was_sent(shared):
     """
     box = folder_of(shared)
     shared.visit("bank")
-    target = box.file(shared.path("bank", "shop", KeyContribution))
+    target = box.file(shared.path("bank", "shop", Hello))
     sent = target.read_bytes()
     target.write_bytes(b"overwritten")
     assert not shared.visit("shop")
@@ -226,7 +232,7 @@ def test_every_message_dropped(stage):
     world = stage("approved")
     world.box.on_put = lambda path, data: None
     assert world.play() == {}
-    assert set(world.sent_by("bank")) == set(world.sent_by("shop")) == {"KeyContribution"}
+    assert set(world.sent_by("bank")) == set(world.sent_by("shop")) == set()
     assert world.charged("bank") == 0
 
 

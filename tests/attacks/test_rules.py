@@ -338,6 +338,7 @@ def test_r18_a_run_key_is_never_used_twice(stage):
     """Another run of the same parties on the same study has another key."""
     found = set()
     world = stage("prepared")
+    world.greet(SERVER, run="2")
     assert world.play("bank", "shop", run="2") == {}
     for run in ("1", "2"):
         saved = world.saved("bank", run=run)

@@ -102,6 +102,7 @@ def test_limit_passed_by_a_run_in_between(stage):
     """
     world = stage("prepared")
     limit(world, "bank", epsilon=5)
+    world.greet(SERVER, run="2")
     assert world.play("bank", "shop", run="2") == {}
     world.ask_for_releases()
     world.ask_for_releases(run="2")
@@ -502,8 +503,7 @@ def test_run_key_found_on_disk_after_the_release(stage):
 
     Gain: with the key all decoys can be told from users.
     Fails: the key is erased with the state that held it. (The sealed contributions that others sent
-    stay in the mailbox: they open with the party's key file, which is why that is deleted after
-    the study.)
+    stay in the mailbox; what opens them is erased when the run ends.)
     """
     before, world = stage("prepared"), stage("released")
     saved = before.saved("bank")

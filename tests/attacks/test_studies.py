@@ -211,7 +211,7 @@ def test_other_key_under_a_partys_name(stage):
     for key in (KEYS["mallory"], KEYS[SERVER]):
         world.forge(
             "bank",
-            KeyContribution(secret=bytes(32), protocol=OWN),
+            KeyContribution(secret=bytes(32)),
             sender="shop",
             key=key,
         )

@@ -9,6 +9,7 @@ from splitmeans.server.combine import check_release
 from splitmeans.wire.codec import encode
 from splitmeans.wire.messages import (
     Confirmation,
+    Hello,
     KeyContribution,
     PartyRelease,
     PlanConfirmation,
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from .harness import World
 
 RELEASES = (StageRelease, PartyRelease)
-TO_PARTIES = (KeyContribution, Confirmation, PlanConfirmation, StageRelease)
-TO_SERVER = (Ready, StageRelease, PartyRelease)
+TO_PARTIES = (Hello, KeyContribution, Confirmation, PlanConfirmation, StageRelease)
+TO_SERVER = (Hello, Ready, StageRelease, PartyRelease)
 KINDS = {
     name.lower(): kind
     for kind in (*TO_PARTIES, Ready, PartyRelease, RunPlan, PublishedResult)

@@ -1,11 +1,14 @@
 """Kill -9 of real processes at random instants of a run, some hundred times.
 
-    python -m tests.crash.kill_run --kills 200 --seed 1 [--series]
+    python -m tests.crash.kill_run --kills 200 --seed 1 [--series] [--renewal]
 
 Every participant, and the relay, is a process that runs its command line. Processes are forked from
 this one, which has loaded everything, so that a start takes milliseconds. Half of the kills are
 aimed: they come when the victim is in the middle of writing. Half of the runs go over a folder,
 half over a relay with TLS. What must hold is in `rules`; the figures say how often it did not.
+
+With `--renewal` a party's key is renewed while a run goes on, by a process that is killed like all
+others; then a run of the study with the new key follows.
 """
 
 import argparse
@@ -24,14 +27,34 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from splitmeans.errors import SplitmeansError
+from splitmeans.run import own_keys
 from splitmeans.run.journal import Journal
 from splitmeans.study import Renewal, Study
+from splitmeans.wire.identity import Identity
 from tests.crash import twins
 from tests.crash.crew import Crew, crew_study, drop_pauses
-from tests.crash.processes import RELAY, RUN_SECONDS, Stage, prepare
-from tests.crash.rules import EVERYONE, SERVER, Record, broken_at_end, broken_now, messages_in
+from tests.crash.processes import (
+    RELAY,
+    RENEWAL,
+    RENEWED,
+    RUN_SECONDS,
+    Stage,
+    agree,
+    prepare,
+)
+from tests.crash.rules import (
+    EVERYONE,
+    RESULTS,
+    SERVER,
+    Record,
+    broken_at_end,
+    broken_now,
+    messages_in,
+)
+from tests.scene import with_key
 
-_MESSAGES = 24
+_MESSAGES = 36
 _MOMENT = 0.15  # seconds; a step between two messages takes less
 _AIM_SECONDS = 0.5  # how long an aimed kill waits for its victim to write
 
@@ -51,19 +74,37 @@ class Figures:
         return sum(self.by_victim.values())
 
 
-def play(stage: Stage, figures: Figures, *, kills: int, rng: np.random.Generator) -> None:
-    """Run to the end with some kills on the way, at any point of the progress alike."""
+def play(
+    stage: Stage,
+    figures: Figures,
+    *,
+    kills: int,
+    rng: np.random.Generator,
+    renewing: bool = False,
+) -> None:
+    """Run to the end with some kills on the way, at any point of the progress alike.
+
+    Args:
+        stage: The run.
+        figures: What comes of it is counted there.
+        kills: How many.
+        rng: Decides when and whom.
+        renewing: Renew a party's key on the way.
+    """
     seen: Record = {}
     began = time.monotonic()
-    # A kill is due a moment after so many messages were sent; a run has 24.
+    # A kill is due a moment after so many messages were sent; a run has 36.
     before = len(stage.sent())
     due = sorted((before + rng.integers(0, _MESSAGES + 1, kills)).tolist())
     restarts: list[tuple[float, str]] = [(began + rng.uniform(0, 0.1), who) for who in stage.names]
     finished: set[str] = set()
-    while len(finished) < len(EVERYONE):
+    if renewing:
+        restarts.append((began + rng.uniform(0, 2.0), RENEWAL))
+    wanted = {*EVERYONE, RENEWAL} if renewing else set(EVERYONE)
+    while not finished >= wanted:
         now = time.monotonic()
         if now - began > RUN_SECONDS:
-            figures.violations.append(f"the run hangs; missing: {set(EVERYONE) - finished}")
+            figures.violations.append(f"the run hangs; missing: {wanted - finished}")
             break
         for item in [item for item in restarts if item[0] <= now]:
             restarts.remove(item)
@@ -77,7 +118,7 @@ def play(stage: Stage, figures: Figures, *, kills: int, rng: np.random.Generator
                 text = (stage.folder / f"{who}.log").read_text()[-400:]
                 if who == RELAY or code != 1 or "error: relay" not in text:
                     figures.violations.append(f"{who} ended with exit code {code}: {text}")
-                    finished |= set(EVERYONE)
+                    finished |= wanted
                 restarts.append((now, who))
         if due and stage.alive and len(stage.sent()) >= due[0]:
             due.pop(0)
@@ -117,6 +158,10 @@ def _strike(stage: Stage, who: str, figures: Figures) -> None:
         figures.ends["kills that came too late"] += 1
         return
     figures.by_victim[who] += 1
+    if who == RENEWAL:
+        figures.by_stage[RENEWAL] += 1
+        figures.violations.extend(broken_keys(stage))
+        return
     if who == RELAY:
         figures.by_stage["relay"] += 1
         figures.left_behind["half an upload"] += any((stage.folder / RELAY).glob("incoming/*"))
@@ -135,6 +180,18 @@ def _strike(stage: Stage, who: str, figures: Figures) -> None:
     figures.by_stage[f"{role}, {name}"] += 1
 
 
+def broken_keys(stage: Stage) -> list[str]:
+    """What is wrong with the keys of the party that renews its own, at whatever instant."""
+    file = stage.folder / RENEWED / "key.json"
+    try:
+        Identity.load(file)
+        pinned = Identity.load(own_keys.key_for(file, stage.study, RENEWED)).public
+    except SplitmeansError as problem:
+        return [f"{RENEWED}: its keys cannot be used: {problem}"]
+    is_pinned = pinned.to_text() == stage.study.public_keys[RENEWED]
+    return [] if is_pinned else [f"{RENEWED}: the key of the study is lost"]
+
+
 def _look(stage: Stage, seen: Record) -> None:
     """Remember every version of every message that anyone could have read."""
     with contextlib.suppress(FileNotFoundError):
@@ -150,6 +207,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--series", action="store_true", help="three runs of a series each")
+    parser.add_argument("--renewal", action="store_true", help="renew a key while a run goes on")
     parser.add_argument("--broken", choices=("send_first", "charge_late", "mark_first"))
     chosen = parser.parse_args()
     rng = np.random.default_rng(chosen.seed)
@@ -172,7 +230,9 @@ def main() -> int:
             for number in range(1, study.n_runs + 1):
                 stage.run = str(number)
                 kills = min(int(rng.integers(4, 9)), chosen.kills - figures.kills)
-                play(stage, figures, kills=kills, rng=rng)
+                play(stage, figures, kills=kills, rng=rng, renewing=chosen.renewal)
+            if chosen.renewal:
+                _run_with_new_key(stage, figures, kills=chosen.kills - figures.kills, rng=rng)
             n_runs += 1
             shutil.rmtree(folder)
     summary = {
@@ -188,6 +248,22 @@ def main() -> int:
     for line in figures.violations[:20]:
         sys.stdout.write(f"VIOLATION {line}\n")
     return 1 if figures.violations else 0
+
+
+def _run_with_new_key(
+    stage: Stage, figures: Figures, *, kills: int, rng: np.random.Generator
+) -> None:
+    """Run the study with the key that its owner has now; both runs are charged once."""
+    figures.violations.extend(broken_keys(stage))
+    new = Identity.load(stage.folder / RENEWED / "key.json")
+    if new.public.to_text() == stage.study.public_keys[RENEWED]:
+        figures.violations.append(f"{RENEWED}: the key was not renewed")
+        return
+    shutil.rmtree(stage.folder / RESULTS)
+    stage.study = with_key(stage.study, RENEWED, new)
+    stage.run = "2"
+    agree(stage.folder, stage.study)
+    play(stage, figures, kills=min(int(rng.integers(2, 5)), max(kills, 0)), rng=rng)
 
 
 def _warm_up(folder: Path, study: Study) -> None:

@@ -19,13 +19,13 @@ from splitmeans.mailbox.http import HttpMailbox
 from splitmeans.rehearsal import passed
 from splitmeans.relay import app as relay_app  # noqa: F401
 from splitmeans.relay import serve as relay_serve  # noqa: F401
-from splitmeans.run.journal import RunKey
+from splitmeans.run.journal import Journal, RunKey
 from splitmeans.study import Study
-from tests.crash.crew import Crew
 from tests.crash.rules import EVERYONE, MAILBOX, PARTIES, RESULTS, SERVER, Record
 from tests.scene import KEYS, N_USERS
 
-RELAY = "relay"
+RELAY, RENEWAL = "relay", "renewal"
+RENEWED = PARTIES[0]  # whose key is renewed while a run goes on
 RUN_SECONDS = 180.0  # a run that takes longer hangs
 _SENT = "sent.log"
 
@@ -111,6 +111,9 @@ class Stage:
         """Tell whether a participant is in the middle of a transaction, or of writing a file."""
         if who == RELAY:
             return any((self.folder / RELAY / "incoming").glob("*"))
+        if who == RENEWAL:
+            keys = self.folder / RENEWED / "keys"
+            return keys.is_dir() and any(name.startswith(".") for name in os.listdir(keys))
         home = self.folder / who
         return (home / "splitmeans.sqlite-journal").exists() or any(
             name.startswith(".") for name in os.listdir(home / "outbox")
@@ -118,7 +121,9 @@ class Stage:
 
     def _command(self, who: str) -> list[str]:
         ca, cert, key = (str(self.folder / name) for name in ("ca.pem", "cert.pem", "key.pem"))
-        study = str(self.folder / "study.toml")
+        study = str(self.folder / f"{self.study.hash}.toml")
+        if who == RENEWAL:
+            return ["keys", "renew", "--home", str(self.folder / RENEWED)]
         if who == RELAY:
             place = ["--folder", str(self.folder / RELAY), "--port", str(self.port)]
             return [RELAY, "serve", "--study", study, *place, "--tls-cert", cert, "--tls-key", key]
@@ -162,21 +167,31 @@ class Stage:
             mailbox.put = recorded  # type: ignore[method-assign]
 
 
+def agree(folder: Path, study: Study) -> None:
+    """Approve a study in all homes, as after `study approve`.
+
+    What is killed here is the run, not its rehearsal.
+    """
+    (folder / f"{study.hash}.toml").write_text(study.to_toml())
+    for who in EVERYONE:
+        passed._write(folder / who / "rehearsed" / study.hash)
+        if who != SERVER:
+            with Journal.open(folder / who) as journal:
+                journal.approve(study.hash, study.to_toml())
+
+
 def prepare(folder: Path, study: Study) -> None:
     """Make homes with keys, data files, the study file and a certificate."""
     folder.mkdir()
-    crew = Crew(folder=folder, study=study)
-    crew.approve()
-    (folder / SERVER).mkdir(mode=0o700)
+    (folder / MAILBOX).mkdir()
     for who in EVERYONE:
+        (folder / who).mkdir(mode=0o700)
         KEYS[who].save(folder / who / "key.json", passphrase=None)
-        # As after `study approve`: what is killed here is the run, not its rehearsal.
-        passed._write(folder / who / "rehearsed" / study.hash)
+    agree(folder, study)
     for who in PARTIES:
         rows = np.random.default_rng(PARTIES.index(who)).uniform(0, 100, (N_USERS, 2))
         lines = ["id,x,y", *(f"user-{n},{x:.3f},{y:.3f}" for n, (x, y) in enumerate(rows))]
         (folder / f"{who}.csv").write_text("\n".join(lines) + "\n")
-    (folder / "study.toml").write_text(study.to_toml())
     (folder / _SENT).touch()
     ca, cert, key = (folder / name for name in ("ca.pem", "cert.pem", "key.pem"))
     write_certificate(ca=ca, cert=cert, key=key)

@@ -36,6 +36,11 @@ def broken_now(home: Path, key: RunKey, sent: Record) -> list[str]:
             if who != SERVER:
                 found += _broken_ledger(journal, key, sent)
             stored = {item.slot_path: item.sha256 for item in journal.outgoing(key)}
+            saved = journal.load(key)
+        # Its own key of the run is there as long as the run goes on, and no longer.
+        is_there = (home / "run-keys" / key.lock_name).exists()
+        if is_there != (saved is not None and saved.outcome is None):
+            found.append(f"{who}: its key of the run is {'there' if is_there else 'gone'}")
     except SplitmeansError as problem:
         return [f"{who}: the home cannot be used: {problem}"]
     for slot, hashes in sorted(sent.items()):
@@ -72,6 +77,7 @@ def broken_at_end(
             found.append(f"{who}: the result cannot be used ({problem!r})")
         left = [path.name for path in (folder / who / "outbox").iterdir()]
         left += [path.name for path in (folder / who).glob(".*")]
+        left += [path.name for path in (folder / who / "run-keys").iterdir()]
         if left:
             found.append(f"{who}: files of a finished run are left: {left}")
     found += [f"{path.name} is left beside the results" for path in (folder / RESULTS).glob(".*")]

@@ -49,7 +49,7 @@ def test_reasons_are_few_and_known() -> None:
     marks = sum(page.read_text().count("<!-- not run:") for page in PAGES)
     assert marks == len(given)
     counts = Counter(reason.split(" from ")[0] for reason in given)
-    assert sum(counts.values()) <= 40, counts
+    assert sum(counts.values()) <= 41, counts
 
 
 def _known(reason: str) -> bool:

@@ -31,7 +31,11 @@ QUICK = (
 )
 # Left to `make guides`.
 LONG = ("docs/guides/data-sources.md",)
-AFTER_TUTORIAL = ("docs/guides/choosing-k.md", "docs/guides/asking.md")
+AFTER_TUTORIAL = (
+    "docs/guides/choosing-k.md",
+    "docs/guides/asking.md",
+    "docs/guides/other-models.md",
+)
 RUN_HERE = {
     *QUICK,
     *LONG,

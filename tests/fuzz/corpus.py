@@ -216,7 +216,9 @@ def _step_seeds(states: str) -> list[bytes]:
 
 
 def _sealed_seeds() -> list[bytes]:
-    sealed = seal(b"payload", slot=SLOT, sender=identity("org0"), receiver=identity("org1").public)
+    receiver = identity("org1").public
+    to = receiver.sealing_key
+    sealed = seal(b"payload", slot=SLOT, sender=identity("org0"), receiver=receiver, to=to)
     header = len(sealed) - 1136 - 64 - len(b"payload")
     return _indexed([sealed], [sealed[header:-64]])
 

@@ -87,16 +87,20 @@ def sealed(data: bytes) -> None:
     sender, receiver = corpus.identity("org0"), corpus.identity("org1")
     if data[:1] == b"\1":
         marks = _marks(corpus.SLOT, sender=sender.public, receiver=receiver.public)
-        length = 5 + 8 + sum(map(len, marks)) + len(body) + 64
-        header = SEALED_MAGIC + b"\1" + length.to_bytes(8, "little") + b"".join(marks)
-        info = _info(corpus.SLOT, sender=sender.public, receiver=receiver.public)
+        length = 5 + 8 + sum(map(len, marks)) + 32 + len(body) + 64
+        sealed_to = receiver.public.sealing_key.digest
+        header = SEALED_MAGIC + b"\2" + length.to_bytes(8, "little") + b"".join(marks) + sealed_to
+        info = _info(
+            corpus.SLOT, sender=sender.public, receiver=receiver.public, sealed_to=sealed_to
+        )
         body = header + body + sender.sign(_to_sign(info, header, body))
     try:
         payload = open_sealed(
             body,
             slot=corpus.SLOT,
             sender=sender.public,
-            receiver=receiver,
+            receiver=receiver.public,
+            opener=receiver.opening_key,
             max_bytes=OVERHEAD_BYTES + 1024,
         )
     except MessageRefused:
@@ -118,7 +122,7 @@ def identity(data: bytes) -> None:
     if public.to_text() != text.strip():
         raise Finding("two texts stand for one identity")
     public.verify(b"data", b"\0" * 64)
-    public.encrypt(b"data", info=b"")
+    public.sealing_key.encrypt(b"data", info=b"")
 
 
 class _Keys(PublicIdentity):

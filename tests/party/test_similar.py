@@ -129,3 +129,48 @@ def test_segments_by_letter_or_name_and_thresholds(scene):
             segments=result.published,
             progress=quiet,
         )
+
+
+def test_an_audience_of_a_frame_is_that_of_the_file(scene, tmp_path):
+    result, bank, _ = scene
+    pq.write_table(bank, tmp_path / "bank.parquet")
+    for k, model, wanted in ((None, "means", ["few", "B"]), (4, "medians", ["A"])):
+        worth = write_audience(
+            result,
+            tmp_path / "bank.parquet",
+            tmp_path / "file.parquet",
+            party="bank",
+            wanted=wanted,
+            at_least=0.7,
+            segments=result.segments(k, model=model),
+            progress=quiet,
+        )
+        written = pq.read_table(tmp_path / "file.parquet")
+        frame, own = result.audience(
+            bank.to_pandas(), segments=wanted, at_least=0.7, k=k, model=model
+        )
+        assert own == worth
+        for name in written.column_names:
+            assert frame[name].tolist() == written.column(name).to_pylist()
+    arrow, _ = result.audience(bank, segments="few", at_least=0.7)
+    assert isinstance(arrow, pa.Table)
+    places, _ = result.audience(
+        np.column_stack([bank["x"], bank["y"]]), segments="few", at_least=0.7, party="bank"
+    )
+    assert [f"{at:06d}" for at in places["row"].to_pylist()] == arrow["id"].to_pylist()
+
+
+@pytest.mark.parametrize("model", ["means", "medians", "mixture", "tree"])
+def test_probabilities_of_every_model_are_about_right(scene, model):
+    """The mean probability of the likeliest segment is how often it is the true one."""
+    result, bank, kinds = scene
+    labels = result.label(bank.to_pandas(), k=3, model=model)
+    letters = sorted(set(labels["segment"]))
+    table = np.array(
+        [
+            [np.sum((labels["segment"] == one) & (kinds == kind)) for kind in range(3)]
+            for one in letters
+        ]
+    )
+    right = table.max(axis=1).sum() / len(kinds)
+    assert right == pytest.approx(labels["probability"].mean(), abs=0.05)

@@ -29,10 +29,12 @@ from tests.scene import make_study, make_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 
-# Party to party: random, a keyed digest, or the number of the protocol; the server carries them and
-# has no key.
+# Everyone to everyone, before a run's nodes have anything to say: a fresh random key, and which
+# protocol it is.
+FIRST_WORDS = {messages.Hello: {"protocol", "sealing"}}
+# Party to party: random, or a keyed digest; the server carries them and has no key.
 BETWEEN_PARTIES = {
-    messages.KeyContribution: {"secret", "user_shares", "protocol"},
+    messages.KeyContribution: {"secret", "user_shares"},
     messages.Confirmation: {"key_check", "shared_check", "user_check", "folded_checks"},
     messages.PlanConfirmation: {"stage", "plan_check"},
 }
@@ -114,7 +116,8 @@ def fields_of(kind: type) -> set[str]:
 
 
 def test_every_message_type_has_a_direction():
-    groups = [set(BETWEEN_PARTIES), set(FROM_SERVER), WITHOUT_DATA, set(FROM_DATA)]
+    groups = [set(FIRST_WORDS), set(BETWEEN_PARTIES), set(FROM_SERVER)]
+    groups += [WITHOUT_DATA, set(FROM_DATA)]
     assert set(get_args(messages.Message)) == set().union(*groups)
     assert sum(len(group) for group in groups) == len(get_args(messages.Message))
     assert set(FROM_DATA) >= ALSO_TO_PARTIES
@@ -137,7 +140,7 @@ def test_every_field_that_is_made_from_data_names_its_release(kind):
 
 @pytest.mark.parametrize(
     ("kind", "fields"),
-    (BETWEEN_PARTIES | FROM_SERVER).items(),
+    (FIRST_WORDS | BETWEEN_PARTIES | FROM_SERVER).items(),
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_messages_that_no_event_pays_for_have_the_reviewed_fields(kind, fields):

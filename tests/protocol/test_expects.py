@@ -13,6 +13,7 @@ from splitmeans.server import node as server_node
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
     Confirmation,
+    Hello,
     KeyContribution,
     Message,
     PartyRelease,
@@ -26,7 +27,8 @@ from splitmeans.wire.messages import (
 )
 from splitmeans.wire.slot import SERVER
 
-KINDS = get_args(Message)
+# First words are exchanged before either has a state (`run.greeting`).
+KINDS = tuple(kind for kind in get_args(Message) if kind is not Hello)
 # What slots call the messages of the one stage that these studies have.
 VALUES, AGREED = staged(StageRelease, 1), staged(PlanConfirmation, 1)
 TYPES = {VALUES: StageRelease, AGREED: PlanConfirmation} | {

@@ -57,7 +57,7 @@ def part_of(state: Any, sender: str, *, secret: bytes = bytes(32)) -> KeyContrib
     """What another party with the same users sends."""
     session = dataclasses.replace(state.session, party=sender)
     shares = make_shares(session, state.session.party, users=state.users, secret=b"s" * 32)
-    return KeyContribution(secret=secret, user_shares=shares, protocol=OWN)
+    return KeyContribution(secret=secret, user_shares=shares)
 
 
 def words_of(state: Any, sender: str) -> Confirmation:
@@ -122,16 +122,16 @@ def test_a_run_needs_a_name_that_can_be_bound_to(run, decoy, small_tables):
 
 def test_a_second_key_contribution_is_refused(small_study, joined):
     state = joined(small_study("decoy", 3))
-    state, _ = step_party(state, "org1", KeyContribution(secret=bytes(32), protocol=OWN))
+    state, _ = step_party(state, "org1", KeyContribution(secret=bytes(32)))
     with pytest.raises(
         ProtocolError, match="in state Joined cannot take KeyContribution from 'org1'"
     ):
-        step_party(state, "org1", KeyContribution(secret=bytes(range(32)), protocol=OWN))
+        step_party(state, "org1", KeyContribution(secret=bytes(range(32))))
 
 
 def test_a_short_key_contribution_is_refused(decoy, joined):
     with pytest.raises(ProtocolError, match=r"contribution of 'org1' must be 32 bytes, got 8"):
-        step_party(joined(decoy), "org1", KeyContribution(secret=bytes(8), protocol=OWN))
+        step_party(joined(decoy), "org1", KeyContribution(secret=bytes(8)))
 
 
 def test_a_confirmation_before_the_key_and_a_second_one_are_refused(small_study, joined):
@@ -247,7 +247,7 @@ def test_a_message_in_the_wrong_state_names_both(decoy, joined, stage):
     with pytest.raises(
         ProtocolError, match="in state Prepared cannot take KeyContribution from 'org1'"
     ):
-        step_party(ready, "org1", KeyContribution(secret=bytes(32), protocol=OWN))
+        step_party(ready, "org1", KeyContribution(secret=bytes(32)))
     with pytest.raises(ProtocolError, match="in state Prepared cannot take Ready from 'server'"):
         step_party(ready, SERVER, Ready(study_hash=decoy.hash))
     finished = played.states["org0"]

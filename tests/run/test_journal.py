@@ -277,6 +277,7 @@ def test_only_the_owner_can_read(journal: Journal, folder: Path) -> None:
         "splitmeans.lock": 0o600,
         "ledger.head": 0o600,
         "locks": 0o700,
+        "run-keys": 0o700,
         "outbox": 0o700,
         "spool": 0o700,
         f"outbox/{DATA_HASH}": 0o600,

@@ -72,15 +72,15 @@ def test_a_home_tells_who_is_missing(two_of_three: Path) -> None:
     (one,) = json.loads(text)
     assert code == 3
     assert (one["state"], one["stage"]) == ("waiting", "Joined")
-    assert [(m["sender"], m["kind"]) for m in one["missing"]] == [("shop", "KeyContribution")]
+    assert [(m["sender"], m["kind"]) for m in one["missing"]] == [("shop", "Hello")]
     assert one["since"].endswith("Z")
     code, text = ask("--home", str(two_of_three / SERVER), "--json")
     (one,) = json.loads(text)
-    assert {m["sender"] for m in one["missing"]} == {"bank", "shop"}
+    assert {m["sender"] for m in one["missing"]} == {"shop"}
 
 
 def test_a_mailbox_tells_whose_turn_it_is(two_of_three: Path) -> None:
-    """The server misses both parties, but the bank can do nothing before the shop begins."""
+    """Nobody can do anything before the shop begins."""
     box = str(two_of_three / "mailbox")
     code, text = ask("--home", str(two_of_three / SERVER), "--mailbox", box, "--json")
     (one,) = json.loads(text)
@@ -88,7 +88,7 @@ def test_a_mailbox_tells_whose_turn_it_is(two_of_three: Path) -> None:
     assert {m["sender"] for m in one["missing"]} == {"shop"}
     code, text = ask("--home", str(two_of_three / "bank"), "--mailbox", box)
     assert code == 3
-    assert "shop: KeyContribution" in text
+    assert "shop: Hello" in text
 
 
 def test_what_is_there_and_was_not_taken(two_of_three: Path) -> None:

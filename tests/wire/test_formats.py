@@ -59,6 +59,7 @@ RESULT = m.PublishedResult(
 )
 CONFIRMATION = m.Confirmation(key_check=b"\x02", shared_check=b"\x05", user_check=b"\x01")
 MESSAGES = (
+    m.Hello(protocol=b"\x04", sealing=b"\x00\x01"),
     m.KeyContribution(secret=b"\x00\x01", user_shares=b"A"),
     CONFIRMATION,
     m.PlanConfirmation(stage=2, plan_check=b"\x03"),

@@ -22,6 +22,8 @@ from splitmeans.synopsis.synopsis import Synopsis
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from splitmeans.party.similar import Audience
+
 
 class Result(published.Result):
     """What a run published, with everything that can be done with it at no cost to privacy.
@@ -69,7 +71,7 @@ class Result(published.Result):
         checked = checked_names(left, self.published.letters)
         return dataclasses.replace(self, names=checked)
 
-    def to_pandas(self, k: int | None = None) -> Any:
+    def to_pandas(self, k: int | None = None, *, model: str = "means") -> Any:
         """Return a pandas DataFrame with a row for each segment.
 
         Columns: segment (its letter), name, users and share (noisy estimates), users_low and
@@ -78,10 +80,11 @@ class Result(published.Result):
 
         Args:
             k: Segments of this number instead of the published ones.
+            model: What they are segments of; see `segments`.
         """
         from splitmeans.analysis.tables import segment_frame
 
-        return segment_frame(self, k)
+        return segment_frame(self, k, model=model)
 
     def label(
         self,
@@ -89,6 +92,7 @@ class Result(published.Result):
         *,
         party: str | None = None,
         k: int | None = None,
+        model: str = "means",
         allow_clipping: bool = False,
     ) -> Any:
         """Return a party's own table with each row's likeliest segment and all probabilities.
@@ -102,13 +106,54 @@ class Result(published.Result):
                 for which the labels alone are returned.
             party: The party's name; found by the names of the columns if not given.
             k: Segments of this number instead of the published ones.
+            model: What they are segments of; see `segments`.
             allow_clipping: Label it also if most of a column lies outside the study's bounds.
         """
         # Imported here: it sees rows, which nothing else of a result does.
         from splitmeans.party.label_frame import label_frame
 
+        segments = self.segments(k, model=model)
         return label_frame(
-            self, data, segments=self.segments(k), party=party, allow_clipping=allow_clipping
+            self, data, segments=segments, party=party, allow_clipping=allow_clipping
+        )
+
+    def audience(
+        self,
+        data: Any,
+        *,
+        segments: str | Iterable[str],
+        at_least: float = 0.5,
+        party: str | None = None,
+        k: int | None = None,
+        model: str = "means",
+        allow_clipping: bool = False,
+    ) -> "tuple[Any, Audience]":
+        """Return the rows of a party's own table that are probably in some segments.
+
+        Rows keep their order; added are "probability" (of being in one of the segments), "segment"
+        (the likeliest of all) and "name" if segments have names. The second value says how many
+        there are, and how many are expected to be right. Works on the party's own machine, like
+        `label`, and is as sensitive as the rows.
+
+        Args:
+            data: The party's table, as `label` takes it.
+            segments: Letters or names, such as ["A", "C"]; one of them may be a text.
+            at_least: The probability from which on rows are taken.
+            party: The party's name; found by the names of the columns if not given.
+            k: Segments of this number instead of the published ones.
+            model: What they are segments of; see `segments`.
+            allow_clipping: As for `label`.
+        """
+        from splitmeans.party.similar_frame import audience_frame
+
+        return audience_frame(
+            self,
+            data,
+            wanted=[segments] if isinstance(segments, str) else list(segments),
+            at_least=at_least,
+            segments=self.segments(k, model=model),
+            party=party,
+            allow_clipping=allow_clipping,
         )
 
     def similar(

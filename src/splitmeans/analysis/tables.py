@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from splitmeans.result.result import Result
 
 
-def segment_frame(result: "Result", k: int | None = None) -> Any:
+def segment_frame(result: "Result", k: int | None = None, *, model: str = "means") -> Any:
     """Return the segments for k as a data frame; see `Result.to_pandas`."""
     try:
         import pandas as pd
@@ -19,13 +19,13 @@ def segment_frame(result: "Result", k: int | None = None) -> Any:
             "to_pandas needs pandas: pip install 'splitmeans[pandas]'"
         ) from problem
 
-    item = result.segments(k)
-    intervals = result.size_intervals(k) if result.synopsis.total > 0 else None
+    item = result.segments(k, model=model)
+    intervals = result.size_intervals(k, model=model) if result.synopsis.total > 0 else None
     unknown = np.full(item.k, np.nan)
     total = result.synopsis.total
     head = {
         "segment": list(item.letters),
-        "name": [name if name != own else None for name, own in _names(result, k)],
+        "name": [result.names_for(item).get(letter) for letter in item.letters],
         "users": item.sizes,
         "share": item.sizes / total if total > 0 else unknown,
         "users_low": unknown if intervals is None else intervals.low,
@@ -33,8 +33,3 @@ def segment_frame(result: "Result", k: int | None = None) -> Any:
     }
     centres = pd.DataFrame(item.centres, columns=list(result.synopsis.feature_names))
     return pd.concat([pd.DataFrame(head), centres], axis=1)
-
-
-def _names(result: "Result", k: int | None) -> list[tuple[str, str]]:
-    item = result.segments(k)
-    return list(zip(result.called(item), item.letters, strict=True))

@@ -14,14 +14,18 @@ from splitmeans.privacy.ledger import Charge
 from splitmeans.privacy.ledger_rules import RECOVERED
 from splitmeans.result.result import Result
 from splitmeans.run import backup as backups
+from splitmeans.run.abandon import abandoned
 from splitmeans.run.home import DATABASE
+from splitmeans.run.journal import Journal
+from splitmeans.run.records import RunKey
 from splitmeans.run.slots import add_run
+from splitmeans.study import Study
 from splitmeans.wire.slot import SERVER
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="Back up your home, and put it back without spending anything twice.",
+    help="Back up your home, put it back without spending anything twice, end a stale run.",
 )
 
 
@@ -69,6 +73,33 @@ def restore(
         "the ledger. Nothing is charged until what was released since then is in it: splitmeans "
         "ledger recover --results FOLDER, splitmeans ledger add, then splitmeans ledger recovered",
     )
+
+
+@app.command()
+def abandon(
+    study: Path = typer.Argument(help="The study file of the run."),
+    participant: str = typer.Option(..., "--party", help="Whose side; `server` for the server."),
+    run: str = typer.Option(..., "--run", help="Name of the run."),
+    reason: str = typer.Option("it will never be finished", "--reason", help="Why, for `status`."),
+    home: Path = HOME_OPTION,
+) -> None:
+    """End a run that will never be finished, and erase its state and its key.
+
+    It cannot be taken up again. What was charged stays charged.
+
+    Example: splitmeans home abandon study.toml --party bank --run 3 --home bank
+    """
+    own = home.expanduser()
+    if not (own / DATABASE).is_file():
+        raise ParameterError(f"{own} has no {DATABASE}; --home names the folder of your runs")
+    if not reason.isprintable():
+        raise ParameterError("--reason must be printable text")
+    agreed = Study.read(study)
+    key = RunKey(study_hash=agreed.hash, run=run, participant=participant)
+    with Journal.open(own) as journal:
+        was_charged = abandoned(journal, key, reason=reason)
+    paid = "what it released stays charged" if was_charged else "nothing was charged"
+    print_text(err, f"run {run!r} of {participant!r} has ended, and its key is erased; {paid}")
 
 
 def recover(

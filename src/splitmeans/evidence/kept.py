@@ -19,6 +19,11 @@ _KEPT = (
         "erased when the run ends; without the key nobody tells real records from invented ones",
     ),
     (
+        "The keys that messages of a run are sealed to (home, run-keys)",
+        "at each participant, encrypted under its long-term key",
+        "erased when the run ends; from then on no stolen long-term key opens a recorded message",
+    ),
+    (
         "Sealed messages (home, outbox)",
         "at each participant",
         "removed when the run has ended; their hashes stay",

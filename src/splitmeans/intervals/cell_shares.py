@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.kmeans.distances import squared_distances
-from splitmeans.synopsis.segments import assign_nodes
+from splitmeans.synopsis.models.borders import Borders, nearest_centre, segments_of
 from splitmeans.synopsis.synopsis import Synopsis
 
 
@@ -38,6 +37,19 @@ class CellShares:
         weights = users.ravel()[self.cells] * self.shares
         found = np.bincount(self.segments, weights=weights, minlength=self.n_segments)
         return np.asarray(found, dtype=np.float64)
+
+    def united(self, segment_of: IntArray, n_segments: int) -> "CellShares":
+        """Return the shares where some of the segments are united: each becomes one of fewer."""
+        keys = self.cells * n_segments + segment_of[self.segments]
+        different, which = np.unique(keys, return_inverse=True)
+        cells, segments = np.divmod(different, n_segments)
+        return CellShares(
+            n_segments=n_segments,
+            n_cells=self.n_cells,
+            cells=cells,
+            segments=segments,
+            shares=np.asarray(np.bincount(which.ravel(), weights=self.shares), dtype=np.float64),
+        )
 
     def squares(self) -> FloatArray:
         """Return for each segment the sum of squared shares: what noise of 1 on cells becomes."""
@@ -76,24 +88,27 @@ def one_segment(n_cells: int) -> CellShares:
     )
 
 
-def cell_shares(synopsis: Synopsis, centres: FloatArray, shape: tuple[int, ...]) -> CellShares:
+def cell_shares(
+    synopsis: Synopsis, segments: FloatArray | Borders, shape: tuple[int, ...]
+) -> CellShares:
     """Return the shares of all cells of a grid.
 
-    A cell published without users is in one segment, the nearest to its local centres.
+    A cell published without users is in one segment, that of its local centres.
 
     Args:
         synopsis: What was published, with labels.
-        centres: Centres of segments in distance units, shape (k, D).
+        segments: Centres in distance units, shape (k, D), or the borders of other segments.
         shape: The shape of the grid.
     """
     assert synopsis.labels is not None
-    k = len(centres)
+    borders = nearest_centre(synopsis, segments) if isinstance(segments, np.ndarray) else segments
+    k = borders.n_segments
     used = synopsis.weights > 0
-    of_node, _ = assign_nodes(synopsis, centres)
+    of_node = segments_of(borders, synopsis.scaled_nodes[used])
     cell_of_node = np.ravel_multi_index(tuple(synopsis.labels[used].T), shape)
-    keys, which = np.unique(cell_of_node * k + of_node[used], return_inverse=True)
+    keys, which = np.unique(cell_of_node * k + of_node, return_inverse=True)
     weights = np.bincount(which, weights=synopsis.weights[used], minlength=len(keys))
-    cells, segments = np.divmod(keys, k)
+    cells, segments_in = np.divmod(keys, k)
     n_cells = int(np.prod(shape))
     totals = np.bincount(cells, weights=weights, minlength=n_cells)
     empty = np.flatnonzero(totals == 0)
@@ -101,20 +116,20 @@ def cell_shares(synopsis: Synopsis, centres: FloatArray, shape: tuple[int, ...])
         n_segments=k,
         n_cells=n_cells,
         cells=np.concatenate([cells, empty]),
-        segments=np.concatenate([segments, _nearest_centres(synopsis, centres, shape)[empty]]),
+        segments=np.concatenate([segments_in, _segments_of_cells(synopsis, borders, shape)[empty]]),
         shares=np.concatenate([weights / totals[cells], np.ones(len(empty))]),
     )
 
 
-def _nearest_centres(synopsis: Synopsis, centres: FloatArray, shape: tuple[int, ...]) -> IntArray:
-    """Return the segment that is nearest to the combined local centres of every cell."""
-    k = len(centres)
-    distances = np.zeros((*shape, k))
+def _segments_of_cells(synopsis: Synopsis, borders: Borders, shape: tuple[int, ...]) -> IntArray:
+    """Return the segment of the combined local centres of every cell."""
+    n_points = len(borders.points)
+    distances = np.zeros((*shape, n_points))
     for axis, party in enumerate(synopsis.party_names):
         columns = synopsis.columns_of(party)
-        own = synopsis.seen(centres[:, columns], columns)
-        local = synopsis.seen(synopsis.local_centres(party), columns)
+        local = borders.placed(synopsis.local_centres(party), columns)
         place = [1] * len(shape)
         place[axis] = shape[axis]
-        distances += squared_distances(local, own).reshape(*place, k)
-    return np.asarray(distances.reshape(-1, k).argmin(axis=1), dtype=np.int64)
+        own = borders.distances(local, borders.points[:, columns])
+        distances += own.reshape(*place, n_points)
+    return borders.chosen(distances.reshape(-1, n_points))

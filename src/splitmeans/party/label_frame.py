@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import DataError
-from splitmeans.party.labels import segment_probabilities
+from splitmeans.party.labels import probabilities_of
 from splitmeans.plan.settle import make_plan
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
@@ -72,7 +73,7 @@ def frame_probabilities(
     # Ids are not looked at: the labels are beside them.
     no_ids = pa.array([], pa.large_string())
     table = PartyTable(party=spec.name, ids=no_ids, raw_rows=rows, coding=coding_of(spec))
-    return spec, data, segment_probabilities(table, result.synopsis, centres=segments.clustering)
+    return spec, data, probabilities_of(table, result.synopsis, segments=segments)
 
 
 def settled_party(result: Result, party: str) -> PartySpec:
@@ -99,7 +100,7 @@ def label_columns(result: Result, segments: Segmentation, shares: Any) -> dict[s
     """
     likeliest = shares.argmax(axis=1)
     columns: dict[str, Any] = {"segment": np.array(segments.letters, dtype=object)[likeliest]}
-    if segments.published and result.names:
+    if result.names_for(segments):
         columns["name"] = np.array(result.called(segments), dtype=object)[likeliest]
     columns["probability"] = shares[np.arange(len(likeliest)), likeliest]
     for letter, share in zip(segments.letters, shares.T, strict=True):
@@ -136,3 +137,14 @@ def beside(data: Any, columns: dict[str, Any]) -> Any:
             data = data.append_column(name, values)
         return data
     return pa.table(arrays)
+
+
+def chosen_rows(data: Any, kept: npt.NDArray[np.bool_]) -> Any:
+    """Return some rows of a table, of the kind that it is; of an array the places of those rows."""
+    if is_pandas(data):
+        return data.loc[kept]
+    if hasattr(data, "hstack") and hasattr(data, "to_arrow"):  # polars
+        return data[np.flatnonzero(kept)]
+    if isinstance(data, pa.Table):
+        return data.filter(pa.array(kept))
+    return pa.table({"row": np.flatnonzero(kept)})

@@ -46,7 +46,7 @@ from splitmeans.result.signed import statement_to_compare
 from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table
 from splitmeans.wire import keys
-from splitmeans.wire.envelope import PROTOCOL, Envelope
+from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
     Confirmation,
     KeyContribution,
@@ -87,14 +87,19 @@ def join(
         contributions={table.party: contribution},
         shares={},
     )
-    return state, [
+    return state, first_words(state)
+
+
+def first_words(state: Joined) -> list[Envelope]:
+    """Return what a party that has joined sends to every other party: the same at every call."""
+    session, secret = state.session, state.secret
+    return [
         Envelope(
             sender=session.party,
             receiver=other,
             message=KeyContribution(
-                secret=contribution,
-                user_shares=make_shares(session, other, users=users, secret=secret),
-                protocol=bytes([PROTOCOL]),
+                secret=state.contributions[session.party],
+                user_shares=make_shares(session, other, users=state.users, secret=secret),
             ),
         )
         for other in session.others
@@ -154,23 +159,9 @@ def step(
     raise AssertionError("every expected message has a case")
 
 
-def _check_protocol(sender: str, part: KeyContribution) -> None:
-    """Refuse another version by the first message, before anything is compared or charged."""
-    if part.protocol == bytes([PROTOCOL]):
-        return
-    theirs = f"protocol {PROTOCOL - 1} or older"
-    if part.protocol:
-        theirs = f"protocol {int.from_bytes(part.protocol[:2])}"
-    raise ProtocolError(
-        f"{sender!r} speaks {theirs} and this is protocol {PROTOCOL}: install the same version of "
-        "splitmeans at all participants, then begin another run (nothing was charged)"
-    )
-
-
 def _take_contribution(
     state: Joined, sender: str, part: KeyContribution
 ) -> tuple[PartyState, list[Envelope]]:
-    _check_protocol(sender, part)
     contributions = {**state.contributions, sender: part.secret}
     shares = {**state.shares, sender: part.user_shares}
     if len(contributions) < len(state.session.study.parties):

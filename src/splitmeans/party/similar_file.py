@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import DataError
+from splitmeans.kernels.row_numbers import as_text
 from splitmeans.party.label_file import csv_ids, party_parts, replacing
 from splitmeans.party.label_frame import settled_party
-from splitmeans.party.labels import segment_probabilities
+from splitmeans.party.labels import probabilities_of
 from splitmeans.party.similar import Audience, audience, check_threshold, chosen_segments, lifts
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
@@ -59,15 +60,13 @@ def write_similar(
     parts = party_parts(result, spec, data, query=query, allow_clipping=allow_clipping)
     with replacing(output) as draft:
         for table, own_ids, total in parts:
-            shares = segment_probabilities(table, result.synopsis, centres=segments.clustering)
+            shares = probabilities_of(table, result.synopsis, segments=segments)
             scores.append(shares)
-            named = segment_probabilities(
-                table, result.synopsis, centres=result.published.clustering
-            )
+            named = probabilities_of(table, result.synopsis, segments=result.published)
             labels.append(named.argmax(axis=1))
             likely.append(named.max(axis=1))
             ids.append(csv_ids(own_ids, canonical=table.ids) if is_csv else own_ids)
-            found = pc.is_in(table.ids.cast(pa.large_string()), value_set=wanted)
+            found = pc.is_in(as_text(table.ids).cast(pa.large_string()), value_set=wanted)
             seeds.append(np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool))
             progress("similar", rows=len(table), of=total)
         is_seed = np.concatenate(seeds)
@@ -116,7 +115,7 @@ def write_audience(
     parts = party_parts(result, spec, data, query=query, allow_clipping=allow_clipping)
     with replacing(output) as draft:
         for table, own_ids, total in parts:
-            shares = segment_probabilities(table, result.synopsis, centres=segments.clustering)
+            shares = probabilities_of(table, result.synopsis, segments=segments)
             kept, own = audience(shares, chosen, at_least=at_least)
             stored = csv_ids(own_ids, canonical=table.ids) if is_csv else own_ids
             ids.append(stored.filter(pa.array(kept)))
@@ -130,7 +129,7 @@ def write_audience(
             "probability": found,
             "segment": np.array(segments.letters, dtype=object)[best],
         }
-        if segments.published and result.names:
+        if result.names_for(segments):
             columns["name"] = np.array(result.called(segments), dtype=object)[best]
         _write(draft, columns, is_csv=is_csv)
     return Audience(users=len(found), right=float(found.sum()), of_all=of_all, rows=rows)

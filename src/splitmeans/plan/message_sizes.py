@@ -40,6 +40,8 @@ _DATE_AND_SIGNATURE = 220
 # coarser forms of ids are compared.
 _TWO_WORDS_BYTES = 510
 _FOLDED_BYTES = 780
+# The first words to another participant, with a key.
+_HELLO_BYTES = 2560
 # Other words: ready, the head of a stage's release, a plan that is confirmed.
 _WORD_BYTES = 115
 
@@ -99,6 +101,7 @@ def message_sizes(plan: "Plan", *, users: int) -> MessageSizes:
     # A contribution and a confirmation to each other party, and the word to the server.
     n_others = len(study.parties) - 1
     pair = _TWO_WORDS_BYTES + _FOLDED_BYTES * study.id_rules.explain_mismatch + 2 * sealed
+    hellos = (n_others + 1) * (_HELLO_BYTES + sealed) if sealed else 0
     n_words = dict.fromkeys(study.party_names, 1)
     values = dict.fromkeys(study.party_names, 0)
     for stage in plan.stages:
@@ -108,7 +111,7 @@ def message_sizes(plan: "Plan", *, users: int) -> MessageSizes:
         for name, law in zip(stage.parties, stage.laws, strict=True):
             values[name] += (n_others + 1) * 8 * law.length
     small = {
-        name: n_others * pair + count * (_WORD_BYTES + sealed) + values[name]
+        name: n_others * pair + count * (_WORD_BYTES + sealed) + values[name] + hellos
         for name, count in n_words.items()
     }
     return MessageSizes(

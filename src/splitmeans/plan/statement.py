@@ -50,7 +50,8 @@ _SIMULATED_CHANNEL = (
     "parties exchange key contributions over a channel the server can neither read nor change"
 )
 _SEALED_CHANNEL = (
-    "each party's key file stays with the party, and the parties compared the study's digits"
+    "each party's key file and home stay with the party until the run has ended, when the run's "
+    "own keys are erased, and the parties compared the study's digits"
 )
 _ASSUMPTIONS = (
     "no party shows the run key or another party's message to the server",

@@ -2,8 +2,9 @@
 
 What a backup has: the ledger with its head, approvals, finished runs and their results, records of
 people with their secret, and (unless they are left out) keys. What it never has: the state of a run
-that goes on, its secrets, and messages that wait to be sent. A home that went on from those could
-make a second, different release (rule R11), so in the backup such a run is ended.
+that goes on, its secrets, the own key of any run, and messages that wait to be sent. A home that
+went on from those could make a second, different release (rule R11), so in the backup such a run is
+ended.
 
 A ledger never goes back in time: a backup is not put over a ledger that is newer, and a restored
 home charges nothing until somebody has added what was released since and said so (O10 of the
@@ -43,6 +44,7 @@ _CLEAN = (
     f"UPDATE runs SET outcome = '{FAILED}', reason = '{_ENDED}', state = NULL, "
     "state_sha256 = NULL WHERE outcome IS NULL",
     "UPDATE outbox SET kept = 0, sent = 1",
+    "DELETE FROM greetings",
 )
 
 

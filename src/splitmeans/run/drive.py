@@ -16,6 +16,7 @@ from splitmeans.run.journal import Journal
 from splitmeans.run.notes import Note
 from splitmeans.run.post import Post, Received
 from splitmeans.run.records import RunKey, SavedRun
+from splitmeans.run.run_keys import erase_key
 from splitmeans.run.waiting import Patience
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import kind_of
@@ -83,14 +84,15 @@ class Desk:
             try:
                 self.post.send(item.slot_path, self.journal.read(item))
             except MessageExists as problem:
-                if not self.has_equals:
+                # Another copy has the same key of the run, or it is no equal.
+                if not self.has_equals or self.post.is_hello(item.slot_path):
                     raise self._second_copy() from problem
             self.journal.mark_sent(self.key, item.slot_path)
 
     def _second_copy(self) -> JournalError:
         """End the run: the mailbox has another message of this participant, so a copy runs, too."""
         reason = "a second copy of this home takes part in the run"
-        self.journal.finish(self.key, outcome=FAILED, reason=reason)
+        self.fail(reason)
         return JournalError(
             f"{self.key}: {reason}: the mailbox has a message signed with this participant's key "
             "that this home never made. The home was copied, or put back from a backup, while the "
@@ -122,8 +124,13 @@ class Desk:
         try:
             yield
         except ProtocolError as problem:
-            self.journal.finish(self.key, outcome=FAILED, reason=str(problem))
+            self.fail(str(problem))
             raise
+
+    def fail(self, reason: str) -> None:
+        """End the run for good and erase what is secret in it."""
+        self.journal.finish(self.key, outcome=FAILED, reason=reason)
+        erase_key(self.journal.folder, self.key)
 
 
 def taken_note(envelope: Envelope, *, stage: str) -> Note:

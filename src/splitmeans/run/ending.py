@@ -14,6 +14,7 @@ from splitmeans.result.write import write_result
 from splitmeans.run.drive import DONE, Desk
 from splitmeans.run.kept_results import keep_result, kept_result
 from splitmeans.run.notes import Note
+from splitmeans.run.run_keys import erase_key
 from splitmeans.study import Study
 from splitmeans.synopsis.clustering import about_found
 from splitmeans.wire.messages import PublishedResult
@@ -46,6 +47,7 @@ class Ending:
             keep_result(journal.connection, key, dump_result(released, result))
             journal.finish(key, outcome=DONE, reason="")
         journal.forget_files(key)
+        erase_key(journal.folder, key)
         self.say(Note(f"the result is in {self.folder}", event="result_written"))
         if remark := about_found(len(result.sizes), self.study):
             self.say(remark)

@@ -3,6 +3,7 @@
 splitmeans.sqlite   the journal and the ledger       splitmeans.lock   held for moments, see below
 outbox/             sealed messages, by SHA-256      ledger.head       last entry of the ledger
 locks/              a file for each run, held by the process that drives it
+run-keys/           own keys of runs that go on, see `run.run_keys`
 spool/              rows of a large table while a run goes on, see `engine.spool_folder`
 
 Several processes may use a home at once, each for a run of its own. The database keeps their
@@ -29,6 +30,7 @@ DATABASE = "splitmeans.sqlite"
 LOCK = "splitmeans.lock"
 LOCKS = "locks"
 OUTBOX = "outbox"
+RUN_KEYS = "run-keys"
 SPOOL = "spool"
 
 # A step writes a release of up to a gigabyte to disk; others wait that long for the database.
@@ -50,6 +52,10 @@ PEOPLE_TABLE = """CREATE TABLE people (
     study_hash TEXT NOT NULL, run TEXT NOT NULL, participant TEXT NOT NULL, source TEXT NOT NULL,
     secret TEXT NOT NULL, record BLOB NOT NULL, sha256 TEXT NOT NULL,
     PRIMARY KEY (study_hash, run, participant))"""
+# Everyone's public key of each run, see `run.greeting`.
+_GREETINGS_TABLE = """CREATE TABLE IF NOT EXISTS greetings (
+    run_id INTEGER NOT NULL, participant TEXT NOT NULL, sealing BLOB NOT NULL,
+    PRIMARY KEY (run_id, participant))"""
 _SCHEMA = (
     """CREATE TABLE approvals (
         study_hash TEXT PRIMARY KEY, study_text TEXT NOT NULL, time TEXT NOT NULL)""",
@@ -76,7 +82,7 @@ _SCHEMA = (
 
 def make_folders(folder: Path) -> None:
     """Create the home folder and those in it, or check that nobody else may look into them."""
-    for place in (folder, folder / OUTBOX, folder / LOCKS, folder / SPOOL):
+    for place in (folder, *(folder / name for name in (OUTBOX, LOCKS, RUN_KEYS, SPOOL))):
         is_new = not place.exists()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_private(place, folder=True)
@@ -172,7 +178,7 @@ def connect(folder: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA fullfsync = 1")  # a plain fsync does not reach the disk on macOS
         connection.execute("PRAGMA temp_store = 2")  # secrets must not spill into temporary files
         _check_version(connection, folder)
-        for statement in moments.STATEMENTS:
+        for statement in (*moments.STATEMENTS, _GREETINGS_TABLE):
             connection.execute(statement)
     except BaseException:
         connection.close()

@@ -31,7 +31,7 @@ from splitmeans.errors import (
 )
 from splitmeans.privacy import ledger_tables
 from splitmeans.privacy.database_errors import passing
-from splitmeans.run import home
+from splitmeans.run import home, run_keys
 from splitmeans.run.records import Outgoing, RunKey, SavedRun
 
 _log = logging.getLogger(__name__)
@@ -345,11 +345,12 @@ class Journal:
         return int(rows[0][0])
 
     def _sweep(self) -> None:
-        """Remove files that nothing names; under the home's lock, see `home.sweep`."""
+        """Remove what nothing needs; under the home's lock, see `home.sweep`."""
         self._execute("BEGIN IMMEDIATE")
         try:
             rows = self._execute("SELECT sha256 FROM outbox WHERE kept = 1")
             home.sweep(self.folder, keep={sha256 for (sha256,) in rows})
+            run_keys.erase_ended(self.folder, self.connection)
         finally:
             self._execute("ROLLBACK")
 

@@ -11,6 +11,7 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.study import Study
 from splitmeans.wire.messages import (
     Confirmation,
+    Hello,
     KeyContribution,
     PartyRelease,
     PlanConfirmation,
@@ -60,13 +61,18 @@ class MessageOrder:
             }
             gathered |= {Due(party, SERVER, Ready.TAG) for party in self._parties}
             releases = {Due(party, SERVER, PartyRelease.TAG) for party in self._parties}
-            return [frozenset(gathered), frozenset(releases)]
+            hellos = {Due(party, SERVER, Hello.TAG) for party in self._parties}
+            return [frozenset(hellos), frozenset(gathered), frozenset(releases)]
         others = [party for party in self._parties if party != participant]
 
         def from_all(parties: Iterable[str], kind: str) -> frozenset[Due]:
             return frozenset(Due(party, participant, kind) for party in parties)
 
-        steps = [from_all(others, KeyContribution.TAG), from_all(others, Confirmation.TAG)]
+        steps = [
+            from_all([*others, SERVER], Hello.TAG),
+            from_all(others, KeyContribution.TAG),
+            from_all(others, Confirmation.TAG),
+        ]
         for number, parties in enumerate(self._stages, start=1):
             released = [party for party in parties if party != participant]
             steps.append(from_all(released, staged(StageRelease, number)))
@@ -81,19 +87,19 @@ class MessageOrder:
         """Return what its sender must have before it sends a message."""
         steps = self.steps(message.sender)
         if message.sender == SERVER:
-            last = 1 if message.kind == RunPlan.TAG else 2
+            last = {Hello.TAG: 0, RunPlan.TAG: 2, PublishedResult.TAG: 3}[message.kind]
         else:
             last = self._step_of(message.kind)
         return frozenset().union(*steps[:last])
 
     def _step_of(self, kind: str) -> int:
         """Return how many steps a party has behind it when it sends a message."""
-        sent_after = {KeyContribution.TAG: 0, Confirmation.TAG: 1}
+        sent_after = {Hello.TAG: 0, KeyContribution.TAG: 1, Confirmation.TAG: 2}
         for number in range(1, len(self._stages) + 1):
-            sent_after[staged(StageRelease, number)] = 2 * number
-            sent_after[staged(PlanConfirmation, number)] = 2 * number + 1
-        sent_after[Ready.TAG] = 2 + 2 * len(self._stages)
-        sent_after[PartyRelease.TAG] = 3 + 2 * len(self._stages)
+            sent_after[staged(StageRelease, number)] = 2 * number + 1
+            sent_after[staged(PlanConfirmation, number)] = 2 * number + 2
+        sent_after[Ready.TAG] = 3 + 2 * len(self._stages)
+        sent_after[PartyRelease.TAG] = 4 + 2 * len(self._stages)
         return sent_after[kind]
 
     def next_of(self, participant: str, is_there: IsThere) -> frozenset[Due]:

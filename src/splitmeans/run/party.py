@@ -13,7 +13,7 @@ from splitmeans.kernels.warm_up import warm_up
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
-from splitmeans.party.states import Finished, PartyState, Released
+from splitmeans.party.states import Finished, Joined, PartyState, Released
 from splitmeans.plan.message_sizes import release_length
 from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settle import make_plan
@@ -22,13 +22,14 @@ from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.privacy.noise import SecureNoise
-from splitmeans.privacy.series_ledger import SeriesLedger
 from splitmeans.result.previous import Previous
 from splitmeans.result.write import check_place
 from splitmeans.run.charged_data import ChargedData
+from splitmeans.run.charging import RELEASES, charge_releases, releases_among
 from splitmeans.run.data_set import GivenName
-from splitmeans.run.drive import DONE, FAILED, Desk, Sealed, refuse_failed, taken_note
+from splitmeans.run.drive import DONE, FAILED, Desk, refuse_failed, taken_note
 from splitmeans.run.ending import Ending
+from splitmeans.run.greeting import Greeting
 from splitmeans.run.home import SPOOL
 from splitmeans.run.journal import Journal
 from splitmeans.run.notes import Note
@@ -39,25 +40,16 @@ from splitmeans.run.post import Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey, SavedRun
 from splitmeans.run.room import check_room
+from splitmeans.run.run_keys import erase_key
 from splitmeans.run.series import check_series, details_of, place_of, previous_for
-from splitmeans.run.slots import check_same_source, draw_slot, remember_slots
+from splitmeans.run.slots import check_same_source, remember_slots
 from splitmeans.run.waiting import Patience
 from splitmeans.table.walk.interface import Table
 from splitmeans.table.walk.spool_folder import sweep_spools
 from splitmeans.wire.identity import spoken
-from splitmeans.wire.messages import (
-    KeyContribution,
-    PartyRelease,
-    StageRelease,
-    kind_of,
-    kinds_of,
-    staged,
-)
+from splitmeans.wire.messages import Hello, KeyContribution, PartyRelease, StageRelease, staged
 from splitmeans.wire.slot import SERVER
 from splitmeans.wire.tags import tag_of
-
-# What costs privacy; everything else that a party sends depends on no row.
-_RELEASES = kinds_of((StageRelease, PartyRelease))
 
 
 def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Path:
@@ -114,7 +106,11 @@ class _Driver:
                 saved.stage, saved.state, session=self._session, open_table=self._open
             )
             self._settle_source(saved)
+            self._greeting.take_up()
         self.desk.send_pending(again=saved is not None)
+        self._greeting.complete()
+        if isinstance(state, Joined):
+            self._queue_first_words(state)
         while not isinstance(state, Finished):
             with self.desk.ending_on_protocol_errors():
                 state = self._step(state, self.desk.next_message(node.expects(state)))
@@ -144,6 +140,16 @@ class _Driver:
             home=self.desk.journal.folder,
             result_folder=self.what.result_folder,
             mailbox=self.what.mailbox,
+        )
+
+    @property
+    def _greeting(self) -> Greeting:
+        return Greeting(
+            desk=self.desk,
+            identity=self.what.identity,
+            others=(SERVER, *self._session.others),
+            say=self.what.say,
+            going_on=self.what.going_on,
         )
 
     @property
@@ -247,7 +253,8 @@ class _Driver:
         return self.opened.enter_context(self.what.open_table())
 
     def _join(self) -> PartyState:
-        self._refuse_older_home((KeyContribution.TAG, *self._releases), begun=False)
+        first = (Hello.TAG, KeyContribution.TAG)
+        self._refuse_older_home((*first, *self._releases), begun=False)
         remember_slots(
             self.desk.journal,
             self.what.study,
@@ -272,14 +279,14 @@ class _Driver:
         self.what.before_joining()
         self.what.going_on()
         preflight.reserve(self.what.run, rows=len(table))
-        state, envelopes = node.join(
+        state, _ = node.join(
             self.what.study,
             table,
             run=self.what.run,
             noise=SecureNoise(),
             previous=self.previous,
         )
-        messages = self.desk.seal(envelopes)
+        words = self._greeting.make()
         with self.desk.journal.transaction():
             # Once more: another run may have joined while the table was read.
             settled._check_room()
@@ -291,10 +298,18 @@ class _Driver:
                 stage=tag_of(type(state)),
                 state=dump_state(state),
             )
-            self.desk.queue(messages)
+            words.store()
         text = f"joined run {self.what.run!r} of study {self.what.study.name!r}"
         self.what.say(Note(text, event="joined", stage=tag_of(type(state))))
         return state
+
+    def _queue_first_words(self, state: Joined) -> None:
+        """Store the contributions to the run key, once there are keys to seal them to."""
+        stored = {item.slot_path for item in self.desk.journal.outgoing(self.desk.key)}
+        messages = self.desk.seal(node.first_words(state))
+        with self.desk.journal.transaction():
+            self.desk.queue([message for message in messages if message.path not in stored])
+        self.desk.send_pending()
 
     def _step(self, state: PartyState, received: Received) -> PartyState:
         envelope = received.envelope
@@ -302,7 +317,7 @@ class _Driver:
             state, envelope, noise=SecureNoise(), rng=np.random.default_rng()
         )
         messages = self.desk.seal(envelopes, release_length=self._release_length(next_state))
-        releases = _releases(messages)
+        releases = releases_among(messages)
         self._refuse_older_home(releases, begun=True)
         self.what.going_on()
         with self.desk.journal.transaction():
@@ -335,13 +350,14 @@ class _Driver:
         found = forgotten(self.desk.post, (SERVER, *self._session.others), kinds)
         if not found:
             return
-        releases = {kind: found[kind] for kind in _RELEASES if kind in found}
+        releases = {kind: found[kind] for kind in RELEASES if kind in found}
         with self.desk.journal.transaction():
             if not begun:
                 settled = self._charged_to(self._late_source())
                 self.desk.journal.begin(self.desk.key, details=settled._details, state=b"")
             self._charge(releases, late=True)
             self.desk.journal.finish(self.desk.key, outcome=FAILED, reason=OLDER)
+        erase_key(self.desk.journal.folder, self.desk.key)
         raise older_home(self.desk.key, had_released=bool(releases))
 
     def _late_source(self) -> str:
@@ -358,43 +374,13 @@ class _Driver:
             releases: Hash of each release by what slots call its message.
             late: They were sent before, and this home had forgotten it.
         """
-        ledger = SeriesLedger(self.desk.journal.connection)
-        study, budget = self.what.study, self.what.study.budget
-        saved = self.desk.journal.load(self.desk.key)
-        assert saved is not None
-        source = saved.details["source"]
-        for kind, sha256 in releases.items():
-            run = {"study_hash": study.hash, "run": self.what.run, "party": self.what.party}
-            facts = {**run, "what": kind, "release_sha256": sha256}
-            if ledger.charge_of(**run) is not None:
-                ledger.cover(source, **facts)
-                continue
-            if study.renewal is not None:
-                draw_slot(
-                    ledger,
-                    study,
-                    source=source,
-                    cost=self._cost,
-                    late=late,
-                    say=self.what.say,
-                    note=self._data.note(),
-                    **facts,
-                )
-                continue
-            (ledger.add if late else ledger.charge)(
-                source, self._cost, note=self._data.note(), **facts
-            )
-            spent = f"epsilon {budget.epsilon:g}, delta {budget.delta:g}"
-            text = f"charged {spent} to source {source!r}"
-            figures = {"epsilon": budget.epsilon, "delta": budget.delta}
-            self.what.say(Note(text, event="charged", kind=kind, **figures))
-
-
-def _releases(messages: list[Sealed]) -> dict[str, str]:
-    """Return the hash of each release among messages; one that goes to several is one release."""
-    found: dict[str, str] = {}
-    for message in messages:
-        kind = kind_of(message.envelope.message)
-        if kind in _RELEASES:
-            found.setdefault(kind, message.sha256)
-    return found
+        charge_releases(
+            self.desk.journal,
+            self.desk.key,
+            study=self.what.study,
+            cost=self._cost,
+            note=self._data.note(),
+            releases=releases,
+            late=late,
+            say=self.what.say,
+        )

@@ -6,7 +6,12 @@ import logging
 import typing
 from dataclasses import dataclass
 
-from splitmeans.errors import MessageRefused, ParameterError, ProtocolError
+from splitmeans.errors import (
+    MessageRefused,
+    OtherRunKey,
+    ParameterError,
+    ProtocolError,
+)
 from splitmeans.mailbox.open import Mailbox
 from splitmeans.plan.message_sizes import padded_length
 from splitmeans.study import Study
@@ -17,12 +22,20 @@ from splitmeans.wire.messages import (
     ALL_KINDS,
     MAX_LARGE_BYTES,
     MAX_SMALL_BYTES,
+    Hello,
     Message,
     PartyRelease,
     is_large,
     kind_of,
 )
-from splitmeans.wire.sealed import OVERHEAD_BYTES, check_signed, open_sealed, seal
+from splitmeans.wire.sealed import (
+    OVERHEAD_BYTES,
+    check_signed,
+    open_sealed,
+    other_version,
+    seal,
+)
+from splitmeans.wire.sealing import OpeningKey, SealingKey
 from splitmeans.wire.slot import Slot
 from splitmeans.wire.tags import tag_of
 
@@ -67,7 +80,18 @@ class Post:
         check_own_key(study, participant, identity)
         self._study, self._run, self._participant = study, run, participant
         self._identity, self._mailbox, self._max_bytes = identity, mailbox, max_bytes
+        self._opening: OpeningKey | None = None
+        self._sealing: dict[str, SealingKey] = {}
         self._warned: set[str] = set()
+
+    def use_key(self, opening: OpeningKey) -> None:
+        """Open messages with this participant's own key of the run, from now on."""
+        self._opening = opening
+        self._sealing[self._participant] = opening.public
+
+    def learn_key(self, participant: str, sealing: SealingKey) -> None:
+        """Seal to a participant's key of the run, from now on."""
+        self._sealing[participant] = sealing
 
     def sealed(self, envelope: Envelope, *, release_length: int = 0) -> tuple[str, bytes]:
         """Return the path and the bytes under which an envelope travels.
@@ -79,16 +103,20 @@ class Post:
         payload = encode(envelope.message)
         if isinstance(envelope.message, PartyRelease):
             payload = payload.ljust(padded_length(len(payload), release_length), b"\0")
+        receiver = envelope.receiver
         slot = self._slot(
-            sender=self._participant, receiver=envelope.receiver, kind=kind_of(envelope.message)
+            sender=self._participant, receiver=receiver, kind=kind_of(envelope.message)
         )
-        data = seal(
-            payload,
-            slot=slot,
-            sender=self._identity,
-            receiver=self._keys[envelope.receiver],
-        )
+        pinned = self._keys[receiver]
+        # The first words tell the keys that all others are sealed to.
+        is_first = isinstance(envelope.message, Hello)
+        to = pinned.sealing_key if is_first else self._sealing[receiver]
+        data = seal(payload, slot=slot, sender=self._identity, receiver=pinned, to=to)
         return slot.path, data
+
+    def is_hello(self, path: str) -> bool:
+        """Tell whether a path is one of this participant's first words."""
+        return self._own_slots[path].kind == Hello.TAG
 
     def send(self, path: str, data: bytes) -> None:
         """Leave sealed bytes in the mailbox, once; what others put in their place is removed.
@@ -119,8 +147,18 @@ class Post:
             if data is None:
                 return None
             payload = open_sealed(
-                data, slot=slot, sender=self._keys[sender], receiver=self._identity, max_bytes=limit
+                data,
+                slot=slot,
+                sender=self._keys[sender],
+                receiver=self._identity.public,
+                opener=self._opener(kind),
+                max_bytes=limit,
             )
+        except OtherRunKey as problem:
+            raise ProtocolError(
+                f"{problem}. This participant's identity was used for the run from another home: "
+                "go on there, or begin another run with a new name"
+            ) from None
         except MessageRefused as problem:
             self._warn(f"ignored what is in the place of {sender}'s {kind}: {problem}")
             return None
@@ -131,6 +169,15 @@ class Post:
             )
         envelope = Envelope(sender=sender, receiver=self._participant, message=message)
         return Received(envelope=envelope, slot=slot, sha256=hashlib.sha256(data).hexdigest())
+
+    def other_version(self, sender: str, kind: str) -> int | None:
+        """Return the version of what is in a slot, if it has the form of another version."""
+        slot = self._slot(sender=sender, receiver=self._participant, kind=kind)
+        try:
+            data = self._mailbox.get(slot.path, max_bytes=self._limit(kind))
+        except MessageRefused:
+            return None
+        return None if data is None else other_version(data)
 
     def own_message(self, receiver: str, kind: str) -> bytes | None:
         """Return the message of a kind that this participant has left for a receiver, if any.
@@ -147,6 +194,12 @@ class Post:
         except MessageRefused:  # no plain file, or larger than any message
             return None
         return data if data is not None and self._is_own(data, slot) else None
+
+    def _opener(self, kind: str) -> OpeningKey:
+        if kind == Hello.TAG:
+            return self._identity.opening_key
+        assert self._opening is not None, "nothing is expected before the first words"
+        return self._opening
 
     def _is_own(self, data: bytes, slot: Slot) -> bool:
         try:

@@ -2,7 +2,7 @@
 
 Until the result is stored the server has drawn no randomness that anyone has seen: after a crash it
 takes the same messages again, which are still in the mailbox and must have the same hashes. Its own
-noise is drawn once (rule R17), also if it loses its home or runs twice:
+noise is drawn once (rule R17), also if its home is put back or runs twice:
 
 - the noise is derived from the server's private key and the releases, so that the same releases get
   the same noise and others get independent noise;
@@ -30,6 +30,7 @@ from splitmeans.result.signed import Stamp
 from splitmeans.result.write import check_place
 from splitmeans.run.drive import DONE, Desk, refuse_failed, taken_note
 from splitmeans.run.ending import Ending
+from splitmeans.run.greeting import Greeting, refuse_second_home
 from splitmeans.run.journal import Journal
 from splitmeans.run.notes import Note
 from splitmeans.run.own_keys import check_not_revoked
@@ -106,6 +107,13 @@ def _drive(what: ServerRun, desk: Desk, previous: Previous | None) -> Path:
         return ending.again()
     check_place(what.result_folder)
     warm_up(what.say)
+    greeting = Greeting(
+        desk=desk,
+        identity=what.identity,
+        others=what.study.party_names,
+        say=what.say,
+        going_on=what.going_on,
+    )
     if saved is None:
         preflight = Preflight(
             study=what.study,
@@ -115,19 +123,25 @@ def _drive(what: ServerRun, desk: Desk, previous: Previous | None) -> Path:
             mailbox=what.mailbox,
         )
         preflight.check()
+        refuse_second_home(desk, what.study.party_names)
         what.rehearse()
         what.going_on()
         preflight.reserve(what.run)
         # It approves nothing, so its home has the study's text from here.
         own = {"study": what.study.name, "toml": what.study.to_toml()}
         details = own | details_of(this)
-        desk.journal.begin(desk.key, details=details, stage=_RUNNING, state=b"{}")
+        words = greeting.make()
+        with desk.journal.transaction():
+            desk.journal.begin(desk.key, details=details, stage=_RUNNING, state=b"{}")
+            words.store()
         text = f"serving run {what.run!r} of study {what.study.name!r}"
         what.say(Note(text, event="joined", stage="Gathering"))
     else:
         text = f"taking run {what.run!r} up again ({saved.stage})"
         what.say(Note(text, event="resumed", stage=saved.stage))
+        greeting.take_up()
     desk.send_pending(again=saved is not None)
+    greeting.complete()
     if saved is None or saved.stage == _RUNNING:
         _collect(what, desk, previous)
     return ending.finish(*_settle(what, desk, this))

@@ -1,12 +1,12 @@
 """Who a participant is: a key pair that signs and a key pair that others seal messages to.
 
-Signing is Ed25519. Sealing is HPKE (RFC 9180) with the hybrid of ML-KEM-768 and X25519 ("X-Wing"),
-so that recorded messages stay closed as long as either of the two is unbroken. The public half
-travels as one line of text and is pinned by the study (rule R9); people compare its fingerprint
-over a channel of their own. The private half lives in a key file. Layouts: docs/reference/wire.md.
+Signing is Ed25519, sealing is in `wire.sealing`. The public half travels as one line of text and is
+pinned by the study (rule R9); people compare its fingerprint over a channel of their own. The
+private half lives in a key file. Layouts: docs/reference/wire.md.
 """
 
 import base64
+import functools
 import hashlib
 import json
 import re
@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
-from cryptography.hazmat.primitives import hpke
-from cryptography.hazmat.primitives.asymmetric import ed25519, mlkem, x25519
+from cryptography.hazmat.primitives.asymmetric import ed25519, x25519
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -26,14 +25,11 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from splitmeans.errors import ParameterError
 from splitmeans.wire.private_file import read_private, write_new
+from splitmeans.wire.sealing import SEALING_BYTES, SEED_BYTES, OpeningKey, SealingKey
 
 SIGNING_BYTES = 32
-SEALING_BYTES = 1216  # ML-KEM-768 key (1184), then X25519 key (32), as X-Wing has them
 SIGNATURE_BYTES = 64
-SEAL_BYTES = 1136  # encapsulated keys (1120) and the authentication tag (16)
-SEED_BYTES = 32
 
-_SUITE = hpke.Suite(hpke.KEM.MLKEM768_X25519, hpke.KDF.HKDF_SHA256, hpke.AEAD.AES_256_GCM)
 _PRIME = 2**255 - 19
 
 _TEXT_PREFIX = "smid1-"
@@ -81,12 +77,10 @@ class PublicIdentity:
     sealing: bytes
 
     def __post_init__(self) -> None:
-        for name, size in (("signing", SIGNING_BYTES), ("sealing", SEALING_BYTES)):
-            value = getattr(self, name)
-            if not isinstance(value, bytes) or len(value) != size:
-                raise ParameterError(f"{name} key must be {size} bytes")
-        _refuse_weak_points(self.signing, self.sealing[-32:])
-        self._sealing_key()
+        if not isinstance(self.signing, bytes) or len(self.signing) != SIGNING_BYTES:
+            raise ParameterError(f"signing key must be {SIGNING_BYTES} bytes")
+        _refuse_weak_point(self.signing)
+        _ = self.sealing_key
 
     def __repr__(self) -> str:
         return f"<PublicIdentity {self.fingerprint[:11]} ...>"
@@ -128,17 +122,10 @@ class PublicIdentity:
             return False
         return True
 
-    def encrypt(self, payload: bytes, *, info: bytes) -> bytes:
-        """Return the payload encrypted to this participant; it opens only with the same `info`."""
-        return _SUITE.encrypt(payload, self._sealing_key(), info=info)
-
-    def _sealing_key(self) -> hpke.MLKEM768X25519PublicKey:
-        try:
-            lattice = mlkem.MLKEM768PublicKey.from_public_bytes(self.sealing[:-32])
-        except ValueError as problem:
-            raise ParameterError("sealing key is not an ML-KEM-768 public key") from problem
-        curve = x25519.X25519PublicKey.from_public_bytes(self.sealing[-32:])
-        return hpke.MLKEM768X25519PublicKey(lattice, curve)
+    @functools.cached_property
+    def sealing_key(self) -> SealingKey:
+        """What the first messages of a run are sealed to; later ones have keys of the run."""
+        return SealingKey(self.sealing)
 
 
 class Identity:
@@ -149,21 +136,17 @@ class Identity:
         sealing: Seed of the X-Wing key, 32 secret bytes.
     """
 
-    __slots__ = ("_sealing_key", "_seeds", "_signing_key", "public")
+    __slots__ = ("_seeds", "_signing_key", "opening_key", "public")
 
     def __init__(self, *, signing: bytes, sealing: bytes) -> None:
         if len(signing) != SEED_BYTES or len(sealing) != SEED_BYTES:
             raise ParameterError(f"seeds of an identity must be {SEED_BYTES} bytes each")
         self._seeds = signing + sealing
         self._signing_key = ed25519.Ed25519PrivateKey.from_private_bytes(signing)
-        # The expansion of X-Wing: one seed gives the keys of both of its parts.
-        expanded = hashlib.shake_256(sealing).digest(96)
-        lattice = mlkem.MLKEM768PrivateKey.from_seed_bytes(expanded[:64])
-        curve = x25519.X25519PrivateKey.from_private_bytes(expanded[64:])
-        self._sealing_key = hpke.MLKEM768X25519PrivateKey(lattice, curve)
+        self.opening_key = OpeningKey(sealing)
         self.public = PublicIdentity(
             signing=self._signing_key.public_key().public_bytes_raw(),
-            sealing=lattice.public_key().public_bytes_raw() + curve.public_key().public_bytes_raw(),
+            sealing=self.opening_key.public.data,
         )
 
     @staticmethod
@@ -187,10 +170,6 @@ class Identity:
         """Return 32 bytes that only this identity can derive; every use has a text of its own."""
         salt = b"splitmeans derived secret 1"
         return HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(self._seeds)
-
-    def decrypt(self, ciphertext: bytes | memoryview, *, info: bytes) -> bytes:
-        """Return what was encrypted to this identity under `info`, or raise `InvalidTag`."""
-        return _SUITE.decrypt(ciphertext, self._sealing_key, info=info)
 
     def save(self, path: str | Path, passphrase: str | None = None) -> None:
         """Write the key file, readable by its owner only; an existing file is never replaced."""
@@ -250,8 +229,8 @@ class Identity:
         return _parse_file(_read_file(Path(path)), Path(path))[1] is not None
 
 
-def _refuse_weak_points(signing: bytes, sealing: bytes) -> None:
-    """Refuse public keys of small order: anyone can sign for the one, and read for the other."""
+def _refuse_weak_point(signing: bytes) -> None:
+    """Refuse a public key of small order, for which anyone can sign."""
     y = int.from_bytes(signing, "little") % 2**255
     probe = x25519.X25519PrivateKey.from_private_bytes(b"\x01" * 32)
     try:
@@ -261,10 +240,6 @@ def _refuse_weak_points(signing: bytes, sealing: bytes) -> None:
         probe.exchange(x25519.X25519PublicKey.from_public_bytes(u.to_bytes(32, "little")))
     except ValueError:
         raise ParameterError("signing key is not a usable Ed25519 public key") from None
-    try:
-        probe.exchange(x25519.X25519PublicKey.from_public_bytes(sealing))
-    except ValueError:
-        raise ParameterError("sealing key is not a usable X25519 public key") from None
 
 
 def _body_of_text(text: str) -> str:

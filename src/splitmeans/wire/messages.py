@@ -123,6 +123,27 @@ MembershipMessage: TypeAlias = (
     | PlainLabelsMessage
 )
 
+# ---- everyone to everyone, before anything else ----
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Hello(_Quiet):
+    """The sender's key of this run, to which everything else in the run is sealed.
+
+    Itself it is sealed to the receiver's identity, and holds nothing secret. It is the first that
+    anybody hears from anybody, so it says which protocol the sender speaks.
+
+    Attributes:
+        protocol: The sender's protocol, one byte.
+        sealing: The public half of the key (`wire.sealing`), 1216 bytes.
+    """
+
+    TAG: ClassVar[str] = "Hello"
+
+    protocol: bytes
+    sealing: bytes
+
+
 # ---- party to party; the server only carries them ----
 
 
@@ -134,14 +155,12 @@ class KeyContribution(_Quiet):
         secret: 32 random bytes, the same to all parties. Secret.
         user_shares: For this receiver alone, the shares of the private test whether both have the
             same users (`party.equal_users`), 33 bytes for each form of ids; else empty.
-        protocol: The sender's protocol, one byte; empty from versions that did not say it.
     """
 
     TAG: ClassVar[str] = "KeyContribution"
 
     secret: bytes
     user_shares: bytes = b""
-    protocol: bytes = field(default=b"", metadata={"optional": True})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -290,7 +309,8 @@ class PublishedResult(_Quiet):
 
 
 Message: TypeAlias = (
-    KeyContribution
+    Hello
+    | KeyContribution
     | Confirmation
     | PlanConfirmation
     | Ready
@@ -306,13 +326,9 @@ LARGE = (PartyRelease, PublishedResult)
 MAX_LARGE_BYTES = 2**30
 
 # Who sends what to whom; everything else is refused by a relay.
-TO_SERVER = (Ready, StageRelease, PartyRelease)
-FROM_SERVER = (RunPlan, PublishedResult)
-BETWEEN_PARTIES = tuple(
-    kind
-    for kind in typing.get_args(Message)
-    if kind not in FROM_SERVER and kind not in (Ready, PartyRelease)
-)
+TO_SERVER = (Hello, Ready, StageRelease, PartyRelease)
+FROM_SERVER = (Hello, RunPlan, PublishedResult)
+BETWEEN_PARTIES = (Hello, KeyContribution, Confirmation, PlanConfirmation, StageRelease)
 TO_ITSELF = (PublishedResult,)  # the server, which finds its result there after a loss
 MAX_SMALL_BYTES = 2**16
 

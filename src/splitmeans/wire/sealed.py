@@ -1,57 +1,75 @@
 """Sealed messages: bytes that one participant can read, signed by one other, for one slot.
 
-The payload is encrypted to the receiver, then everything is signed by the sender. Encryption and
-signature both cover the whole slot and the public identities of both sides, so a message opens in
-no other study, run, place or direction. The version byte fixes every algorithm; nothing is
-negotiated. All fields have fixed places and sizes except the ciphertext, which is the rest.
-Layout: docs/reference/wire.md.
+The payload is encrypted to a key of the receiver, then everything is signed by the sender.
+Encryption and signature both cover the whole slot, the public identities of both sides and a digest
+of the key, so a message opens in no other study, run, place or direction. The digest is in the
+header: whether a message is signed can be told without the key, which may be of a run that somebody
+has forgotten. The version byte fixes every algorithm; nothing is negotiated. All fields have fixed
+places and sizes except the ciphertext, which is the rest. Layout: docs/reference/wire.md.
 """
 
 import hashlib
 
 from cryptography.exceptions import InvalidTag
 
-from splitmeans.errors import MessageRefused, ParameterError
-from splitmeans.wire.identity import SEAL_BYTES, SIGNATURE_BYTES, Identity, PublicIdentity
+from splitmeans.errors import MessageRefused, OtherRunKey, ParameterError
+from splitmeans.wire.identity import SIGNATURE_BYTES, Identity, PublicIdentity
+from splitmeans.wire.sealing import SEAL_BYTES, SEALING_DIGEST_BYTES, OpeningKey, SealingKey
 from splitmeans.wire.slot import Slot
 
 MAGIC = b"SMSE"
-VERSION = 1
+VERSION = 2
 MAX_PAYLOAD_BYTES = 2**31 - 1  # what one call of the cipher can take
 
-_INFO = b"splitmeans sealed message 1\0"
-_SIGNED = b"splitmeans sealed signature 1\0"
+_INFO = b"splitmeans sealed message 2\0"
+_SIGNED = b"splitmeans sealed signature 2\0"
 _MARK = b"splitmeans slot mark 1\0"
 _MARK_BYTES = 16
 _LENGTH_AT = len(MAGIC) + 1
 _MARKS_AT = _LENGTH_AT + 8
 _PARTS = ("study", "run", "sender", "receiver", "kind", "sender's key", "receiver's key")
-_HEADER_BYTES = _MARKS_AT + len(_PARTS) * _MARK_BYTES
+_DIGEST_AT = _MARKS_AT + len(_PARTS) * _MARK_BYTES
+_HEADER_BYTES = _DIGEST_AT + SEALING_DIGEST_BYTES
 
 OVERHEAD_BYTES = _HEADER_BYTES + SEAL_BYTES + SIGNATURE_BYTES
 """How much longer a sealed message is than its payload, always."""
 
 
-def seal(payload: bytes, *, slot: Slot, sender: Identity, receiver: PublicIdentity) -> bytes:
-    """Return the payload encrypted to the receiver and signed by the sender, for this slot.
+def seal(
+    payload: bytes, *, slot: Slot, sender: Identity, receiver: PublicIdentity, to: SealingKey
+) -> bytes:
+    """Return the payload encrypted to a key of the receiver and signed by the sender, for a slot.
 
     Sealing the same payload again gives other bytes; store what was sent and resend that (R11).
+
+    Args:
+        payload: What is sealed.
+        slot: Where the message belongs.
+        sender: Own identity.
+        receiver: Pinned identity of `slot.receiver`.
+        to: The receiver's key of this run, or the one of its identity before that is known.
     """
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise ParameterError(
             f"payload must have at most {MAX_PAYLOAD_BYTES} bytes, got {len(payload)}"
         )
-    info = _info(slot, sender=sender.public, receiver=receiver)
+    info = _info(slot, sender=sender.public, receiver=receiver, sealed_to=to.digest)
     length = (len(payload) + OVERHEAD_BYTES).to_bytes(8, "little")
     marks = b"".join(_marks(slot, sender=sender.public, receiver=receiver))
-    header = MAGIC + bytes([VERSION]) + length + marks
-    ciphertext = receiver.encrypt(payload, info=info)
+    header = MAGIC + bytes([VERSION]) + length + marks + to.digest
+    ciphertext = to.encrypt(payload, info=info)
     signature = sender.sign(_to_sign(info, header, ciphertext))
     return b"".join([header, ciphertext, signature])
 
 
 def open_sealed(
-    data: bytes, *, slot: Slot, sender: PublicIdentity, receiver: Identity, max_bytes: int
+    data: bytes,
+    *,
+    slot: Slot,
+    sender: PublicIdentity,
+    receiver: PublicIdentity,
+    opener: OpeningKey,
+    max_bytes: int,
 ) -> bytes:
     """Return the payload of a sealed message, or raise `MessageRefused`.
 
@@ -63,15 +81,22 @@ def open_sealed(
         slot: The slot that the receiver expects a message in.
         sender: Pinned identity of `slot.sender`.
         receiver: Own identity.
+        opener: Own key that messages in this slot are sealed to.
         max_bytes: Largest `data` to accept: the largest payload plus `OVERHEAD_BYTES`.
+
+    Raises:
+        OtherRunKey: The sender signed it, and sealed it to another key.
     """
-    check_signed(data, slot=slot, sender=sender, receiver=receiver.public, max_bytes=max_bytes)
-    ciphertext = memoryview(data)[_HEADER_BYTES:-SIGNATURE_BYTES]
-    info = _info(slot, sender=sender, receiver=receiver.public)
+    check_signed(data, slot=slot, sender=sender, receiver=receiver, max_bytes=max_bytes)
+    view = memoryview(data)
+    sealed_to = bytes(view[_DIGEST_AT:_HEADER_BYTES])
+    if sealed_to != opener.public.digest:
+        raise OtherRunKey(_words(slot, "it is signed, but sealed to a key that is not here"))
+    info = _info(slot, sender=sender, receiver=receiver, sealed_to=sealed_to)
     try:
-        return receiver.decrypt(ciphertext, info=info)
+        return opener.decrypt(view[_HEADER_BYTES:-SIGNATURE_BYTES], info=info)
     except (InvalidTag, ValueError):
-        raise _refused(slot, "it is signed, but not sealed to this receiver's key") from None
+        raise _refused(slot, "it is signed, but not sealed to the key that it names") from None
 
 
 def check_signed(
@@ -79,7 +104,7 @@ def check_signed(
 ) -> None:
     """Raise `MessageRefused` unless the sender made these bytes for this slot and receiver.
 
-    Anyone with the public keys can tell; what is inside stays sealed. For the arguments see
+    Anyone with the public identities can tell; what is inside stays sealed. For the arguments see
     `open_sealed`.
     """
     _check_frame(data, slot, max_bytes=max_bytes)
@@ -89,10 +114,17 @@ def check_signed(
         start = _MARKS_AT + place * _MARK_BYTES
         if view[start : start + _MARK_BYTES] != mark:
             raise _refused(slot, f"its {part} is not the one expected here")
-    info = _info(slot, sender=sender, receiver=receiver)
+    sealed_to = bytes(view[_DIGEST_AT:_HEADER_BYTES])
+    info = _info(slot, sender=sender, receiver=receiver, sealed_to=sealed_to)
     header, ciphertext = view[:_HEADER_BYTES], view[_HEADER_BYTES:-SIGNATURE_BYTES]
     if not sender.verify(_to_sign(info, header, ciphertext), bytes(view[-SIGNATURE_BYTES:])):
         raise _refused(slot, "its signature is wrong; it was damaged or forged")
+
+
+def other_version(data: bytes) -> int | None:
+    """Return the version of a sealed message that has another one than is read here, else None."""
+    is_sealed = len(data) > len(MAGIC) and data[: len(MAGIC)] == MAGIC
+    return data[len(MAGIC)] if is_sealed and data[len(MAGIC)] != VERSION else None
 
 
 def _check_frame(data: bytes, slot: Slot, *, max_bytes: int) -> None:
@@ -127,10 +159,12 @@ def _marks(slot: Slot, *, sender: PublicIdentity, receiver: PublicIdentity) -> l
     ]
 
 
-def _info(slot: Slot, *, sender: PublicIdentity, receiver: PublicIdentity) -> bytes:
+def _info(
+    slot: Slot, *, sender: PublicIdentity, receiver: PublicIdentity, sealed_to: bytes
+) -> bytes:
     """Return what the message is bound to; each part has a known or stated length."""
     keys = sender.signing + sender.sealing + receiver.signing + receiver.sealing
-    return _INFO + slot.text + keys
+    return _INFO + slot.text + keys + sealed_to
 
 
 def _to_sign(info: bytes, header: bytes | memoryview, ciphertext: bytes | memoryview) -> bytes:
@@ -142,4 +176,8 @@ def _to_sign(info: bytes, header: bytes | memoryview, ciphertext: bytes | memory
 
 
 def _refused(slot: Slot, reason: str) -> MessageRefused:
-    return MessageRefused(f"{slot.kind} from {slot.sender!r} in run {slot.run!r} refused: {reason}")
+    return MessageRefused(_words(slot, reason))
+
+
+def _words(slot: Slot, reason: str) -> str:
+    return f"{slot.kind} from {slot.sender!r} in run {slot.run!r} refused: {reason}"
