@@ -48,6 +48,7 @@ CONFIDENCE = 1 - 1e-3 / (2 * len(PARTS) + len(TWINS))
 QUICK = [name for name, build in ALL_CASES.items() if build().trials > 0]
 LONG_ONLY = {
     *("guided-lloyd-centre", "dplsf-centre", "dplloyd", "whole-run"),
+    *("chained-runs", "chained-lloyd"),
     *("phantoms-per-cluster-encoder", "phantoms-per-cluster-gamma-1"),
 }
 
@@ -102,6 +103,7 @@ def test_every_mechanism_of_a_plan_has_a_part() -> None:
         {"decoy", "sketch", "histogram", "ldp-direct", "ldp-hashed", "user-count", "size"},
         {"bounds", "categories", "low-threshold"},
         {"fellow-party", "collusion"},
+        {"two-runs", "counts-alone"},
     ):
         assert names <= set(QUICK)
 

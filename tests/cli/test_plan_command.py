@@ -103,6 +103,20 @@ def test_says_all_there_is_in_plain_text(run):
     assert done.out.isascii()
 
 
+def test_a_series_says_of_how_many_runs_epsilon_is(run, tmp_path):
+    study = tmp_path / "series.toml"
+    study.write_text(STUDY + '[renewal]\nruns = 8\nevery = "3 months"\n')
+    done = run(study=str(study))
+    assert done.code == 0
+    place = done.out.index("\nseries        epsilon, here and below, is of all 8 runs together")
+    after = done.out[place:]
+    # One run of eight: 0.33 of a total of 1, as docs/guides/renewal.md has it.
+    assert re.search(
+        r"in one run alone: 0\.3\d* towards the server, 0\.4\d* towards another", after
+    )
+    assert "series" not in run().out
+
+
 def test_json_is_the_forecast(run):
     done = run("--json", "--target", "1.05", "--structure", "smooth", "--eps", "0.5,100")
     assert done.code == 0

@@ -10,7 +10,7 @@ from splitmeans.cli.study import app
 from splitmeans.evidence.dpia import BLANK, dpia_of
 from splitmeans.evidence.guesses import best_guess, least_guess
 from splitmeans.evidence.pages import Section, as_html, as_markdown, as_text
-from splitmeans.study import Budget, Column, PartySpec
+from splitmeans.study import Budget, Column, IdRules, PartySpec
 from tests.scene import keyed_study, make_study
 
 DOCS = Path(__file__).parents[2] / "docs" / "guides"
@@ -106,3 +106,32 @@ def test_the_command(tmp_path: Path) -> None:
     )
     wrong = runner.invoke(app, ["dpia", str(file), "-o", str(tmp_path / "dpia.pdf")])
     assert "must end in .md, .txt, .html" in str(wrong.exception)
+
+
+def test_a_study_of_counts_alone_has_no_empty_table_and_no_segments() -> None:
+    study = make_study(
+        parties=(
+            PartySpec(name="bank", columns=(), id_column="customer"),
+            PartySpec(name="shop", columns=()),
+        ),
+        n_clusters=1,
+        n_local_clusters="auto",
+        user_sets="partial",
+        ids=IdRules(type="integer"),
+        grid="auto",
+        local="auto",
+    )
+    title, sections = dpia_of(study)
+    for section in sections:
+        assert bool(section.head) == bool(section.rows), section.heading
+    subjects = next(section for section in sections if "data subjects" in section.heading)
+    assert [row[:3] for row in subjects.rows] == [
+        ("bank", "customer", "identifies people"),
+        ("shop", "id", "identifies people"),
+    ]
+    text = as_text(title, sections)
+    for word in ("0 columns", "find 1 groups", "number of the group", "savings"):
+        assert word not in text
+    for section in sections:
+        if "kept" not in section.heading:
+            assert "segment" not in " ".join((*section.text, *sum(section.rows, ()))).lower()

@@ -11,6 +11,8 @@ from splitmeans.errors import ParameterError
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.party.published_points import published_points
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.study import Column
+from splitmeans.synopsis.earlier_users import _levels, earlier_places
 
 BOUNDS = (-1, 1)
 
@@ -45,12 +47,24 @@ def test_points_lie_where_the_published_users_do(first: VerticalKMeans) -> None:
         assert {tuple(point) for point in points} <= {tuple(place) for place in grid}
 
 
-def test_other_features_have_no_start(first: VerticalKMeans) -> None:
-    party = first.study_.parties[0]
-    wider = dataclasses.replace(party.columns[0], high=2.0)
-    other = dataclasses.replace(party, columns=(wider, *party.columns[1:]))
-    found = published_points(first.synopsis_, other, 0, rng=np.random.default_rng(0))
-    assert found is None
+def test_bounds_that_were_learned_anew_have_a_scale_of_their_own(first: VerticalKMeans) -> None:
+    """The same numbers in own units, on a column that now goes from -1 to 3 and another to 0."""
+    party, synopsis = first.study_.parties[0], first.synopsis_
+    wider = dataclasses.replace(party.columns[0], high=3.0)
+    cut = dataclasses.replace(party.columns[1], high=0.0)
+    other = dataclasses.replace(party, columns=(wider, cut))
+    places = earlier_places(synopsis, other, 0) / 2**20
+    before = synopsis.scaled_nodes[:, :2]
+    np.testing.assert_allclose(places[:, 0] * 2 + 1, before[:, 0], atol=1e-5)
+    np.testing.assert_allclose((places[:, 1] - 1) / 2, np.minimum(before[:, 1], 0), atol=1e-5)
+
+
+def test_categories_that_were_learned_anew_keep_their_names() -> None:
+    """Levels are found by name; one that is gone is among the others."""
+    old = Column(name="town", categories=("Ulm", "Bonn", "(other)"))
+    new = Column(name="town", categories=("Bonn", "Kiel", "(other)"))
+    shares = np.array([[1.0, 0.0, 0.0], [0.2, 0.8, 0.0], [0.0, 0.0, 1.0]])
+    assert _levels(shares, old, new).tolist() == [2, 0, 2]
 
 
 def test_a_start_changes_no_noise() -> None:

@@ -15,8 +15,10 @@ from splitmeans.membership.decoy.estimate import join_counts
 from splitmeans.party.release import release_party
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.server.combine import combine
+from splitmeans.study import Budget, Column, PartySpec, Renewal, Study
 from splitmeans.study.features import bounds_of, features_of
+from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.table.prepare import PartyTable
 from splitmeans.wire.messages import DecoyMessage, PartyRelease
 
@@ -24,7 +26,14 @@ from splitmeans.wire.messages import DecoyMessage, PartyRelease
 _OTHERS = 30
 
 
-def small_study(*, membership: str, epsilon: float, delta: float, accounting: str) -> Study:
+def small_study(
+    *,
+    membership: str,
+    epsilon: float,
+    delta: float,
+    accounting: str,
+    renewal: Renewal | None = None,
+) -> Study:
     """Two parties with one column each and two clusters each."""
     column = Column(name="x", low=-1.0, high=1.0)
     return Study(
@@ -39,11 +48,15 @@ def small_study(*, membership: str, epsilon: float, delta: float, accounting: st
         n_local_clusters=2,
         accounting=accounting,
         expected_users=100,
+        renewal=renewal,
     )
 
 
-def memberships_of_runs(plan: Plan, trials: int, noise: NoiseSource) -> Scores:
+def memberships_of_runs(plan: Plan, trials: int, noise: NoiseSource, *, runs: int = 1) -> Scores:
     """Both parties' releases of whole decoy runs, reduced to the count of the user's cell.
+
+    A trial is one run, or a series of them that the user is in all of: each then follows what the
+    server made of the one before, and the counts of all are added up.
 
     The observer knows everybody's rows. From the released centres it works out every label, so it
     knows which cell the user would be in and how many others are there; what the server counts
@@ -54,13 +67,35 @@ def memberships_of_runs(plan: Plan, trials: int, noise: NoiseSource) -> Scores:
     def scores(present: bool, rng: np.random.Generator) -> FloatArray:
         side = "with" if present else "without"
         sources = (noise.spawn(f"{side} {trial}") for trial in range(trials))
-        return np.array([_one_run(plan, present, noise=source, rng=rng) for source in sources])
+        return np.array([_series(plan, present, runs=runs, noise=own, rng=rng) for own in sources])
 
     first, second = np.random.default_rng(0).spawn(2)
     return Scores(with_user=scores(True, first), without=scores(False, second))
 
 
-def _one_run(plan: Plan, present: bool, *, noise: NoiseSource, rng: np.random.Generator) -> float:
+def _series(
+    plan: Plan, present: bool, *, runs: int, noise: NoiseSource, rng: np.random.Generator
+) -> float:
+    score, previous = 0.0, None
+    for number in range(1, runs + 1):
+        own = noise.spawn(f"run {number}")
+        beyond, releases = _one_run(plan, present, noise=own, rng=rng, previous=previous)
+        score += beyond
+        if number < runs:
+            publication = own.spawn("publication")
+            combined = combine(plan, releases, noise=publication, rng=rng, previous=previous)
+            previous = combined.synopsis
+    return score
+
+
+def _one_run(
+    plan: Plan,
+    present: bool,
+    *,
+    noise: NoiseSource,
+    rng: np.random.Generator,
+    previous: Synopsis | None,
+) -> tuple[float, list[PartyRelease]]:
     rows = _rows(plan.study)
     n = _OTHERS + present
     ids = pa.array([f"user {i}" for i in range(n)], type=pa.large_string())
@@ -72,10 +107,11 @@ def _one_run(plan: Plan, present: bool, *, noise: NoiseSource, rng: np.random.Ge
             run_key=key,
             noise=noise.spawn(party),
             rng=rng,
+            previous=previous,
         )
         for party, own in zip(plan.study.party_names, rows, strict=True)
     ]
-    return _count_beyond_others(plan, rows, releases)
+    return _count_beyond_others(plan, rows, releases), releases
 
 
 def _rows(study: Study) -> list[IntArray]:

@@ -101,8 +101,13 @@ def cells(mechanism: ColumnSurvey, trials: int, noise: NoiseSource) -> Scores:
     return scores_of_calls(one_call, trials=trials)
 
 
-def guided_lloyd(mechanism: GuidedLloyd, trials: int, noise: NoiseSource) -> Scores:
-    """All that guided-lloyd with one centre computes from rows, but for the number of rows."""
+def guided_lloyd(
+    mechanism: GuidedLloyd, trials: int, noise: NoiseSource, *, start: IntArray | None = None
+) -> Scores:
+    """All that guided-lloyd with one centre computes from rows, but for the number of rows.
+
+    `start` are published points that it begins from, as in a later run of a series.
+    """
     user = np.array(mechanism.bounds, dtype=np.int64)
     rows = np.vstack([np.tile(-user, (_OTHERS, 1)), user])
     rng = np.random.default_rng(0)
@@ -112,7 +117,7 @@ def guided_lloyd(mechanism: GuidedLloyd, trials: int, noise: NoiseSource) -> Sco
         watched = _WatchedLloyd(
             n_clusters=1, bounds=mechanism.bounds, mu=mechanism.mu, observer=observer
         )
-        watched.release(rows[: _OTHERS + present], noise=noise, rng=rng)
+        watched.release(rows[: _OTHERS + present], noise=noise, rng=rng, start=start)
         return np.array([sum(observer.gains)])
 
     return scores_of_calls(one_call, trials=trials)

@@ -14,12 +14,18 @@ from splitmeans.audit.column_parts import COLUMN_PARTS
 from splitmeans.audit.local_parts import LOCAL_PARTS
 from splitmeans.audit.membership_parts import MEMBERSHIP_PARTS
 from splitmeans.audit.published_gap import Coincidence, Gap
+from splitmeans.audit.series_parts import SERIES_PARTS
 from splitmeans.audit.twins import TWINS
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.noise import NoiseSource
 
 # Every line by name: the parts first, each with its halved noise.
-PARTS: dict[str, Callable[[], Part]] = {**LOCAL_PARTS, **COLUMN_PARTS, **MEMBERSHIP_PARTS}
+PARTS: dict[str, Callable[[], Part]] = {
+    **LOCAL_PARTS,
+    **COLUMN_PARTS,
+    **MEMBERSHIP_PARTS,
+    **SERIES_PARTS,
+}
 ALL_CASES: dict[str, Callable[[], Case]] = {**PARTS, **TWINS}
 
 

@@ -12,6 +12,7 @@ from splitmeans.forecasting.loss_model import MAX_RATIO
 from splitmeans.forecasting.noise import shown_party
 from splitmeans.forecasting.warnings import count_deviation
 from splitmeans.intervals.sizes import WIDTH_95
+from splitmeans.plan.attended_runs import cost_of_runs
 from splitmeans.plan.learned import learned_lines
 from splitmeans.plan.message_sizes import shown_bytes
 from splitmeans.plan.settle import make_plan
@@ -177,6 +178,20 @@ def _print_bounds(found: Forecast) -> None:
         _figure("epsilon", f"{first}, {second}")
     for price in found.prices:
         _figure("", _price(price))
+    if found.study.renewal is not None:
+        _print_series(report)
+
+
+def _print_series(report: PrivacyReport) -> None:
+    """Print of how many runs the figures are, and what one of them costs."""
+    runs = report.plan.study.n_runs
+    _figure("series", f"epsilon, here and below, is of all {runs} runs together, not of each")
+    one = cost_of_runs(report.plan, 1, interval=report.interval)
+    party = "" if one.party is None else f", {one.party.epsilon:.4g} towards another party"
+    _figure(
+        "", f"who is there in one run alone: {one.server.epsilon:.4g} towards the server{party}"
+    )
+    _figure("", "errors and noise are those of every single run")
 
 
 def _price(price: Price) -> str:

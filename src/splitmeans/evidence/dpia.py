@@ -13,7 +13,7 @@ from splitmeans.evidence.takers_part import onlookers, participants
 from splitmeans.evidence.what_left import by_column, releases
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.study import Study
+from splitmeans.study import PartySpec, Study
 from splitmeans.wire.identity import spoken
 
 BLANK = "________"
@@ -30,7 +30,7 @@ def dpia_of(study: Study) -> tuple[str, tuple[Section, ...]]:
         _subjects(study),
         _before_a_run(by_column(plan)),
         _before_a_run(releases(plan)),
-        _purposes(),
+        _purposes(study),
         _necessity(study),
         retention(),
         _measures(study, report),
@@ -53,15 +53,7 @@ def _processing(study: Study) -> Section:
         users = f"about {study.expected_users:,} people, as the study says"
     return Section(
         heading="The processing",
-        text=(
-            f"{len(study.parties)} organisations ({', '.join(study.party_names)}) find "
-            f"{study.n_clusters} groups of people about whom each of them has data (segments). "
-            "Data is not pooled. Each organisation computes typical values of groups of its own "
-            "people, adds random noise and sends these to a server, together with noisy "
-            "information about which people are in which group. The server computes the segments "
-            "from what it was sent and gives them to all organisations. Each organisation may then "
-            "label its own people with the segments, on its own machine.",
-        ),
+        text=(_counting(study) if study.counts_only else _segmenting(study),),
         head=("What", "This study"),
         rows=(
             ("Digits of the study, to compare with the file that was agreed", spoken(study.hash)),
@@ -70,6 +62,29 @@ def _processing(study: Study) -> Section:
             ("How many runs, how often", _runs(study)),
             ("Assessment made by, on", BLANK),
         ),
+    )
+
+
+def _segmenting(study: Study) -> str:
+    return (
+        f"{len(study.parties)} organisations ({', '.join(study.party_names)}) find "
+        f"{study.n_clusters} groups of people about whom each of them has data (segments). "
+        "Data is not pooled. Each organisation computes typical values of groups of its own "
+        "people, adds random noise and sends these to a server, together with noisy "
+        "information about which people are in which group. The server computes the segments "
+        "from what it was sent and gives them to all organisations. Each organisation may then "
+        "label its own people with the segments, on its own machine."
+    )
+
+
+def _counting(study: Study) -> str:
+    return (
+        f"{len(study.parties)} organisations ({', '.join(study.party_names)}) count how many "
+        "people are known to which of them, and nothing else: no column about people is read, and "
+        "no groups are made. Each organisation sends a random-looking tag for each of its people, "
+        "among invented records that look the same, to a server. The server counts the tags that "
+        "several organisations sent, adds random noise and gives the numbers to all organisations. "
+        "Nobody is told who is counted."
     )
 
 
@@ -117,6 +132,11 @@ def _subjects(study: Study) -> Section:
         for party in study.parties
         for column in party.columns
     ]
+    if study.counts_only:
+        rows = [
+            (party.name, _id_columns(party), "identifies people", f"{BLANK} (yes or no)")
+            for party in study.parties
+        ]
     return Section(
         heading="Categories of data subjects and of data",
         text=(
@@ -124,7 +144,12 @@ def _subjects(study: Study) -> Section:
             "them: yes or no).",
             "Columns that enter the computation. Special categories (Article 9 GDPR: health, "
             "religion, origin and others) or data on offences (Article 10): say so in the last "
-            "column.",
+            "column"
+            + (
+                "; that somebody is known to an organisation may be one of them itself."
+                if study.counts_only
+                else "."
+            ),
         ),
         head=("Organisation", "Column", "Kind", "Special category"),
         rows=tuple(rows),
@@ -146,13 +171,20 @@ def _before_a_run(section: Section) -> Section:
     return replace(section, heading=heading, text=text, head=head)
 
 
-def _purposes() -> Section:
+def _id_columns(party: PartySpec) -> str:
+    return ", ".join(held.column for held in party.id_columns) or party.id_column
+
+
+def _purposes(study: Study) -> Section:
+    what, them = "finding the segments", "them"
+    if study.counts_only:
+        what, them = "counting the people that are shared", "the numbers"
     return Section(
         heading="Purposes and lawful basis",
         head=("Question", "Answer"),
         rows=(
-            ("Purpose of finding the segments", BLANK),
-            ("What each organisation will do with them", BLANK),
+            (f"Purpose of {what}", BLANK),
+            (f"What each organisation will do with {them}", BLANK),
             ("Lawful basis (Article 6 GDPR), for each organisation", BLANK),
             ("If special categories: exception of Article 9(2)", BLANK),
             (
@@ -166,7 +198,12 @@ def _purposes() -> Section:
                 "result that was published cannot be changed for one person, and the bound below "
                 "says how little it can depend on one)",
             ),
-            ("Decisions about single people based on segments alone (Article 22)", BLANK),
+            (
+                "Decisions about single people based on the result alone (Article 22)",
+                "none is possible: the result says nothing about a person"
+                if study.counts_only
+                else BLANK,
+            ),
             ("Transfers to third countries", BLANK),
         ),
     )
@@ -174,14 +211,16 @@ def _purposes() -> Section:
 
 def _necessity(study: Study) -> Section:
     n_columns = sum(len(party.columns) for party in study.parties)
+    needed = (
+        f"The study names {n_columns} columns; others are not read. Is each of them needed? {BLANK}"
+    )
+    less = "fewer columns, fewer people, a smaller epsilon, segments of each organisation alone"
+    if study.counts_only:
+        needed = "The study names no columns but those that identify people; others are not read."
+        less = "fewer organisations, fewer people, a smaller epsilon, an estimate without data"
     return Section(
         heading="Necessity and proportionality",
-        text=(
-            f"The study names {n_columns} columns; others are not read. Is each of them needed? "
-            f"{BLANK}",
-            f"Why less does not do (fewer columns, fewer people, a smaller epsilon, segments of "
-            f"each organisation alone): {BLANK}",
-        ),
+        text=(needed, f"Why less does not do ({less}): {BLANK}"),
         notes=(
             "`splitmeans plan` says which error to expect at which epsilon, before any data is "
             "touched.",
@@ -225,8 +264,8 @@ def _risks(study: Study, report: PrivacyReport) -> Section:
     has_collusion = study.decoy.collusion_epsilon is not None
     rows = [
         (
-            "Somebody concludes from messages or result that a person is in the data, or what a "
-            "value is",
+            "Somebody concludes from messages or result that a person is in the data"
+            + ("" if study.counts_only else ", or what a value is"),
             "limited by the figures above" if report.proved else "not limited",
             BLANK,
         ),
@@ -244,11 +283,6 @@ def _risks(study: Study, report: PrivacyReport) -> Section:
             BLANK,
         ),
         (
-            "Limits of columns or categories were chosen by looking at the data",
-            "an agreement between people; no software can find it out",
-            BLANK,
-        ),
-        (
             "Runs are repeated until little is left of the protection",
             "each organisation's ledger adds them up; set a limit (`splitmeans ledger limit`)",
             BLANK,
@@ -259,12 +293,20 @@ def _risks(study: Study, report: PrivacyReport) -> Section:
             "were sealed to it and are still in the mailbox",
             BLANK,
         ),
-        (
-            "Segments are used unfairly, or a segment is sensitive in itself",
-            "no technical measure; look at the segments before they are used",
-            BLANK,
-        ),
     ]
+    if not study.counts_only:
+        rows += [
+            (
+                "Limits of columns or categories were chosen by looking at the data",
+                "an agreement between people; no software can find it out",
+                BLANK,
+            ),
+            (
+                "Segments are used unfairly, or a segment is sensitive in itself",
+                "no technical measure; look at the segments before they are used",
+                BLANK,
+            ),
+        ]
     return Section(
         heading="Risks that remain",
         text=("Likelihood and severity are yours to judge, with your kind of data in mind.",),

@@ -30,6 +30,9 @@ def meaning(report: PrivacyReport) -> Section:
             text=("The methods of this study have no proved bound, so there is no figure.",),
         )
     epsilon, delta = report.epsilon, report.delta
+    found_out = "that people with high savings buy little"
+    if report.plan.study.counts_only:
+        found_out = "how many people two organisations share"
     return Section(
         heading="What the figures mean",
         text=(
@@ -54,8 +57,8 @@ def meaning(report: PrivacyReport) -> Section:
         ),
         notes=(
             "These are the worst cases, for the person who is easiest to recognise.",
-            "The figure protects single people, not facts about groups: that people with high "
-            "savings buy little is what the study is to find out.",
+            f"The figure protects single people, not facts about groups: {found_out} is what the "
+            "study is to find out.",
             "Other runs on the same people add to it; the ledger of each organisation keeps the "
             "sums.",
         ),

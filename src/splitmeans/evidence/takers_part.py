@@ -16,7 +16,7 @@ def participants(study: Study) -> Section:
         return PublicIdentity.from_text(keys[name]).fingerprint if name in keys else "none"
 
     rows = [
-        (party.name, f"holds {len(party.columns)} columns about people", fingerprint(party.name))
+        (party.name, _part(study, len(party.columns)), fingerprint(party.name))
         for party in study.parties
     ]
     rows.append((SERVER, "combines what the organisations send; has no data", fingerprint(SERVER)))
@@ -29,6 +29,12 @@ def participants(study: Study) -> Section:
             "and how many bytes, and can open none of them.",
         ),
     )
+
+
+def _part(study: Study, n_columns: int) -> str:
+    if study.counts_only:
+        return "knows whom it has; none of its columns about people takes part"
+    return f"holds {n_columns} column{'' if n_columns == 1 else 's'} about people"
 
 
 def onlookers(report: PrivacyReport) -> Section:

@@ -5,7 +5,7 @@ Everything follows from the plan: names, bounds, and how many local clusters the
 
 from splitmeans.evidence.pages import Section
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.releases import releases_of
+from splitmeans.plan.releases import PRESENCES, releases_of
 from splitmeans.plan.size_stage import SIZE
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.accountant import cost_text
@@ -17,6 +17,10 @@ _MEMBERSHIPS = {
     "sketch": "for every group a list of random-looking maxima over the people in it and over "
     "invented ones",
 }
+_COUNTED = (
+    "for every person a random-looking tag that fits the same person elsewhere, among invented "
+    "records that look the same, so that people can be counted by where they are"
+)
 # What is sent beside it where some people are at some parties only.
 _IF_PARTIAL = {"decoy": ", each with a random-looking tag that fits the same person elsewhere"}
 
@@ -73,6 +77,8 @@ def _release_words(what: str) -> str:
         "records, to count columns of two organisations together",
         "memberships": "memberships: who is in which group, among invented records or with noise",
     }
+    if what == PRESENCES:
+        return "who is where: a record for every person, among invented ones"
     return words.get(what, f"{what}, with noise")
 
 
@@ -107,6 +113,8 @@ def _sent(plan: Plan, column: Column, *, k: int) -> str:
 
 def _sent_of_ids(plan: Plan, party: str) -> str:
     study = plan.study
+    if study.counts_only:
+        return f"nothing of it; {_COUNTED}"
     memberships = _MEMBERSHIPS.get(
         study.membership, "for every person the number of a group, changed at random"
     )

@@ -8,8 +8,8 @@ import numpy as np
 
 from splitmeans._types import IntArray
 from splitmeans.kmeans.draws import draw_evenly
-from splitmeans.study.features import GRID_UNITS, features_of
 from splitmeans.study.parties import PartySpec
+from splitmeans.synopsis.earlier_users import earlier_places
 from splitmeans.synopsis.synopsis import Synopsis
 
 # As many as make the published places' weights whole.
@@ -21,8 +21,7 @@ def published_points(
 ) -> IntArray | None:
     """Return points that lie as the users of an earlier result do, shape (points, features).
 
-    None where that result has no places of users, nobody, or other features: bounds or categories
-    that were learned anew.
+    None where that result has no places of users, or nobody.
 
     Args:
         synopsis: The published grid.
@@ -32,10 +31,5 @@ def published_points(
     """
     if not synopsis.has_places or synopsis.total <= 0:
         return None
-    if tuple(synopsis.features[position]) != tuple(features_of(party)):
-        return None
-    first = sum(len(own) for own in synopsis.features[:position])
-    width = len(synopsis.features[position])
-    own = synopsis.scaled_nodes[:, first : first + width]
     drawn = draw_evenly(synopsis.weights, _POINTS, rng=rng)
-    return np.asarray(np.rint(own[drawn] * GRID_UNITS), dtype=np.int64)
+    return earlier_places(synopsis, party, position)[drawn]

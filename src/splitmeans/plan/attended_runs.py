@@ -43,24 +43,27 @@ class AttendedRuns:
 
 def attended_runs(plan: Plan, *, interval: float) -> tuple[AttendedRuns, ...]:
     """Return the costs of being there in 1, 2, ... runs; nothing for a study of one run."""
-    study = plan.study
-    if study.renewal is None:
+    if plan.study.renewal is None:
         return ()
+    listed = _listed(plan.study.n_runs)
+    return tuple(cost_of_runs(plan, runs, interval=interval) for runs in listed)
+
+
+def cost_of_runs(plan: Plan, runs: int, *, interval: float) -> AttendedRuns:
+    """Return the cost of being there in so many runs of a series."""
+    study = plan.study
     plan = dataclasses.replace(plan, series_run=None)
-    found = []
-    for runs in _listed(study.n_runs):
-        server = total_cost(
-            plan.events * runs,
-            delta=study.budget.delta,
-            accounting=study.accounting,
-            interval=interval,
-        )
-        towards = (
-            fellow_party_cost(plan, relation, interval=interval, runs=runs) for relation in Relation
-        )
-        party = max((one for one in towards if one), key=lambda one: one.epsilon, default=None)
-        found.append(AttendedRuns(runs=runs, of=study.n_runs, server=server, party=party))
-    return tuple(found)
+    server = total_cost(
+        plan.events * runs,
+        delta=study.budget.delta,
+        accounting=study.accounting,
+        interval=interval,
+    )
+    towards = (
+        fellow_party_cost(plan, relation, interval=interval, runs=runs) for relation in Relation
+    )
+    party = max((one for one in towards if one), key=lambda one: one.epsilon, default=None)
+    return AttendedRuns(runs=runs, of=study.n_runs, server=server, party=party)
 
 
 def unit_of(study: Study) -> str:

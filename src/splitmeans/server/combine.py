@@ -10,6 +10,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ProtocolError
+from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
 from splitmeans.membership.estimator import KnowsDeviation, WeightEstimator
 from splitmeans.membership.method import counted_users
 from splitmeans.membership.methods import method_of
@@ -24,7 +25,9 @@ from splitmeans.server.column_tables import (
 from splitmeans.study import EVERYONE
 from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.coding import coding_of
+from splitmeans.synopsis.carried_over import place_with_earlier
 from splitmeans.synopsis.cluster_sizes import shares_of_clusters, with_cluster_sizes
+from splitmeans.synopsis.earlier_users import earlier_users
 from splitmeans.synopsis.joint import joint_weights
 from splitmeans.synopsis.many import latent_points
 from splitmeans.synopsis.pairs import max_entropy_weights
@@ -98,11 +101,13 @@ def combine(
     *,
     noise: NoiseSource,
     rng: np.random.Generator,
+    previous: Synopsis | None = None,
 ) -> Combined:
     """Return the weighted grid, and who is at which parties.
 
     `noise` is the server's own, added before anything is computed for publication: it protects
-    users from the parties, who know the run key.
+    users from the parties, who know the run key. `previous` is the published synopsis that a run
+    of a series follows; some of its pseudo-users stay, which costs nothing: it was released.
     """
     messages = [release.membership for release in releases]
     estimator = method_of(plan.study).estimator(plan.membership, plan, messages, noise)
@@ -118,8 +123,8 @@ def combine(
         if plan.detail and plan.study.user_sets == "equal":
             shares = [shares_of_clusters(*own) for own in zip(points, centres, strict=True)]
             weights = with_cluster_sizes(labels, weights, shares)
-        labels, weights, nodes = place_users(
-            labels, weights, centres, points, rng=rng, equal=plan.columns is not None
+        labels, weights, nodes = _placed(
+            plan, (labels, weights), centres, points, previous=previous, rng=rng
         )
         if plan.columns is not None:
             counted = count_columns(plan, releases, noise=noise.spawn("columns"))
@@ -163,6 +168,31 @@ def _cells(
         case _:
             weights = joint_weights(estimator, total=total, deviation=deviation)
     return all_cells(weights.shape), weights.ravel(), weights
+
+
+def _placed(
+    plan: Plan,
+    cells: tuple[IntArray, FloatArray],
+    centres: Sequence[IntArray],
+    points: Sequence[IntArray],
+    *,
+    previous: Synopsis | None,
+    rng: np.random.Generator,
+) -> tuple[IntArray, FloatArray, IntArray]:
+    """Return pseudo-users of the cells; in a run that follows another some of them are its."""
+    labels, weights = cells
+    if plan.columns is not None:  # a study that is not renewed
+        return place_users(labels, weights, centres, points, rng=rng, equal=True)
+    earlier = None if previous is None else earlier_users(previous, plan.parties)
+    if earlier is None:
+        return place_users(labels, weights, centres, points, rng=rng)
+    users = max(1, round(float(weights.sum())))
+    deviations = [
+        law.centre_deviation(users) for law in plan.local if isinstance(law, GuidedLloydLaw)
+    ]
+    return place_with_earlier(
+        labels, weights, centres, points, earlier=earlier, deviations=deviations, rng=rng
+    )
 
 
 def _deviation(plan: Plan, estimator: WeightEstimator) -> float | None:

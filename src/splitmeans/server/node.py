@@ -186,7 +186,13 @@ def _take_release(
     if len(releases) < len(plan.study.parties):
         return replace(state, releases=releases), []
     in_order = [releases[party] for party in plan.study.party_names]
-    synopsis, weights, presence = combine(plan, in_order, noise=noise.spawn("publication"), rng=rng)
+    synopsis, weights, presence = combine(
+        plan,
+        in_order,
+        noise=noise.spawn("publication"),
+        rng=rng,
+        previous=None if state.previous is None else state.previous.synopsis,
+    )
     # A study of counts alone has no segments.
     k = 0 if plan.study.counts_only else plan.study.n_clusters
     clustering = synopsis.cluster(k, random_state=rng) if k else no_segments(synopsis)
