@@ -35,16 +35,16 @@ def nearest(raw_rows: IntArray, centres: IntArray) -> LabelArray:
     Guarantee: a row's label is a pure function of that row and `centres`.
 
     Args:
-        raw_rows: Shape (n, d), int64 on the grid.
-        centres: Shape (k, d), k >= 1, int64 on the same grid.
+        raw_rows: Shape (n, d), on the grid, int64 or as they are kept in memory, int32.
+        centres: Shape (k, d), k >= 1, on the same grid.
     """
     if raw_rows.ndim != 2 or centres.ndim != 2 or raw_rows.shape[1] != centres.shape[1]:
         raise ParameterError(
             f"rows and centres must have equal columns, got {raw_rows.shape} and {centres.shape}"
         )
-    if raw_rows.dtype != np.int64 or centres.dtype != np.int64:
+    if not {raw_rows.dtype, centres.dtype} <= {np.dtype(np.int32), np.dtype(np.int64)}:
         raise ParameterError(
-            f"rows and centres must be int64, got {raw_rows.dtype} and {centres.dtype}"
+            f"rows and centres must be int64 (or int32), got {raw_rows.dtype} and {centres.dtype}"
         )
     if len(centres) == 0:
         raise ParameterError("centres must have at least one row, got 0")
@@ -118,7 +118,7 @@ def _labelled(
     within = 2**63 - 1 if limits is None else int(limits.min())
     all_labels, all_certain = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.bool_)
     for start in range(0, len(raw_rows), _ROWS_AT_ONCE):
-        rows = np.ascontiguousarray(raw_rows[start : start + _ROWS_AT_ONCE])
+        rows = np.ascontiguousarray(raw_rows[start : start + _ROWS_AT_ONCE], dtype=np.int64)
         largest = -int(_to_columns(rows, columns))
         # Rows of a table are within the limits; this is for those of other origin.
         if limits is not None and largest > within:
@@ -135,7 +135,7 @@ def _labelled(
 
 def _as_own(centres: IntArray) -> IntArray:
     """Return a copy: what was read from messages is read-only, which would be another type."""
-    return np.array(centres, order="C")
+    return np.array(centres, order="C", dtype=np.int64)
 
 
 def _largest(values: IntArray) -> int:
