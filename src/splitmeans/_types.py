@@ -14,6 +14,8 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 WordArray: TypeAlias = npt.NDArray[np.uint64]
 RegisterArray: TypeAlias = npt.NDArray[np.uint16]
 LabelArray: TypeAlias = npt.NDArray[np.int32]
+# Rows as they are kept in memory: every code fits 32 bits.
+HalfWidthArray: TypeAlias = npt.NDArray[np.int32]
 
 # A noisy quantity, the standard deviation of its noise, and the unit of it.
 NoiseLine: TypeAlias = tuple[str, float, str]

@@ -22,8 +22,8 @@ from splitmeans.kmeans.distances import squared_distances
 from splitmeans.plan.enough_users import learning_warnings
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.result.of_run import fields_of_run
 from splitmeans.result.previous import Previous, previous_of
+from splitmeans.result.signed import utc_now
 from splitmeans.simulate.blocks import (
     ID_COLUMN,
     Blocks,
@@ -35,9 +35,10 @@ from splitmeans.simulate.blocks import (
     read_ids,
     with_rows_expected,
 )
-from splitmeans.simulate.evaluation import assign_labels, normalised_loss
+from splitmeans.simulate.evaluation import normalised_loss
 from splitmeans.simulate.frame_columns import read_columns
-from splitmeans.simulate.pooling import pooled_blocks, pooled_rows
+from splitmeans.simulate.joint_labels import joint_labels
+from splitmeans.simulate.pooling import pooled_rows
 from splitmeans.study import (
     ASSUMED_USERS,
     DEFAULT_DELTA,
@@ -111,7 +112,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             where fewer places have users, and 0 if the noisy counts hold nobody.
         segment_names_: Their letters, A the largest, as in result folders and reports.
         labels_: Row of `cluster_centers_` nearest to each user (simulation only); -1 if there is
-            no segment.
+            no segment. Worked out when it is first asked for: until then the model refers to the
+            rows on the grid, and a copy or a pickle of it has the labels in their place.
         synopsis_: The weighted grid the centres come from; clusters for any other k.
         privacy_: What was released and what it cost; `privacy_.statement()` says it in words.
         published_: What a run would publish, as a `Result`: `report`, `save`, `to_pandas`, `label`,
@@ -248,14 +250,29 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.cluster_centers_: FloatArray = self.result_.server.clustering.centres
         self.n_features_in_ = self.cluster_centers_.shape[1]
         self.feature_names_in_ = np.array(self.synopsis_.feature_names, dtype=object)
-        self.published_ = Result(**fields_of_run(self.privacy_, self.result_.server.published))
+        self._not_published(written_at=utc_now())
         self.segment_names_ = tuple(letter(rank) for rank in range(len(self.cluster_centers_)))
         remark = about_found(len(self.cluster_centers_), study)
         if remark is not None:
             warnings.warn(remark, UserWarning, stacklevel=4)
-        # Simulation only: no participant of a real run can compute these joint labels.
-        self.labels_ = self._nearest(on_grid(self.result_.plan, tables))
+        self._labels: LabelArray | None = None
+        self._tables: list[PartyTable] = tables
         return self
+
+    @property
+    def labels_(self) -> LabelArray:
+        """The joint labels; see above."""
+        if not hasattr(self, "_labels"):
+            raise AttributeError("labels_: the model is not fitted yet; call fit")
+        if self._labels is None:
+            self._labels = self._nearest(on_grid(self.result_.plan, self._tables))
+            self._tables = []
+        return self._labels
+
+    def __getstate__(self) -> Any:
+        # Rows stay here: whoever stores a model does not expect them in it.
+        _ = getattr(self, "labels_", None)
+        return super().__getstate__()
 
     def predict(self, X: Sequence[Any]) -> LabelArray:
         """Return the nearest segment of each row; needs all parties' columns (simulation only)."""
@@ -314,11 +331,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
 
     def _nearest(self, tables: Sequence[PartyTable]) -> LabelArray:
         centres = self.result_.server.clustering.scaled_centres
-        blocks = pooled_blocks(tables)
-        if len(centres) == 0:
-            return np.concatenate([np.full(len(rows), -1, dtype=np.int32) for rows in blocks])
-        seen = self.synopsis_.seen
-        return np.concatenate([assign_labels(seen(rows), seen(centres)) for rows in blocks])
+        return joint_labels(tables, centres, synopsis=self.synopsis_)
 
     def _study(self, blocks: Blocks, id_columns: Sequence[str] | None) -> Study:
         for name, kind in (("sketch", SketchOptions), ("decoy", DecoyOptions)):

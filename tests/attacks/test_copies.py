@@ -34,7 +34,7 @@ def shared(stage: Callable[..., World], tmp_path: Path) -> World:
     folder = tmp_path / "shared"
     folder.mkdir()
     world.mailbox = FileMailbox(str(folder))
-    for name in ("bank", "shop", "bank", "shop", SERVER):
+    for name in (SERVER, *("bank", "shop") * 3, SERVER):
         world.visit(name)
     assert [world.stage_of(name) for name in ("bank", "shop")] == ["Prepared", "Prepared"]
     return world

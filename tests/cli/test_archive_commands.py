@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from splitmeans.cli.archive import app
 from splitmeans.errors import EvidenceError, ParameterError
+from splitmeans.wire.key_change import revocation_text
 from tests.evidence.conftest import Ran, bundle, ran  # noqa: F401
 from tests.scene import KEYS
 
@@ -46,6 +47,32 @@ def test_make_and_verify(files: SimpleNamespace, bundle: bytes) -> None:  # noqa
     told = json.loads(call("verify", files.zip, "--study", files.study, "--json").out)
     assert (told["verified"], told["pinned"], told["participant"]) == (True, True, "bank")
     assert told["epsilon_at_least"] <= told["epsilon"] <= told["budget_epsilon"]
+
+
+@pytest.mark.parametrize("who", ["bank", "server"])
+def test_a_key_that_was_revoked(
+    files: SimpleNamespace,
+    bundle: bytes,  # noqa: F811
+    tmp_path: Path,
+    who: str,
+) -> None:
+    files.zip.write_bytes(bundle)
+    word = tmp_path / "word.revoked"
+    for time in ("2001-01-01T00:00:00+00:00", "2999-01-01T00:00:00+00:00"):
+        word.write_text(revocation_text(KEYS[who], reason="stolen", time=time))
+        found = call("verify", files.zip, "--study", files.study, "--revoked", word)
+        if time < "2002":
+            assert isinstance(found.problem, EvidenceError)
+            assert f"the key of '{who}' was revoked on 2001-01-01 (stolen), before" in str(
+                found.problem
+            )
+        else:
+            assert found.code == 0, found.problem
+            assert f"CAUTION: the key of '{who}' was revoked on 2999-01-01" in found.out
+    word.write_text(revocation_text(KEYS["shop"], reason="x", time="2001-01-01T00:00:00+00:00"))
+    told = call("verify", files.zip, "--study", files.study, "--revoked", word)
+    assert told.code == 0
+    assert "CAUTION" not in told.out
 
 
 def test_without_a_pin_people_are_told(files: SimpleNamespace, bundle: bytes) -> None:  # noqa: F811

@@ -20,6 +20,7 @@ CODES = {
     "BudgetError": 1,
     "ProtocolError": 1,
     "MessageRefused": 1,
+    "OtherRunKey": 1,
     "EngineError": 1,
     "EvidenceError": 1,
     "JournalError": 1,

@@ -8,7 +8,9 @@ import pytest
 
 from splitmeans.cli.result_ask import _read_bins
 from splitmeans.errors import ParameterError
+from splitmeans.study import DetailOptions
 from tests.cli.test_result_commands import run
+from tests.result.small_result import small_study, write_small_result
 
 __all__ = ["run"]
 
@@ -60,3 +62,14 @@ def test_bins_are_numbers_or_edges():
     assert _read_bins(["3.5"], ["a"]) == {"a": [3.5]}
     with pytest.raises(ParameterError, match="--bins must be a number of bins, or edges"):
         _read_bins(["many"], ["a"])
+
+
+def test_a_table_without_intervals_says_why(run, tmp_path):
+    write_small_result(tmp_path / "detailed", study=small_study(detail=DetailOptions()))
+    shown = run("result", "table", "detailed", "age")
+    assert shown.code == 0, shown.err
+    assert "so none has an interval: the study has [detail]" in shown.out
+    assert "95 %" not in shown.out
+    note = json.loads(run("result", "correlate", "detailed", "--json").out)["note"]
+    assert "the study has [detail]" in note
+    assert "95 %" in run("result", "table", "result", "age").out

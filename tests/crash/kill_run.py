@@ -56,6 +56,8 @@ from tests.scene import with_key
 
 _MESSAGES = 36
 _MOMENT = 0.15  # seconds; a step between two messages takes less
+_RENEWAL_KILLED = 0.7  # how many renewals are killed, within so many seconds of their start
+_RENEWAL_SECONDS = 0.4
 _AIM_SECONDS = 0.5  # how long an aimed kill waits for its victim to write
 
 
@@ -98,6 +100,7 @@ def play(
     due = sorted((before + rng.integers(0, _MESSAGES + 1, kills)).tolist())
     restarts: list[tuple[float, str]] = [(began + rng.uniform(0, 0.1), who) for who in stage.names]
     finished: set[str] = set()
+    aimed: list[float] = []  # when to kill a renewal, which is over before a chance one comes
     if renewing:
         restarts.append((began + rng.uniform(0, 2.0), RENEWAL))
     wanted = {*EVERYONE, RENEWAL} if renewing else set(EVERYONE)
@@ -109,6 +112,13 @@ def play(
         for item in [item for item in restarts if item[0] <= now]:
             restarts.remove(item)
             stage.start(item[1])
+            if item[1] == RENEWAL and kills and rng.random() < _RENEWAL_KILLED:
+                aimed.append(now + rng.uniform(0, _RENEWAL_SECONDS))
+        if aimed and now >= aimed[0]:
+            aimed.pop(0)
+            if RENEWAL in stage.alive:
+                _strike(stage, RENEWAL, figures)
+                restarts.append((now + rng.uniform(0, 0.15), RENEWAL))
         for who, code in stage.ended().items():
             if code == 0 and who != RELAY:
                 finished.add(who)

@@ -15,6 +15,7 @@ from splitmeans.study import (
     Budget,
     Column,
     DecoyOptions,
+    DetailOptions,
     IdRules,
     PartySpec,
     SketchOptions,
@@ -71,7 +72,7 @@ def test_every_exit_code_is_documented():
 
 
 @pytest.mark.parametrize(
-    "kind", [Study, Budget, PartySpec, Column, SketchOptions, DecoyOptions, IdRules]
+    "kind", [Study, Budget, PartySpec, Column, SketchOptions, DecoyOptions, DetailOptions, IdRules]
 )
 def test_every_key_of_a_study_is_in_the_reference(kind):
     text = (REFERENCE / "study.md").read_text()

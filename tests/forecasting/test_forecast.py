@@ -192,7 +192,10 @@ def test_sketch_error_is_the_error_of_runs():
     squares = []
     for seed in range(20):
         done = run(study, tables, noise=InsecureSeededNoise(seed), rng=rng).server
-        labels = [nearest(table.raw_rows, done.releases[table.party].centres) for table in tables]
+        labels = [
+            nearest(table.raw_rows.astype(np.int64), done.releases[table.party].centres)
+            for table in tables
+        ]
         truth = np.zeros((6, 6))
         np.add.at(truth, tuple(labels), 1)
         squares.append((done.weights - truth) ** 2)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError
-from splitmeans.kernels.assign import nearest
+from splitmeans.kernels.assign import clipped_sums, nearest
 
 COORDINATE = st.integers(-(2**22), 2**22)
 
@@ -109,10 +109,20 @@ def test_overflow_is_refused_and_the_largest_safe_case_works():
         (np.zeros((2, 2), np.int64), np.zeros((1, 3), np.int64), "equal columns"),
         (np.zeros(2, np.int64), np.zeros((1, 2), np.int64), "equal columns"),
         (np.zeros((2, 2)), np.zeros((1, 2), np.int64), "must be int64"),
-        (np.zeros((2, 2), np.int64), np.zeros((1, 2), np.int32), "must be int64"),
+        (np.zeros((2, 2), np.int64), np.zeros((1, 2), np.float32), "must be int64"),
         (np.zeros((2, 2), np.int64), np.zeros((0, 2), np.int64), "at least one row"),
     ],
 )
 def test_wrong_arrays_are_refused(rows, centres, message):
     with pytest.raises(ParameterError, match=message):
         nearest(rows, centres)
+
+
+def test_rows_as_they_are_kept_in_memory_give_the_same():
+    rng = np.random.default_rng(4)
+    rows, centres = rng.integers(-(2**20), 2**20, (9000, 3)), rng.integers(-(2**20), 2**20, (7, 3))
+    narrow = rows.astype(np.int32)
+    np.testing.assert_array_equal(nearest(narrow, centres), nearest(rows, centres))
+    np.testing.assert_array_equal(nearest(narrow, centres.astype(np.int32)), nearest(rows, centres))
+    facts = {"limits": np.full(3, 2**20), "centres": centres, "radii": np.full(7, 2**18)}
+    np.testing.assert_array_equal(clipped_sums(narrow, **facts), clipped_sums(rows, **facts))

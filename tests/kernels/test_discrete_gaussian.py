@@ -23,7 +23,7 @@ def seeded(seed):
 
 def check_law(drawn, scale):
     """Chi-square of the draws against the probabilities by their formula, rare values as one."""
-    values = np.arange(-12 * scale, 12 * scale + 1)
+    values = np.arange(-math.ceil(12 * scale), math.ceil(12 * scale) + 1)
     law = np.exp(-(values**2) / (2 * scale**2))
     law /= law.sum()
     common = law * drawn.size >= 10
@@ -34,14 +34,38 @@ def check_law(drawn, scale):
     assert stats.chi2.sf(terms.sum(), common.sum()) > CHANCE
 
 
-@pytest.mark.parametrize("scale", [1, 2, 3, 7, 20])
+@pytest.mark.parametrize("scale", [1, 2, 3, 7, 20, 1.1, 1.5, 2.75, 3.9999, math.pi, 19.3])
 def test_law(scale):
-    check_law(discrete_gaussian(scale, 200_000, seeded(scale)), scale)
+    check_law(discrete_gaussian(scale, 200_000, seeded(int(100 * scale))), scale)
 
 
-def test_a_law_of_another_scale_would_be_noticed():
+@pytest.mark.parametrize(("scale", "other"), [(20, 19), (2.75, 2.8), (1.1, 1.0), (3.9999, 4.1)])
+def test_a_law_of_another_scale_would_be_noticed(scale, other):
     with pytest.raises(AssertionError):
-        check_law(discrete_gaussian(20, 200_000, seeded(0)), 19)
+        check_law(discrete_gaussian(scale, 200_000, seeded(0)), other)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.1, 2.5, math.e, 7.0, 100.25])
+def test_every_integer_belongs_to_one_step_and_place(scale):
+    """As `_draw` numbers them: |x| = ceil(k s) + j with a rest below s, j below s rounded up."""
+    exact = Fraction(scale)
+    found = [
+        (math.ceil(k * exact) + j, k)
+        for k in range(40)
+        for j in range(math.ceil(exact))
+        if math.ceil(k * exact) + j - k * exact < exact
+    ]
+    sizes = [size for size, _ in found]
+    assert sorted(sizes) == list(range(len(sizes)))
+    assert all(k == math.floor(size / exact) for size, k in found)
+
+
+@pytest.mark.parametrize("scale", [2.0**47 + 0.5, 1 + 2.0**-52, 2 - 2.0**-52])
+def test_scales_with_as_many_digits_as_there_are(scale):
+    """Products stay within 64 bits: k of some hundreds would be needed to leave them."""
+    drawn = discrete_gaussian(scale, 50_000, seeded(11))
+    assert abs(np.mean(drawn / scale)) < 5 / math.sqrt(50_000)  # false failure: 6e-7
+    assert np.abs(drawn / scale).max() < 8
 
 
 @pytest.mark.parametrize("scale", [2**16, 3**20, LARGEST_SCALE])
@@ -54,7 +78,7 @@ def test_large_scales_are_normal_up_to_rounding(scale):
         assert stats.chisquare(np.bincount(low, minlength=16)).pvalue > CHANCE
 
 
-@pytest.mark.parametrize("scale", [1, 5, 2**30])
+@pytest.mark.parametrize("scale", [1, 5, 2**30, 3.7])
 def test_draws_do_not_depend_on_how_much_tape_there_is(scale, monkeypatch):
     long = discrete_gaussian(scale, 300, seeded(9))
     monkeypatch.setattr(module, "_WORDS_A_DRAW", 1)
@@ -68,7 +92,7 @@ def test_throwing_away_draws_that_the_tape_cuts_off_would_be_noticed():
     while len(drawn) < 20_000:
         tape = rng.integers(0, 2**64, size=12, dtype=np.uint64)
         value = np.empty(1, dtype=np.int64)
-        done, _ = module._fill(tape, np.int64(3), np.int64(0), value)
+        done, _ = module._fill(tape, np.int64(3), np.int64(1), np.int64(0), value)
         drawn += value.tolist() if done else []
     with pytest.raises(AssertionError):
         check_law(np.array(drawn), 3)

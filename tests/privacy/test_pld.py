@@ -316,3 +316,11 @@ def test_half_the_noise_is_noticed() -> None:
     honest = epsilon_for([GaussianEvent(noise_multiplier=3.0)], 1e-5)
     broken = epsilon_for([GaussianEvent(noise_multiplier=1.5)], 1e-5)
     assert broken > 1.9 * honest
+
+
+def test_no_delta_is_enough_where_laws_are_off_and_epsilon_is_beyond_floats():
+    off = Gap(loss=0.0, rare=0.0, distance=1e-12)
+    assert off.delta(1.0) < 1e-10
+    assert off.delta(1600.0) == math.inf
+    exact = Gap(loss=0.0, rare=0.0, distance=0.0)
+    assert exact.delta(1600.0) == exact.delta(0.0)

@@ -534,10 +534,10 @@ def test_only_messages_that_a_run_has(relay: Relay) -> None:
                     (403, "not-yours"),
                 }
     between = set(kinds_of(BETWEEN_PARTIES))
-    to_server = {"Ready", *kinds_of((StageRelease,)), "PartyRelease"}
-    from_server = {"RunPlan", "PublishedResult"}
+    to_server = {"Hello", "Ready", *kinds_of((StageRelease,)), "PartyRelease"}
+    from_server = {"Hello", "RunPlan", "PublishedResult"}
     assert between >= {"KeyContribution", "Confirmation", "PlanConfirmation_1", "StageRelease_9"}
-    assert not between & (from_server | {"Ready", "PartyRelease"})
+    assert between & (from_server | {"Ready", "PartyRelease"}) == {"Hello"}
     assert allowed == {
         ("bob", "carol"): between,
         ("carol", "bob"): between,

@@ -23,6 +23,7 @@ from splitmeans.relay.purge import purge, take_requests
 from splitmeans.relay.store import RelayStore, RunPurged, SenderRun
 from splitmeans.relay.study_files import StudyWatch, add_study, roster_of
 from splitmeans.study import Study
+from splitmeans.wire.key_change import revocation_text
 from splitmeans.wire.slot import Slot, short_name
 from tests.relay.test_app import Clock, Relay, slot_path
 from tests.scene import KEYS as IDENTITIES
@@ -74,6 +75,27 @@ def test_a_file_that_is_no_study_is_left_out(
     assert "left out" in caplog.text
     assert "notes.toml" in caplog.text
     assert "has no keys" in caplog.text
+
+
+def test_requests_under_a_revoked_key_are_refused(
+    tmp_path: Path, study: Study, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As soon as the operator puts the owner's signed word into the folder; nobody else's."""
+    add_study(tmp_path, study)
+    folder = tmp_path / "studies"
+    watch = StudyWatch([folder], fixed={})
+    bank, text = IDENTITIES["bank"], b"a request"
+    before = (watch.look() or {})[study.hash]
+    assert before["bank"].verify(text, bank.sign(text))
+    word = revocation_text(bank, reason="stolen", time="2026-05-03T10:00:00+00:00")
+    (folder / "forged.revoked").write_text(word.replace("stolen", "sold"))
+    assert (watch.look() or {})[study.hash] == before
+    assert "forged.revoked" in caplog.text
+    (folder / "bank.revoked").write_text(word)
+    after = (watch.look() or {})[study.hash]
+    assert not after["bank"].verify(text, bank.sign(text))
+    assert after["shop"] == before["shop"]
+    assert watch.look() is None
 
 
 def test_a_fixed_study_stays(tmp_path: Path, study: Study) -> None:

@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 
 from splitmeans.errors import DataError
+from splitmeans.simulate.blocks import prepare_blocks, read_blocks
 from splitmeans.simulate.pooling import pooled_rows
-from splitmeans.study import Column, PartySpec
+from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.study.features import GRID_UNITS
 from splitmeans.table.prepare import PartyTable, prepare_table
 
@@ -65,3 +66,20 @@ def test_the_tables_stay_as_they_were():
     np.testing.assert_array_equal(first.raw_rows, before[0])
     np.testing.assert_array_equal(second.raw_rows, before[1])
     assert isinstance(first.ids, pa.LargeStringArray)
+
+
+def test_row_numbers_are_ids_beside_a_table_that_has_some():
+    """An array's rows are users 0, 1 and so on, also where the other table is in another order."""
+    party = [
+        PartySpec(name=name, columns=(Column(name="x", low=0, high=10),)) for name in ("a", "b")
+    ]
+    study = Study(
+        name="s", parties=tuple(party), n_clusters=2, budget=Budget(epsilon=1.0, delta=1e-5)
+    )
+    named = pa.table({"id": ["2", "0", "1"], "x": [2.0, 0.0, 1.0]})
+    tables = prepare_blocks(study, read_blocks([named, np.array([[0.0], [1.0], [2.0]])]), None)
+    rows, ids = pooled_rows(tables)
+    np.testing.assert_array_equal(rows[:, 0], rows[:, 1])
+    assert ids.to_pylist() == ["2", "0", "1"]
+    both = prepare_blocks(study, read_blocks([np.zeros((3, 1)), np.ones((3, 1))]), None)
+    assert pooled_rows(both)[1].to_pylist() == ["0", "1", "2"]

@@ -8,6 +8,7 @@ import pytest
 from splitmeans.errors import ParameterError
 from splitmeans.synopsis import many
 from splitmeans.synopsis.many import LatentClasses, draw_labels, fit_classes, latent_points
+from splitmeans.synopsis.raking import raked
 
 
 @dataclass
@@ -252,3 +253,12 @@ def test_sixteen_parties_come_close_to_pooled_clustering():
     centres = weighted_kmeans(nodes, weights, n_clusters=20, rng=rng)
     central = KMeans(20, init=homes, n_init=1).fit(rows).cluster_centers_
     assert normalised_loss(rows, centres) / normalised_loss(rows, central) < 1.06
+
+
+def test_raking_takes_weights_that_are_next_to_nothing():
+    labels = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    table = np.array([[1.0, 2.0], [3.0, 4.0]])
+    with np.errstate(all="raise", under="ignore"):
+        found = raked(labels, np.array([1.0, 5e-324, 1.0, 1e-300]), {(0, 1): table})
+    assert np.isfinite(found).all()
+    assert (found >= 0).all()

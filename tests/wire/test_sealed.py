@@ -184,7 +184,7 @@ def test_every_truncation_is_refused() -> None:
 
 @pytest.mark.parametrize("extra", [b"\0", b"hello", MESSAGE])
 def test_bytes_added_are_refused(extra: bytes) -> None:
-    with pytest.raises(MessageRefused, match=r"bytes and says 1330"):
+    with pytest.raises(MessageRefused, match=r"bytes and says 1362"):
         try_open(MESSAGE + extra)
     with pytest.raises(MessageRefused, match=r"does not start with the mark|bytes and says"):
         try_open(extra + MESSAGE)

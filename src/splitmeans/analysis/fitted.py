@@ -8,12 +8,32 @@ from sklearn.utils.validation import check_is_fitted
 
 from splitmeans.analysis.pages import ReportPage
 from splitmeans.analysis.result import Result
+from splitmeans.plan.statement import PrivacyReport
+from splitmeans.result.of_run import fields_of_run
 
 
 class HasResult:
-    """Passes on to `published_`, the `Result` of a fit."""
+    """Passes on to `published_`, the `Result` of a fit, made when it is first asked for."""
 
-    published_: Result
+    privacy_: PrivacyReport
+    result_: Any
+    _published: Result | None
+    _fitted_at: str
+
+    @property
+    def published_(self) -> Result:
+        """What a run would publish."""
+        if not hasattr(self, "_published"):
+            raise AttributeError("published_: the model is not fitted yet; call fit")
+        if self._published is None:
+            message, written_at = self.result_.server.published, self._fitted_at
+            self._published = Result(**fields_of_run(self.privacy_, message, written_at=written_at))
+        return self._published
+
+    def _not_published(self, *, written_at: str) -> None:
+        """Forget the `Result` of an earlier fit; that of this one is of this time."""
+        self._published = None
+        self._fitted_at = written_at
 
     def report(self, path: str | Path | None = None, **options: Any) -> ReportPage:
         """Make the report, and write it if a path is given; see `Result.report`."""
@@ -36,7 +56,7 @@ class HasResult:
 
     def rename(self, names: Mapping[str, str]) -> Self:
         """Name segments by letter, for report, tables, files and labels; returns the model."""
-        self.published_ = self._result().rename(names)
+        self._published = self._result().rename(names)
         return self
 
     def _result(self) -> Result:

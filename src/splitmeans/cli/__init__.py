@@ -52,7 +52,7 @@ _COMMANDS = {
     "archive": "File a run away as one signed bundle, and verify such a bundle.",
     "status": "Show who is missing in which study and run, at which stage, since when.",
     "ledger": "What was spent on which data, and limits on it.",
-    "home": "Back up your home, and put it back without spending anything twice.",
+    "home": "Back up your home, put it back without spending anything twice, end a stale run.",
     "audit": "Run every part on neighbouring inputs and bound its privacy parameter from below.",
 }
 

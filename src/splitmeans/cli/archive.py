@@ -9,6 +9,7 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from typer.core import TyperGroup
 
+from splitmeans.cli.archive_keys import known_revocations, marks_of
 from splitmeans.cli.console import Quiet, check_file, err, print_text
 from splitmeans.cli.home import HOME_OPTION, KEY_OPTION, load_identity
 from splitmeans.cli.passphrase import FD_OPTION, FILE_OPTION
@@ -98,6 +99,9 @@ def verify(
     home: Path | None = typer.Option(
         None, "--home", help="A home in which the study is approved; in place of --study."
     ),
+    revoked: list[Path] = typer.Option(
+        [], "--revoked", help="What `keys revoke` printed; a home's own list is looked at too."
+    ),
     json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """Check a bundle: signatures, hashes, ledger against transcript; epsilon is computed anew.
@@ -112,9 +116,12 @@ def verify(
     found = verify_bundle(_read(bundle), pins)
     if home is not None:
         _check_approved(found, home.expanduser())
+    own = None if home is None else home.expanduser()
+    marks = marks_of(found, known_revocations(found, revoked, own))
     is_pinned = not pins.is_nothing or home is not None
     if json:
-        typer.echo(json_format.dumps(_mapping(found, is_pinned=is_pinned), indent=1))
+        facts = _mapping(found, is_pinned=is_pinned) | ({"caution": list(marks)} if marks else {})
+        typer.echo(json_format.dumps(facts, indent=1))
         return
     manifest = found.manifest
     typer.echo(
@@ -123,6 +130,8 @@ def verify(
     )
     for check in found.checks:
         typer.echo(f"  {check}")
+    for mark in marks:
+        typer.echo(mark)
     if is_pinned:
         typer.echo("verified")
     else:

@@ -13,6 +13,7 @@ from splitmeans.cli.console import new_table, out, print_table
 from splitmeans.cli.result_options import RESULT
 from splitmeans.errors import ParameterError
 from splitmeans.figures import number
+from splitmeans.result.intervals import why_none
 from splitmeans.result.result import Result
 
 _JSON = typer.Option(False, "--json", help="Print JSON.")
@@ -62,10 +63,11 @@ def table(
 
     Example: splitmeans result table my-result "bank: income" "shop: visits" --bins 5
     """
-    synopsis = Result.read(result).synopsis
-    found = synopsis.table(*columns, bins=_read_bins(bins, columns), where=where)
+    read = Result.read(result)
+    found = read.synopsis.table(*columns, bins=_read_bins(bins, columns), where=where)
     rows = [tuple(row.values()) for row in found.rows()]
-    _print((*found.columns, "users", "low", "high"), rows, json=json, as_csv=csv)
+    note = why_none(read) if found.low is None else ""
+    _print((*found.columns, "users", "low", "high"), rows, json=json, as_csv=csv, note=note)
 
 
 def correlate(
@@ -79,9 +81,14 @@ def correlate(
 
     Example: splitmeans result correlate my-result
     """
-    found = Result.read(result).synopsis.correlation(*(columns or ()), where=where)
+    read = Result.read(result)
+    found = read.synopsis.correlation(*(columns or ()), where=where)
     rows = [tuple(row.values()) for row in found.rows()]
-    note = "" if found.low is not None else "intervals are given for up to 12 columns: name some"
+    note = ""
+    if read.synopsis.precision is None:
+        note = why_none(read)
+    elif found.low is None:
+        note = "intervals are given for up to 12 columns: name some"
     _print(
         ("first", "second", "correlation", "low", "high"), rows, json=json, as_csv=csv, note=note
     )

@@ -89,6 +89,12 @@ def new(
         "phone. By default as-is; with --partial it must be given.",
     ),
     server_key: Path | None = typer.Option(None, help="File with the server's public key."),
+    scaling: str | None = typer.Option(
+        None, help='"equal": every column counts the same in distances, whatever its bounds.'
+    ),
+    detail: bool = typer.Option(
+        False, "--detail", help="Parties also release how columns spread within their clusters."
+    ),
     renew: int | None = typer.Option(
         None, help="Run the study so many times as users change, all under the one epsilon."
     ),
@@ -111,7 +117,17 @@ def new(
         raise ParameterError(f"{output} exists; give another name with -o, or remove it")
     check_file(output)
     if not party:
-        if name or column or id_column or server_key or counts_only or renew or every:
+        if (
+            name
+            or column
+            or id_column
+            or server_key
+            or counts_only
+            or renew
+            or every
+            or scaling
+            or detail
+        ):
             raise ParameterError(
                 "--party is missing: give it once for each party, or no option at all to be asked"
             )
@@ -130,7 +146,9 @@ def new(
             budget["party_epsilon"] = party_epsilon
         if every is not None and renew is None:
             raise ParameterError("--every needs --renew, the number of runs")
-        more: dict[str, Any] = {}
+        more: dict[str, Any] = {} if scaling is None else {"scaling": scaling}
+        if detail:
+            more["detail"] = {}
         if renew is not None:
             more["renewal"] = {"runs": renew} | ({} if every is None else {"every": every})
         study = _from_options(

@@ -16,7 +16,7 @@ import numpy as np
 from splitmeans._types import IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.compiled import kernel
-from splitmeans.kernels.screen import Single, empty_columns, screen
+from splitmeans.kernels.screen import Single, empty_columns, screen, to_screen
 
 # Whole numbers below 2^53 are exact in double precision, and so are their sums in any order.
 EXACT_FLOAT = 2**53
@@ -26,7 +26,7 @@ EXACT_FLOAT = 2**53
 SHRINK = 1.0 - 2.0**-40
 
 # Rows that go through all steps at a time, while they are in the processor's cache.
-_ROWS_AT_ONCE = 8000
+_ROWS_AT_ONCE = 4096
 
 
 def nearest(raw_rows: IntArray, centres: IntArray) -> LabelArray:
@@ -35,16 +35,16 @@ def nearest(raw_rows: IntArray, centres: IntArray) -> LabelArray:
     Guarantee: a row's label is a pure function of that row and `centres`.
 
     Args:
-        raw_rows: Shape (n, d), int64 on the grid.
-        centres: Shape (k, d), k >= 1, int64 on the same grid.
+        raw_rows: Shape (n, d), on the grid, int64 or as they are kept in memory, int32.
+        centres: Shape (k, d), k >= 1, on the same grid.
     """
     if raw_rows.ndim != 2 or centres.ndim != 2 or raw_rows.shape[1] != centres.shape[1]:
         raise ParameterError(
             f"rows and centres must have equal columns, got {raw_rows.shape} and {centres.shape}"
         )
-    if raw_rows.dtype != np.int64 or centres.dtype != np.int64:
+    if not {raw_rows.dtype, centres.dtype} <= {np.dtype(np.int32), np.dtype(np.int64)}:
         raise ParameterError(
-            f"rows and centres must be int64, got {raw_rows.dtype} and {centres.dtype}"
+            f"rows and centres must be int64 (or int32), got {raw_rows.dtype} and {centres.dtype}"
         )
     if len(centres) == 0:
         raise ParameterError("centres must have at least one row, got 0")
@@ -114,18 +114,19 @@ def _labelled(
     d, reach = raw_rows.shape[1], _largest(centres)
     most = min(len(raw_rows), _ROWS_AT_ONCE)
     columns, whole_centres = empty_columns(d, most), _as_own(centres)
-    centres_to_screen = whole_centres.astype(np.float64)
+    centres_to_screen = to_screen(whole_centres.astype(np.float64))
+    within = 2**63 - 1 if limits is None else int(limits.min())
     all_labels, all_certain = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.bool_)
     for start in range(0, len(raw_rows), _ROWS_AT_ONCE):
-        rows = np.ascontiguousarray(raw_rows[start : start + _ROWS_AT_ONCE])
-        largest = _largest(rows)
+        rows = np.ascontiguousarray(raw_rows[start : start + _ROWS_AT_ONCE], dtype=np.int64)
+        largest = -int(_to_columns(rows, columns))
         # Rows of a table are within the limits; this is for those of other origin.
-        if limits is not None and largest > limits.min():
-            rows, largest = np.clip(rows, -limits, limits), int(limits.max())
+        if limits is not None and largest > within:
+            rows = np.clip(rows, -limits, limits)
+            largest = -int(_to_columns(rows, columns))
         if d * (largest + reach) ** 2 >= 2**63:
             raise ParameterError("coordinates are too large for exact 64-bit distances")
         labels, certain = all_labels[: len(rows)], all_certain[: len(rows)]
-        _to_columns(rows, columns)
         single = Single(columns=columns, largest=float(largest))
         screen(single, centres_to_screen, labels=labels, certain=certain)
         _decide(rows, whole_centres, certain, labels)
@@ -134,7 +135,7 @@ def _labelled(
 
 def _as_own(centres: IntArray) -> IntArray:
     """Return a copy: what was read from messages is read-only, which would be another type."""
-    return np.array(centres, order="C")
+    return np.array(centres, order="C", dtype=np.int64)
 
 
 def _largest(values: IntArray) -> int:
@@ -146,10 +147,18 @@ def _largest(values: IntArray) -> int:
 
 @kernel
 def _to_columns(rows, columns):  # type: ignore[no-untyped-def]
-    """Fill `columns` (OUT) with rows (n, d)."""
+    """Fill `columns` (OUT) with rows (n, d); return minus the largest absolute value.
+
+    The negative of it: the smallest integer has no absolute value.
+    """
+    lowest = np.int64(0)
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
-            columns[j, i] = rows[i, j]
+            value = rows[i, j]
+            columns[j, i] = value
+            below = value if value < 0 else -value
+            lowest = below if below < lowest else lowest
+    return lowest
 
 
 @kernel

@@ -25,9 +25,22 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     Division follows NumPy (no exceptions); no option lets the compiler reorder floating-point
     arithmetic, because bounds on sensitivity depend on it.
     """
+    return _compiled(function, fastmath=False)
+
+
+def screening_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that screens (`screen.py`): a product and a sum may be one operation.
+
+    That leaves out a rounding, so bounds on rounding hold; nothing is reordered. What a screen
+    finds is certain by such a bound or is found again by exact arithmetic.
+    """
+    return _compiled(function, fastmath={"contract"})
+
+
+def _compiled(function: Callable[..., Any], *, fastmath: Any) -> Callable[..., Any]:
     with _stored_in(cache_folder()):
-        compiled = numba.njit(cache=True, error_model="numpy", nogil=True)(function)
-    return compiled  # type: ignore[no-any-return]
+        compiled = numba.njit(cache=True, error_model="numpy", nogil=True, fastmath=fastmath)
+        return compiled(function)  # type: ignore[no-any-return]
 
 
 @functools.cache

@@ -1,14 +1,16 @@
-"""Exact discrete Gaussian noise of a whole scale, in 64-bit whole numbers, from uniform words.
+"""Exact discrete Gaussian noise of any scale s >= 1, in 64-bit whole numbers, from uniform words.
 
 P(x) is proportional to exp(-x^2 / (2 s^2)) for all integers x. Every step below compares uniform
-whole numbers; there is no rounding anywhere. The method is that of Karney, "Sampling exactly from
-the normal distribution" (2016), for whole s: with |x| = k s + j, 0 <= j < s, and t = j / s
+whole numbers; there is no rounding anywhere. A scale is a number in double precision, and so a
+fraction a / b of whole numbers, b a power of two. The method is that of Karney, "Sampling exactly
+from the normal distribution" (2016): with k the whole part of |x| / s and t the rest
 
     x^2 / (2 s^2) = k / 2 + k (k - 1) / 2 + t (2 k + t) / 2
 
 1.  k is the number of coins of exp(-1/2) that fall before one does not, kept if k (k - 1) more
     coins fall: P(k) is proportional to exp(-k^2 / 2).
-2.  j is uniform below s, and so is the sign.
+2.  j is uniform below s rounded up, and so is the sign; |x| is j above the first integer that is
+    k s or more, so t = (b |x| - k a) / a. A draw of t >= 1 is thrown away: that x has another k.
 3.  The draw is kept with probability exp(-t (2 k + t) / 2): if k + 1 coins of exp(-g) fall, with
     g = t (2 k + t) / (2 k + 2) <= 1.
 4.  Minus zero is thrown away: zero would come twice.
@@ -28,14 +30,14 @@ import numpy as np
 from splitmeans._types import IntArray, WordArray
 from splitmeans.kernels.compiled import kernel
 
-# Bounds of uniform numbers, (2 k + 2) s, stay below 2^62 for k up to 8,000; P(k > 100) < 2^-7000.
+# a and b are below 2^53, so all products stay below 2^62 for k up to 200; P(k > 100) < 2^-7000.
 LARGEST_SCALE = 2**48
 
 # About what a draw takes; more is asked for where it does not do.
 _WORDS_A_DRAW = 24
 
 
-def discrete_gaussian(scale: int, size: int, words: Callable[[int], WordArray]) -> IntArray:
+def discrete_gaussian(scale: float, size: int, words: Callable[[int], WordArray]) -> IntArray:
     """Return draws, shape (size,); inputs already validated.
 
     Args:
@@ -43,21 +45,22 @@ def discrete_gaussian(scale: int, size: int, words: Callable[[int], WordArray]) 
         size: Number of draws.
         words: Returns fresh uniform words, as many as it is asked for.
     """
+    above, below = float(scale).as_integer_ratio()
     drawn = np.empty(size, dtype=np.int64)
     done, tape = 0, words(0)
     while done < size:
         tape = np.concatenate([tape, words(_WORDS_A_DRAW * (size - done) + _WORDS_A_DRAW)])
-        done, used = _fill(tape, np.int64(scale), np.int64(done), drawn)
+        done, used = _fill(tape, np.int64(above), np.int64(below), np.int64(done), drawn)
         tape = tape[used:]
     return drawn
 
 
 @kernel
-def _fill(tape, scale, done, drawn):  # type: ignore[no-untyped-def]
+def _fill(tape, a, b, done, drawn):  # type: ignore[no-untyped-def]
     """Fill `drawn` (size,) (OUT) from `done` on; return how many there are, and the words used."""
     used = np.int64(0)
     while done < drawn.size:
-        value, at = _draw(tape, used, scale)
+        value, at = _draw(tape, used, a, b)
         if at > tape.size:
             break
         drawn[done] = value
@@ -70,7 +73,8 @@ def _fill(tape, scale, done, drawn):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _draw(tape, at, scale):  # type: ignore[no-untyped-def]
+def _draw(tape, at, a, b):  # type: ignore[no-untyped-def]
+    n_sizes = (a + b - 1) // b
     while at <= tape.size:
         k = np.int64(0)
         falls, at = _coin(tape, at, np.int64(1), np.int64(2), np.int64(1), np.int64(1))
@@ -80,11 +84,14 @@ def _draw(tape, at, scale):  # type: ignore[no-untyped-def]
         kept, at = _coins(tape, at, k * (k - 1), np.int64(1), np.int64(2), np.int64(1), np.int64(1))
         if not kept:
             continue
-        j, at = _below(tape, at, scale)
+        j, at = _below(tape, at, n_sizes)
         negative, at = _below(tape, at, np.int64(2))
-        # t = j / s, and (2 k + t) / (2 k + 2) with both multiplied by s.
-        kept, at = _coins(tape, at, k + 1, j, scale, 2 * k * scale + j, (2 * k + 2) * scale)
-        size = k * scale + j
+        size = (k * a + b - 1) // b + j
+        rest = b * size - k * a
+        if rest >= a:
+            continue
+        # t = rest / a, and (2 k + t) / (2 k + 2) with both multiplied by a.
+        kept, at = _coins(tape, at, k + 1, rest, a, 2 * k * a + rest, (2 * k + 2) * a)
         if kept and not (negative == 1 and size == 0):
             return (-size if negative == 1 else size), at
     return np.int64(0), at

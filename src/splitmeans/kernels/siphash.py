@@ -12,6 +12,7 @@ import pyarrow as pa
 from splitmeans._types import IntArray, WordArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.compiled import kernel
+from splitmeans.kernels.row_numbers import RowNumbers
 
 # All operands are np.uint64: a mix with signed integers would turn into floats in numba.
 _Word = np.uint64
@@ -29,18 +30,21 @@ _64 = _Word(64)
 _EIGHT_BYTES = _Word(8 << 56)
 
 
-def hash_ids(key: bytes, ids: "pa.StringArray | pa.LargeStringArray") -> WordArray:
+def hash_ids(key: bytes, ids: "pa.StringArray | pa.LargeStringArray | RowNumbers") -> WordArray:
     """Hash every id under a 16-byte key.
 
     Args:
         key: The 128-bit key.
-        ids: Strings without nulls (already validated), possibly a slice of a longer array.
+        ids: Strings without nulls (already validated), possibly a slice of a longer array; or row
+            numbers of a simulation, which have tags of their own.
 
     Returns:
         Shape (n, 2): the first and the last 64 bits of each 128-bit hash.
     """
     if len(key) != 16:
         raise ParameterError(f"key must have 16 bytes, got {len(key)}")
+    if isinstance(ids, RowNumbers):
+        return ids.tags(key)
     data, offsets = _string_buffers(ids)
     out = np.empty((len(ids), 2), dtype=np.uint64)
     first, second = np.frombuffer(key, dtype="<u8").astype(np.uint64)

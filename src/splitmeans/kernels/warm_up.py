@@ -31,7 +31,7 @@ from splitmeans.kernels.normal import normal_tails
 from splitmeans.kernels.packing import pack_bits, unpack_bits
 from splitmeans.kernels.phantoms import raise_to_phantoms
 from splitmeans.kernels.points import as_points
-from splitmeans.kernels.quantise import to_grid_column
+from splitmeans.kernels.quantise import to_grid_column, to_grid_rows
 from splitmeans.kernels.redraw import count_pairs, redraw_labels
 from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.siphash import hash_ids
@@ -103,8 +103,15 @@ def _call_all() -> None:
     coded_sums(rows, centres=centres, radii=np.array([2, 2]), limits=limits, levels=(0, 0))
     grid = np.empty((2, 2), dtype=np.int64)
     to_grid_column(np.zeros(2), low=0.0, high=1.0, bound=8, stand_in=0.0, out=grid[:, 0])
-    one = np.empty((2, 1), dtype=np.int64)
-    to_grid_column(np.zeros(2), low=0.0, high=1.0, bound=8, stand_in=0.0, out=one[:, 0])
+    narrow, ends = np.empty((2, 2), dtype=np.int32), np.array([0.0, 1.0])
+    to_grid_rows(
+        np.zeros((2, 2)),
+        lows=ends - 1,
+        highs=ends,
+        bounds=limits,
+        out=narrow,
+        outside=np.zeros(2, dtype=np.int64),
+    )
 
     tags = hash_ids(_KEY, pa.array(["a", "b"], pa.large_string()))
     table = np.array([2**62, 2**63], dtype=np.uint64)

@@ -37,6 +37,10 @@ class CodedPoints(NamedTuple):
         found[:, self.order] = centres + self.bottoms
         return found
 
+    def from_features(self, centres: FloatArray) -> FloatArray:
+        """Return the opposite of `features`."""
+        return np.asarray(centres[:, self.order] - self.bottoms)
+
 
 def coded(points: FloatArray, weights: FloatArray, *, levels: Sequence[slice]) -> CodedPoints:
     """Return points with a code for each column of levels that is one.

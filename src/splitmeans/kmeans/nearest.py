@@ -3,7 +3,7 @@
 import numpy as np
 
 from splitmeans._types import FloatArray, LabelArray
-from splitmeans.kernels.screen import in_single, screen
+from splitmeans.kernels.screen import in_single, screen, to_screen
 from splitmeans.kmeans.distances import squared_distances
 
 
@@ -18,7 +18,7 @@ def nearest_centres(points: FloatArray, centres: FloatArray) -> LabelArray:
     """
     labels = np.empty(len(points), dtype=np.int32)
     certain = np.empty(len(points), dtype=np.bool_)
-    screen(in_single(points.T), centres, labels=labels, certain=certain)
+    screen(in_single(points.T), to_screen(centres), labels=labels, certain=certain)
     close = np.flatnonzero(~certain)
     if len(close):
         labels[close] = squared_distances(points[close], centres).argmin(axis=1)

@@ -13,8 +13,9 @@ from splitmeans import _validate
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
 from splitmeans.kmeans.levels import coded
-from splitmeans.kmeans.lloyd import best_of_starts
+from splitmeans.kmeans.lloyd import best_of_starts, tolerance_of
 from splitmeans.kmeans.relocation import relocated
+from splitmeans.kmeans.steps import steps_to_rest
 
 # Restarts of k-means++: the points are few, so restarts cost little and bad local optima cost much.
 RESTARTS = 10
@@ -30,6 +31,8 @@ def weighted_kmeans(
     rng: np.random.Generator,
     starts: int = RESTARTS,
     levels: Sequence[slice] = (),
+    begin: FloatArray | None = None,
+    move_stuck: bool = True,
 ) -> FloatArray:
     """Return `n_clusters` centres, shape (n_clusters, d), of weighted points.
 
@@ -45,6 +48,10 @@ def weighted_kmeans(
         starts: How many there are; the best is taken.
         levels: The features of each column of levels, if some are. Where every point has one level
             of a column it costs one look-up, however many levels there are.
+        begin: Centres that are good already, shape (n_clusters, d): the steps go on from there, and
+            no start is drawn.
+        move_stuck: Whether centres of drawn starts are moved where they are needed more
+            (`relocation.py`).
     """
     _validate.at_least(1, n_clusters=n_clusters)
     if points.ndim != 2 or len(points) == 0:
@@ -61,8 +68,12 @@ def weighted_kmeans(
     # Squares of larger numbers would not fit into single precision.
     scale = max(1.0, float(np.abs(points).max()) / _LARGEST)
     given = coded(points / scale if scale > 1 else points, weights, levels=levels)
+    if begin is not None:
+        own = given.from_features(begin / scale)
+        found, _, _ = steps_to_rest(given.points, start=own, tolerance=tolerance_of(given.points))
+        return given.features(found) * scale
     found = best_of_starts(given.points, n_clusters=n_clusters, n_starts=starts, rng=rng)
-    return given.features(relocated(given.points, found)) * scale
+    return given.features(relocated(given.points, found) if move_stuck else found) * scale
 
 
 def n_different(points: FloatArray) -> int:

@@ -22,6 +22,7 @@ from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.cluster_bins import cluster_bins
 from splitmeans.kernels.coded_rows import coded_nearest
 from splitmeans.kmeans.trust import trusted
+from splitmeans.local.atoms import Histogram, on_atoms
 from splitmeans.local.bins import (
     bin_numbers,
     bins_of,
@@ -72,6 +73,7 @@ class Detail(DetailLaw):
         coding: Coding,
         noise: NoiseSource,
         rng: np.random.Generator,
+        ranges: Sequence[tuple[float, float]] | None = None,
     ) -> Shapes:
         """Return the points drawn anew, and the columns' shapes, after two looks at the rows.
 
@@ -83,6 +85,8 @@ class Detail(DetailLaw):
             coding: How rows are coded.
             noise: Hides the users.
             rng: Draws; independent of the rows.
+            ranges: Lower and upper bound of each column of numbers in its own units; where they are
+                known, values that many rows share are found among round numbers.
         """
         fine = even_edges(points, coding, n_bins=WHOLE_BINS)
         noisy = self.noisy_columns(rows, coding=coding, edges=fine, noise=noise)
@@ -116,7 +120,14 @@ class Detail(DetailLaw):
         drawn = reshaped(
             points, counts, centres=centres, edges=edges, coding=coding, size=size, rng=rng
         )
-        return Shapes(points=drawn, edges=fine, shares=columns)
+        shapes = Shapes(points=drawn, edges=fine, shares=columns)
+        if ranges is None:
+            return shapes
+        even = [
+            np.bincount(old, minlength=len(own)) for old, own in zip(before.T, noisy, strict=True)
+        ]
+        deviation = self.whole_scale / COUNT_UNITS / max(size, 1.0)
+        return _on_atoms(shapes, even, ranges=ranges, deviation=deviation, coding=coding, rng=rng)
 
     def noisy_columns(
         self, rows: RawRows, *, coding: Coding, edges: Sequence[IntArray], noise: NoiseSource
@@ -267,3 +278,39 @@ def _whole(
             shares = np.add.reduceat(shares, starts)
         found.append(Counts(strides=strides, noisy=size * shares, deviation=0.0))
     return found
+
+
+def _on_atoms(
+    shapes: Shapes,
+    even: Sequence[IntArray],
+    *,
+    ranges: Sequence[tuple[float, float]],
+    deviation: float,
+    coding: Coding,
+    rng: np.random.Generator,
+) -> Shapes:
+    """Return the points with their numbers on values that many rows share, each in its bin.
+
+    `even` has the points of each bin before the columns were known.
+    """
+    points = shapes.points.copy()
+    numbers = [place for place, n in enumerate(coding.levels) if not n]
+    for place, (low, high) in zip(numbers, ranges, strict=True):
+        feature = int(coding.starts[place])
+        bound, edges = coding.bounds[feature], shapes.edges[place]
+        if not len(edges):
+            continue
+        ends = np.concatenate([[-bound], edges, [bound]])
+        half = (high - low) / 2
+        histogram = Histogram(
+            ends=low + (ends / bound + 1) * half,
+            shares=shapes.shares[place],
+            even=even[place] / even[place].sum(),
+            deviation=deviation,
+        )
+        moved = on_atoms(low + (points[:, feature] / bound + 1) * half, histogram, rng=rng)
+        codes = np.rint(((moved - low) / half - 1) * bound).astype(np.int64)
+        bins = np.searchsorted(edges, points[:, feature], side="right")
+        most = np.concatenate([edges - 1, [bound]])
+        points[:, feature] = np.clip(codes, ends[bins], most[bins])
+    return shapes._replace(points=points)

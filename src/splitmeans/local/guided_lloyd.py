@@ -49,10 +49,11 @@ _RADII_TO_DOUBLE = 8
 # The rest is the survey's: a segment that is new must have a place to grow from.
 _OF_START = 0.75
 
-# Starts of k-means in a round, of which the best is taken. Stuck centres are moved afterwards, so
-# with many clusters one start ends with as little loss as three (1.0002 times it on 30 sets of
-# synthetic points of letter, mixed Gaussian and 80 columns); few clusters take little time.
-_STARTS, _MANY_CLUSTERS = 3, 24
+# Starts of k-means in a round, of which the best is taken. Stuck centres are moved once there are
+# k' of them, so with many clusters one start ends with as little loss as three (1.0002 times it on
+# 30 sets of synthetic points of letter, mixed Gaussian and 80 columns); few clusters take little
+# time.
+_STARTS, _MANY_CLUSTERS = 3, 12
 
 
 class GuidedLloyd(GuidedLloydLaw):
@@ -92,7 +93,7 @@ class GuidedLloyd(GuidedLloydLaw):
             points = _blended(points, start, rng=rng)
         weights = np.full(len(points), survey.size / len(points))
         coding = self.coding
-        centres = np.zeros((1, len(self.bounds)))
+        centres = np.zeros((0, len(self.bounds)))
         for n_clusters, mu in zip(self.round_clusters, self.round_mus, strict=True):
             found = weighted_kmeans(
                 points,
@@ -101,6 +102,10 @@ class GuidedLloyd(GuidedLloydLaw):
                 rng=rng,
                 starts=1 if n_clusters >= _MANY_CLUSTERS else _STARTS,
                 levels=tuple(own for _, own in coding.categorical),
+                # As many clusters as before: where they were corrected to is the best start.
+                begin=centres if len(centres) == n_clusters else None,
+                # The first clusters only show where points are wrong by much.
+                move_stuck=n_clusters == self.n_clusters,
             )
             centres = to_grid(found, self.bounds).astype(np.float64)
             clusters = Cluster.of_points(points, weights, centres=centres)

@@ -21,6 +21,7 @@ import numpy as np
 
 from splitmeans._types import WordArray
 from splitmeans.errors import ProtocolError
+from splitmeans.kernels.row_numbers import as_text
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.party.session import Session
 from splitmeans.study import Study
@@ -165,7 +166,7 @@ def _begun(study: Study, *, run: str, form: str) -> tuple[bytes, "hashlib._Hash"
 
 
 def _records(block: UserBlock, *, form: str, key: bytes) -> Records:
-    ids = block.ids if form == _OWN_FORM else folded(block.ids, form)
+    ids = block.ids if form == _OWN_FORM else folded(as_text(block.ids), form)
     return hash_ids(key, ids), block.labels
 
 

@@ -18,6 +18,7 @@ from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.category_shares import to_valid_shares
 from splitmeans.study.coding import coding_of
+from splitmeans.study.features import features_of
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.table.settled import settle_table
 from splitmeans.table.walk.feature_rows import FeatureRows
@@ -81,6 +82,11 @@ def release_party(
             coding=coding,
             noise=noise.spawn("detail"),
             rng=rng,
+            ranges=[
+                (one.low, one.high)
+                for one in features_of(spec)
+                if one.name in {column.name for column in spec.columns if not column.levels}
+            ],
         )
         points = shapes.points
     points = coding.codes(points)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import DataError
+from splitmeans.kernels.row_numbers import as_text
 from splitmeans.party.label_file import csv_ids, party_parts, replacing
 from splitmeans.party.label_frame import settled_party
 from splitmeans.party.labels import probabilities_of
@@ -65,7 +66,7 @@ def write_similar(
             labels.append(named.argmax(axis=1))
             likely.append(named.max(axis=1))
             ids.append(csv_ids(own_ids, canonical=table.ids) if is_csv else own_ids)
-            found = pc.is_in(table.ids.cast(pa.large_string()), value_set=wanted)
+            found = pc.is_in(as_text(table.ids).cast(pa.large_string()), value_set=wanted)
             seeds.append(np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool))
             progress("similar", rows=len(table), of=total)
         is_seed = np.concatenate(seeds)

@@ -48,8 +48,8 @@ class NoiseSource(Protocol):
 class SecureNoise:
     """Exact discrete noise, and words from the operating system.
 
-    Gaussian noise of whole scale, which is what local clustering asks for, is drawn here
-    (`kernels.discrete_gaussian`); everything else by OpenDP, with the same laws.
+    Gaussian noise is drawn here (`kernels.discrete_gaussian`); of scales below 1 or above 2^48,
+    and Laplace noise, by OpenDP, with the same laws.
     """
 
     secure: bool = field(default=True, init=False)
@@ -62,8 +62,8 @@ class SecureNoise:
     def gaussian(self, scale: float, size: int) -> IntArray:
         """Draw discrete Gaussian noise with exact arithmetic."""
         _validate.positive(scale=scale)
-        if 1 <= scale <= LARGEST_SCALE and scale == int(scale):
-            return discrete_gaussian(int(scale), size, self.words)
+        if 1 <= scale <= LARGEST_SCALE:
+            return discrete_gaussian(scale, size, self.words)
         return _draw(_opendp_gaussian(scale), size)
 
     def words(self, size: int) -> WordArray:

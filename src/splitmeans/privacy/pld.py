@@ -157,8 +157,11 @@ class Gap(NamedTuple):
     distance: float
 
     def delta(self, epsilon: float) -> float:
-        """What is added to delta at this epsilon."""
-        return self.rare + (1 + math.exp(epsilon)) * self.distance + NUMERICAL_MARGIN
+        """What is added to delta at this epsilon; without end where e^epsilon is no float."""
+        grown = 0.0
+        if self.distance > 0:
+            grown = (1 + math.exp(epsilon)) * self.distance if epsilon < 700 else math.inf
+        return self.rare + grown + NUMERICAL_MARGIN
 
 
 def gap_of(parts: Iterable[Event]) -> Gap:

@@ -2,7 +2,9 @@
 
 `relay study add` puts a file into `<folder>/studies/` of the relay; an operator may have the relay
 look at a folder of its own besides, such as one that a cluster mounts. A file that is no study, or
-has no keys, is told in the log and left out; the others are served.
+has no keys, is told in the log and left out; the others are served. What `keys revoke` printed, as
+a file `*.revoked` in one of these folders, has the relay refuse requests that are signed with that
+key, in every study.
 """
 
 import contextlib
@@ -17,6 +19,7 @@ from splitmeans.mailbox.request_signature import Verifier
 from splitmeans.relay.log import tell
 from splitmeans.study import Study
 from splitmeans.wire.identity import PublicIdentity
+from splitmeans.wire.key_change import read_revocation
 
 FOLDER = "studies"
 
@@ -72,8 +75,29 @@ def read_studies(folders: Sequence[Path]) -> tuple[dict[str, Study], dict[Path, 
     return studies, problems
 
 
+class _Revoked:
+    """Stands for a key that was revoked: no signature of it counts."""
+
+    def verify(self, data: bytes, signature: bytes) -> bool:
+        return False
+
+
+def read_revoked(folders: Sequence[Path]) -> tuple[frozenset[str], dict[Path, str]]:
+    """Return digests of all revoked keys (`*.revoked`), and what is wrong with other files.
+
+    Only what the key itself has signed counts.
+    """
+    digests, problems = set(), {}
+    for file in _files(folders, "*.revoked"):
+        try:
+            digests.add(read_revocation(file.read_text(encoding="utf-8"), where=str(file)).digest)
+        except (SplitmeansError, OSError, ValueError) as problem:
+            problems[file] = str(problem)
+    return frozenset(digests), problems
+
+
 class StudyWatch:
-    """Notices studies that are added to or taken out of folders.
+    """Notices studies and revoked keys that are added to or taken out of folders.
 
     Args:
         folders: The folders; one that is not there has no studies.
@@ -88,12 +112,14 @@ class StudyWatch:
 
     def look(self) -> dict[str, Mapping[str, Verifier]] | None:
         """Return the rosters of all studies if something has changed, else None."""
-        seen = tuple(_state(file) for file in _files(self._folders))
+        patterns = ("*.toml", "*.revoked")
+        seen = tuple(_state(file) for one in patterns for file in _files(self._folders, one))
         if seen == self._seen:
             return None
         is_first, self._seen = self._seen is None, seen
         found, problems = read_studies(self._folders)
-        for file, problem in problems.items():
+        revoked, unreadable = read_revoked(self._folders)
+        for file, problem in (problems | unreadable).items():
             tell(
                 "bad_study",
                 "left out {file}: {problem}",
@@ -109,15 +135,18 @@ class StudyWatch:
                 else:
                     tell("study_removed", "no more study {study:.12}", study=study_hash[:32])
         self.studies = studies
-        return {study_hash: roster_of(study) for study_hash, study in studies.items()}
+        return {
+            study_hash: {
+                name: _Revoked() if key.digest.hex() in revoked else key
+                for name, key in roster_of(study).items()
+            }
+            for study_hash, study in studies.items()
+        }
 
 
-def _files(folders: Sequence[Path]) -> list[Path]:
+def _files(folders: Sequence[Path], pattern: str = "*.toml") -> list[Path]:
     return sorted(
-        file
-        for folder in folders
-        for file in folder.glob("*.toml")
-        if not file.name.startswith(".")
+        file for folder in folders for file in folder.glob(pattern) if not file.name.startswith(".")
     )
 
 

@@ -38,6 +38,7 @@ OF_MIXTURES = (
     "Sizes of a mixture's components have no intervals: how its shapes overlap follows from where "
     "users lie within cells, which is not known well enough for intervals that hold."
 )
+_UNKNOWN_FIGURES = "How far figures are off is not known for this run, so none has an interval: "
 _UNKNOWN = "How far sizes are off is not known for this run, so there are no intervals: "
 
 
@@ -89,6 +90,15 @@ def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals
     maybe_nobody = users is not None and users[0] <= 0
     words = f"{MAYBE_NOBODY} {MEANING}" if maybe_nobody else MEANING
     return Intervals(found=tuple(found), words=words, users=users)
+
+
+def why_none(result: "Result") -> str:
+    """Return why figures of a result have no intervals."""
+    plan = plan_of(result)
+    if plan is None:
+        return f"{_UNKNOWN_FIGURES}it was planned by another version of splitmeans."
+    reason = refusal(plan, result.synopsis)
+    return f"{_UNKNOWN_FIGURES}{reason or 'the synopsis does not say'}."
 
 
 def intervals_of_tree(

@@ -128,6 +128,8 @@ def prepare_blocks(
     """Check the tables against a study and return them on the grid."""
     if len(blocks) != len(study.parties):
         raise DataError(f"X must hold {len(study.parties)} parties, got {len(blocks)}")
+    # One that has ids makes row numbers of the others ids to compare with them.
+    nobody_has_ids = ids is None and not _have_ids(study, blocks, some=True)
     tables = [
         prepare_table(
             party,
@@ -136,6 +138,7 @@ def prepare_blocks(
             rules=study.id_rules,
             notice=notice,
             allow_clipping=allow_clipping,
+            simulated=nobody_has_ids,
         )
         for position, (party, block) in enumerate(zip(study.parties, blocks.tables, strict=True))
     ]
@@ -191,9 +194,10 @@ def on_grid(plan: Plan, tables: Sequence[PartyTable]) -> list[PartyTable]:
     ]
 
 
-def _have_ids(study: Study, blocks: Blocks) -> bool:
-    """Whether every party's table has the id column that the study names."""
-    return all(
+def _have_ids(study: Study, blocks: Blocks, *, some: bool = False) -> bool:
+    """Whether every party's table, or some table, has the id column that the study names."""
+    enough = any if some else all
+    return enough(
         party.id_column in (listed_names(block) or ())
         for party, block in zip(study.parties, blocks.tables, strict=True)
     )

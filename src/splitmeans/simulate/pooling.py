@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from splitmeans._types import NO_VALUE, FloatArray, IntArray
 from splitmeans.errors import DataError
+from splitmeans.kernels.row_numbers import as_text
 from splitmeans.study.features import GRID_UNITS
 from splitmeans.study.id_rules import ID_TYPES
 from splitmeans.table.prepare import PartyTable
@@ -26,7 +27,7 @@ def pooled_rows(tables: Sequence[PartyTable]) -> tuple[FloatArray, pa.Array]:
     Users that some party lacks are left out. A value that is not there is NaN.
     """
     places, ids = _places(tables)
-    return _pooled(tables, places, slice(None)), ids
+    return _pooled(tables, places, slice(None)), as_text(ids)
 
 
 def pooled_blocks(tables: Sequence[PartyTable]) -> Iterator[FloatArray]:
@@ -34,6 +35,12 @@ def pooled_blocks(tables: Sequence[PartyTable]) -> Iterator[FloatArray]:
     places, ids = _places(tables)
     for start in range(0, len(ids), _ROWS_AT_ONCE):
         yield _pooled(tables, places, slice(start, start + _ROWS_AT_ONCE))
+
+
+def same_order(tables: Sequence[PartyTable]) -> bool:
+    """Whether all tables have the same users in the same order."""
+    first = tables[0].ids
+    return all(table.ids.equals(first) for table in tables)
 
 
 def _pooled(
@@ -53,11 +60,11 @@ def _pooled(
 
 def _places(tables: Sequence[PartyTable]) -> tuple[list[IntArray] | None, pa.Array]:
     """Return where each party has the users whom all have, and their ids."""
-    first = tables[0].ids
-    if all(table.ids.equals(first) for table in tables):
-        # The same users in the same order, as where row i is user i: nothing to look up.
-        return None, first
-    positions = [pc.index_in(first, value_set=table.ids) for table in tables]
+    if same_order(tables):
+        # As where row i is user i: nothing to look up.
+        return None, tables[0].ids
+    first = as_text(tables[0].ids)
+    positions = [pc.index_in(first, value_set=as_text(table.ids)) for table in tables]
     everywhere = np.ones(len(first), dtype=bool)
     for position in positions:
         everywhere &= position.is_valid().to_numpy(zero_copy_only=False)

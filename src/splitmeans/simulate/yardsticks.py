@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splitmeans._types import FloatArray, LabelArray
+from splitmeans.kernels.row_numbers import as_text
 from splitmeans.party.labels import segment_probabilities
 from splitmeans.simulate.baselines import central_kmeans
 from splitmeans.simulate.evaluation import assign_labels, normalised_loss
@@ -127,7 +128,7 @@ def _labels_right(
     clustering: Clustering,
 ) -> float:
     shares = segment_probabilities(table, synopsis, centres=clustering)
-    places = pc.index_in(ids, value_set=table.ids).to_numpy(zero_copy_only=False)
+    places = pc.index_in(ids, value_set=as_text(table.ids)).to_numpy(zero_copy_only=False)
     return float((shares.argmax(axis=1)[places] == labels).mean())
 
 

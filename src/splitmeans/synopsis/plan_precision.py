@@ -41,6 +41,8 @@ def refusal(plan: Plan, synopsis: Synopsis) -> str | None:
         what = "points were drawn anew within clusters"
         if plan.study.user_sets == "equal":
             what = "cells were scaled to the sizes of clusters that the parties' points show"
+        if plan.columns is not None:
+            what = "users were put together anew by tables of columns"
         return f"the study has [detail], so {what}, and how far that is off is not known"
     cells = math.prod(plan.n_local_clusters)
     if draws_of(plan.n_local_clusters, n_tables=len(plan.groups)) < FEWEST_DRAWS:

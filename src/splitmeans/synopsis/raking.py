@@ -53,7 +53,9 @@ def raked(labels: IntArray, weights: FloatArray, tables: PairTables) -> FloatArr
         for (first, second), table in tables.items():
             cells = labels[:, first] * table.shape[1] + labels[:, second]
             found = np.bincount(cells, weights=weights, minlength=table.size)
+            # No ratio is above the most: weights can become too small to divide by.
+            found = np.maximum(found, table.ravel() / _MOST)
             ratios = np.divide(table.ravel(), found, out=np.ones(table.size), where=found > 0)
-            weights = weights * np.clip(ratios, 1 / _MOST, _MOST)[cells]
+            weights = weights * np.maximum(ratios, 1 / _MOST)[cells]
         weights = weights * (total / float(weights.sum()))
     return weights

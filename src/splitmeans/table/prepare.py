@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from splitmeans._types import IntArray, LabelArray
+from splitmeans._types import HalfWidthArray, IntArray, LabelArray
 from splitmeans.errors import DataError
+from splitmeans.kernels.row_numbers import RowNumbers
 from splitmeans.study import PartySpec
 from splitmeans.study.coding import Coding, coding_of
 from splitmeans.study.id_rules import AS_IS, IdRules
@@ -24,7 +25,7 @@ from splitmeans.table.checks.names import name_problems, study_columns
 from splitmeans.table.checks.problems import Problem
 from splitmeans.table.checks.rows import CheckedRows, check_rows
 from splitmeans.table.frames import as_stream
-from splitmeans.table.ids.canonical import check_ids, repeated_ids, row_numbers
+from splitmeans.table.ids.canonical import check_ids, repeated_ids
 from splitmeans.table.walk.memory import MemoryRows, MemoryUsers
 
 
@@ -34,16 +35,16 @@ class PartyTable:
 
     Attributes:
         party: The party's name.
-        ids: Canonical ids, one a row.
-        raw_rows: Coded rows, shape (n, columns); see `study/coding.py`. Columns of which the run
-            learns bounds or categories are not coded yet (`study/raw_layout.py`).
+        ids: Canonical ids, one a row; or that they are row numbers, in a simulation.
+        raw_rows: Coded rows, shape (n, columns), 32 bits each; see `study/coding.py`. Columns of
+            which the run learns bounds or categories are not coded yet (`study/raw_layout.py`).
         names: The categories in columns of which the run learns them, by column.
         coding: How rows are coded; None if they are numbers that every row has, or not coded yet.
     """
 
     party: str
-    ids: pa.LargeStringArray
-    raw_rows: IntArray
+    ids: pa.LargeStringArray | RowNumbers
+    raw_rows: IntArray | HalfWidthArray
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     coding: Coding | None = None
 
@@ -61,7 +62,7 @@ class PartyTable:
 
     def features_of(self, rows: slice | IntArray) -> IntArray:
         """Return the same of some of the rows."""
-        codes = self.raw_rows[rows]
+        codes = np.asarray(self.raw_rows[rows], dtype=np.int64)
         return codes if self.coding is None else self.coding.features(codes)
 
     @property
@@ -89,6 +90,7 @@ def prepare_table(
     names: Sequence[Problem] | None = None,
     notice: Callable[[TableFacts], None] = ignore_facts,
     allow_clipping: bool = True,
+    simulated: bool = False,
 ) -> PartyTable:
     """Check a table against the study and return it on the integer grid.
 
@@ -105,6 +107,7 @@ def prepare_table(
         names: What is wrong with the names of its columns; None finds it out.
         notice: Told how the table looks; see `finish_checks`.
         allow_clipping: Take it also if more than half of a column's values lie outside the bounds.
+        simulated: All parties are in this process: row numbers are not made into text.
 
     Raises:
         DataError: If the table breaks rules of the study; all of them are named.
@@ -116,7 +119,8 @@ def prepare_table(
     if len(checked.rows) == 0 and not problems:
         problems.append(Problem(rule="the table must have at least one row, got none"))
     if own_ids is None:
-        own_ids = row_numbers(len(checked.rows))
+        numbers = RowNumbers(start=0, end=len(checked.rows))
+        own_ids = numbers if simulated else numbers.text()
     else:
         if len(own_ids) != len(checked.rows) and not problems:
             n = len(checked.rows)

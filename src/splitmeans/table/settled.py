@@ -8,7 +8,7 @@ values depend on that row, the study and released values alone (rule R7).
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -44,14 +44,16 @@ def settled_in_memory(table: PartyTable, agreed: PartySpec, settled: PartySpec) 
     """Return a table in memory with all columns on the grid."""
     if is_settled(agreed):
         return table
-    rows = grid_block(table.raw_rows, agreed=agreed, settled=settled)
+    rows = grid_block(table.raw_rows, agreed=agreed, settled=settled, kept_as=np.int32)
     return replace(table, raw_rows=rows, coding=coding_of(settled))
 
 
-def grid_block(raw_rows: IntArray, *, agreed: PartySpec, settled: PartySpec) -> IntArray:
-    """Return a block of coded rows, shape (b, columns)."""
+def grid_block(
+    raw_rows: Any, *, agreed: PartySpec, settled: PartySpec, kept_as: Any = np.int64
+) -> Any:
+    """Return a block of coded rows, shape (b, columns), of the type that is asked for."""
     places = raw_places(settled)
-    rows = np.empty((len(raw_rows), places[-1].stop), dtype=np.int64)
+    rows = np.empty((len(raw_rows), places[-1].stop), dtype=kept_as)
     for before, after, own, place in zip(
         agreed.columns, settled.columns, raw_places(agreed), places, strict=True
     ):

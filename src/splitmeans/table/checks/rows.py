@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitmeans._types import NO_VALUE, IntArray
+from splitmeans._types import NO_VALUE, HalfWidthArray, IntArray
 from splitmeans.errors import DataError
 from splitmeans.kernels.halves import to_halves
 from splitmeans.kernels.quantise import to_grid_column
@@ -28,6 +28,7 @@ from splitmeans.table.checks.facts import BoundFacts, TableFacts, bound_facts
 from splitmeans.table.checks.names import name_problems
 from splitmeans.table.checks.number_columns import check_numbers
 from splitmeans.table.checks.open_columns import hash_categories
+from splitmeans.table.checks.plain_arrays import grid_of_array
 from splitmeans.table.checks.problems import Problem, refuse
 from splitmeans.table.frames import named_columns
 from splitmeans.table.ids.canonical import check_ids
@@ -41,15 +42,15 @@ class CheckedRows:
     """Rows of a table after their checks.
 
     Attributes:
-        rows: Coded rows (`study/coding.py`), shape (n, columns), and two halves of each number or
-            category of which the run learns bounds or names (`raw_layout`); zeros in columns with
-            problems.
+        rows: Coded rows (`study/coding.py`), shape (n, columns), int32, and two halves of each
+            number or category of which the run learns bounds or names (`raw_layout`); zeros in
+            columns with problems.
         ids: Canonical ids, one a row; None without an id column, or if something is wrong with it.
         facts: How the rows looked; columns with problems have no values there.
         problems: All that is wrong with them.
     """
 
-    rows: IntArray
+    rows: HalfWidthArray
     ids: pa.LargeStringArray | None
     facts: TableFacts
     problems: tuple[Problem, ...]
@@ -96,14 +97,18 @@ def check_rows(
     Raises:
         DataError: If it is no table at all.
     """
-    columns, id_values, problems = _find_columns(party, data, with_names=with_names)
+    plain = _plain(party, data)
+    if plain is None:
+        columns, id_values, problems = _find_columns(party, data, with_names=with_names)
+    else:
+        columns, id_values, problems = [], None, []
     id_values = id_values if ids is None else ids
     text: pa.LargeStringArray | None = None
     id_problems: list[Problem] = []
     if id_values is not None:
         text, id_problems = check_ids(id_values, first_row=first_row, rules=rules)
     n_ids = None if text is None else len(text)
-    found = _grid(party, columns, first_row=first_row, n_ids=n_ids)
+    found = plain or _grid(party, columns, first_row=first_row, n_ids=n_ids, kept_as=np.int32)
     if id_values is None or id_problems:
         facts = IdFacts(rows=len(found.rows), kind="row numbers", odd={}, n_odd=0)
     else:
@@ -116,14 +121,29 @@ def check_rows(
     )
 
 
+def _plain(party: PartySpec, data: Any) -> "_Grid | None":
+    """Return an array of plain numbers on the grid, None if it is no such array."""
+    if not isinstance(data, np.ndarray) or data.ndim != 2 or data.shape[1] != len(party.columns):
+        return None
+    found = grid_of_array(party, data)
+    return None if found is None else _Grid(found.rows, found.bounds, {}, [])
+
+
 class _Grid(NamedTuple):
-    rows: IntArray
+    rows: Any
     bounds: tuple[BoundFacts, ...]
     names: Mapping[str, tuple[str, ...]]
     problems: list[Problem]
 
 
-def _grid(party: PartySpec, columns: list[Any], *, first_row: int, n_ids: int | None) -> _Grid:
+def _grid(
+    party: PartySpec,
+    columns: list[Any],
+    *,
+    first_row: int,
+    n_ids: int | None,
+    kept_as: Any = np.int64,
+) -> _Grid:
     """Check columns, None where one is missing, and code their values."""
     places = raw_places(party)
     checked: list[tuple[Column, slice, npt.NDArray[Any]]] = []
@@ -148,7 +168,7 @@ def _grid(party: PartySpec, columns: list[Any], *, first_row: int, n_ids: int | 
         problems += wrong
     n = _common_length(checked, where=f"party {party.name!r}") if checked else (n_ids or 0)
     make = np.empty if len(checked) == len(columns) else np.zeros
-    rows = make((n, places[-1].stop if places else 0), dtype=np.int64)
+    rows = make((n, places[-1].stop if places else 0), dtype=kept_as)
     # A few rows of all columns at a time: the part of the result being written stays in cache.
     for start in range(0, n, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)

@@ -93,11 +93,6 @@ def _renumbered(problem: Problem, numbers: IntArray) -> Problem:
     return replace(problem, rows=tuple(numbers[list(problem.rows)].tolist()))
 
 
-def row_numbers(n: int) -> pa.LargeStringArray:
-    """Return the ids of users who have none: row numbers from 0. No two are the same."""
-    return pa.array(np.arange(n)).cast(pa.large_string())
-
-
 def repeated_ids(users: Users, *, rules: IdRules = AS_IS) -> list[Problem]:
     """Return the problem of users of whom two have the same id, if there are such.
 

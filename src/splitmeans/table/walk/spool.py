@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from splitmeans._types import IntArray, LabelArray
+from splitmeans._types import HalfWidthArray, IntArray, LabelArray
 from splitmeans.table.walk.interface import UserBlock
 from splitmeans.table.walk.spool_folder import new_private_file
 
@@ -60,10 +60,10 @@ class StoredBlock:
         """Read ids and labels."""
         return UserBlock(start=self.start, ids=self.ids(), labels=self.labels())
 
-    def write_rows(self, raw_rows: IntArray, ids: pa.LargeStringArray) -> None:
+    def write_rows(self, raw_rows: IntArray | HalfWidthArray, ids: pa.LargeStringArray) -> None:
         """Store rows and ids."""
         with new_private_file(self._path("rows")) as file:
-            raw_rows.astype(_ROW_TYPE).tofile(file)
+            raw_rows.astype(_ROW_TYPE, copy=False).tofile(file)
         batch = pa.record_batch({"id": ids})
         with (
             new_private_file(self._path("ids")) as file,
