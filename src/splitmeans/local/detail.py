@@ -298,10 +298,11 @@ def _on_atoms(
     for place, (low, high) in zip(numbers, ranges, strict=True):
         feature = int(coding.starts[place])
         bound, edges = coding.bounds[feature], shapes.edges[place]
-        if not len(edges):
+        half = high / 2 - low / 2
+        # Nobody writes round numbers at the ends of what a float can be.
+        if not len(edges) or not 1e-100 < half < 1e100:
             continue
         ends = np.concatenate([[-bound], edges, [bound]])
-        half = (high - low) / 2
         histogram = Histogram(
             ends=low + (ends / bound + 1) * half,
             shares=shapes.shares[place],
