@@ -91,6 +91,32 @@ def test_a_quarter_names_its_run() -> None:
     assert found.stdout == "again\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("n_clusters = 2\n", True),
+        ("[renewal]\nruns = 8\n", False),
+        ("  [ renewal ]\nruns = 8\n", False),
+        ("renewal = { runs = 8 }\n", False),
+        ('name = "x [renewal]"\n', True),
+    ],
+)
+def test_runs_of_a_series_are_not_named_after_quarters(
+    text: str, named: bool, tmp_path: Path
+) -> None:
+    study = tmp_path / "my study.toml"
+    study.write_text(text)
+    show = ["sh", str(DEPLOY / "in-quarter"), "sh", "-c", "echo [$SPLITMEANS_PARTY_RUN_RUN]"]
+    found = subprocess.run(
+        [*show, "party", str(study)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": "/bin:/usr/bin"},
+    )
+    assert (found.stdout != "[]\n") == named
+
+
 def test_cron_and_airflow_name_commands_that_are_there() -> None:
     line = (DEPLOY / "cron" / "splitmeans").read_text().splitlines()[-1]
     assert re.match(r"[0-9*,-]+ [0-9*,-]+ [0-9*,-]+ [0-9*,-]+ [0-9*,-]+ splitmeans ", line)

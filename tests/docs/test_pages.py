@@ -21,16 +21,18 @@ QUICK = (
     "docs/reference/python.md",
     "docs/guides/big-tables.md",
     "docs/concepts/certificate.md",
-    "docs/reference/ledger.md",
-    "docs/guides/keys.md",
-    "docs/guides/renewal.md",
     "docs/guides/comparing.md",
-    "docs/guides/counts-alone.md",
     "docs/guides/using-segments.md",
     "docs/intervals.md",
 )
 # Left to `make guides`.
-LONG = ("docs/guides/data-sources.md",)
+LONG = (
+    "docs/guides/data-sources.md",
+    "docs/guides/keys.md",
+    "docs/guides/renewal.md",
+    "docs/guides/counts-alone.md",
+    "docs/reference/ledger.md",
+)
 AFTER_TUTORIAL = (
     "docs/guides/choosing-k.md",
     "docs/guides/asking.md",
