@@ -103,7 +103,8 @@ def test_a_party_killed_while_it_uploads_goes_on_with_the_same_bytes(
     options = ("--mailbox", s3.url)
     others = {who: world.take_part(who, *options, env=s3.env) for who in EVERYONE if who != "bank"}
     victim = world.take_part("bank", *options, env=s3.at(line.port))
-    victim.until("waiting for server")
+    for who in ("shop", "clinic"):
+        victim.until(f"took Confirmation from {who}")
     line.allowed = 12_000  # further polls pass, and the beginning of the release
     assert line.stuck.wait(60)
     victim.until("charged epsilon")
