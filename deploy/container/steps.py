@@ -10,6 +10,7 @@ the health check in it. Where an engine answers, the image itself is built and r
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -138,7 +139,7 @@ def use_here(image: Path, place: Path) -> None:
     sys.stderr.write(f"splitmeans {run('splitmeans', '--version').strip()} runs\n")
     run("splitmeans", "keys", "new")
     (home / "studies").mkdir()
-    relay = [f"{image}/bin/splitmeans", "relay", "serve", "--insecure", "--port", "18443"]
+    relay = [f"{image}/bin/splitmeans", "relay", "serve", "--insecure", "--port", _free_port()]
     relay += ["--folder", str(home / "messages"), "--studies", str(home / "studies")]
     process = subprocess.Popen(relay, env=env, cwd=home, **as_user)  # type: ignore[call-overload]
     check = (
@@ -167,6 +168,12 @@ def use_engine(program: str) -> None:
     run = [program, "run", "--rm", "--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL"]
     subprocess.run([*run, "--network", "none", "splitmeans:try", "--version"], check=True)
     subprocess.run([*run, "--network", "none", "splitmeans:try", "keys", "new"], check=True)
+
+
+def _free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
 
 
 def main() -> None:
