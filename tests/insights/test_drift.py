@@ -7,7 +7,7 @@ import pytest
 
 from splitmeans import VerticalKMeans
 from splitmeans.errors import ParameterError
-from splitmeans.insights.drift import drift
+from splitmeans.insights.drift import _matched, drift
 from splitmeans.kmeans.distances import squared_distances
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render
@@ -59,6 +59,21 @@ def test_changes_are_named_and_their_intervals_have_both_noises(spring, summer):
     halves = spring.size_intervals().high - spring.published_sizes
     for one, then in zip(found.segments, halves, strict=True):
         assert one.size.high - one.size.change > then
+
+
+def test_a_feature_that_was_the_same_for_all_does_not_decide_what_matches(spring):
+    """Its deviation is a rounding error, of which any change would be millions."""
+    nodes = spring.synopsis.scaled_nodes.copy()
+    rng = np.random.default_rng(1)
+    nodes[:, 3] = 0.25 + 1e-13 * rng.normal(size=len(nodes))
+    flat = dataclasses.replace(
+        spring, synopsis=dataclasses.replace(spring.synopsis, scaled_nodes=nodes)
+    )
+    found = drift(flat, spring)
+    assert max(abs(column.spreads) for column in found.columns) < 5
+    matched, distances = _matched(flat, spring, np.arange(4))
+    assert sorted(matched) == [0, 1, 2]
+    assert distances.max() < 100
 
 
 def test_a_segment_that_falls_apart_and_two_that_come_together(spring):

@@ -1,13 +1,15 @@
 """Keys that come and go: which one a study gets, and what a revoked one is told."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from splitmeans.cli.key_changes import rekeyed
+from splitmeans.cli.key_changes import new_series_words, rekeyed
 from splitmeans.errors import ParameterError
 from splitmeans.run import own_keys
 from splitmeans.run.own_keys import check_not_revoked, key_for, refuse_key
+from splitmeans.study.renewal import Renewal
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.key_change import read_revocation, revocation_text
 from tests.scene import KEYS, keyed_study
@@ -63,3 +65,10 @@ def test_a_damaged_word_about_a_key_refuses_it(home: Path) -> None:
     path.write_text("half")
     with pytest.raises(ParameterError, match="must have format 'splitmeans key revocation 1'"):
         check_not_revoked(home, STUDY)
+
+
+def test_a_new_key_is_another_series() -> None:
+    assert new_series_words(STUDY) is None
+    words = new_series_words(replace(STUDY, renewal=Renewal(runs=4)))
+    assert words is not None
+    assert "charged again" in words

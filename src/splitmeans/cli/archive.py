@@ -64,7 +64,15 @@ def make(
     if output.exists():
         raise ParameterError(f"{output}: there is such a file, and no archive replaces another")
     read = Result.read(result)
-    identity = load_identity(home, key, file=passphrase_file, fd=passphrase_fd)
+    # The key that the study has, which may be one from before a renewal.
+    identity = load_identity(
+        home,
+        key,
+        file=passphrase_file,
+        fd=passphrase_fd,
+        study=read.study,
+        participant=read.facts["participant"],
+    )
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=err, transient=True) as progress:
         task = progress.add_task("reading the ledger", total=None)

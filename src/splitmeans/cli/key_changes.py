@@ -120,6 +120,19 @@ def rekey(
     output.write_text(made.to_toml(), encoding="utf-8")
     print_text(err, f"wrote {output}; all participants now compare these digits:")
     typer.echo(spoken(made.hash))
+    if (words := new_series_words(made)) is not None:
+        print_text(err, words)
+
+
+def new_series_words(study: Study) -> str | None:
+    """Return what a new key means for a series, which is of one study; None for one run."""
+    if study.renewal is None:
+        return None
+    return (
+        "note: the runs of a series are of one study, so runs of this one are another series, with "
+        "its whole budget charged again. To go on with the old series keep the old study, and the "
+        "old key in keys/, until its last run"
+    )
 
 
 def rekeyed(study: Study, files: list[Path], home: Path) -> Study:

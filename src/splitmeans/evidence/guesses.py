@@ -75,7 +75,7 @@ def _factor(epsilon: float) -> str:
 
 
 def _chance(delta: float) -> str:
-    return f"{delta:g} (one in {math.floor(1 / delta):,})" if delta > 0 else "0"
+    return f"{delta:g} (one in {math.floor(round(1 / delta, 6)):,})" if delta > 0 else "0"
 
 
 def _ceiling(number: float, *, places: int = 1) -> float:

@@ -24,7 +24,7 @@ from splitmeans.intervals.sizes import SizeIntervals, size_intervals
 from splitmeans.kmeans.distances import squared_distances
 from splitmeans.result.intervals import plan_of
 from splitmeans.result.result import Result
-from splitmeans.study.features import Feature, to_own_units
+from splitmeans.study.features import GRID_UNITS, Feature, to_own_units
 from splitmeans.synopsis.segments import assign_nodes
 from splitmeans.synopsis.synopsis import Synopsis
 
@@ -329,9 +329,10 @@ def _matched(old: Result, new: Result, order: IntArray) -> tuple[IntArray, Float
     from scipy.optimize import linear_sum_assignment
 
     spreads = _moments(old.synopsis)[1]
-    spreads = np.where(spreads > 0, spreads, 1.0)
-    theirs = new.published.centres[:, order] / spreads
-    squared = squared_distances(old.published.centres / spreads, theirs)
+    # A feature that everybody had alike has no measure of its own, and tells nothing apart.
+    scale = np.divide(1.0, spreads, out=np.zeros_like(spreads), where=spreads > 0)
+    theirs = new.published.centres[:, order] * scale
+    squared = squared_distances(old.published.centres * scale, theirs)
     distances = np.sqrt(squared / len(order))
     found = np.full(old.published.k, -1)
     rows, columns = linear_sum_assignment(distances)
@@ -345,6 +346,8 @@ def _moments(synopsis: Synopsis) -> tuple[FloatArray, FloatArray]:
     shares = synopsis.weights / synopsis.total
     means = shares @ synopsis.scaled_nodes
     spreads = np.sqrt(shares @ np.square(synopsis.scaled_nodes - means))
+    # What is below a grid step is a rounding error: everybody has the same.
+    spreads = np.where(spreads > 1 / GRID_UNITS, spreads, 0.0)
     steps = np.array([2 * item.weight / (item.high - item.low) for item in features])
     return to_own_units(features, means), np.asarray(spreads / steps)
 
