@@ -82,7 +82,7 @@ def browser() -> Iterator[Any]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     service = webdriver.ChromeService(executable_path=driver)
     opened = webdriver.Chrome(options=options, service=service)
-    opened.set_script_timeout(60)
+    opened.set_script_timeout(180)
     yield opened
     opened.quit()
 
