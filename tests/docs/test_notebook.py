@@ -54,6 +54,8 @@ def test_it_imports_only_names_that_are_a_promise(notebook):
         assert {alias.name for alias in node.names} <= set(splitmeans.__all__)
 
 
+# Left to `make guides`, as long pages are.
+@pytest.mark.slow
 def test_it_runs(notebook, path, tmp_path, monkeypatch):
     nbclient = pytest.importorskip("nbclient")
     monkeypatch.setenv("PYTHONPATH", str(Path(splitmeans.__file__).parents[1]))

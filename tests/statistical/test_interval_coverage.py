@@ -77,6 +77,7 @@ def test_totals_of_partial_user_sets_have_no_bias(population):
     assert held >= 4
 
 
+@pytest.mark.slow
 def test_twelve_parties_with_partial_user_sets_end():
     """The most that are allowed: 4095 cells of presence, 66 pairs."""
     model, shared = partial_run(1, data="cloud", n_parties=12, share=0.9)
