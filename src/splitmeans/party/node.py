@@ -13,7 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from splitmeans.errors import ProtocolError
+from splitmeans.errors import PrivacyError, ProtocolError
+from splitmeans.kernels.row_numbers import RowNumbers
 from splitmeans.party.check_result import check_result
 from splitmeans.party.confirm import (
     confirmation,
@@ -73,6 +74,11 @@ def join(
 ) -> tuple[PartyState, list[Envelope]]:
     """Enter a run: draw a fresh contribution to the run key and send it to every other party."""
     study.party(table.party)
+    if not simulated and isinstance(getattr(table, "ids", None), RowNumbers):
+        raise PrivacyError(
+            f"the table of {table.party!r} has row numbers for ids, whose tags are no secret: they "
+            "are for simulations; prepare it with ids"
+        )
     session = Session(
         study=study, run=run, party=table.party, simulated=simulated, previous=previous
     )
