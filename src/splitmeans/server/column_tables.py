@@ -20,7 +20,7 @@ from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.coding import coding_of
 from splitmeans.synopsis.column_shares import rows_with_shares, shares_of_columns
 from splitmeans.synopsis.counted_tables import CountedTable
-from splitmeans.synopsis.coupling import coupled
+from splitmeans.synopsis.coupling import coupled, parts_of
 from splitmeans.wire.messages import DecoyMessage, PartyRelease
 
 _PAIR = (0, 1)
@@ -110,6 +110,7 @@ def put_together(
     """
     spans: list[slice] = []
     columns: list[IntArray] = []
+    parts: list[IntArray] = []
     parties: list[int] = []
     deviations: list[float] = []
     start = 0
@@ -118,13 +119,16 @@ def put_together(
         codes = coding.codes(nodes[:, start : start + len(coding.bounds)])
         rules = rules_of(release.column_edges, release.points.astype(np.int64), coding)
         for place, rule in enumerate(rules):
-            columns.append(labels_in(codes, place, rule, coding).astype(np.int64))
+            own = labels_in(codes, place, rule, coding).astype(np.int64)
+            columns.append(own)
+            parts.append(own if coding.levels[place] else parts_of(codes[:, place], own))
             spans.append(slice(start + coding.starts[place], start + coding.starts[place + 1]))
             deviation = plan.detail[position].label_deviation(
                 coding.levels[place], labels=label_count(coding, place) - 1
             )
             deviations.append(deviation)
         columns.append(labels[:, position])
+        parts.append(labels[:, position])
         spans.append(slice(0, 0))
         deviations.append(np.inf)
         parties += [position] * (len(rules) + 1)
@@ -132,8 +136,10 @@ def put_together(
     all_labels, of_party = np.stack(columns, axis=1), np.array(parties)
     shares = shares_of_columns(all_labels, counted, deviations=np.array(deviations))
     rows = rows_with_shares(all_labels, parties=of_party, shares=shares, rng=rng)[of_party]
-    all_labels = np.take_along_axis(all_labels, rows.T, axis=0)
-    more = coupled(all_labels, parties=of_party, tables=counted, rng=rng)
+    all_labels, narrow = (
+        np.take_along_axis(own, rows.T, axis=0) for own in (all_labels, np.stack(parts, axis=1))
+    )
+    more = coupled(all_labels, narrow, parties=of_party, tables=counted, rng=rng)
     rows = np.take_along_axis(rows, more, axis=1)
     placed = nodes.copy()
     for span, own in zip(spans, rows, strict=True):

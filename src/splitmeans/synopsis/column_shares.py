@@ -76,7 +76,7 @@ def rows_with_shares(
         own = np.flatnonzero(parties == party)
         clusters = labels[:, own[-1]]
         weights = np.ones(n)
-        wanted = [(labels[:, column], n * shares[column]) for column in own if column in shares]
+        wanted = [(labels[:, i], n * shares[i]) for i in own.tolist() if i in shares]
         wanted.append((clusters, np.bincount(clusters).astype(np.float64)))
         for _ in range(_ROUNDS):
             for at, sizes in wanted:

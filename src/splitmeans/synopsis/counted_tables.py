@@ -16,9 +16,8 @@ import numpy as np
 from splitmeans._types import FloatArray
 from splitmeans.kmeans.trust import trusted
 
-# Correlations that are tried, closer together where tables differ more.
-_POSITIVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.98, 0.99, 0.995)
-_CORRELATIONS = tuple(-own for own in reversed(_POSITIVE)) + (0.0, *_POSITIVE)
+# Correlations that are tried, up to 0.997 and closer together where tables differ more.
+_CORRELATIONS = tuple(math.tanh(place / 10) for place in range(-32, 33))
 # The copula was fitted to the counts, so it must be this much more likely, in logarithms.
 _AHEAD = 3.0
 # Places within a row at which a copula is looked up.
@@ -43,7 +42,19 @@ class CountedTable(NamedTuple):
     in_order: bool = False
 
 
-def believed(found: FloatArray, table: CountedTable) -> FloatArray:
+class Believed(NamedTuple):
+    """What a table of persons should be.
+
+    Attributes:
+        cells: Persons in each cell.
+        correlation: Of the copula, if it was the better model; 0 otherwise.
+    """
+
+    cells: FloatArray
+    correlation: float = 0.0
+
+
+def believed(found: FloatArray, table: CountedTable) -> Believed:
     """Return what a table of persons should be: with the sums over rows and columns that it has.
 
     Args:
@@ -52,26 +63,42 @@ def believed(found: FloatArray, table: CountedTable) -> FloatArray:
     """
     counted = table.users
     if not table.deviation or counted.sum() <= 0:
-        return found
+        return Believed(found)
     rows, columns = counted.shape
     # As many persons as there are, in labels that they can have.
     seen = found[:rows, :columns]
     scale = float(found.sum() / counted.sum())
     noisy, deviation = counted * scale, table.deviation * scale
     wanted, likely = _shrunk(seen, noisy, deviation=deviation)
+    correlation = 0.0
     if table.in_order:
-        model = _best_copula(seen, noisy)
+        best, model = _best_copula(seen, noisy)
         other, more_likely = _shrunk(model, noisy, deviation=deviation)
         if more_likely > likely + _AHEAD:
-            wanted = other
+            wanted, correlation = other, best
     result = found.copy()
     result[:rows, :columns] = _with_sums(wanted, seen)
-    return result
+    return Believed(result, correlation)
 
 
-def _shrunk(
-    model: FloatArray, noisy: FloatArray, *, deviation: float
-) -> tuple[FloatArray, float]:
+def finer(wanted: Believed, found: FloatArray) -> FloatArray:
+    """Return what a table of narrower labels should be, so many for each label of the first.
+
+    Nobody has counted it. Within a cell the copula says which parts of two labels go together.
+
+    Args:
+        wanted: What the table of wide labels should be, with a correlation.
+        found: Persons in each cell of narrow labels.
+    """
+    parts = (found.shape[0] // wanted.cells.shape[0], found.shape[1] // wanted.cells.shape[1])
+    rows, columns = found.sum(axis=1), found.sum(axis=0)
+    model = _copula(rows, columns, wanted.correlation)
+    wide = model.reshape(len(wanted.cells), parts[0], -1, parts[1]).sum(axis=(1, 3))
+    factors = _ratios(wanted.cells, wide)
+    return _with_sums(model * np.kron(factors, np.ones(parts)), found)
+
+
+def _shrunk(model: FloatArray, noisy: FloatArray, *, deviation: float) -> tuple[FloatArray, float]:
     """Return a table between a model and the counts, and how likely the counts are with it."""
     off = noisy - model
     # Exchanges leave sums over rows and columns alone, so what is off there is no aim.
@@ -83,10 +110,11 @@ def _shrunk(
     return np.maximum(model + trust * off, 0.0), likely
 
 
-def _best_copula(seen: FloatArray, noisy: FloatArray) -> FloatArray:
+def _best_copula(seen: FloatArray, noisy: FloatArray) -> tuple[float, FloatArray]:
     """Return the copula with the sums that were seen which is nearest to the counts."""
-    models = [_copula(seen.sum(axis=1), seen.sum(axis=0), one) for one in _CORRELATIONS]
-    return min(models, key=lambda model: float(np.square(noisy - model).sum()))
+    sums = seen.sum(axis=1), seen.sum(axis=0)
+    models = [(correlation, _copula(*sums, correlation)) for correlation in _CORRELATIONS]
+    return min(models, key=lambda model: float(np.square(noisy - model[1]).sum()))
 
 
 def _copula(rows: FloatArray, columns: FloatArray, correlation: float) -> FloatArray:

@@ -17,15 +17,18 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.swaps import exchange
-from splitmeans.synopsis.counted_tables import CountedTable, believed
+from splitmeans.synopsis.counted_tables import CountedTable, believed, finer
 
 # How often each person is tried, with rows and with columns: from forty rows on, and two hundred
 # columns, more changes little that can be seen.
 _TRIES, _COLUMN_TRIES = 60, 200
+# Into how many parts labels of numbers are cut.
+PARTS = 3
 
 
 def coupled(
     labels: IntArray,
+    parts: IntArray,
     *,
     parties: IntArray,
     tables: Sequence[CountedTable],
@@ -36,6 +39,7 @@ def coupled(
     Args:
         labels: Labels of persons, each for equally many users, in all columns, shape (n, c); the
             last column of each party is its cluster, and how clusters go together is kept.
+        parts: Narrower labels of columns of numbers, see `parts_of`, shape (n, c).
         parties: The party of each column.
         tables: What was counted.
         rng: Draws which exchanges are tried.
@@ -45,13 +49,34 @@ def coupled(
     clusters = [(i, j) for place, i in enumerate(last) for j in last[place + 1 :]]
     columns = [column for column in range(c) if column not in last]
     within = [(i, j) for i in columns for j in columns if i < j and parties[i] == parties[j]]
-    wanted = {table.columns: believed(_found(labels, table), table) for table in tables}
+    found = {table.columns: believed(_found(labels, table), table) for table in tables}
+    wanted = {pair: table.cells for pair, table in found.items()}
     rows = _exchanged(labels, wanted, kept=clusters, movers=parties, tries=_TRIES, rng=rng)[parties]
-    moved = np.take_along_axis(labels, rows.T, axis=0)
-    more = _exchanged(
-        moved, wanted, kept=within, movers=np.arange(c), tries=_COLUMN_TRIES, rng=rng
-    )
+    # Where a copula was found, parts of labels are columns too, and move with them.
+    for pair in [pair for pair, table in found.items() if table.correlation]:
+        shape = tuple(PARTS * size for size in found[pair].cells.shape)
+        narrow = _cells(parts, *pair, shape=shape)
+        wanted[pair[0] + c, pair[1] + c] = finer(found[pair], narrow)
+    both = np.concatenate([labels, parts], axis=1)
+    moved = np.take_along_axis(both, np.tile(rows, (2, 1)).T, axis=0)
+    movers = np.tile(np.arange(c), 2)
+    more = _exchanged(moved, wanted, kept=within, movers=movers, tries=_COLUMN_TRIES, rng=rng)
     return np.take_along_axis(rows, more, axis=1)
+
+
+def parts_of(values: IntArray, labels: IntArray) -> IntArray:
+    """Return narrower labels: each is parted into `PARTS` with about equally many persons.
+
+    Args:
+        values: Of a column, shape (n,); equal values stay together.
+        labels: Which rise with the values, shape (n,).
+    """
+    ordered = np.sort(values)
+    ranks = np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(labels))])
+    inside = (ranks / 2 - ends[labels]) / np.maximum(ends[labels + 1] - ends[labels], 1)
+    part = np.clip((PARTS * inside).astype(np.int64), 0, PARTS - 1)
+    return np.asarray(PARTS * labels + part)
 
 
 def _exchanged(
