@@ -46,8 +46,9 @@ def test_rows_get_the_shares_and_persons_stay_in_their_clusters() -> None:
         assert np.abs(np.bincount(drawn[:, place]) / n - wanted).max() < 0.005
     assert (drawn[:, 2] != clusters).sum() <= 3
     # A party of whom no share is known keeps its rows, each once.
-    assert sorted(rows[1]) == list(range(n))
-    assert np.array_equal(labels[rows[1], 4], other)
+    assert np.array_equal(rows[1], np.arange(n))
+    # Most persons of the other one keep theirs too: which places went together is not lost.
+    assert (rows[0] == np.arange(n)).mean() > 0.8
 
 
 def test_labels_that_no_table_counts_stay() -> None:

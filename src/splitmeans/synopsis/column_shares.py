@@ -60,8 +60,8 @@ def rows_with_shares(
 ) -> IntArray:
     """Return for each party which of its rows each person gets, shape (parties, n).
 
-    A person stays in the local cluster that it is in, but for one or two at the seams; of several
-    rows of a cluster chance decides who gets which.
+    Persons keep their rows as far as the shares allow it. Who cannot gets a row of the same local
+    cluster, but for one or two at the seams.
 
     Args:
         labels: Labels of persons in all columns, shape (n, c); the last column of each party is
@@ -85,8 +85,19 @@ def rows_with_shares(
                 goal = np.concatenate([sizes, now[len(sizes) :]])
                 ratios = np.divide(goal, now, out=np.ones_like(now), where=now > 0)
                 weights = weights * np.clip(ratios, 1 / _MOST, _MOST)[at]
-        persons, rows = (np.lexsort((rng.random(n), clusters)) for _ in range(2))
-        taken = np.empty(n, dtype=np.int64)
-        taken[persons] = rows[draw_evenly(weights[rows], n, rng=rng)]
-        found.append(taken)
+        found.append(_redrawn(weights, clusters, rng=rng))
     return np.stack(found)
+
+
+def _redrawn(weights: FloatArray, clusters: IntArray, *, rng: np.random.Generator) -> IntArray:
+    """Return whose row each person gets, drawn by weight, of the same cluster; most keep theirs."""
+    n = len(weights)
+    order = np.lexsort((rng.random(n), clusters))
+    times = np.bincount(order[draw_evenly(weights[order], n, rng=rng)], minlength=n)
+    taken = np.arange(n)
+    lacking = order[times[order] == 0]
+    spare = np.repeat(order, np.maximum(times[order] - 1, 0))
+    # Both are in the order of clusters; within one, chance decides.
+    spare = spare[np.lexsort((rng.random(len(spare)), clusters[spare]))]
+    taken[lacking] = spare
+    return taken
