@@ -67,7 +67,8 @@ class Estimator(Parameters):
 
     def _join(self) -> None:
         if not _has_joined(type(self)):
-            joined: Any = _with_scikit_learn(type(self))
+            own: Any = type(self)
+            joined: Any = _with_scikit_learn(own)
             self.__class__ = joined
 
     def __sklearn_tags__(self) -> Any:
