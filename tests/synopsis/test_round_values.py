@@ -66,9 +66,14 @@ def test_tenths_and_negative_numbers() -> None:
     rate = Feature(name="rate", low=-5, high=31, weight=1.0)
     values = on_grid(rate, [-4.5, 0.3, 12.7, -0.1])
     assert as_written(rate, values, whole=False).tolist() == [-4.5, 0.3, 12.7, -0.1]
+    zero = as_written(rate, np.array([-1e-9]), whole=False)
+    assert zero[0] == 0
+    assert not np.signbit(zero[0])
 
 
-@pytest.mark.parametrize(("low", "high"), [(-1e308, 7e307), (0, 5e-324), (0, 1e-200)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(-1e308, 7e307), (0, 5e-324), (0, 1e-200), (1e19, 1e19 + 1e5)]
+)
 def test_bounds_at_the_ends_of_floats_do_no_harm(low, high) -> None:
     odd = Feature(name="odd", low=low, high=high, weight=1.0)
     values = np.array([low, high])

@@ -24,12 +24,16 @@ _NEARLY_ALL = 0.95
 _WIDEST_STEP = 0.2
 # A round number is a multiple of a power of ten that is so many steps.
 _ROUNDER = 100.0
+# Beyond this not every whole number is a float, and a float is whole by itself.
+_LARGEST_WHOLE = 2.0**53
 
 
 def is_whole(feature: Feature, values: FloatArray, weights: FloatArray) -> bool:
     """Whether published values of a column, shape (n,), are whole numbers as far as they tell."""
     step = _step(feature)
     total = float(weights.sum())
+    if max(abs(feature.low), abs(feature.high)) > _LARGEST_WHOLE:
+        return False
     if step > _WIDEST_STEP or math.ceil(feature.low) > math.floor(feature.high) or total <= 0:
         return False
     inside = _within(values, np.rint(values), step)
@@ -63,7 +67,7 @@ def as_written(feature: Feature, values: FloatArray, *, whole: bool) -> FloatArr
         taken &= (nearest >= feature.low) & (nearest <= feature.high)
         found[taken] = nearest[taken]
         open_ &= ~taken
-    return found
+    return found + 0.0  # no minus zero
 
 
 def _step(feature: Feature) -> float:
