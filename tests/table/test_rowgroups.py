@@ -130,6 +130,7 @@ def test_the_digest_of_the_users_is_the_same_in_memory_on_disk_and_in_any_order(
         parties=(bank, spec("shop")),
         n_clusters=3,
         budget=Budget(epsilon=2.0, delta=1e-4),
+        expected_users=N,
         ids=AS_IS,
     )
     rows = rows_of(1)

@@ -12,7 +12,8 @@ from splitmeans._types import IntArray
 from splitmeans.errors import ProtocolError
 from splitmeans.membership.decoy.column_labels import labels_in, problem_of_edges, rules_of
 from splitmeans.membership.decoy.column_tables import ColumnTable
-from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise, join_counts
+from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise
+from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.layout import packed_size
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
