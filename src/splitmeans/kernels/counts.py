@@ -95,6 +95,22 @@ def sort_records(parts: Sequence[Records], *, skip_bits: int = 0) -> Records:
     return tags, labels
 
 
+def in_buckets(records: Records, *, bits: int) -> tuple[Records, IntArray]:
+    """Return records by the leading bits of their tags, and where each of 2^bits buckets begins.
+
+    Within a bucket they are in the order given. The last entry is the number of records.
+    """
+    tags, labels = records
+    starts = np.zeros(2**bits + 1, dtype=np.int64)
+    if bits == 0:
+        starts[-1] = len(tags)
+        return records, starts
+    out = np.empty_like(tags), np.empty_like(labels)
+    _scatter(tags, labels, _Word(64 - bits), starts, *out)
+    # The kernel leaves the end of each bucket where its start was.
+    return out, np.concatenate([[0], starts[:-1]])
+
+
 def ascending(tags: WordArray) -> bool:
     """Return whether the tags ascend strictly, so that none is there twice."""
     return bool(_ascending(_fixed(tags)))

@@ -77,7 +77,8 @@ def check_ids(
         return _NO_IDS, [*found, _renumbered(broken.problem, numbers)]
     except DataError as problem:
         return _NO_IDS, [*found, Problem(rule=str(problem))]
-    empty = np.asarray(pc.equal(text, ""))
+    # By length: comparing with a text takes Arrow a hundred times as long.
+    empty = np.asarray(pc.binary_length(text)) == 0
     wrong = rows_problem(empty, f"ids must not be empty text; see {ROWS}")
     if rules.whole_pattern is not None:
         fits = np.asarray(pc.match_substring_regex(text, pattern=rules.whole_pattern))
