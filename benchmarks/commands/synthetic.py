@@ -11,6 +11,7 @@ import typer
 from benchmarks.commands import options
 from benchmarks.commands.output import collected, mean_text, show, write_json
 from benchmarks.synthetic.contest import Case, Row, Setup, run_contest
+from benchmarks.synthetic.page import page_lines
 from benchmarks.synthetic.peers import PEERS, PeerOptions
 from benchmarks.synthetic.tables import DRAWN, FROM_FILES, TABLES, TUNED_ON
 from splitmeans.cli.console import Quiet
@@ -26,6 +27,9 @@ Iterations = Annotated[
     int | None, typer.Option(help="Steps of their inference; their default if not given.", min=1)
 ]
 Seconds = Annotated[float, typer.Option(help="After so long one of their fits is given up.")]
+Page = Annotated[
+    bool, typer.Option("--page", help="Print the table of docs/synthetic.md instead of many.")
+]
 Rows = Annotated[int, typer.Option(help="Most rows of a table.", min=500)]
 
 
@@ -40,6 +44,7 @@ def synthetic(
     peer_python: PeerPython = None,
     peer_iterations: Iterations = None,
     peer_seconds: Seconds = 600.0,
+    page: Page = False,
     quick: options.Quick = False,
     workers: options.Workers = 2,
     json_file: options.JsonFile = None,
@@ -69,7 +74,9 @@ def synthetic(
     ]
     runs = run_contest(cases, setup, workers=workers)
     found = list(itertools.chain(*collected(runs, what="runs", total=len(cases))))
-    for name, number, epsilon in itertools.product(names, numbers, budgets):
+    if page:
+        typer.echo("\n".join(page_lines(found)))
+    for name, number, epsilon in () if page else itertools.product(names, numbers, budgets):
         part = [
             row
             for row in found

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from benchmarks.pool import run_jobs
 from benchmarks.synthetic.codes import Coder
-from benchmarks.synthetic.measures import distance
+from benchmarks.synthetic.measures import distances
 from benchmarks.synthetic.peers import PEERS, PeerOptions, peer_rows
 from benchmarks.synthetic.tables import MixedTable, load_table
 from splitmeans import VerticalKMeans
@@ -20,7 +20,7 @@ from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.study import Budget, DetailOptions, PartySpec, Study
 
 POOLED, INDEPENDENT = "pooled rows again", "independent columns"
-OURS = "splitmeans"
+OURS, DETAIL = "splitmeans", "splitmeans, detail"
 
 # One in five rows is held out for the classifier.
 _HELD_OUT = 5
@@ -66,56 +66,67 @@ class Row:
 
 
 def run_contest(cases: Sequence[Case], setup: Setup, *, workers: int) -> Iterator[list[Row]]:
-    """Yield the rows of each case as they finish."""
-    jobs = [(case, setup) for case in cases]
-    for _, rows in run_jobs(run_case, jobs, workers=workers):
+    """Yield the rows of cases as they finish: those of one table, epsilon and seed together.
+
+    What sees pooled rows does not depend on who holds which columns, so it is fitted once for all
+    numbers of parties.
+    """
+    alike: dict[tuple[str, float, int], list[Case]] = {}
+    for case in cases:
+        alike.setdefault((case.data, case.epsilon, case.seed), []).append(case)
+    jobs = [(tuple(group), setup) for group in alike.values()]
+    for _, rows in run_jobs(run_cases, jobs, workers=workers):
         yield rows
 
 
-def run_case(case: Case, setup: Setup) -> list[Row]:
-    """Return what every contender reaches."""
-    table = load_table(case.data, seed=case.seed, n=setup.n, data_dir=setup.data_dir)
-    rng = np.random.default_rng([case.seed, 0xC0])
+def run_cases(cases: Sequence[Case], setup: Setup) -> list[Row]:
+    """Return what every contender reaches in cases that differ in the number of parties alone."""
+    first = cases[0]
+    table = load_table(first.data, seed=first.seed, n=setup.n, data_dir=setup.data_dir)
+    rng = np.random.default_rng([first.seed, 0xC0])
     order = rng.permutation(len(table.rows))
     cut = len(order) // _HELD_OUT
     held_out, used = table.rows.take(order[:cut]), table.rows.take(order[cut:])
     coder = Coder.of(table, used)
-    real = coder.codes(used)
+    real, tested = coder.codes(used), coder.codes(held_out)
+    target = [column.name for column in table.columns].index(table.target)
 
-    def row(contender: str, codes: IntArray | None, seconds: float | None) -> Row:
+    def rows_of(
+        contender: str, codes: IntArray | None, seconds: float | None, among: Sequence[Case]
+    ) -> list[Row]:
         if codes is None:
-            return Row(contender=contender, case=case, measures=None, processor_seconds=seconds)
-        found = distance(
-            real,
-            codes,
-            coder=coder,
-            parties=table.splits[case.n_parties],
-            target=[column.name for column in table.columns].index(table.target),
-            held_out=coder.codes(held_out),
-        )
-        return Row(
-            contender=contender, case=case, measures=asdict(found), processor_seconds=seconds
-        )
+            return [
+                Row(contender=contender, case=case, measures=None, processor_seconds=seconds)
+                for case in among
+            ]
+        splits = [table.splits[case.n_parties] for case in among]
+        found = distances(real, codes, coder=coder, splits=splits, target=target, held_out=tested)
+        return [
+            Row(contender=contender, case=case, measures=asdict(one), processor_seconds=seconds)
+            for case, one in zip(among, found, strict=True)
+        ]
 
     again = real[rng.integers(len(real), size=len(real))]
     apart = np.stack([rng.permutation(column) for column in real.T], axis=1)
-    rows = [row(POOLED, again, None), row(INDEPENDENT, apart, None)]
-    for name, options in OWN_FORMS.items():
-        start = time.process_time()
-        drawn = own_rows(table, used, case, delta=setup.delta, **options)
-        seconds = time.process_time() - start
-        rows.append(row(name, coder.codes(drawn), seconds))
+    rows = [*rows_of(POOLED, again, None, cases), *rows_of(INDEPENDENT, apart, None, cases)]
+    for case in cases:
+        for name, options in OWN_FORMS.items():
+            start = time.process_time()
+            drawn = own_rows(table, used, case, delta=setup.delta, **options)
+            spent = time.process_time() - start
+            rows += rows_of(name, coder.codes(drawn), spent, (case,))
     for method in setup.peers:
         found = peer_rows(
             method,
             real,
             sizes=coder.sizes,
-            epsilon=case.epsilon,
+            epsilon=first.epsilon,
             delta=setup.delta,
-            seed=case.seed,
+            seed=first.seed,
             options=setup.peer_options,
         )
-        rows.append(row(peer_name(method), *(found or (None, None))))
+        codes, seconds = (None, None) if found is None else found
+        rows += rows_of(peer_name(method), codes, seconds, cases)
     return rows
 
 
@@ -128,7 +139,7 @@ def peer_name(method: str) -> str:
 # What of splitmeans takes part: arguments of the study for each.
 OWN_FORMS: dict[str, dict[str, Any]] = {
     OURS: {},
-    f"{OURS}, detail": {"detail": DetailOptions()},
+    DETAIL: {"detail": DetailOptions()},
 }
 
 

@@ -1,6 +1,6 @@
 """How far synthetic rows are from real ones, in codes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -33,38 +33,43 @@ class Distance:
     auc: float
 
 
-def distance(
+def distances(
     real: IntArray,
     synthetic: IntArray,
     *,
     coder: Coder,
-    parties: tuple[int, ...],
+    splits: Sequence[tuple[int, ...]],
     target: int,
     held_out: IntArray,
-) -> Distance:
-    """Return how far synthetic codes are from real ones.
+) -> list[Distance]:
+    """Return how far synthetic codes are from real ones, for each way to split the columns.
 
     Args:
         real: The rows that were used, shape (n, columns).
         synthetic: Shape (m, columns).
         coder: What the codes are.
-        parties: The party of each column.
+        splits: For each the party of each column.
         target: The column that the classifier predicts.
         held_out: Real rows that were not used.
     """
     sizes = coder.sizes
     one_way = [_variation(real[:, j], synthetic[:, j], size) for j, size in enumerate(sizes)]
-    pairs: dict[bool, list[float]] = {True: [], False: []}
+    pairs = {}
     for i, j in combinations(range(len(sizes)), 2):
         before, after = (rows[:, i] * sizes[j] + rows[:, j] for rows in (real, synthetic))
-        pairs[parties[i] == parties[j]].append(_variation(before, after, sizes[i] * sizes[j]))
-    return Distance(
-        one_way=float(np.mean(one_way)),
-        within=float(np.mean(pairs[True] or [0.0])),
-        across=float(np.mean(pairs[False])),
-        correlation=_correlation_error(real, synthetic, list(_in_order(coder))),
-        auc=_auc(synthetic, held_out, coder=coder, target=target),
-    )
+        pairs[i, j] = _variation(before, after, sizes[i] * sizes[j])
+    correlation = _correlation_error(real, synthetic, list(_in_order(coder)))
+    auc = _auc(synthetic, held_out, coder=coder, target=target)
+    return [
+        Distance(
+            one_way=float(np.mean(one_way)),
+            within=float(np.mean([v for (i, j), v in pairs.items() if at[i] == at[j]] or [0.0])),
+            across=float(np.mean([v for (i, j), v in pairs.items() if at[i] != at[j]])),
+            correlation=correlation,
+            auc=auc,
+        )
+        for at in splits
+    ]
 
 
 def _variation(real: IntArray, synthetic: IntArray, size: int) -> float:

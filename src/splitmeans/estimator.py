@@ -9,11 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from splitmeans import protocol
+from splitmeans._estimators import Estimator, check_fitted, seeds_of
 from splitmeans._types import FloatArray, LabelArray
 from splitmeans.analysis.fitted import HasResult
 from splitmeans.analysis.result import Result
@@ -56,8 +54,11 @@ from splitmeans.synopsis.segments import letter
 from splitmeans.table.prepare import PartyTable
 
 
-class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class VerticalKMeans(HasResult, Estimator):
     """Differentially private k-means over columns that different organisations hold.
+
+    An estimator of scikit-learn, which is not loaded for it: a model is a `BaseEstimator` if
+    scikit-learn was loaded before it was made, or as soon as scikit-learn asks it anything.
 
     Args:
         n_clusters: Number of segments, k.
@@ -175,6 +176,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.allow_clipping = allow_clipping
         self.noise = noise
         self.random_state = random_state
+        self._join_if_loaded()
 
     def fit(self, X: Any, y: None = None, *, ids: Any = None, previous: Any = None) -> Self:
         """Run the protocol.
@@ -240,8 +242,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             study = with_rows_expected(study, tables) if expected is None else study
             for note in learning_warnings(make_plan(study).stages, users=study.assumed_users):
                 warnings.warn(note, UserWarning, stacklevel=4)
-        state = check_random_state(self.random_state)
-        rng = np.random.default_rng(state.randint(np.iinfo(np.int32).max, size=4))
+        rng = np.random.default_rng(seeds_of(self.random_state, 4))
         before = _previous(previous, study)
         self.result_ = protocol.run(study, tables, noise=self.noise, rng=rng, previous=before)
         self.study_ = study
@@ -276,19 +277,19 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
 
     def predict(self, X: Sequence[Any]) -> LabelArray:
         """Return the nearest segment of each row; needs all parties' columns (simulation only)."""
-        check_is_fitted(self)
+        check_fitted(self, "cluster_centers_")
         return self._nearest(self._prepared(X))
 
     def transform(self, X: Any) -> Any:
         """Return the distance of each row to each centre, in scaled units (simulation only)."""
-        check_is_fitted(self)
+        check_fitted(self, "cluster_centers_")
         rows, _ = pooled_rows(self._prepared(X))
         centres = self.result_.server.clustering.scaled_centres
         return np.sqrt(squared_distances(self.synopsis_.seen(rows), self.synopsis_.seen(centres)))
 
     def get_feature_names_out(self, input_features: None = None) -> Any:
         """Return the names of what `transform` gives, for `set_output`."""
-        check_is_fitted(self)
+        check_fitted(self, "cluster_centers_")
         return np.array([f"distance to {name}" for name in self.segment_names_], dtype=object)
 
     def score(self, X: Sequence[Any], y: None = None) -> float:
@@ -296,20 +297,11 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
 
         If there is no segment, to the middle of the bounds.
         """
-        check_is_fitted(self)
+        check_fitted(self, "cluster_centers_")
         tables = self._prepared(X)
         centres = self.result_.server.clustering.scaled_centres
         rows, _ = pooled_rows(tables)
         return -normalised_loss(self.synopsis_.seen(rows), self.synopsis_.seen(centres))
-
-    def fit_predict(
-        self,
-        X: Sequence[Any],
-        y: None = None,
-        **kwargs: Any,
-    ) -> LabelArray:
-        """Fit and return the joint labels (simulation only)."""
-        return self.fit(X, **kwargs).labels_
 
     # scikit-learn's own form has a script in it and does not show what was found.
     def _repr_html_(self) -> str:

@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.synthetic.codes import Coder
-from benchmarks.synthetic.contest import Case, own_study
-from benchmarks.synthetic.measures import distance
+from benchmarks.synthetic.contest import DETAIL, Case, Row, Setup, own_study, peer_name, run_cases
+from benchmarks.synthetic.measures import distances
+from benchmarks.synthetic.page import page_lines
 from benchmarks.synthetic.tables import DRAWN, MixedTable, load_table
 from splitmeans.errors import ParameterError
 from splitmeans.study import Column
@@ -36,7 +37,7 @@ def test_distance_of_rows_from_themselves_and_from_one_moved_row() -> None:
     real = np.tile(coder.codes(TABLE.rows), (30, 1))
 
     def measured(synthetic: np.ndarray) -> tuple[float, float]:
-        found = distance(real, synthetic, coder=coder, parties=(0, 1), target=1, held_out=real)
+        found = distances(real, synthetic, coder=coder, splits=[(0, 1)], target=1, held_out=real)[0]
         return found.one_way, found.across
 
     assert measured(real) == (0, 0)
@@ -63,3 +64,51 @@ def test_drawn_tables_have_what_their_columns_say(name: str) -> None:
 def test_a_table_from_a_file_asks_for_its_folder() -> None:
     with pytest.raises(ParameterError, match=r"needs --data-dir with taxi\.parquet"):
         load_table("taxi-mixed", seed=0, n=10, data_dir=None)
+
+
+def row(contender: str, across: float, auc: float, seconds: float, parties: int = 2) -> Row:
+    case = Case(data="made up", n_parties=parties, epsilon=1.0, seed=0)
+    measures = {"one_way": 0.01, "within": 0.02, "across": across, "correlation": 0.03, "auc": auc}
+    return Row(contender=contender, case=case, measures=measures, processor_seconds=seconds)
+
+
+def test_the_page_says_in_how_many_lines_the_aim_is_met() -> None:
+    mst = peer_name("mst")
+    rows = [
+        # Error and classifier within the aim, time not.
+        *(row(DETAIL, 0.022, 0.8, 2.0), row(mst, 0.02, 0.8, 19.0)),
+        # The error is above 1.1 times, the classifier better.
+        *(row(DETAIL, 0.023, 0.81, 2.0, parties=3), row(mst, 0.02, 0.8, 21.0, parties=3)),
+    ]
+    lines = page_lines(rows)
+    assert lines[0] == f"| table, parties, epsilon | {DETAIL} | {mst} | seconds |"
+    assert lines[2] == (
+        "| made up, 2, 1 | .010/.020/.022/.030/.800 | .010/.020/.020/.030/.800 | 2.0 / 19.0 |"
+    )
+    assert lines[-1] == (
+        "Of 2 lines: error across parties at most 1.1 times MST's in 1, classifier at least as "
+        "good in 2, both in 1; a tenth of its time in 1."
+    )
+
+
+def test_a_method_that_was_given_up_counts_for_nothing() -> None:
+    given_up = Row(
+        contender=peer_name("mst"),
+        case=row(DETAIL, 0, 0, 0).case,
+        measures=None,
+        processor_seconds=None,
+    )
+    lines = page_lines([row(DETAIL, 0.02, 0.8, 2.0), given_up])
+    assert lines[-1].endswith("| given up | 2.0 / - |")
+
+
+@pytest.mark.filterwarnings("ignore:party")
+def test_contenders_that_see_pooled_rows_are_the_same_for_two_and_three_parties() -> None:
+    cases = [Case(data="census-like", n_parties=number, epsilon=4.0, seed=0) for number in (2, 3)]
+    rows = run_cases(cases, Setup(n=1_500))
+    found = {(own.contender, own.case.n_parties): own.measures for own in rows}
+    assert len(found) == 8
+    pooled = [found["pooled rows again", number] for number in (2, 3)]
+    assert pooled[0]["auc"] == pooled[1]["auc"]
+    assert pooled[0]["across"] != pooled[1]["across"]
+    assert found[DETAIL, 2]["auc"] != found[DETAIL, 3]["auc"]

@@ -1,14 +1,17 @@
 """Compiling ahead: every kernel is called, with the types that real work has."""
 
 import logging
+import os
 
-import numba
 import numpy as np
 import pytest
 
 from splitmeans import VerticalKMeans
 from splitmeans.kernels import warm_up as module
+from splitmeans.kernels.compiled import Kernel
 from splitmeans.kernels.warm_up import is_warm, warm_up
+
+DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
 def kernels():
@@ -22,27 +25,27 @@ def kernels():
     for info in pkgutil.iter_modules(package.__path__):
         loaded = importlib.import_module(f"splitmeans.kernels.{info.name}")
         for name, value in vars(loaded).items():
-            if isinstance(value, numba.core.dispatcher.Dispatcher):
-                found[f"{value.py_func.__module__}.{name}"] = value
+            if isinstance(value, Kernel):
+                found[f"{value.function.__module__}.{name}"] = value
     return found
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.skipif(DISABLED, reason="nothing is compiled")
 def test_a_fit_after_it_compiles_no_more():
     module._call_all()
-    before = {name: len(kernel.signatures) for name, kernel in kernels().items()}
-    # A kernel that only other kernels call has none if those came from the disk.
+    before = {name: len(kernel.linked) for name, kernel in kernels().items()}
+    # A kernel that only other kernels call has none.
     assert sum(count > 0 for count in before.values()) >= 17
     rng = np.random.default_rng(0)
     for options in ({}, {"membership": "sketch"}):
         X = [rng.normal(scale=0.2, size=(500, 2)) for _ in range(2)]
         VerticalKMeans(2, bounds=(-2, 2), random_state=0, **options).fit(X)
-    after = {name: len(kernel.signatures) for name, kernel in kernels().items()}
+    after = {name: len(kernel.linked) for name, kernel in kernels().items()}
     assert after == before
 
 
 def test_it_says_so_once(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(module, "cache_folder", lambda: tmp_path / "new")
+    monkeypatch.setattr(module, "folders", lambda: [tmp_path / "new"])
     assert not is_warm()
     said = []
     warm_up(said.append)

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from sklearn.utils.validation import check_is_fitted
-
+from splitmeans._estimators import check_fitted
 from splitmeans.analysis.pages import ReportPage
 from splitmeans.analysis.result import Result
 from splitmeans.plan.statement import PrivacyReport
@@ -60,5 +59,5 @@ class HasResult:
         return self
 
     def _result(self) -> Result:
-        check_is_fitted(self, "published_")
+        check_fitted(self, "published_")
         return self.published_

@@ -1,22 +1,45 @@
-"""How kernels are compiled and where the compiled code is kept.
+"""How kernels are compiled, where the compiled code is kept, and how it is called.
 
-Compiling takes seconds, so numba stores its result. Its own check looks at the file of the function
-alone and would go on using a kernel after a function in another file that it calls has changed.
-Here the folder's name holds the version and a digest of all kernels' sources instead: whatever
-changes, old code is not found. The folder belongs to the user (compiled code is run as it is).
+numba compiles a kernel once for the types of its arguments; what is kept is object code alone
+(`object_code.py`), which is linked and called without numba. Loading numba takes as long as a fit
+of 20,000 users, and so does getting its own compiled functions back from a disk. Where object code
+cannot be had (another system than Linux, odd arguments), numba calls the kernel itself.
+
+The folder's name holds the version and a digest of all kernels' sources: whatever changes, old code
+is not found. The folder belongs to the user (compiled code is run as it is).
 """
 
 import contextlib
 import functools
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numba
+import numpy as np
 
 from splitmeans._version import __version__
+from splitmeans.kernels.object_code import Linked, can_link, host, stored
+
+# What a kernel can be given besides arrays, and how types are written in the names of files.
+_SCALARS = {
+    int: "int64",
+    float: "float64",
+    np.int64: "int64",
+    np.float64: "float64",
+    np.float32: "float32",
+    np.uint64: "uint64",
+}
+_DTYPES = {
+    np.dtype(name): name
+    for name in ("bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "uint64")
+} | {np.dtype(name): name for name in ("uint32", "float32", "float64")}
+# NumPy's flags of an array.
+_CONTIGUOUS, _ALIGNED = 0x1, 0x100
+_LAYOUT = _CONTIGUOUS | _ALIGNED
+_COMPILING = threading.RLock()
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,9 +61,91 @@ def screening_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _compiled(function: Callable[..., Any], *, fastmath: Any) -> Callable[..., Any]:
-    with _stored_in(cache_folder()):
-        compiled = numba.njit(cache=True, error_model="numpy", nogil=True, fastmath=fastmath)
-        return compiled(function)  # type: ignore[no-any-return]
+    # Uncompiled for whoever measures which lines tests reach, as with any function of numba.
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return function
+    return Kernel(function, fastmath=fastmath)
+
+
+class Kernel:
+    """A compiled function: linked object code for each list of argument types it was called with.
+
+    Attributes:
+        function: What it compiles.
+        linked: The code by types; of numba's own making where object code cannot be had.
+    """
+
+    def __init__(self, function: Callable[..., Any], *, fastmath: Any) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.linked: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._fastmath = fastmath
+        self._dispatchers: dict[tuple[tuple[str, bool], ...], Any] = {}
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the function with arrays and numbers."""
+        key = tuple(
+            [
+                (arg.dtype, arg.ndim, arg.flags.num & _LAYOUT)
+                if type(arg) is np.ndarray
+                else type(arg)
+                for arg in args
+            ]
+        )
+        found = self.linked.get(key)
+        if found is None:
+            with _COMPILING:
+                found = self.linked[key] = self._find(key)
+        return found(*args)
+
+    def _find(self, key: tuple[Any, ...]) -> Callable[..., Any]:
+        types = [name for one in key if (name := _name(one)) is not None]
+        if not can_link() or len(types) < len(key):
+            return self.by_numba
+        own = f"{self.function.__module__.rpartition('.')[2]}.{self.function.__name__}"
+        name = f"{own}-{'-'.join(types)}"
+        for folder in folders():
+            found = stored(folder, name)
+            if found is not None:
+                return Linked(found, types)
+        from splitmeans.kernels import compiling
+
+        made = compiling.compile_kernel(self, types)
+        if made is None:
+            return self.by_numba
+        made.store(folders()[-1], name)
+        return Linked(made, types)
+
+    @property
+    def by_numba(self) -> Callable[..., Any]:
+        """The function as numba compiles, keeps and calls it."""
+        with _COMPILING, _stored_in(cache_folder()):
+            found: Callable[..., Any] = self.dispatcher(cache=True)
+            return found
+
+    def dispatcher(self, **options: bool) -> Any:
+        """Return numba's dispatcher of the function; other kernels that it calls are such too."""
+        key = tuple(sorted(options.items()))
+        if key not in self._dispatchers:
+            import numba
+
+            from splitmeans.kernels.compiling import with_dispatchers
+
+            function = with_dispatchers(self.function, options)
+            made = numba.njit(error_model="numpy", nogil=True, fastmath=self._fastmath, **options)
+            self._dispatchers[key] = made(function)
+        return self._dispatchers[key]
+
+
+def _name(key: Any) -> str | None:
+    """Return how a type is written, as `float64_2C`, or None if object code does not take it."""
+    if not isinstance(key, tuple):
+        return _SCALARS.get(key)
+    dtype, ndim, layout = key
+    name = _DTYPES.get(dtype)
+    if name is None or not layout & _ALIGNED or not ndim:
+        return None
+    return f"{name}_{ndim}{'C' if layout & _CONTIGUOUS else 'A'}"
 
 
 @functools.cache
@@ -48,9 +153,26 @@ def cache_folder() -> Path:
     """Where compiled kernels of exactly this version are."""
     chosen = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     base = Path(chosen) if chosen else Path.home() / ".cache"
+    return base / "splitmeans" / f"kernels-{__version__}-{sources_digest()}"
+
+
+@functools.cache
+def sources_digest() -> str:
+    """Return a digest of all kernels' sources."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-    return base / "splitmeans" / f"kernels-{__version__}-{digest[:12]}"
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+
+
+def shipped_folder() -> Path:
+    """Where a wheel has object code of its kernels, if it has any for this kind of machine."""
+    return Path(__file__).parent / "ready" / sources_digest()
+
+
+def folders() -> list[Path]:
+    """Where object code is looked for; new code goes into the last one."""
+    shipped = shipped_folder()
+    own = cache_folder() / host().name
+    return [shipped, own] if host().runs(shipped) else [own]
 
 
 @contextlib.contextmanager
@@ -59,6 +181,8 @@ def _stored_in(folder: Path) -> Iterator[None]:
 
     If the folder cannot be written, numba falls back to its own choice.
     """
+    import numba
+
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(folder)
     try:

@@ -10,7 +10,10 @@ an id is one chunk: up to 1,024 bytes that is BLAKE3 itself, and longer ids go o
 where BLAKE3 would begin a tree.
 """
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from splitmeans._types import WordArray
@@ -64,7 +67,7 @@ def number_sum(key: bytes, ids: "pa.StringArray | pa.LargeStringArray") -> int:
     words = np.frombuffer(key, dtype="<u4").astype(np.uint32)
     # Additions wrap by design; NumPy warns of it when the kernels run uncompiled (for coverage).
     with np.errstate(over="ignore"):
-        _add_numbers(words, data, offsets, totals)
+        _add_numbers(words, data, offsets, _ROWS, _INIT, *_scratch(), totals)
     limbs = totals.sum(axis=1, dtype=np.uint64)
     low, high = limbs.astype("<u4"), (limbs >> _Word(_LIMB_BITS)).astype("<u4")
     return int.from_bytes(low.tobytes(), "little") + (
@@ -72,15 +75,18 @@ def number_sum(key: bytes, ids: "pa.StringArray | pa.LargeStringArray") -> int:
     )
 
 
+def _scratch() -> tuple[npt.NDArray[Any], ...]:
+    """Return room for message, state and chain of all lanes, for places, lengths and flags."""
+    words = (np.zeros(rows * _LANES, dtype=np.uint32) for rows in (_BLOCK_LIMBS, _BLOCK_LIMBS, 8))
+    places = np.zeros((2, _LANES), dtype=np.int64)
+    return *words, *places, np.zeros(_LANES, dtype=np.uint32)
+
+
 @kernel
-def _add_numbers(key, data, offsets, totals):  # type: ignore[no-untyped-def]
+def _add_numbers(  # type: ignore[no-untyped-def]
+    key, data, offsets, rows, init, message, state, chain, starts, left, flags, totals
+):
     """OUT `totals` (limbs, lanes) grows by the numbers of data[offsets[i]:offsets[i + 1]]."""
-    message = np.zeros(_BLOCK_LIMBS * _LANES, dtype=np.uint32)
-    state = np.zeros(_BLOCK_LIMBS * _LANES, dtype=np.uint32)
-    chain = np.zeros(8 * _LANES, dtype=np.uint32)
-    starts = np.zeros(_LANES, dtype=np.int64)
-    left = np.zeros(_LANES, dtype=np.int64)
-    flags = np.zeros(_LANES, dtype=np.uint32)
     n_ids = offsets.size - 1
     for first in range(0, n_ids, _LANES):
         count = min(_LANES, n_ids - first)
@@ -94,30 +100,32 @@ def _add_numbers(key, data, offsets, totals):  # type: ignore[no-untyped-def]
             for lane in range(_LANES):
                 chain[word * _LANES + lane] = key[word]
         while longest > _BLOCK_BYTES:
-            _chain_blocks(message, state, chain, data, starts, left, flags, count)
+            _chain_blocks(rows, init, message, state, chain, data, starts, left, flags, count)
             longest -= _BLOCK_BYTES
         _read_blocks(message, data, starts, left, count)
         for lane in range(count):
             flags[lane] |= _END | _ROOT
         for block in range(_BLOCKS):
-            _begin(state, chain, left, flags, block)
+            _begin(init, state, chain, left, flags, block)
             for number in range(_ROUNDS):
-                _one_round(state, message, _ROWS[number])
+                _one_round(state, message, rows[number])
             for word in range(8):
-                row = block * _BLOCK_LIMBS + word
+                at = block * _BLOCK_LIMBS + word
                 for lane in range(count):
                     low, high = state[word * _LANES + lane], state[(word + 8) * _LANES + lane]
-                    totals[row, lane] += _Word(low ^ high)
-                    totals[row + 8, lane] += _Word(high ^ chain[word * _LANES + lane])
+                    totals[at, lane] += _Word(low ^ high)
+                    totals[at + 8, lane] += _Word(high ^ chain[word * _LANES + lane])
 
 
 @kernel
-def _chain_blocks(message, state, chain, data, starts, left, flags, count):  # type: ignore[no-untyped-def]
+def _chain_blocks(  # type: ignore[no-untyped-def]
+    rows, init, message, state, chain, data, starts, left, flags, count
+):
     """Take a block of every id that has more than one left: OUT `chain` and what is left of it."""
     _read_blocks(message, data, starts, left, count)
-    _begin(state, chain, left, flags, 0)
+    _begin(init, state, chain, left, flags, 0)
     for number in range(_ROUNDS):
-        _one_round(state, message, _ROWS[number])
+        _one_round(state, message, rows[number])
     for lane in range(count):
         if left[lane] > _BLOCK_BYTES:
             for word in range(8):
@@ -146,14 +154,14 @@ def _read_blocks(message, data, starts, left, count):  # type: ignore[no-untyped
 
 
 @kernel
-def _begin(state, chain, left, flags, block):  # type: ignore[no-untyped-def]
+def _begin(init, state, chain, left, flags, block):  # type: ignore[no-untyped-def]
     """OUT `state`: what a compression starts with."""
     for row in range(8):
         for lane in range(_LANES):
             state[row * _LANES + lane] = chain[row * _LANES + lane]
     for row in range(4):
         for lane in range(_LANES):
-            state[(8 + row) * _LANES + lane] = _INIT[row]
+            state[(8 + row) * _LANES + lane] = init[row]
     for lane in range(_LANES):
         state[12 * _LANES + lane] = block
         state[13 * _LANES + lane] = 0

@@ -33,15 +33,15 @@ from splitmeans.local.bins import (
     with_shape,
 )
 from splitmeans.local.law import COUNT_UNITS, gaussian_counts
-from splitmeans.local.laws.detail import DetailLaw
+from splitmeans.local.laws.detail import WHOLE_BINS, DetailLaw
 from splitmeans.local.reshaping import Counts, reshaped
 from splitmeans.local.survey import present_share, without_noise
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.coding import Coding
 from splitmeans.table.walk.interface import RawRows
 
-# Most bins of a whole column of numbers, and about how many it has in each cluster.
-WHOLE_BINS, CLUSTER_BINS = 96, 16
+# About how many bins a column of numbers has in each cluster.
+CLUSTER_BINS = 16
 
 _NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 

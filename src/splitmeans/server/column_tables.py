@@ -10,15 +10,18 @@ import numpy as np
 
 from splitmeans._types import IntArray
 from splitmeans.errors import ProtocolError
+from splitmeans.kernels.assign import nearest
 from splitmeans.membership.decoy.column_labels import labels_in, problem_of_edges, rules_of
-from splitmeans.membership.decoy.column_tables import ColumnTable
+from splitmeans.membership.decoy.column_tables import ColumnTable, label_count
 from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise
 from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.layout import packed_size
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.coding import coding_of
-from splitmeans.synopsis.coupling import CountedTable, coupled
+from splitmeans.synopsis.column_shares import rows_with_shares, shares_of_columns
+from splitmeans.synopsis.counted_tables import CountedTable
+from splitmeans.synopsis.coupling import coupled, parts_of
 from splitmeans.wire.messages import DecoyMessage, PartyRelease
 
 _PAIR = (0, 1)
@@ -78,6 +81,10 @@ def count_columns(
                 columns=(columns[0], columns[1]),
                 users=estimator.joint(_PAIR)[:-1, :-1],
                 deviation=estimator.deviation(_PAIR),
+                in_order=not any(
+                    plan.parties[party].columns[column].levels
+                    for party, column in zip(table.parties, table.columns, strict=True)
+                ),
             )
         )
     return found
@@ -104,29 +111,53 @@ def put_together(
     """
     spans: list[slice] = []
     columns: list[IntArray] = []
+    parts: list[IntArray] = []
     parties: list[int] = []
+    deviations: list[float] = []
     start = 0
     for position, (spec, release) in enumerate(zip(plan.parties, releases, strict=True)):
         coding = coding_of(spec)
-        span = slice(start, start + len(coding.bounds))
-        codes = coding.codes(nodes[:, span])
+        codes = coding.codes(nodes[:, start : start + len(coding.bounds)])
         rules = rules_of(release.column_edges, release.points.astype(np.int64), coding)
-        own = [labels_in(codes, place, rule, coding) for place, rule in enumerate(rules)]
-        columns += [*(found.astype(np.int64) for found in own), labels[:, position]]
-        parties += [position] * (len(own) + 1)
-        spans.append(span)
-        start = span.stop
-    rows = coupled(
-        np.stack(columns, axis=1),
-        parties=np.array(parties),
-        tables=counted,
-        rng=rng,
+        for place, rule in enumerate(rules):
+            own = labels_in(codes, place, rule, coding).astype(np.int64)
+            columns.append(own)
+            parts.append(own if coding.levels[place] else parts_of(codes[:, place], own))
+            spans.append(slice(start + coding.starts[place], start + coding.starts[place + 1]))
+            deviation = plan.detail[position].label_deviation(
+                coding.levels[place], labels=label_count(coding, place) - 1
+            )
+            deviations.append(deviation)
+        columns.append(labels[:, position])
+        parts.append(labels[:, position])
+        spans.append(slice(0, 0))
+        deviations.append(np.inf)
+        parties += [position] * (len(rules) + 1)
+        start += len(coding.bounds)
+    all_labels, of_party = np.stack(columns, axis=1), np.array(parties)
+    shares = shares_of_columns(all_labels, counted, deviations=np.array(deviations))
+    rows = rows_with_shares(all_labels, parties=of_party, shares=shares, rng=rng)[of_party]
+    all_labels, narrow = (
+        np.take_along_axis(own, rows.T, axis=0) for own in (all_labels, np.stack(parts, axis=1))
     )
-    labels, nodes = labels.copy(), nodes.copy()
-    for position, (span, own_rows) in enumerate(zip(spans, rows, strict=True)):
-        labels[:, position] = labels[own_rows, position]
-        nodes[:, span] = nodes[own_rows, span]
-    return labels, nodes
+    more = coupled(all_labels, narrow, parties=of_party, tables=counted, rng=rng)
+    rows = np.take_along_axis(rows, more, axis=1)
+    placed = nodes.copy()
+    for span, own in zip(spans, rows, strict=True):
+        placed[:, span] = nodes[own, span]
+    return _clusters(plan, releases, placed), placed
+
+
+def _clusters(plan: Plan, releases: Sequence[PartyRelease], nodes: IntArray) -> IntArray:
+    """Return the local cluster of each place at each party: the one whose centre is nearest."""
+    found = []
+    start = 0
+    for release in releases:
+        stop = start + release.centres.shape[1]
+        own = np.ascontiguousarray(nodes[:, start:stop])
+        found.append(nearest(own, release.centres).astype(np.int64))
+        start = stop
+    return np.stack(found, axis=1)
 
 
 def _first_columns(plan: Plan) -> list[int]:

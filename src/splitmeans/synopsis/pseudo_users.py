@@ -2,8 +2,8 @@
 
 A cell of the grid says how many users have this combination of local clusters, not where in the
 clusters they are. Each party has released how its rows lie within its clusters, as synthetic
-points. A pseudo-user of a cell has at each party the place of one of its points of that cluster;
-that places of different parties are independent within a cell is all that is assumed. Made from
+points. A pseudo-user of a cell has at each party the place of one of its points of that cluster,
+drawn for each party by itself; `arranging.py` then lets them depend on each other. Made from
 released values only.
 """
 

@@ -11,6 +11,9 @@ from splitmeans.errors import ParameterError
 from splitmeans.local.law import COUNT_UNITS, gaussian_event, mu_scale, whole_root
 from splitmeans.privacy.events import ComposedEvent
 
+# Most bins of a whole column of numbers.
+WHOLE_BINS = 96
+
 # Shares of mu^2, by measurement (docs/synthetic.md): the histograms of whole columns, and of the
 # rest the tables of pairs, where there are any. What remains is for the columns in each cluster.
 WHOLE_SHARE = 0.3
@@ -78,6 +81,11 @@ class DetailLaw:
         """Scale of the noise on every cell of a pair, in the same unit."""
         share = (1 - WHOLE_SHARE) * PAIRS_SHARE
         return mu_scale(self.pair_sensitivity, mu=self.mu * math.sqrt(share))
+
+    def label_deviation(self, n_levels: int, *, labels: int) -> float:
+        """Deviation of the noise in users of a level, or of one of so many labels of a number."""
+        narrow = 1.0 if n_levels else WHOLE_BINS / labels
+        return self.whole_scale / COUNT_UNITS * math.sqrt(narrow)
 
     @property
     def event(self) -> ComposedEvent:

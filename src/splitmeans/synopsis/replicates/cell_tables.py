@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr, ndtr, ndtri
 
 from splitmeans._types import FloatArray, IntArray
 
@@ -54,6 +53,8 @@ class PossibleCells:
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
         """Draw one table, shape (k'_1, ...)."""
+        from scipy.special import ndtr, ndtri
+
         users = np.zeros(len(self.kept))
         below = ndtr(-self.centre / self.deviation)
         uniform = below + rng.random(len(below)) * (1 - below)
@@ -81,6 +82,8 @@ def possible_cells(published: FloatArray, *, deviation: float, cut: float) -> Po
         deviation: Standard deviation of the noise of a cell before that, above zero.
         cut: Cells below this many deviations were set to zero.
     """
+    from scipy.special import log_ndtr, ndtr  # few need it, and it takes long to load
+
     cells = published.ravel()
     kept = cells > 0
     total, n_cut = float(cells.sum()), int(np.count_nonzero(~kept))

@@ -14,6 +14,7 @@ import numpy as np
 
 from splitmeans._types import IntArray
 from splitmeans.errors import DataError
+from splitmeans.table.plain_arrow import flags_of
 
 # Enough offenders to find the cause in the table, few enough for one line.
 _SHOWN_ROWS = 5
@@ -71,7 +72,7 @@ def rows_problem(
         column: Whose values they are.
         minor: See `Problem`.
     """
-    rows = np.flatnonzero(np.asarray(flags)) + first_row
+    rows = np.flatnonzero(flags_of(flags)) + first_row
     return rows_problem_of(rows, rule, column=column, minor=minor)
 
 

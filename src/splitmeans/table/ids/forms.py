@@ -15,6 +15,7 @@ from splitmeans.errors import DataError
 from splitmeans.study.id_rules import IdRules
 from splitmeans.table.columns import is_text, normalised_text, refuse_rows
 from splitmeans.table.ids.contact_forms import caseless, email, phone
+from splitmeans.table.plain_arrow import text_array
 
 # Spaces of any kind, line ends, control characters, and what has no width (RE2 classes).
 BLANK = r"[\s\p{Z}\p{Cc}\p{Cf}]"
@@ -127,7 +128,7 @@ def _integer(column: pa.Array, first_row: int) -> pa.LargeStringArray:
     text = pc.replace_substring_regex(
         text, pattern=r"\A\+?(-?)0*([0-9]+?)(?:\.0+)?\z", replacement=r"\1\2"
     )
-    return pc.if_else(pc.equal(text, "-0"), "0", text)
+    return pc.if_else(pc.equal(text, _MINUS_ZERO), _ZERO, text)
 
 
 def _whole_floats(column: pa.Array, first_row: int) -> pa.LargeStringArray:
@@ -179,6 +180,7 @@ def _trimmed(text: pa.LargeStringArray) -> pa.LargeStringArray:
     return pc.replace_substring_regex(text, pattern=BLANK_ENDS, replacement="")
 
 
+_MINUS_ZERO, _ZERO = text_array(["-0", "0"])
 _FORMS: dict[str, Callable[[pa.Array, int], pa.LargeStringArray]] = {
     "as-is": _as_is,
     "text": _text,

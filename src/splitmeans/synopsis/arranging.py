@@ -1,0 +1,86 @@
+"""Which places of the parties go together within cells, where nothing counted them.
+
+Pseudo-users of a cell have their places put together by chance (`pseudo_users.py`). Where columns
+depend on each other beyond cells (`dependence.py`), pseudo-users with the same local cluster at a
+party exchange their places there, drawn so that places with large values meet as the dependence
+says. Every cell keeps its users and every party its places, so single columns, what one party's
+columns have in common and the pair tables stay as they were released. Post-processing.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.synopsis.dependence import PartySide, dependence, party_side
+
+# How often every pseudo-user is offered an exchange at every party. With twice as many, losses are
+# the same.
+_OFFERS = 16
+# Belief in a dependence below this is chance.
+_LEAST_BELIEVED = 0.1
+
+
+def arrange_within_cells(
+    labels: IntArray,
+    weights: FloatArray,
+    places: IntArray,
+    *,
+    widths: Sequence[int],
+    rng: np.random.Generator,
+) -> IntArray:
+    """Return the places of pseudo-users, shape (u, D), exchanged within local clusters.
+
+    Args:
+        labels: The local cluster of each pseudo-user at each party, shape (u, S).
+        weights: How many users each stands for.
+        places: In grid integers, all parties' features one after the other, shape (u, D).
+        widths: How many features each party has.
+        rng: Draws exchanges; nothing is hidden by it.
+    """
+    if len(widths) < 2 or not weights.sum() > 0:
+        return places
+    ends = np.cumsum(widths)
+    parts = [places[:, end - width : end] for end, width in zip(ends, widths, strict=True)]
+    sides = [
+        party_side(part.astype(np.float64), own, weights)
+        for part, own in zip(parts, labels.T, strict=True)
+    ]
+    found = dependence(sides, weights, rng=rng)
+    if found.believed < _LEAST_BELIEVED:
+        return places
+    turns = _exchanged(sides, found.ties, rng=rng)
+    return np.concatenate([part[turn] for part, turn in zip(parts, turns, strict=True)], axis=1)
+
+
+def _exchanged(
+    sides: Sequence[PartySide], ties: FloatArray, *, rng: np.random.Generator
+) -> list[IntArray]:
+    """Return for each party whose place each pseudo-user has at last, each of shape (u,)."""
+    n_users = len(sides[0].labels)
+    ends = np.cumsum([len(side.shown) for side in sides])
+    slices = [slice(end - len(side.shown), end) for end, side in zip(ends, sides, strict=True)]
+    now = np.concatenate([side.places for side in sides], axis=1)
+    turns = [np.arange(n_users) for _ in sides]
+    for _ in range(_OFFERS):
+        for side, own, turn in zip(sides, slices, turns, strict=True):
+            if own.start == own.stop:
+                continue
+            pull = now @ ties[:, own]
+            mine = now[:, own]
+            first, second = _partners(side.labels, rng=rng)
+            # What the density of both would be multiplied by (Metropolis), as a logarithm.
+            gain = np.einsum("ud,ud->u", mine[second] - mine[first], pull[first] - pull[second])
+            agreed = np.log(rng.random(len(first))) < gain
+            first, second = first[agreed], second[agreed]
+            mine[first], mine[second] = mine[second], mine[first]
+            turn[first], turn[second] = turn[second], turn[first]
+    return turns
+
+
+def _partners(labels: IntArray, *, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Return pairs of pseudo-users with the same label, nobody in two of them."""
+    order = np.argsort(labels + rng.random(len(labels)))
+    first, second = order[0:-1:2], order[1::2]
+    same = labels[first] == labels[second]
+    return first[same], second[same]

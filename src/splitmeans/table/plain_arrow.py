@@ -1,0 +1,31 @@
+"""To Arrow and back without `pa.array` and `to_numpy`, which load pandas wherever there is one.
+
+Loading pandas takes longer than a fit of 20,000 users, and constants, flags of rows and the checks
+that every run begins with do not need it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+
+def text_array(values: Sequence[str]) -> pa.LargeStringArray:
+    """Return text, none of it missing, as an Arrow array with 64-bit offsets."""
+    encoded = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    buffers = pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
+    return pa.LargeStringArray.from_buffers(len(encoded), *buffers)
+
+
+def flags_of(array: Any) -> npt.NDArray[np.bool_]:
+    """Return booleans, none of them missing, as NumPy has them."""
+    if not isinstance(array, pa.BooleanArray) or array.null_count:
+        return np.asarray(array)
+    if not len(array):
+        return np.zeros(0, dtype=np.bool_)
+    packed = np.frombuffer(array.buffers()[1], dtype=np.uint8)
+    first, end = array.offset, array.offset + len(array)
+    return np.unpackbits(packed, count=end, bitorder="little")[first:].view(np.bool_)
