@@ -21,7 +21,6 @@ from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.sketch_paper.law import RegisterLaw
-from splitmeans.party.equal_users import USER_SET
 from splitmeans.study.id_rules import IdRules
 from splitmeans.table.ids.canonical import canonical_text
 from splitmeans.table.plain_arrow import text_array
@@ -70,8 +69,6 @@ def derivation_vectors() -> dict[str, str]:
         "tags": hash_ids(_KEY, text_array(["a", "user-7", "\u00e9" * 9])),
         "decoy table": law.cdf_table,
         "sample": str(sample_threshold(0.3)).encode(),
-        # By its name: other digests would only say that users differ.
-        "user set": USER_SET,
         "labels": _labels(),
         "grid": _grid(),
         "registers": _registers(),

@@ -31,8 +31,8 @@ from splitmeans.table.ids.coarse_forms import FOLDS, folded
 from splitmeans.table.walk.interface import Table, UserBlock
 from splitmeans.wire.keys import HASH_KEY_BYTES, share_seed
 
-# How a digest begins, and the name of how it is made.
-USER_SET = b"splitmeans user set 2\n"
+# How a digest begins.
+_USER_SET = b"splitmeans user set 2\n"
 DIGEST_BYTES = 32
 SECRET_BYTES = 32
 # A side, "A" or "B", and a point.
@@ -173,7 +173,7 @@ def _quick_digest(study: Study, table: Table, *, run: str, form: str) -> bytes:
 def _begun(study: Study, *, run: str, form: str) -> tuple[bytes, "hashlib._Hash"]:
     """Return what a digest is bound to, and the hash of everything but users."""
     bound = f"{study.hash}\n{run}\n{form}\n".encode()
-    return bound, hashlib.sha256(USER_SET + bound)
+    return bound, hashlib.sha256(_USER_SET + bound)
 
 
 def _part_sum(block: UserBlock, *, form: str, key: bytes) -> bytes:
