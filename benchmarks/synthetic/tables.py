@@ -22,8 +22,8 @@ from benchmarks.synthetic.made_up import draw_census, draw_credit
 from splitmeans.errors import DataError, ParameterError
 from splitmeans.study import Column
 
-TUNED_ON = ("census-like", "taxi-mixed")
-TABLES = (*TUNED_ON, "credit-like", "loan-mixed", "households", "credits")
+TUNED_ON = ("census-like", "taxi-mixed", "loan-mixed")
+TABLES = ("census-like", "taxi-mixed", "credit-like", "loan-mixed", "households", "credits")
 DRAWN = ("census-like", "credit-like")
 FROM_FILES = ("taxi-mixed", "loan-mixed")
 FROM_PACKAGE = ("households", "credits")

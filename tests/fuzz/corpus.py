@@ -24,7 +24,15 @@ from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.server import node as server_node
-from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
+from splitmeans.study import (
+    Budget,
+    Column,
+    DecoyOptions,
+    DetailOptions,
+    PartySpec,
+    SketchOptions,
+    Study,
+)
 from splitmeans.table.prepare import prepare_table
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope
@@ -46,6 +54,13 @@ CASES: dict[str, dict[str, Any]] = {
         "decoy": DecoyOptions(max_users=1000, collusion_epsilon=2.0),
         "expected_users": 1500,
         "budget": Budget(epsilon=8, delta=5e-4),
+    },
+    # The release has the columns' labels too; as many tables as there are pairs of columns.
+    "decoy detail": {
+        "membership": "decoy",
+        "detail": DetailOptions(),
+        "expected_users": 20_000,
+        "budget": Budget(epsilon=8, delta=1e-6),
     },
     "sketch": {"membership": "sketch"},
     "sketch 3": {"membership": "sketch", "n_parties": 3, "n_local_clusters": 3},
@@ -187,7 +202,7 @@ def _indexed(*parts: list[bytes]) -> list[bytes]:
 
 def _message_seeds() -> list[bytes]:
     # One case of each kind of membership message; the others have the same messages.
-    cases = ("decoy partial", "sketch", "published", "ldp", "independent", "exact")
+    cases = ("decoy partial", "decoy detail", "sketch", "published", "ldp", "independent", "exact")
     return list({message for case in cases for message in played(case).messages})
 
 

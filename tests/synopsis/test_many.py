@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.synopsis import many
-from splitmeans.synopsis.many import LatentClasses, draw_labels, fit_classes, latent_points
+from splitmeans.synopsis import classes as classes_module
+from splitmeans.synopsis.classes import LatentClasses, fit_classes
+from splitmeans.synopsis.many import draw_labels, latent_points
 from splitmeans.synopsis.raking import raked
 
 
@@ -76,9 +77,9 @@ def test_matrix_steps_equal_naive_steps(monkeypatch):
     tables = {(i, j): rng.gamma(1.0, size=(shape[i], shape[j])) for i, j in pairs}
     tables = {pair: table / table.sum() for pair, table in tables.items()}
 
-    monkeypatch.setattr(many, "_STEPS", 0)
+    monkeypatch.setattr(classes_module, "_STEPS", 0)
     start = fit_classes(tables, shape, n_classes=2, rng=np.random.default_rng(1), n_starts=1)
-    monkeypatch.setattr(many, "_STEPS", 3)
+    monkeypatch.setattr(classes_module, "_STEPS", 3)
     fast = fit_classes(tables, shape, n_classes=2, rng=np.random.default_rng(1), n_starts=1)
 
     shares, profiles = start.shares, list(start.profiles)
@@ -95,7 +96,7 @@ def test_more_steps_never_lower_the_likelihood(monkeypatch):
     tables = tables_of(Users(labels, (4, 5, 6)))
     found = []
     for steps in (0, 20, 40, 80):
-        monkeypatch.setattr(many, "_STEPS", steps)
+        monkeypatch.setattr(classes_module, "_STEPS", steps)
         fit = fit_classes(tables, (4, 5, 6), n_classes=3, rng=np.random.default_rng(0), n_starts=1)
         found.append(fit.log_likelihood)
     assert found == sorted(found)

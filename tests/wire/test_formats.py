@@ -16,6 +16,8 @@ import pytest
 
 from splitmeans.errors import ProtocolError
 from splitmeans.local.algorithms import MECHANISMS
+from splitmeans.local.laws.detail import DetailLaw
+from splitmeans.membership.decoy.column_tables import ColumnTable, ColumnTables
 from splitmeans.membership.methods import METHODS
 from splitmeans.party import states as party_states
 from splitmeans.party.equal_users import user_set_digest
@@ -26,7 +28,7 @@ from splitmeans.plan.settle import make_plan, plan_for
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy import events as e
 from splitmeans.privacy.ledger_rules import Towards
-from splitmeans.study import Study
+from splitmeans.study import Budget, DetailOptions, Study
 from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import messages as m
 from splitmeans.wire.codec import decode, encode
@@ -72,6 +74,15 @@ MESSAGES = (
         n_local_clusters=np.array([5]), released=np.array([7]), fingerprint="ab", statement="cd"
     ),
     RESULT,
+)
+# Fields that a message has only where a study asks for what is in them.
+WITH_COLUMNS = m.PartyRelease(
+    centres=np.array([[1, -2]]),
+    points=np.array([[3, 4]]),
+    membership=MEMBERSHIPS[2],
+    column_edges=np.array([-5, 6]),
+    column_lengths=np.array([3]),
+    column_labels=np.array([0x21, 0x03], np.uint8),
 )
 EVENTS = (
     e.LaplaceEvent(noise_multiplier=2.5, single_count=True),
@@ -134,6 +145,12 @@ PRIVATE_STUDY = Study.from_mapping(
         ],
     }
 )
+DETAIL_STUDY = dataclasses.replace(
+    STUDY,
+    detail=DetailOptions(),
+    expected_users=20_000,
+    budget=Budget(epsilon=2.0, delta=1e-6),
+)
 SESSION = Session(study=STUDY, run="1", party="bank")
 TABLE = prepare_table(STUDY.parties[0], np.array([[1.0, 2.0], [3.0, 4.0]]), ids=["a", "b"])
 
@@ -175,7 +192,10 @@ def vectors() -> dict[str, Any]:
             for chosen in PLANNED
         }
         | {"decoy, open k'": plan_for(OPEN_STUDY, users=200).fingerprint}
-        | {"decoy, learned columns": plan_for(PRIVATE_STUDY, users=200).fingerprint},
+        | {"decoy, learned columns": plan_for(PRIVATE_STUDY, users=200).fingerprint}
+        | {"decoy, detail": plan_for(DETAIL_STUDY, users=20_000).fingerprint},
+        "optional fields": {"PartyRelease, columns": encode(WITH_COLUMNS).hex()},
+        "columns": tagged_text((make_plan(DETAIL_STUDY).columns,)),
         "journal towards": [item.name for item in dataclasses.fields(Towards)],
     }
 
@@ -186,10 +206,15 @@ def slot_of(message: Any) -> Slot:
 
 
 def plan_parts() -> Iterator[Any]:
-    for study in (*(vector_study(*chosen) for chosen in PLANNED), OPEN_STUDY, PRIVATE_STUDY):
+    studies = [vector_study(*chosen) for chosen in PLANNED]
+    for study in (*studies, OPEN_STUDY, PRIVATE_STUDY, DETAIL_STUDY):
         plan = make_plan(study)
         yield plan.membership
         yield from plan.local
+        yield from plan.detail
+        if plan.columns is not None:
+            yield plan.columns
+            yield plan.columns.tables[0]
         for stage in plan.stages:
             yield stage
             yield stage.law
@@ -215,11 +240,12 @@ def test_every_tagged_class_has_a_vector() -> None:
         assert set(stored[format_]) == {tag_of(kind) for kind in TAGGED[format_]}
     assert {method.law for method in METHODS.values()} <= set(TAGGED["plans"])
     assert set(MECHANISMS) <= set(TAGGED["plans"])
+    assert {ColumnTables, ColumnTable, DetailLaw} <= set(TAGGED["plans"])
 
 
 def test_stored_messages_and_states_are_read_back() -> None:
     stored = json.loads(VECTORS.read_text())
-    for data in stored["messages"].values():
+    for data in (*stored["messages"].values(), *stored["optional fields"].values()):
         assert encode(decode(bytes.fromhex(data))).hex() == data
     for stage, data in stored["states"].items():
         state = load_state(stage, bytes.fromhex(data), session=SESSION, open_table=lambda: TABLE)

@@ -31,13 +31,13 @@ from splitmeans.synopsis.cluster_sizes import shares_of_clusters, with_cluster_s
 from splitmeans.synopsis.earlier_users import earlier_users
 from splitmeans.synopsis.joint import joint_weights
 from splitmeans.synopsis.many import latent_points
-from splitmeans.synopsis.pairs import max_entropy_weights
 from splitmeans.synopsis.pairs_paper import two_party_weights
 from splitmeans.synopsis.plan_precision import with_precision
 from splitmeans.synopsis.presence import KnowsPresence, presence_points
 from splitmeans.synopsis.presence_counts import count_presence
 from splitmeans.synopsis.pseudo_users import place_users
 from splitmeans.synopsis.scaling import scaled_as_agreed
+from splitmeans.synopsis.softening import softened_weights
 from splitmeans.synopsis.synopsis import Synopsis, all_cells, build_synopsis_from_points
 from splitmeans.wire.messages import PartyRelease
 
@@ -173,7 +173,12 @@ def _cells(
         case "pairs-paper":
             weights = two_party_weights(estimator, total=total, rng=rng)
         case "pairs":
-            weights = max_entropy_weights(estimator, deviation=deviation)
+            weights = softened_weights(
+                estimator,
+                deviation=deviation,
+                n_classes=2 * plan.study.n_clusters,
+                rng=rng.spawn(1)[0],
+            )
         case _:
             weights = joint_weights(estimator, total=total, deviation=deviation)
     return all_cells(weights.shape), weights.ravel(), weights

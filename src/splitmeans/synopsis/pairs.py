@@ -68,6 +68,11 @@ def max_entropy_weights(
     if len(shape) <= 2:
         return joint_weights(estimator, total=None, deviation=deviation)
     tables, total = clean_pair_tables(estimator, deviation=deviation)
+    return fitted_weights(tables, shape, total=total)
+
+
+def fitted_weights(tables: PairTables, shape: tuple[int, ...], *, total: float) -> FloatArray:
+    """Return the weights of maximum entropy with these tables, all of which have this sum."""
     if total == 0:
         return np.zeros(shape)
     weights = _fit(tables, shape, total=total)

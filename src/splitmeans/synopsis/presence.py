@@ -18,7 +18,8 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.simplex import project_to_simplex
 from splitmeans.membership.estimator import KnowsDeviation
 from splitmeans.plan.grid_limits import N_POINTS
-from splitmeans.synopsis.many import LatentClasses, draw_labels
+from splitmeans.synopsis.classes import LatentClasses
+from splitmeans.synopsis.many import draw_labels
 from splitmeans.synopsis.pairs import CUT, explaining, sure_sizes
 from splitmeans.synopsis.presence_fit import Observed, fit_presence
 

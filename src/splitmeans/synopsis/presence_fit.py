@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.synopsis.many import STARTS
+from splitmeans.synopsis.classes import STARTS
 
 # Steps of a fit, and how many of them take absence for random: with few or none of those the
 # classes settle on patterns of noise (three parties that share 5 % of their users, ratio of losses
@@ -80,7 +80,7 @@ def fit_presence(
         n_starts: Number of starts.
     """
     _validate.at_least(1, n_classes=n_classes, n_starts=n_starts)
-    # As for `many.fit_classes`: threads gain nothing on matrices as small as these.
+    # As for `classes.fit_classes`: threads gain nothing on matrices as small as these.
     with threadpool_limits(limits=1, user_api="blas"):
         fits = [_Fit(observed, n_classes=n_classes, rng=rng).run() for _ in range(n_starts)]
     return max(fits, key=lambda fit: fit.log_likelihood)

@@ -12,6 +12,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.study.features import to_own_units
 from splitmeans.study.parties import MISSING_LEVEL
+from splitmeans.synopsis.round_values import as_written, is_whole
 
 if TYPE_CHECKING:
     from splitmeans.synopsis.synopsis import Synopsis
@@ -75,8 +76,18 @@ def _draw_party(
             values = [None if level == MISSING_LEVEL else level for level in place.levels]
             arrays.append(pa.array(values, pa.string()).take(pa.array(drawn)))
         else:
-            arrays.append(pa.array(np.ascontiguousarray(own[:, place.start])))
+            arrays.append(_numbers(synopsis, position, place, own[:, place.start]))
     return arrays
+
+
+def _numbers(synopsis: "Synopsis", position: int, place: _Place, drawn: FloatArray) -> Any:
+    """Return numbers as people write them, whole ones as such if the whole column is."""
+    feature = synopsis.features[position][place.start]
+    columns = synopsis.columns_of(synopsis.party_names[position])
+    every = synopsis.scaled_nodes[:, columns][:, place.start : place.start + 1]
+    whole = is_whole(feature, to_own_units((feature,), every)[:, 0], synopsis.weights)
+    values = as_written(feature, np.ascontiguousarray(drawn), whole=whole)
+    return pa.array(values.astype(np.int64) if whole else values)
 
 
 def _shares(own: FloatArray) -> FloatArray:
