@@ -37,9 +37,9 @@ def run_once(users: int = 20_000) -> dict[str, float]:
     _validate.at_least(100, users=users)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        _agree(folder, users)
-        _run(folder, "warm")  # compiles and loads everything once, as on any machine in use
-        seconds, processor = _run(folder, "timed")
+        agree(folder, users)
+        run_five(folder, "warm")  # compiles and loads everything once, as on any machine in use
+        seconds, processor = run_five(folder, "timed")
         bare_seconds, bare_processor = _timed_bare(folder)
     return {
         "users": users,
@@ -51,7 +51,7 @@ def run_once(users: int = 20_000) -> dict[str, float]:
     }
 
 
-def _agree(folder: Path, users: int) -> None:
+def agree(folder: Path, users: int) -> None:
     """Make keys, data and a certificate; everybody approves one study."""
     for name in (*_PARTIES, "server"):
         public = _command(folder, "keys", "new", "--home", name)
@@ -75,8 +75,8 @@ def _agree(folder: Path, users: int) -> None:
     write_certificate(ca=folder / "ca.pem", cert=folder / "cert.pem", key=folder / "key.pem")
 
 
-def _run(folder: Path, run: str) -> tuple[float, float]:
-    """Return seconds and processor seconds of one run."""
+def run_five(folder: Path, run: str) -> tuple[float, float]:
+    """Return seconds and processor seconds of one run: relay, server, three parties."""
     began = time.perf_counter()
     with (folder / f"relay-{run}.log").open("w+") as log:
         relay = subprocess.Popen(

@@ -1,10 +1,12 @@
-"""What a user of Python waits for: a fit in a process that has just started, and one that has not.
+"""What people wait for: a fit in a process that has just started, and one that has not; commands.
 
 The first fit of a process loads libraries, plans and reads compiled kernels; the first one on a
 machine compiles them as well. A fit of a process that has done one before is what experiments
-repeat, and what is compared with k-means on the pooled table.
+repeat, and what is compared with k-means on the pooled table. Commands are processes of their own,
+so all that they load counts: `party run` of three parties with `server run` and `relay serve`.
 """
 
+import atexit
 import contextlib
 import os
 import subprocess
@@ -13,13 +15,19 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 from benchmarks.speed.inputs import N_CLUSTERS, N_COLUMNS, Inputs
 from benchmarks.speed.measure import Task
 from benchmarks.speed.stage import Stage
+from benchmarks.whole_run import agree, run_five
 
 FIT = "VerticalKMeans.fit, labels included"
 _FIRST_USERS = 20_000
+FIRST_FIT = f"first fit of {_FIRST_USERS:,} users from process start, compiled before"
+FIRST_FIT_OF_ALL = f"first fit of {_FIRST_USERS:,} users from process start, nothing compiled"
+HELP = "splitmeans --help"
+WHOLE_RUN = f"party run of 3 parties with {_FIRST_USERS:,} users, server run and relay, over TLS"
 
 _FIRST_FIT = f"""
 import sys, warnings
@@ -59,6 +67,24 @@ def _first_fit(inputs: Inputs, *, compiled: bool) -> Task:
     return task
 
 
+def _help(_: Inputs) -> Task:
+    command = [sys.executable, "-m", "splitmeans", "--help"]
+    return lambda: subprocess.run(command, check=True, capture_output=True)
+
+
+def _whole_run(inputs: Inputs) -> Task:
+    users = min(inputs.n, _FIRST_USERS)
+    kept = tempfile.TemporaryDirectory(prefix="splitmeans-whole-run-")
+    atexit.register(kept.cleanup)
+    agree(Path(kept.name), users)
+    numbers = iter(range(10_000))
+
+    def task() -> None:
+        run_five(Path(kept.name), f"run-{next(numbers)}")
+
+    return task
+
+
 @contextlib.contextmanager
 def _no_kernels() -> Iterator[dict[str, str]]:
     """Give the changes of the environment under which no compiled kernel is found."""
@@ -69,12 +95,12 @@ def _no_kernels() -> Iterator[dict[str, str]]:
 START_STAGES = (
     Stage(name=FIT, group="fit", prepare=_fit),
     *(
-        Stage(
-            name=f"first fit of {_FIRST_USERS:,} users from process start, {words}",
-            group="start",
-            prepare=partial(_first_fit, compiled=compiled),
-            by_users=False,
+        Stage(name=name, group="start", prepare=prepare, by_users=False)
+        for name, prepare in (
+            (HELP, _help),
+            (FIRST_FIT, partial(_first_fit, compiled=True)),
+            (FIRST_FIT_OF_ALL, partial(_first_fit, compiled=False)),
+            (WHOLE_RUN, _whole_run),
         )
-        for compiled, words in ((True, "compiled before"), (False, "nothing compiled"))
     ),
 )

@@ -43,7 +43,7 @@ from benchmarks.speed.results import (
 from benchmarks.speed.run import environment, jobs, measure_here, run_speed
 from benchmarks.speed.stage import GROUPS, Peer, Stage
 from benchmarks.speed.stages import STAGES
-from benchmarks.speed.start import FIT
+from benchmarks.speed.start import FIRST_FIT, FIT, WHOLE_RUN
 from benchmarks.speed.stream import Streamed, measure_release, stream_study, write_rows
 from splitmeans.errors import ParameterError
 from splitmeans.membership.sketch_paper.law import SketchPaperLaw
@@ -176,6 +176,9 @@ class TestTasks:
         monkeypatch.setattr(speed_stages, "_new_study", lambda given, method: given.study(method))
         # Kernels that are found compiled save ten seconds: the folder of none of them stays.
         monkeypatch.setattr(speed_start, "_no_kernels", lambda: contextlib.nullcontext({}))
+        # Five processes are run whole by the test of `benchmarks run`.
+        monkeypatch.setattr(speed_start, "agree", lambda folder, users: None)
+        monkeypatch.setattr(speed_start, "run_five", lambda folder, run: (1.0, 1.0))
         stage = STAGES[name]
         sent = measure(stage.ready(inputs).task, repeat=1).bytes_sent
         assert stage.group in GROUPS
@@ -343,6 +346,17 @@ class TestResults:
         assert found[f"{ours}(n_init=10)"].met is False  # 1.5 of 4 s
         assert found["server, sketch, S=4, k'=8, 1M users: bytes to weights"].met is False
         assert found["server, decoy, S=4, k'=8, 1M users: bytes to weights"].met is None
+
+    def test_claims_of_starts(self) -> None:
+        rows = [
+            row(FIRST_FIT, n=20_000, seconds=9.0, processor_seconds=1.1),
+            row(WHOLE_RUN, n=20_000, seconds=9.0, processor_seconds=1.1),
+        ]
+        found = {item.text: item for item in claims(rows)}
+        assert found[f"{FIRST_FIT}: processor time"].met is True
+        assert found[f"{FIRST_FIT}: processor time"].measured == pytest.approx(1.1)
+        assert found[f"{WHOLE_RUN}: wall time"].met is False
+        assert found["splitmeans --help: processor time"].met is None
 
     def test_claims_of_the_stream(self) -> None:
         *_, memory, growth = claims(

@@ -9,14 +9,15 @@ Exactness needs d * (2 * bound)^2 < 2^63, with bound the largest coordinate of r
 with 2^20 grid units that allows a million columns of weight 1. `nearest` checks it.
 """
 
-from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from splitmeans._types import IntArray, LabelArray
+from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.compiled import kernel
-from splitmeans.kernels.screen import Single, empty_columns, screen, to_screen
+from splitmeans.kernels.screen import _screen, empty_columns, slack_of, to_screen
 
 # Whole numbers below 2^53 are exact in double precision, and so are their sums in any order.
 EXACT_FLOAT = 2**53
@@ -48,8 +49,9 @@ def nearest(raw_rows: IntArray, centres: IntArray) -> LabelArray:
         )
     if len(centres) == 0:
         raise ParameterError("centres must have at least one row, got 0")
-    parts = [labels.copy() for _, labels in _labelled(raw_rows, centres)]
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
+    labels = np.empty(len(raw_rows), dtype=np.int32)
+    _walk(raw_rows, centres, labels=labels)
+    return labels
 
 
 def clipped_sums(
@@ -89,9 +91,7 @@ def clipped_sums(
     if d * largest_gap**2 + 2 * int(radii.max()) >= EXACT_FLOAT:
         raise ParameterError("coordinates are too large for exact distances in double precision")
     sums = np.zeros((k, 2 * d + 1), dtype=np.int64)
-    own_centres, own_radii = _as_own(centres), radii.astype(np.float64)
-    for rows, labels in _labelled(raw_rows, centres, limits=limits):
-        _clipped_sums(rows, labels, own_centres, own_radii, sums)
+    _walk(raw_rows, centres, limits=limits, radii=radii.astype(np.float64), sums=sums)
     return sums
 
 
@@ -102,35 +102,49 @@ def nearest_sums(raw_rows: IntArray, centres: IntArray) -> IntArray:
     """
     k, d = centres.shape
     sums = np.zeros((k, d + 1), dtype=np.int64)
-    for rows, labels in _labelled(raw_rows, centres):
-        _sum_up(rows, labels, sums)
+    _walk(raw_rows, centres, sums=sums)
     return sums
 
 
-def _labelled(
-    raw_rows: IntArray, centres: IntArray, *, limits: IntArray | None = None
-) -> Iterator[tuple[IntArray, LabelArray]]:
-    """Yield rows, clipped to the limits, and their labels, some at a time, to be used at once."""
-    d, reach = raw_rows.shape[1], _largest(centres)
-    most = min(len(raw_rows), _ROWS_AT_ONCE)
-    columns, whole_centres = empty_columns(d, most), _as_own(centres)
-    centres_to_screen = to_screen(whole_centres.astype(np.float64))
-    within = 2**63 - 1 if limits is None else int(limits.min())
-    all_labels, all_certain = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.bool_)
-    for start in range(0, len(raw_rows), _ROWS_AT_ONCE):
-        rows = np.ascontiguousarray(raw_rows[start : start + _ROWS_AT_ONCE], dtype=np.int64)
-        largest = -int(_to_columns(rows, columns))
-        # Rows of a table are within the limits; this is for those of other origin.
-        if limits is not None and largest > within:
-            rows = np.clip(rows, -limits, limits)
-            largest = -int(_to_columns(rows, columns))
-        if d * (largest + reach) ** 2 >= 2**63:
-            raise ParameterError("coordinates are too large for exact 64-bit distances")
-        labels, certain = all_labels[: len(rows)], all_certain[: len(rows)]
-        single = Single(columns=columns, largest=float(largest))
-        screen(single, centres_to_screen, labels=labels, certain=certain)
-        _decide(rows, whole_centres, certain, labels)
-        yield rows, labels
+def _walk(
+    raw_rows: IntArray,
+    centres: IntArray,
+    *,
+    limits: IntArray | None = None,
+    radii: FloatArray | None = None,
+    sums: IntArray | None = None,
+    labels: LabelArray | None = None,
+) -> None:
+    """Label rows, clipped to the limits, and add them to `sums` (OUT), clipped if radii are given.
+
+    `labels` (OUT), shape (n,), are kept if there is room for them.
+    """
+    n, d = raw_rows.shape
+    most, reach = min(n, _ROWS_AT_ONCE), _largest(centres)
+    whole_centres = _as_own(centres)
+    compared = to_screen(whole_centres.astype(np.float64))
+    columns = empty_columns(d, most)
+    lowest = _pass_over(
+        _narrow(raw_rows),
+        np.full(d, 2**63 - 1) if limits is None else np.array(limits, dtype=np.int64),
+        whole_centres,
+        *(compared.padded, compared.halves, compared.half, compared.reach, slack_of(columns)),
+        columns,
+        np.empty((most, d), dtype=np.int64),
+        np.empty(most, dtype=np.bool_),
+        np.empty(most, dtype=np.int32) if labels is None else labels,
+        np.empty(0) if radii is None else radii,
+        np.empty((0, 0), dtype=np.int64) if sums is None else sums,
+    )
+    if d * (reach - int(lowest)) ** 2 >= 2**63:
+        raise ParameterError("coordinates are too large for exact 64-bit distances")
+
+
+def _narrow(rows: IntArray) -> npt.NDArray[np.signedinteger[Any]]:
+    """Return rows in 32 bits, as tables keep them, if they fit; for 64 there is other code."""
+    if rows.dtype != np.int32 and _largest(rows) < 2**31:
+        rows = rows.astype(np.int32)
+    return np.ascontiguousarray(rows)
 
 
 def _as_own(centres: IntArray) -> IntArray:
@@ -146,16 +160,68 @@ def _largest(values: IntArray) -> int:
 
 
 @kernel
-def _to_columns(rows, columns):  # type: ignore[no-untyped-def]
-    """Fill `columns` (OUT) with rows (n, d); return minus the largest absolute value.
+def _pass_over(  # type: ignore[no-untyped-def]
+    rows,
+    limits,
+    centres,
+    padded,
+    halves,
+    half,
+    reach,
+    factor,
+    columns,
+    whole,
+    certain,
+    labels,
+    radii,
+    sums,
+):
+    """Some rows at a time, while they are in the processor's cache; see `_walk`.
 
-    The negative of it: the smallest integer has no absolute value.
+    Args:
+        rows: Shape (n, d).
+        limits: To which they are clipped, shape (d,).
+        centres: Shape (k, d), int64.
+        padded: The same to be screened, with `halves`, `half` and `reach`: see `ScreenedCentres`.
+        halves: See `padded`.
+        half: See `padded`.
+        reach: See `padded`.
+        factor: Slack of a comparison for each unit of its terms.
+        columns: Scratch: rows by column, as many as are taken at a time.
+        whole: Scratch: the same rows, clipped, int64.
+        certain: Scratch.
+        labels: OUT, for all rows, or scratch for those that are taken at a time.
+        radii: Of `_clipped_sums`, or none.
+        sums: OUT of it, or of `_sum_up`, or none.
+
+    Returns:
+        Minus the largest absolute value: the smallest integer has no absolute value.
     """
+    n = rows.shape[0]
+    lowest = np.int64(0)
+    for start in range(0, n, max(certain.size, 1)):
+        end = min(start + certain.size, n)
+        least = _to_columns(rows[start:end], limits, columns, whole)
+        lowest = min(lowest, least)
+        own = labels[start:end] if labels.size == n else labels[: end - start]
+        _screen(columns, padded, halves, factor * (half - float(least) * reach), own, certain)
+        _decide(whole, centres, certain, own)
+        if radii.size > 0:
+            _clipped_sums(whole, own, centres, radii, sums)
+        elif sums.size > 0:
+            _sum_up(whole, own, sums)
+    return lowest
+
+
+@kernel
+def _to_columns(rows, limits, columns, whole):  # type: ignore[no-untyped-def]
+    """Fill `columns` and `whole` (OUT) with clipped rows (n, d); return minus the largest value."""
     lowest = np.int64(0)
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
-            value = rows[i, j]
+            value = min(max(np.int64(rows[i, j]), -limits[j]), limits[j])
             columns[j, i] = value
+            whole[i, j] = value
             below = value if value < 0 else -value
             lowest = below if below < lowest else lowest
     return lowest
@@ -210,8 +276,8 @@ def _clipped_sums(rows, labels, centres, radii, sums):  # type: ignore[no-untype
 @kernel
 def _sum_up(rows, labels, sums):  # type: ignore[no-untyped-def]
     """Add to `sums` (k, d + 1) (OUT) the rows of each label, and 1 for each in the end."""
-    n, d = rows.shape
-    for i in range(n):
+    d = rows.shape[1]
+    for i in range(labels.size):
         own = sums[labels[i]]
         for j in range(d):
             own[j] += rows[i, j]

@@ -101,9 +101,13 @@ def screen(
         labels: Shape (n,), OUT.
         certain: Shape (n,), OUT; False wherever a score is no number.
     """
-    sizes = centres.half + rows.largest * centres.reach
-    slack = 2 * 1.01 * (8 + len(rows.columns) // 4) * _UNIT * sizes
+    slack = slack_of(rows.columns) * (centres.half + rows.largest * centres.reach)
     _screen(rows.columns, centres.padded, centres.halves, slack, labels, certain)
+
+
+def slack_of(columns: npt.NDArray[np.float32]) -> float:
+    """Return by how much two scores must differ for each unit of their terms; see `screen`."""
+    return 2 * 1.01 * (8 + len(columns) // 4) * _UNIT
 
 
 @screening_kernel

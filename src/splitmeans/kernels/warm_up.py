@@ -34,6 +34,8 @@ from splitmeans.kernels.points import as_points
 from splitmeans.kernels.quantise import to_grid_column, to_grid_rows
 from splitmeans.kernels.redraw import count_pairs, redraw_labels
 from splitmeans.kernels.registers import user_registers
+from splitmeans.kernels.screen import in_single, screen, to_screen
+from splitmeans.kernels.set_sums import KEY_BYTES, number_sum
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.kernels.swaps import exchange
 from splitmeans.kernels.tallies import tally_columns
@@ -70,6 +72,8 @@ def _call_all() -> None:
     centres, labels = np.array([[0, 0], [2, 2]]), np.array([0, 1], dtype=np.int32)
     nearest(rows, centres)
     nearest_sums(rows, centres)
+    pair_of_labels, sure = np.empty(2, dtype=np.int32), np.empty(2, dtype=np.bool_)
+    screen(in_single(rows.T * 1.0), to_screen(centres * 1.0), labels=pair_of_labels, certain=sure)
     clipped_sums(rows, limits=limits, centres=centres, radii=np.array([2, 2]))
     _call_lloyd()
     discrete_gaussian(4, 2, lambda size: np.frombuffer(os.urandom(8 * size), dtype=np.uint64))
@@ -113,7 +117,9 @@ def _call_all() -> None:
         outside=np.zeros(2, dtype=np.int64),
     )
 
-    tags = hash_ids(_KEY, pa.array(["a", "b"], pa.large_string()))
+    ids = pa.array(["a", "b"], pa.large_string())
+    number_sum(bytes(KEY_BYTES), ids)
+    tags = hash_ids(_KEY, ids)
     table = np.array([2**62, 2**63], dtype=np.uint64)
     registers = user_registers(
         tags, labels, n_clusters=2, repetitions=4, floor=1, count_table=table, excess_table=table

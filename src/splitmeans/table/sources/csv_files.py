@@ -5,6 +5,7 @@ A number column that holds something else is read anew as text, so that the tabl
 where and what it is.
 """
 
+import functools
 import re
 
 import pyarrow as pa
@@ -20,7 +21,6 @@ from splitmeans.table.sources.file_list import Files, Opened, Stream
 # A block of a csv file is what the types of its columns are guessed from.
 _BLOCKS = pyarrow.csv.ReadOptions(block_size=4 * 2**20)
 # What Arrow takes for a missing number.
-_NO_VALUE = pa.array(pyarrow.csv.ConvertOptions().null_values)
 
 # Enough for the header of any table that a study can have columns for.
 _HEADER_BYTES = 2**20
@@ -149,7 +149,7 @@ def _read(batch: pa.RecordBatch, party: PartySpec, *, as_text: bool) -> pa.Recor
         if column.is_categorical:
             columns[column.name] = _categories(values, column)
         elif as_text:
-            gaps = pc.is_in(values, value_set=_NO_VALUE)
+            gaps = pc.is_in(values, value_set=_no_value())
             columns[column.name] = _numbers_if_all(pc.if_else(gaps, None, values))
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
@@ -171,3 +171,9 @@ def _numbers_if_all(values: pa.Array) -> pa.Array:
         return values.cast(pa.float64())
     except pa.ArrowInvalid:
         return values
+
+
+@functools.cache
+def _no_value() -> pa.Array:
+    """What means a missing value."""
+    return pa.array(pyarrow.csv.ConvertOptions().null_values)
