@@ -14,7 +14,7 @@ import pyarrow as pa
 from proofs.model import Message, Record, Release, decoys, drawn
 from splitmeans.kernels.siphash import hash_ids, prf_word
 from splitmeans.membership.decoy.encode import encode
-from splitmeans.membership.decoy.estimate import join_counts
+from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.decoy.layout import packed_size, unpack
 from splitmeans.privacy.noise import InsecureSeededNoise

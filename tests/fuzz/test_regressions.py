@@ -21,7 +21,7 @@ from splitmeans.errors import (
     ProtocolError,
     StudyError,
 )
-from splitmeans.membership.decoy import estimate as decoy_estimate
+from splitmeans.membership.decoy import join as decoy_join
 from splitmeans.party import node as party_node
 from splitmeans.party import states as party_states
 from splitmeans.party.check_result import check_result
@@ -207,9 +207,9 @@ def test_records_are_counted_before_they_are_unpacked(monkeypatch: pytest.Monkey
         tags=np.zeros((0, 2), dtype=np.uint64),
         labels=np.zeros(size, dtype=np.uint8),
     )
-    monkeypatch.setattr(decoy_estimate, "unpack", lambda *_, **__: pytest.fail("unpacked"))
+    monkeypatch.setattr(decoy_join, "unpack_part", lambda *_, **__: pytest.fail("unpacked"))
     with pytest.raises(ProtocolError, match="must send equally many records"):
-        decoy_estimate.join_counts(
+        decoy_join.join_counts(
             [many, honest], groups=[(0, 1)], n_local_clusters=(2, 2), equal_sets=True
         )
 

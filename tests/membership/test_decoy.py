@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.decoy.encode import encode
-from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise, join_counts
+from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise
+from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law, decoy_law
 from splitmeans.membership.decoy.layout import (
     cell_count,

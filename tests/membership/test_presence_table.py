@@ -9,7 +9,8 @@ import pytest
 
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.membership.decoy.encode import encode
-from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise, join_counts
+from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise
+from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.walk.memory import MemoryUsers

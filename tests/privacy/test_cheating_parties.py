@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from splitmeans._types import IntArray
 from splitmeans.errors import ProtocolError
 from splitmeans.kernels.counts import count_joined
-from splitmeans.membership.decoy.estimate import join_counts
+from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.layout import pack
 from splitmeans.wire.messages import DecoyMessage
 

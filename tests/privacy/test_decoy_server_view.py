@@ -15,7 +15,7 @@ from scipy import stats
 
 from splitmeans.kernels.siphash import hash_ids, prf_word
 from splitmeans.membership.decoy.encode import encode
-from splitmeans.membership.decoy.estimate import join_counts
+from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law, decoy_law
 from splitmeans.membership.decoy.layout import pack, unpack
 from splitmeans.membership.ldp.encode import encode as randomise

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from splitmeans.errors import ProtocolError
-from splitmeans.kernels.siphash import hash_ids
 from splitmeans.party.equal_users import agree, make_shares, user_forms, user_set_digest
 from splitmeans.party.session import Session
 from splitmeans.study import IdRules, Study
 from splitmeans.table.ids.coarse_forms import FOLDS
 from splitmeans.table.prepare import prepare_table
+from tests.kernels.plain_blake3 import number
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "equal_users.json"
 EXPLAINED = IdRules(explain_mismatch=True)
@@ -48,13 +47,12 @@ def exchange(one: Session, two: Session, *, users: tuple[bytes, bytes]) -> tuple
 
 
 def digest_by_hand(study: Study, ids: list[str], *, run: str, form: str) -> bytes:
-    """As docs/reference/wire.md describes it."""
+    """As docs/reference/wire.md describes it, with a BLAKE3 of the tests."""
     bound = f"{study.hash}\n{run}\n{form}\n".encode()
-    key = hashlib.sha256(b"splitmeans user order 1\n" + bound).digest()[:16]
-    tags = hash_ids(key, pa.array(ids, pa.large_string()))
-    order = np.lexsort((tags[:, 1], tags[:, 0]))
-    text = b"splitmeans user set 1\n" + bound + tags[order].tobytes()
-    return hashlib.sha256(text).digest()
+    key = hashlib.sha256(b"splitmeans user numbers 1\n" + bound).digest()
+    total = sum(number(text.encode(), key=key) for text in ids)
+    counted = len(ids).to_bytes(8, "little") + total.to_bytes(520, "little")
+    return hashlib.sha256(b"splitmeans user set 2\n" + bound + counted).digest()
 
 
 def test_digests_are_of_all_users_in_each_form(small_study):
@@ -149,8 +147,8 @@ BASE = decode((4 * pow(5, -1, Q) % Q).to_bytes(32, "little"))
 def hkdf(secret: bytes, info: bytes, length: int) -> bytes:
     """RFC 5869 without salt."""
     key, block, found = hmac.digest(bytes(32), secret, "sha256"), b"", b""
-    for number in range(1, -(-length // 32) + 1):
-        block = hmac.digest(key, block + info + bytes([number]), "sha256")
+    for count in range(1, -(-length // 32) + 1):
+        block = hmac.digest(key, block + info + bytes([count]), "sha256")
         found += block
     return found[:length]
 

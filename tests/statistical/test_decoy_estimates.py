@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from splitmeans.membership.decoy.encode import encode
-from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise, join_counts
+from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise
+from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import collusion_law, decoy_law
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.walk.memory import MemoryUsers

@@ -10,6 +10,7 @@ from splitmeans.study.features import (
     Feature,
     bounds_of,
     features_of,
+    to_distance_units,
     to_own_units,
 )
 
@@ -61,3 +62,16 @@ def test_to_own_units_undoes_the_scaling():
     own = to_own_units(features, scaled)
     assert own.tolist() == [[0, 1, 0, 18], [4000, 0.5, 0.5, 58], [8000, 0, 1, 98]]
     assert to_own_units(features, scaled[1]).tolist() == own[1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(-8e307, 9e307), (-1.7e308, -1e300), (0.0, 5e-324), (-1e-300, 1e-300), (3, 4)]
+)
+def test_ends_of_any_bounds_are_the_ends_of_the_scale_and_back(low, high):
+    party = PartySpec(name="p", columns=(Column(name="c", low=low, high=high),))
+    features = features_of(party)
+    ends = np.array([[low], [high]])
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        scaled = to_distance_units(features, ends)
+    assert scaled.ravel() == pytest.approx([-1, 1])
+    assert to_own_units(features, scaled) == pytest.approx(ends, rel=1e-12)

@@ -1,10 +1,13 @@
 """Some pseudo-users of a run are those of the result before; its counts stay what they are."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from splitmeans import VerticalKMeans
 from splitmeans.kernels.assign import nearest
+from splitmeans.study.features import GRID_UNITS
 from splitmeans.synopsis import carried_over
 from splitmeans.synopsis.carried_over import MOST_OLD, place_with_earlier
 from splitmeans.synopsis.earlier_users import EarlierUsers, earlier_users
@@ -155,6 +158,29 @@ def test_a_mixed_study_is_carried_over() -> None:
     old = {tuple(row) for row in np.round(first.synopsis_.scaled_nodes, 9)}
     kept = [tuple(row) in old for row in np.round(second.synopsis_.scaled_nodes, 9)]
     assert 0.1 < np.mean(kept) <= MOST_OLD + 0.05
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), (-8e307, 9e307), (5, 6), (-1e-300, 1e-300)])
+def test_places_of_other_bounds_are_brought_to_those_of_the_run(bounds) -> None:
+    """Bounds that are learned differ from run to run, and columns may lack values."""
+    rows = np.random.default_rng(0).uniform(-1, 1, (400, 3))
+    model = VerticalKMeans(2, epsilon=8, bounds=(-1, 1), runs=2, random_state=0)
+    fitted = model.fit([rows[:, :2], rows[:, 2:]])
+    first, *others = fitted.study_.parties
+    low, high = bounds
+    changed = [
+        dataclasses.replace(first.columns[0], low=low, high=high, missing="skip"),
+        first.columns[1],
+    ]
+    parties = (dataclasses.replace(first, columns=tuple(changed)), *others)
+    with np.errstate(all="raise"):
+        users = earlier_users(fitted.synopsis_, parties)
+    assert users is not None
+    own = fitted.synopsis_.nodes[:, 0]
+    most = np.abs(users.places[0]).max()
+    inside = (np.clip(own, low, high) - low) / (high - low) * 2 - 1
+    assert users.places[0][:, 0] == pytest.approx(inside * GRID_UNITS, abs=2)
+    assert most <= GRID_UNITS
 
 
 def test_a_result_without_places_has_no_users_to_carry_over() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from splitmeans.errors import DataError, ParameterError, SplitmeansError
 from splitmeans.kernels.assign import nearest
+from splitmeans.party.equal_users import user_set_digest
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import run
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study
@@ -118,6 +119,28 @@ def test_worker_processes_give_the_same(tmp_path, small_blocks):
         pieces = list(table.labelled(label).each(_labels))
     assert np.concatenate(pieces).tolist() == label(whole.raw_rows).tolist()
     assert len(pieces) > 5
+
+
+def test_the_digest_of_the_users_is_the_same_in_memory_on_disk_and_in_any_order(
+    tmp_path, small_blocks
+):
+    bank = spec("bank")
+    study = Study(
+        name="test",
+        parties=(bank, spec("shop")),
+        n_clusters=3,
+        budget=Budget(epsilon=2.0, delta=1e-4),
+        expected_users=N,
+        ids=AS_IS,
+    )
+    rows = rows_of(1)
+    expected = user_set_digest(study, prepare_table(bank, rows), run="1")
+    reversed_rows = rows.take(pa.array(range(N - 1, -1, -1)))
+    for workers, data in ((1, rows), (2, reversed_rows)):
+        with open_parquet(bank, written(data, tmp_path), workers=workers) as table:
+            assert user_set_digest(study, table, run="1") == expected
+    with open_parquet(bank, written(rows[1:], tmp_path), workers=1) as table:
+        assert user_set_digest(study, table, run="1") != expected
 
 
 def _column_sums(rows):

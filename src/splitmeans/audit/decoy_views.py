@@ -18,7 +18,8 @@ from splitmeans.audit.sketch_views import fresh_key
 from splitmeans.kernels.counts import count_joined, sort_records
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.decoy.encode import encode
-from splitmeans.membership.decoy.estimate import add_server_noise, join_counts
+from splitmeans.membership.decoy.estimate import add_server_noise
+from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.decoy.layout import cell_shape, unpack
 from splitmeans.membership.ldp.law import RandomisedLabels

@@ -11,7 +11,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.audit.case import Scores
 from splitmeans.audit.sketch_views import fresh_key
 from splitmeans.kernels.assign import nearest
-from splitmeans.membership.decoy.estimate import join_counts
+from splitmeans.membership.decoy.join import join_counts
 from splitmeans.party.release import release_party
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource

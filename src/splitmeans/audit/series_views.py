@@ -9,7 +9,7 @@ from splitmeans._types import FloatArray
 from splitmeans.audit import decoy_views
 from splitmeans.audit.case import Scores, scores_of_calls
 from splitmeans.audit.sketch_views import fresh_key
-from splitmeans.membership.decoy.estimate import join_counts
+from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.party.release import release_party
 from splitmeans.plan.plan import Plan

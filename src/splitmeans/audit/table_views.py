@@ -11,7 +11,7 @@ from splitmeans._types import FloatArray
 from splitmeans.audit.case import Scores, scores_of_calls
 from splitmeans.audit.sketch_views import fresh_key
 from splitmeans.membership.decoy.column_tables import ColumnTable, ColumnTables
-from splitmeans.membership.decoy.estimate import join_counts
+from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.party.column_tables import encode_table
 from splitmeans.privacy.noise import NoiseSource

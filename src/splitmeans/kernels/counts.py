@@ -95,6 +95,22 @@ def sort_records(parts: Sequence[Records], *, skip_bits: int = 0) -> Records:
     return tags, labels
 
 
+def in_buckets(records: Records, *, bits: int) -> tuple[Records, IntArray]:
+    """Return records by the leading bits of their tags, and where each of 2^bits buckets begins.
+
+    Within a bucket they are in the order given. The last entry is the number of records.
+    """
+    tags, labels = records
+    starts = np.zeros(2**bits + 1, dtype=np.int64)
+    if bits == 0:
+        starts[-1] = len(tags)
+        return records, starts
+    out = np.empty_like(tags), np.empty_like(labels)
+    _scatter(tags, labels, _Word(64 - bits), starts, *out)
+    # The kernel leaves the end of each bucket where its start was.
+    return out, np.concatenate([[0], starts[:-1]])
+
+
 def ascending(tags: WordArray) -> bool:
     """Return whether the tags ascend strictly, so that none is there twice."""
     return bool(_ascending(_fixed(tags)))
@@ -105,6 +121,7 @@ def count_joined(
     labels: Sequence[npt.NDArray[np.uint8]],
     *,
     shape: tuple[int, ...],
+    counts: IntArray | None = None,
 ) -> IntArray:
     """Join the parties' records on their tags and count them by cell.
 
@@ -112,11 +129,12 @@ def count_joined(
         tags: Strictly ascending tags of each party, shape (n_l, 2).
         labels: Their labels, below `shape[l] - 1`, shape (n_l,).
         shape: Labels of each party, the last of which means that the party has no such record.
+        counts: Counts of this shape that these are added to, in place; new ones if not given.
 
     Returns:
-        Counts of this shape.
+        The counts.
     """
-    counts = np.zeros(math.prod(shape), dtype=np.int64)
+    counts = np.zeros(shape, dtype=np.int64) if counts is None else counts
     starts = np.cumsum([0, *map(len, tags)], dtype=np.int64)
     strides = _strides(shape)
     missing = (np.array(shape, dtype=np.int64) - 1) * strides
@@ -127,16 +145,24 @@ def count_joined(
         strides,
         missing,
         starts[:-1].copy(),
-        counts,
+        counts.reshape(-1),
     )
-    return counts.reshape(shape)
+    return counts
 
 
-def count_in_order(labels: Sequence[npt.NDArray[np.uint8]], *, shape: tuple[int, ...]) -> IntArray:
-    """Count by cell where position i is the same record at all parties; labels are in range."""
-    counts = np.zeros(math.prod(shape), dtype=np.int64)
-    _count_rows(_fixed(np.stack(labels)), _strides(shape), counts)
-    return counts.reshape(shape)
+def count_in_order(
+    labels: Sequence[npt.NDArray[np.uint8]],
+    *,
+    shape: tuple[int, ...],
+    counts: IntArray | None = None,
+) -> IntArray:
+    """Count by cell where position i is the same record at all parties; labels are in range.
+
+    Arguments and result are those of `count_joined`.
+    """
+    counts = np.zeros(shape, dtype=np.int64) if counts is None else counts
+    _count_rows(_fixed(np.stack(labels)), _strides(shape), counts.reshape(-1))
+    return counts
 
 
 def _strides(shape: tuple[int, ...]) -> IntArray:

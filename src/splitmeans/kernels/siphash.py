@@ -45,7 +45,7 @@ def hash_ids(key: bytes, ids: "pa.StringArray | pa.LargeStringArray | RowNumbers
         raise ParameterError(f"key must have 16 bytes, got {len(key)}")
     if isinstance(ids, RowNumbers):
         return ids.tags(key)
-    data, offsets = _string_buffers(ids)
+    data, offsets = string_buffers(ids)
     out = np.empty((len(ids), 2), dtype=np.uint64)
     first, second = np.frombuffer(key, dtype="<u8").astype(np.uint64)
     # Additions wrap by design; NumPy warns of it when the kernels run uncompiled (for coverage).
@@ -54,7 +54,7 @@ def hash_ids(key: bytes, ids: "pa.StringArray | pa.LargeStringArray | RowNumbers
     return out
 
 
-def _string_buffers(ids: "pa.Array") -> tuple[npt.NDArray[np.uint8], IntArray]:
+def string_buffers(ids: "pa.Array") -> tuple[npt.NDArray[np.uint8], IntArray]:
     """Return the bytes of all strings, and where each string starts and ends, shape (n + 1,)."""
     if isinstance(ids, pa.Array) and pa.types.is_string(ids.type):
         width = 4

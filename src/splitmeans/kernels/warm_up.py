@@ -35,6 +35,7 @@ from splitmeans.kernels.quantise import to_grid_column, to_grid_rows
 from splitmeans.kernels.redraw import count_pairs, redraw_labels
 from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.screen import in_single, screen, to_screen
+from splitmeans.kernels.set_sums import KEY_BYTES, number_sum
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.kernels.swaps import exchange
 from splitmeans.kernels.tallies import tally_columns
@@ -116,7 +117,9 @@ def _call_all() -> None:
         outside=np.zeros(2, dtype=np.int64),
     )
 
-    tags = hash_ids(_KEY, pa.array(["a", "b"], pa.large_string()))
+    ids = pa.array(["a", "b"], pa.large_string())
+    number_sum(bytes(KEY_BYTES), ids)
+    tags = hash_ids(_KEY, ids)
     table = np.array([2**62, 2**63], dtype=np.uint64)
     registers = user_registers(
         tags, labels, n_clusters=2, repetitions=4, floor=1, count_table=table, excess_table=table

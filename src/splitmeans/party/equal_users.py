@@ -18,21 +18,29 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from splitmeans._types import WordArray
 from splitmeans.errors import ProtocolError
-from splitmeans.kernels.row_numbers import as_text
+from splitmeans.kernels.row_numbers import RowNumbers, as_text
+from splitmeans.kernels.set_sums import NUMBER_BITS, number_sum
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.party.session import Session
 from splitmeans.study import Study
 from splitmeans.table.ids.coarse_forms import FOLDS, folded
-from splitmeans.table.walk.interface import Records, Table, UserBlock
+from splitmeans.table.walk.interface import Table, UserBlock
 from splitmeans.wire.keys import HASH_KEY_BYTES, share_seed
 
+# How a digest begins.
+_USER_SET = b"splitmeans user set 2\n"
 DIGEST_BYTES = 32
 SECRET_BYTES = 32
 # A side, "A" or "B", and a point.
 SHARE_BYTES = 33
+
+# A sum of so many numbers that their count fits 64 bits.
+_COUNT_BYTES = 8
+_SUM_BYTES = NUMBER_BITS // 8 + _COUNT_BYTES
 
 # The form in which ids are used; coarser ones follow it.
 _OWN_FORM = "own"
@@ -133,14 +141,17 @@ def _sides(session: Session, other: str, *, users: bytes, secret: bytes) -> Iter
 
 
 def _digest(study: Study, table: Table, *, run: str, form: str) -> bytes:
-    """Return SHA-256 of the tags of all ids in ascending order, bound to study, run and form.
+    """Return SHA-256 of the sum of all users' numbers, bound to study, run and form.
 
-    Tags only put ids into an order that needs no sorting of text; their key is public.
+    A sum needs no order, so nobody sorts or gathers ids for it. Its key is public: whoever takes
+    part knows the numbers of all ids, and what keeps two sets from having the same sum is how long
+    the numbers are (`kernels/set_sums.py`).
     """
-    key, code = _begun(study, run=run, form=form)
-    records_of = partial(_records, form=form, key=key)
-    for piece in table.users.in_tag_order(records_of, finish=_tag_bytes):
-        code.update(piece)
+    bound, code = _begun(study, run=run, form=form)
+    key = hashlib.sha256(b"splitmeans user numbers 1\n" + bound).digest()
+    parts = table.users.each(partial(_part_sum, form=form, key=key))
+    total = sum(int.from_bytes(part, "little") for part in parts)
+    code.update(len(table).to_bytes(_COUNT_BYTES, "little") + total.to_bytes(_SUM_BYTES, "little"))
     return code.digest()
 
 
@@ -150,29 +161,29 @@ def _quick_digest(study: Study, table: Table, *, run: str, form: str) -> bytes:
     Two sets by chance have the same sum with a probability of 2^-128. Whoever knows the key can
     find such sets, but in a simulation there is nobody to do it.
     """
-    key, code = _begun(study, run=run, form=form)
+    bound, code = _begun(study, run=run, form=form)
+    key = hashlib.sha256(b"splitmeans user tags 1\n" + bound).digest()[:HASH_KEY_BYTES]
     total = np.zeros(2, dtype=np.uint64)
     for part in table.users.each(partial(_tag_sum, form=form, key=key)):
         total += part
-    code.update(len(table).to_bytes(8, "little") + total.tobytes())
+    code.update(len(table).to_bytes(_COUNT_BYTES, "little") + total.tobytes())
     return code.digest()
 
 
 def _begun(study: Study, *, run: str, form: str) -> tuple[bytes, "hashlib._Hash"]:
-    """Return the key of the tags, and the hash of everything but users."""
+    """Return what a digest is bound to, and the hash of everything but users."""
     bound = f"{study.hash}\n{run}\n{form}\n".encode()
-    key = hashlib.sha256(b"splitmeans user order 1\n" + bound).digest()[:HASH_KEY_BYTES]
-    return key, hashlib.sha256(b"splitmeans user set 1\n" + bound)
+    return bound, hashlib.sha256(_USER_SET + bound)
 
 
-def _records(block: UserBlock, *, form: str, key: bytes) -> Records:
-    ids = block.ids if form == _OWN_FORM else folded(as_text(block.ids), form)
-    return hash_ids(key, ids), block.labels
+def _part_sum(block: UserBlock, *, form: str, key: bytes) -> bytes:
+    return number_sum(key, as_text(_in_form(block, form))).to_bytes(_SUM_BYTES, "little")
 
 
 def _tag_sum(block: UserBlock, *, form: str, key: bytes) -> WordArray:
-    return np.asarray(_records(block, form=form, key=key)[0].sum(axis=0, dtype=np.uint64))
+    tags = hash_ids(key, _in_form(block, form))
+    return np.asarray(tags.sum(axis=0, dtype=np.uint64))
 
 
-def _tag_bytes(records: Records) -> bytes:
-    return records[0].tobytes()
+def _in_form(block: UserBlock, form: str) -> "pa.LargeStringArray | RowNumbers":
+    return block.ids if form == _OWN_FORM else folded(as_text(block.ids), form)

@@ -12,7 +12,7 @@ noise is drawn once (rule R17), also if its home is put back or runs twice:
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -41,10 +41,11 @@ from splitmeans.run.series import details_of, place_of, previous_for
 from splitmeans.run.waiting import Patience
 from splitmeans.server import node
 from splitmeans.study import Study
-from splitmeans.wire.codec import encode
+from splitmeans.wire.codec import encode, encoded_parts
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import MAX_LARGE_BYTES, PartyRelease, PublishedResult
+from splitmeans.wire.on_disk import kept_on_disk
 from splitmeans.wire.saved_result import dump_result, load_result
 from splitmeans.wire.slot import SERVER
 
@@ -153,7 +154,15 @@ def _collect(what: ServerRun, desk: Desk, previous: Previous | None) -> None:
     while not isinstance(state, node.Done):
         desk.send_pending()
         with desk.ending_on_protocol_errors():
-            state = _step(what, desk, state, desk.next_message(node.expects(state)))
+            state = _step(what, desk, state, _next(desk, node.expects(state)))
+
+
+def _next(desk: Desk, expected: frozenset[tuple[str, str]]) -> Received:
+    """Wait for a message; a large one is then on disk, so that memory holds one at a time."""
+    received = desk.next_message(expected)
+    envelope = received.envelope
+    kept = kept_on_disk(envelope.message, desk.journal.folder)
+    return replace(received, envelope=replace(envelope, message=kept))
 
 
 def _step(
@@ -256,5 +265,8 @@ def draw_key(
     """
     digest = hashlib.sha256(f"splitmeans draw 1\n{study.hash}\n{run}\n".encode())
     for party in study.party_names:
-        digest.update(hashlib.sha256(encode(releases[party])).digest())
+        release = hashlib.sha256()
+        for part in encoded_parts(releases[party]):
+            release.update(part)
+        digest.update(release.digest())
     return identity.derive(b"splitmeans server draw 1\0" + digest.digest())

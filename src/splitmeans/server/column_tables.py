@@ -13,7 +13,8 @@ from splitmeans.errors import ProtocolError
 from splitmeans.kernels.assign import nearest
 from splitmeans.membership.decoy.column_labels import labels_in, problem_of_edges, rules_of
 from splitmeans.membership.decoy.column_tables import ColumnTable, label_count
-from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise, join_counts
+from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise
+from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.layout import packed_size
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource

@@ -25,7 +25,6 @@ from splitmeans.server.column_tables import (
 from splitmeans.study import EVERYONE
 from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.coding import coding_of
-from splitmeans.synopsis.arranging import arrange_within_cells
 from splitmeans.synopsis.carried_over import place_with_earlier
 from splitmeans.synopsis.cluster_sizes import shares_of_clusters, with_cluster_sizes
 from splitmeans.synopsis.earlier_users import earlier_users
@@ -126,14 +125,6 @@ def combine(
             weights = with_cluster_sizes(labels, weights, shares)
         labels, weights, nodes = _placed(
             plan, (labels, weights), centres, points, previous=previous, rng=rng
-        )
-        nodes = arrange_within_cells(
-            labels,
-            weights,
-            nodes,
-            widths=[local.shape[1] for local in centres],
-            # A stream of its own: where nothing is exchanged, nothing else changes.
-            rng=rng.spawn(1)[0],
         )
         if plan.columns is not None:
             counted = count_columns(plan, releases, noise=noise.spawn("columns"))

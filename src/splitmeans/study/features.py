@@ -85,3 +85,12 @@ def to_own_units(features: tuple[Feature, ...], scaled: FloatArray) -> FloatArra
     # Halved first: a difference of bounds may be close to the largest float.
     own = np.clip(low + (scaled / bounds + 1) / 2 * (high - low), low, high)
     return np.where(np.abs(own) < _ROUNDING * (high - low), 0.0, own)
+
+
+def to_distance_units(features: tuple[Feature, ...], own: FloatArray) -> FloatArray:
+    """Map points in own units, shape (..., d), to distance units: `to_own_units` undone."""
+    bounds = bounds_of(features) / GRID_UNITS
+    low = np.array([feature.low for feature in features])
+    high = np.array([feature.high for feature in features])
+    # Divided first: a difference of bounds may be close to the largest float.
+    return np.asarray(((own - low) / (high - low) * 2 - 1) * bounds)

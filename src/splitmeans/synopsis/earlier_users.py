@@ -14,7 +14,13 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.study.coding import coding_of
-from splitmeans.study.features import GRID_UNITS, features_of, to_own_units
+from splitmeans.study.features import (
+    GRID_UNITS,
+    features_of,
+    features_of_columns,
+    to_distance_units,
+    to_own_units,
+)
 from splitmeans.study.parties import OTHER_LEVEL, Column, PartySpec
 from splitmeans.synopsis.synopsis import Synopsis
 
@@ -75,9 +81,11 @@ def earlier_places(synopsis: Synopsis, party: PartySpec, position: int) -> IntAr
 
 def _numbers(values: FloatArray, column: Column) -> IntArray:
     """Return numbers in own units on the grid of a column."""
-    (feature,) = features_of(PartySpec(name="any", columns=(column,)))
-    within = 2 * (values - feature.low) / (feature.high - feature.low) - 1
-    return np.asarray(np.rint(np.clip(within, -1, 1) * feature.bound), dtype=np.int64)
+    features = features_of_columns([column])
+    # Values were published under other bounds, and may be far outside of these.
+    inside = np.clip(values, features[0].low, features[0].high)[:, np.newaxis]
+    places = to_distance_units(features, inside)[:, 0] * GRID_UNITS
+    return np.asarray(np.rint(places), dtype=np.int64)
 
 
 def _levels(shares: FloatArray, old: Column, new: Column) -> IntArray:

@@ -15,6 +15,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.plan.grid_limits import N_POINTS
+from splitmeans.synopsis.arranging import arrange_within_cells
 
 
 def place_users(
@@ -47,7 +48,15 @@ def place_users(
         _places(own, party_centres, party_points, rng=rng)
         for own, party_centres, party_points in zip(chosen.T, centres, points, strict=True)
     ]
-    return chosen, shares, np.concatenate(places, axis=1)
+    together = arrange_within_cells(
+        chosen,
+        shares,
+        np.concatenate(places, axis=1),
+        widths=[local.shape[1] for local in centres],
+        # A stream of its own: where nothing is exchanged, nothing else changes.
+        rng=rng.spawn(1)[0],
+    )
+    return chosen, shares, together
 
 
 def _cells_of_users(

@@ -23,7 +23,13 @@ from splitmeans.errors import ParameterError
 from splitmeans.kmeans.distances import nearest_distance
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.coding import level_features
-from splitmeans.study.features import GRID_UNITS, Feature, bounds_of, features_of, to_own_units
+from splitmeans.study.features import (
+    GRID_UNITS,
+    Feature,
+    features_of,
+    to_distance_units,
+    to_own_units,
+)
 from splitmeans.synopsis.checks import check_synopsis
 from splitmeans.synopsis.choose_k import ChooseK, choose_k, even_spread, measure_fit
 from splitmeans.synopsis.clustering import Clustering, cluster_nodes
@@ -261,17 +267,12 @@ class Synopsis(Questions):
         if isinstance(centres, Clustering):
             centres, scaled = centres.scaled_centres, True
         points = np.asarray(centres, dtype=np.float64)
-        n_columns = len(self._all_features)
-        if points.ndim != 2 or len(points) == 0 or points.shape[1] != n_columns:
-            raise ParameterError(
-                f"centres must have the shape (k, {n_columns}), got {points.shape}"
-            )
+        width = len(self._all_features)
+        if points.ndim != 2 or len(points) == 0 or points.shape[1] != width:
+            raise ParameterError(f"centres must have the shape (k, {width}), got {points.shape}")
         if scaled:
             return points
-        low = np.array([feature.low for feature in self._all_features])
-        high = np.array([feature.high for feature in self._all_features])
-        bounds = bounds_of(self._all_features) / GRID_UNITS
-        return np.asarray((2 * (points - low) / (high - low) - 1) * bounds)
+        return to_distance_units(self._all_features, points)
 
     def sample(self, n: int, *, random_state: int | np.random.Generator | None = None) -> pa.Table:
         """Draw synthetic rows in own units, with columns "party: column"; costs no privacy.

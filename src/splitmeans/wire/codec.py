@@ -12,7 +12,9 @@ import dataclasses
 import functools
 import json
 import math
+import mmap
 import typing
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,13 +38,21 @@ _TYPES: dict[str, type] = {
 
 def encode(message: Any) -> bytes:
     """Return the bytes of a message."""
+    return b"".join(encoded_parts(message))
+
+
+def encoded_parts(message: Any) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of a message part by part, the arrays as they are, without a copy."""
     arrays: list[npt.NDArray[Any]] = []
     header = _describe(message, arrays)
     text = _canonical(header)
-    return b"".join([MAGIC, len(text).to_bytes(4, "little"), text, *(a.tobytes() for a in arrays)])
+    yield MAGIC + len(text).to_bytes(4, "little") + text
+    for array in arrays:
+        if array.size:
+            yield array.data.cast("B")
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes | mmap.mmap) -> Any:
     """Return the message that the bytes describe, or raise `ProtocolError`."""
     if len(data) > MAX_MESSAGE_BYTES:
         raise ProtocolError(f"message is larger than {MAX_MESSAGE_BYTES} bytes")

@@ -1,8 +1,9 @@
-"""Decoy join at the server: join on tags, count cells, add noise once, subtract expected decoys.
+"""Decoy join at the server: add noise once to what was counted, subtract expected decoys.
 
-Three steps, kept apart because of who may see what: `join_counts` gives H + D, which the server
-knows and must not publish (parties know D); `add_server_noise` makes H + D + E of it, once, to be
-stored; `DecoyEstimator` has those tables alone, so whatever is computed from it may be published.
+Three steps, kept apart because of who may see what: `join_counts` (`join.py`) gives H + D, which
+the server knows and must not publish (parties know D); `add_server_noise` makes H + D + E of it,
+once, to be stored; `DecoyEstimator` has those tables alone, so whatever is computed from it may be
+published.
 Counts stay whole numbers until the last step.
 """
 
@@ -13,10 +14,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from splitmeans._types import FloatArray, IntArray, WordArray
-from splitmeans.errors import ParameterError, ProtocolError
-from splitmeans.kernels.counts import ascending, count_in_order, count_joined
-from splitmeans.kernels.packing import ByteArray
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.errors import ParameterError
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.decoy.layout import (
     Group,
@@ -24,71 +23,11 @@ from splitmeans.membership.decoy.layout import (
     cell_shape,
     check_groups,
     law_and_widths,
-    packed_size,
-    unpack,
 )
 from splitmeans.membership.estimator import check_parties
 from splitmeans.membership.ldp.estimate import inverse_support
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.wire.messages import DecoyMessage
-
-
-def join_counts(
-    messages: Sequence[DecoyMessage],
-    *,
-    groups: Sequence[Group],
-    n_local_clusters: tuple[int, ...],
-    equal_sets: bool,
-    presence: bool = False,
-) -> dict[Group, IntArray]:
-    """Return the records H + D in every cell of every group, "absent" labels included.
-
-    Not for publication: parties know D. `presence` says that the group of all parties is a presence
-    table.
-
-    Raises:
-        ProtocolError: If a message is not one that a party following the protocol can send.
-    """
-    chosen = check_groups(groups, n_local_clusters=n_local_clusters)
-    if len(messages) != len(n_local_clusters):
-        raise ProtocolError(f"expected {len(n_local_clusters)} messages, got {len(messages)}")
-    widths = {
-        group: (1,) * len(group) if presence and len(group) == len(messages) else n_local_clusters
-        for group in chosen
-    }
-    lengths = [
-        _check_sizes(
-            message,
-            party,
-            widths={group: widths[group][party] for group in chosen if party in group},
-            equal_sets=equal_sets,
-        )
-        for party, message in enumerate(messages)
-    ]
-    if equal_sets:
-        # Before labels are unpacked, which takes up to eight times the memory of a message.
-        _check_equal_lengths(chosen, lengths)
-    records = [
-        _records(
-            message,
-            party=party,
-            lengths=lengths[party],
-            widths={group: widths[group][party] for group in lengths[party]},
-            equal_sets=equal_sets,
-        )
-        for party, message in enumerate(messages)
-    ]
-    tables: dict[Group, IntArray] = {}
-    for group in chosen:
-        shape = cell_shape(group, n_local_clusters=widths[group], equal_sets=equal_sets)
-        tags = [records[party][group][0] for party in group]
-        labels = [records[party][group][1] for party in group]
-        if not equal_sets:
-            tables[group] = count_joined(tags, labels, shape=shape)
-            continue
-        tables[group] = count_in_order(labels, shape=shape)
-    return tables
 
 
 def add_server_noise(
@@ -292,64 +231,3 @@ class DecoyEstimator:
         counts: IntArray = self.noisy_tables[group].sum(axis=others)[present]
         summed = self._summed(group, parties)
         return counts - summed * self.law.mean, summed
-
-
-def _records(
-    message: DecoyMessage,
-    *,
-    party: int,
-    lengths: Mapping[Group, int],
-    widths: Mapping[Group, int],
-    equal_sets: bool,
-) -> dict[Group, tuple[WordArray, ByteArray]]:
-    """Return tags and labels of each group of a party, after every check that a server can make."""
-    records: dict[Group, tuple[WordArray, ByteArray]] = {}
-    first_tag = first_byte = 0
-    for group, length in lengths.items():
-        size = packed_size(length, n_clusters=widths[group])
-        try:
-            packed = message.labels[first_byte : first_byte + size]
-            labels = unpack(packed, length, n_clusters=widths[group])
-        except ProtocolError as problem:
-            raise ProtocolError(f"records of party {party}: {problem}") from problem
-        tags = message.tags[first_tag : first_tag + (0 if equal_sets else length)]
-        if not ascending(tags):
-            raise ProtocolError(f"tags of party {party} must ascend and not repeat")
-        records[group] = tags, labels
-        first_tag += len(tags)
-        first_byte += size
-    return records
-
-
-def _check_equal_lengths(groups: Sequence[Group], lengths: Sequence[Mapping[Group, int]]) -> None:
-    for group in groups:
-        found = [lengths[party][group] for party in group]
-        if len(set(found)) > 1:
-            raise ProtocolError(
-                f"parties of group {group!r} must send equally many records when user sets are "
-                f"equal, got {found}"
-            )
-
-
-def _check_sizes(
-    message: DecoyMessage,
-    party: int,
-    *,
-    widths: Mapping[Group, int],
-    equal_sets: bool,
-) -> dict[Group, int]:
-    """Return how many records each group of a party has; tags and labels have just that size."""
-    lengths, tags, labels = message.lengths, message.tags, message.labels
-    if lengths.dtype != np.int64 or lengths.shape != (len(widths),) or (lengths < 0).any():
-        raise ProtocolError(f"party {party} must send {len(widths)} lengths that are not negative")
-    sizes = [int(length) for length in lengths]  # Python numbers: the sum cannot overflow
-    n_tags = 0 if equal_sets else sum(sizes)
-    if tags.dtype != np.uint64 or tags.shape != (n_tags, 2):
-        raise ProtocolError(f"party {party} must send {n_tags} tags of 128 bits")
-    n_bytes = sum(
-        packed_size(length, n_clusters=width)
-        for length, width in zip(sizes, widths.values(), strict=True)
-    )
-    if labels.dtype != np.uint8 or labels.shape != (n_bytes,):
-        raise ProtocolError(f"party {party} must send {n_bytes} bytes of packed labels")
-    return dict(zip(widths, sizes, strict=True))

@@ -111,5 +111,28 @@ def unpack(packed: ByteArray, n_labels: int, *, n_clusters: int) -> ByteArray:
     return labels
 
 
+def unpack_part(
+    packed: ByteArray, start: int, end: int, *, n_labels: int, n_clusters: int
+) -> ByteArray:
+    """Return labels `start` to `end` of the `n_labels` in `packed`; parts of all refuse the same.
+
+    Raises:
+        ProtocolError: As `unpack`.
+    """
+    if end == n_labels and start == 0:
+        return unpack(packed, n_labels, n_clusters=n_clusters)
+    # Eight labels fill whole bytes, so a part begins with a byte; what is before it is read again.
+    first = start - start % 8
+    size = packed_size(end - first, n_clusters=n_clusters)
+    begin = packed_size(first, n_clusters=n_clusters)
+    part = packed[begin : begin + size]
+    if end < n_labels and size:
+        # The last byte may have bits of labels that follow.
+        used = (end - first) * _bits(n_clusters) % 8
+        part = part.copy()
+        part[-1] &= 255 >> (8 - used) % 8
+    return unpack(part, end - first, n_clusters=n_clusters)[start - first :]
+
+
 def _bits(n_clusters: int) -> int:
     return (n_clusters - 1).bit_length()

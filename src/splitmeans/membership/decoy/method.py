@@ -7,7 +7,8 @@ import numpy as np
 
 from splitmeans._types import FloatArray, NoiseLine
 from splitmeans.membership.decoy.auto_clusters import decoy_local_clusters
-from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise, join_counts
+from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise
+from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw, decoy_law
 from splitmeans.membership.decoy.layout import (
     cell_count,

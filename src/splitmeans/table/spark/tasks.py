@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from splitmeans._types import IntArray
 from splitmeans.errors import DataError, SplitmeansError
-from splitmeans.kernels.counts import sort_records
+from splitmeans.kernels.counts import in_buckets, sort_records
 from splitmeans.study import PartySpec
 from splitmeans.study.id_rules import IdRules
 from splitmeans.table.checks.rows import check_rows
@@ -37,7 +37,6 @@ from splitmeans.table.spark.blocks import (
 from splitmeans.table.spark.packed import pack, unpack
 from splitmeans.table.walk.blocks import joined
 from splitmeans.table.walk.interface import Records, UserBlock
-from splitmeans.table.walk.runs import bucket_starts
 
 
 def freeze(
@@ -134,9 +133,8 @@ def chunks(
     records: Records, *, block: int, bits: int, also_empty: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Cut records into buckets."""
-    tags, values = sort_records([records])
-    starts = bucket_starts(tags, bits=bits).tolist()
-    for bucket, (start, end) in enumerate(pairwise(starts)):
+    (tags, values), starts = in_buckets(records, bits=bits)
+    for bucket, (start, end) in enumerate(pairwise(starts.tolist())):
         if end > start or also_empty:
             piece = pack((tags[start:end], values[start:end]))
             yield one_row(CHUNK_SCHEMA, bucket, block, piece, None)

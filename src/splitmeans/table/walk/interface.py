@@ -23,6 +23,10 @@ T = TypeVar("T")
 # Tags, shape (n, 2), and what goes with each, shape (n,).
 Records: TypeAlias = tuple[WordArray, npt.NDArray[Any]]
 
+# Rows that are handed over at a time where they are kept in 32 bits: made 64 bits wide they stay in
+# the processor's cache, so half as much goes through memory in every pass.
+WIDENED_ROWS = 2**15
+
 
 class RawRows(Protocol):
     """A party's rows on the grid, n of them with d columns."""

@@ -16,16 +16,12 @@ from splitmeans._types import HalfWidthArray, IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.counts import sort_records
 from splitmeans.kernels.row_numbers import RowNumbers
-from splitmeans.table.walk.interface import RawRows, Records, UserBlock
+from splitmeans.table.walk.interface import WIDENED_ROWS, RawRows, Records, UserBlock
 
 T = TypeVar("T")
 
 # Starting a thread costs about as much as this many rows.
 _ROWS_A_THREAD = 50_000
-
-# Rows that are handed over at a time where they are kept in 32 bits: made 64 bits wide they stay in
-# the processor's cache, so half as much goes through memory in every pass.
-_WIDENED_ROWS = 2**15
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,7 +67,7 @@ class MemoryRows:
 
     def _blocks(self, start: int, end: int) -> Iterator[tuple[int, IntArray]]:
         """Yield where a block begins, and its rows, for at least one block."""
-        step = max(1, end - start) if self.raw_rows.dtype == np.int64 else _WIDENED_ROWS
+        step = max(1, end - start) if self.raw_rows.dtype == np.int64 else WIDENED_ROWS
         for at in range(start, max(end, start + 1), step):
             yield at, np.asarray(self.raw_rows[at : min(at + step, end)], dtype=np.int64)
 

@@ -1,7 +1,7 @@
-"""Sorting records that memory cannot hold: sorted runs on disk, merged bucket by bucket.
+"""Sorting records that memory cannot hold: cut by tag, then sorted bucket by bucket.
 
-Each block of records is sorted by tag and written as one run. Tags are pseudorandom, so cutting
-their range into equal buckets cuts every run into nearly equal parts; a bucket of all runs fits
+Each block of records is cut into equal ranges of tags and written as one run. Tags are
+pseudorandom, so the parts of a run are nearly equal; a bucket, the same part of all runs, fits
 memory, and the sorted buckets in a row are the sorted list.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from splitmeans._types import IntArray, WordArray
-from splitmeans.kernels.counts import sort_records
+from splitmeans._types import IntArray
+from splitmeans.kernels.counts import in_buckets, sort_records
 from splitmeans.table.walk.interface import Records
 from splitmeans.table.walk.spool_folder import new_private_file
 
@@ -25,7 +25,7 @@ _TAG_BYTES = 16
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
-    """A sorted list of records on disk.
+    """A list of records on disk, in buckets.
 
     Attributes:
         path: The file: all tags, then all values.
@@ -43,17 +43,9 @@ def bucket_bits(n_records: int) -> int:
     return max(0, (n_records // BUCKET_RECORDS).bit_length())
 
 
-def bucket_starts(tags: WordArray, *, bits: int) -> IntArray:
-    """Return the first of sorted tags in each bucket, and their number; shape (buckets + 1,)."""
-    edges = np.arange(1, 2**bits, dtype=np.uint64) << np.uint64(64 - bits if bits else 0)
-    inner = np.searchsorted(tags[:, 0], edges, side="left")
-    return np.concatenate([[0], inner, [len(tags)]]).astype(np.int64)
-
-
 def write_run(path: Path, records: Records, *, bits: int) -> Run:
-    """Sort records by their tags and store them."""
-    tags, values = sort_records([records])
-    starts = bucket_starts(tags, bits=bits)
+    """Store records bucket by bucket."""
+    (tags, values), starts = in_buckets(records, bits=bits)
     with new_private_file(path) as file:
         tags.tofile(file)
         values.tofile(file)
@@ -61,7 +53,7 @@ def write_run(path: Path, records: Records, *, bits: int) -> Run:
 
 
 def read_bucket(runs: Sequence[Run], bucket: int, *, bits: int) -> Records:
-    """Return the records of one bucket of all runs, sorted; equal tags in the order of runs."""
+    """Return the records of one bucket of all runs, sorted."""
     return sort_records([_read(run, bucket) for run in runs], skip_bits=bits)
 
 

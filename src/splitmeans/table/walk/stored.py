@@ -186,7 +186,8 @@ class StoredUsers:
 
 
 def _part_of(block: StoredBlock, *, part: Callable[[IntArray], IntArray]) -> IntArray:
-    return part(block.rows())
+    parts = [part(rows) for rows in block.row_parts()]
+    return np.asarray(sum(parts[1:], start=parts[0]))
 
 
 def _users_of(block: StoredBlock, *, task: Callable[[UserBlock], T]) -> T:
@@ -194,7 +195,7 @@ def _users_of(block: StoredBlock, *, task: Callable[[UserBlock], T]) -> T:
 
 
 def _store_labels(block: StoredBlock, *, label: Callable[[IntArray], LabelArray]) -> None:
-    block.write_labels(label(block.rows()))
+    block.write_labels(np.concatenate([label(rows) for rows in block.row_parts()]))
 
 
 def _run_of(
