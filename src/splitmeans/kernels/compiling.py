@@ -14,8 +14,9 @@ from splitmeans.kernels.object_code import RETURNS, ObjectCode
 if TYPE_CHECKING:
     from splitmeans.kernels.compiled import Kernel
 
-# Versions whose calling convention and layout of arrays are those of `object_code.py`.
-KNOWN_NUMBA = ((0, 62), (0, 68))
+# First and last version whose calling convention and layout of arrays were seen to be those of
+# `entry.py`: with any other, code that reads memory would rest on a guess, and numba calls kernels.
+KNOWN_NUMBA = ((0, 68), (0, 68))
 
 # A block of memory: how many use it, three words that are not used here, where the data begin, and
 # their number. The data of a block are at an address that a cache line begins at.
