@@ -30,23 +30,33 @@ from splitmeans.simulate.baselines import central_kmeans
 from splitmeans.simulate.evaluation import normalised_loss
 
 EPSILONS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 8.0)
-PARTIES = (2, 4)
+# Tables with more parties or segments take longer.
+FEW_EPSILONS = (0.1, 0.25, 1.0, 4.0)
 DELTA = 1e-5
 
 # Where the fit begins; logarithms of the constants are fitted, so that they stay positive.
 _START = {
-    "smooth": {"grid": 0.05, "grid_power": 1.0, "centres": 1.0, "cells": 1.0},
+    "smooth": {
+        "grid": 0.05,
+        "grid_power": 1.0,
+        "features_power": 0.3,
+        "clusters_power": 1.0,
+        "centres": 1.0,
+        "cells": 1.0,
+        "parties_power": 0.5,
+    },
     "clear": {
         "grid": 0.003,
         "grid_power": 1.0,
         "features_power": 1.0,
+        "clusters_power": 1.0,
+        "parties_power": 0.5,
         "noise": 1.0,
         "merged": 1.0,
         "missed": 50.0,
         "missed_power": 3.0,
     },
 }
-_INCREASE = {"smooth": loss_model.smooth_increase, "clear": loss_model.clear_increase}
 # Residuals beyond this (in logarithms) count less: single seeds fail by chance.
 _SOFT = 0.3
 # Powers stay below this: with few settings a fit would run away with one of them.
@@ -131,9 +141,13 @@ def settings(
     seeds: int,
     epsilons: Sequence[float] = EPSILONS,
 ) -> Iterator[Setting]:
-    """Yield every combination; the slower sketch at every other epsilon."""
-    for table, n_parties, membership in itertools.product(tables, PARTIES, memberships):
-        for epsilon in epsilons if membership == "decoy" else epsilons[1::2]:
+    """Yield every combination; the slower sketch at every other epsilon, and of small tables."""
+    for table, membership in itertools.product(tables, memberships):
+        if membership == "decoy":
+            chosen = epsilons if table.usual else [e for e in FEW_EPSILONS if e in epsilons]
+        else:
+            chosen = epsilons[1::2] if table.usual else ()
+        for n_parties, epsilon in itertools.product(table.parties, chosen):
             yield Setting(
                 table=table,
                 n_parties=n_parties,
@@ -153,44 +167,55 @@ def measure_all(
 
 def measure(setting: Setting, data_dir: Path | None = None) -> Measured:
     """Run one setting with each of its seeds."""
-    rows, central_loss = _table(setting.table, data_dir)
-    columns = setting.table.party_columns(setting.n_parties, rows, data_dir)
-    blocks = [rows[:, own] for own in columns]
+    all_rows, central_loss = _table(setting.table, data_dir)
+    columns = setting.table.party_columns(setting.n_parties, all_rows, data_dir)
+    users = setting.table.party_users(setting.n_parties, len(all_rows))
+    equal = setting.table.present == 1
+    shared = functools.reduce(np.intersect1d, users)
+    rows = all_rows[shared]
+    if not equal:
+        central_loss = _loss_of(rows, setting.table.n_clusters)
+    blocks = [all_rows[np.ix_(who, own)] for who, own in zip(users, columns, strict=True)]
     ratios, sizes = [], []
     for seed in range(setting.seeds):
         model = VerticalKMeans(
             setting.table.n_clusters,
             epsilon=setting.epsilon,
-            delta=min(DELTA, 1 / (len(rows) + 1)),
+            delta=min(DELTA, 1 / (len(all_rows) + 1)),
             bounds=(-1, 1),
             membership=setting.membership,
-            expected_users=len(rows),
+            expected_users=len(users[0]),
+            user_sets="equal" if equal else "partial",
             noise=InsecureSeededNoise(seed),
             random_state=seed,
         )
         with warnings.catch_warnings():
             # Where noise leaves few segments or none is part of what is measured.
             warnings.filterwarnings("ignore", message="asked for k = |the released counts hold no")
-            model.fit(blocks)
+            model.fit(blocks, ids=None if equal else users)
         centres = model.result_.server.clustering.scaled_centres
-        ratios.append(normalised_loss(np.hstack(blocks), centres) / central_loss)
+        ratios.append(normalised_loss(rows[:, np.concatenate(columns)], centres) / central_loss)
         sizes.append(model.result_.traffic["party1", "PartyRelease"])
-    expected = Forecast(plan=model.result_.plan, users=len(rows))
+    plan = model.result_.plan
+    expected = Forecast(plan=plan, users=len(users[0]))
     return Measured(
         setting=setting,
-        users=len(rows),
-        strain=strain_of(expected.plan, users=len(rows)),
+        users=len(users[0]),
+        strain=strain_of(plan, users=len(shared)),
         ratios=tuple(ratios),
         release_bytes=float(np.mean(sizes)),
         predicted_bytes=expected.sizes.releases["party1"],
     )
 
 
+def _loss_of(rows: FloatArray, n_clusters: int) -> float:
+    return normalised_loss(rows, central_kmeans(rows, n_clusters, random_state=0))
+
+
 @functools.lru_cache(maxsize=2)
 def _table(table: TableCase, data_dir: Path | None) -> tuple[FloatArray, float]:
     rows = table.rows(data_dir)
-    centres = central_kmeans(rows, table.n_clusters, random_state=0)
-    return rows, normalised_loss(rows, centres)
+    return rows, _loss_of(rows, table.n_clusters)
 
 
 def fit(found: Sequence[Measured]) -> dict[str, dict[str, float]]:
@@ -199,7 +224,7 @@ def fit(found: Sequence[Measured]) -> dict[str, dict[str, float]]:
         structure: _fit(
             [item for item in found if item.setting.table.family == structure],
             start=_START[structure],
-            increase=_INCREASE[structure],
+            increase=loss_model.INCREASES[structure],
         )
         for structure in loss_model.STRUCTURES
     }
@@ -209,7 +234,7 @@ def _fit(
     found: Sequence[Measured],
     *,
     start: Mapping[str, float],
-    increase: Callable[[Strain, Mapping[str, float]], float],
+    increase: Callable[[Strain, Mapping[str, float]], loss_model.Increase],
 ) -> dict[str, float]:
     from scipy.optimize import least_squares
 
@@ -219,7 +244,7 @@ def _fit(
         constants = dict(zip(start, np.exp(logarithms), strict=True))
         # Ratios above the model's limit say no more than that.
         predicted = [
-            min(increase(item.strain, constants), loss_model.MAX_RATIO - 1) for item in found
+            min(increase(item.strain, constants).total, loss_model.MAX_RATIO - 1) for item in found
         ]
         return np.log(np.array(predicted) + NEGLIGIBLE) - measured
 

@@ -31,6 +31,8 @@ class TableCase:
         n_clusters: Segments, made and looked for.
         detail: Deviation within clusters of mixed Gaussian; number of hidden causes of `smooth`.
         seed: Draws the table and divides its columns.
+        parties: Numbers of parties to divide it between.
+        present: Share of the users that each party has; below 1 for partial user sets.
     """
 
     family: str
@@ -39,6 +41,13 @@ class TableCase:
     columns: int = 0
     detail: float = 0.0
     seed: int = 0
+    parties: tuple[int, ...] = (2, 4)
+    present: float = 1.0
+
+    @property
+    def usual(self) -> bool:
+        """Whether it is small enough for every epsilon and both methods."""
+        return self.parties == (2, 4) and self.present == 1
 
     def rows(self, data_dir: Path | None) -> FloatArray:
         """Draw or read the table, shape (n, d), values in [-1, 1]."""
@@ -72,6 +81,13 @@ class TableCase:
             return list(drawn.party_columns)
         rng = np.random.default_rng([self.seed, n_parties])
         return split_columns(rows, n_parties, rng=rng)
+
+    def party_users(self, n_parties: int, n_rows: int) -> list[IntArray]:
+        """Return who holds which users: all of them, or each a part, drawn."""
+        if self.present == 1:
+            return [np.arange(n_rows) for _ in range(n_parties)]
+        rng = np.random.default_rng([self.seed, n_parties, _STREAM])
+        return [np.flatnonzero(rng.random(n_rows) < self.present) for _ in range(n_parties)]
 
     def _smooth(self) -> FloatArray:
         rng = np.random.default_rng([self.seed, _STREAM])
@@ -108,6 +124,7 @@ def fitted_tables() -> Iterator[TableCase]:
         *((20_000, 8, 5, 2), (20_000, 16, 5, 4), (5_000, 8, 5, 3)),
         *((100_000, 8, 8, 3), (20_000, 8, 10, 3)),
     )
+    yield from _more_segments_and_parties()
     for family, shapes in (("clear", clear), ("smooth", smooth)):
         for seed, (users, columns, n_clusters, detail) in enumerate(shapes):
             yield TableCase(
@@ -120,6 +137,31 @@ def fitted_tables() -> Iterator[TableCase]:
             )
 
 
+def _more_segments_and_parties() -> Iterator[TableCase]:
+    # Family, users, columns, segments, detail, parties, share of the users at each party.
+    shapes: tuple[tuple[str, int, int, int, float, tuple[int, ...], float], ...] = (
+        ("clear", 100_000, 32, 20, 0.2, (2, 8, 16), 1.0),
+        ("clear", 20_000, 16, 20, 0.15, (2, 4, 8), 1.0),
+        ("clear", 50_000, 32, 50, 0.2, (2, 8), 1.0),
+        ("clear", 20_000, 16, 10, 0.15, (3, 6), 0.7),
+        ("smooth", 20_000, 16, 20, 4, (2, 8), 1.0),
+        ("smooth", 50_000, 32, 20, 6, (4, 16), 1.0),
+        ("smooth", 50_000, 32, 50, 6, (2, 8), 1.0),
+        ("smooth", 20_000, 16, 5, 4, (3, 6), 0.7),
+    )
+    for seed, (family, users, columns, n_clusters, detail, parties, present) in enumerate(shapes):
+        yield TableCase(
+            family=family,
+            users=users,
+            columns=columns,
+            n_clusters=n_clusters,
+            detail=detail,
+            seed=100 + seed,
+            parties=parties,
+            present=present,
+        )
+
+
 def held_out_tables(*, real: bool) -> Iterator[TableCase]:
     """Yield tables that the model has not seen; the real ones need a folder."""
     shapes = ((20_000, 8, 5), (50_000, 12, 6), (5_000, 8, 4))
@@ -129,6 +171,30 @@ def held_out_tables(*, real: bool) -> Iterator[TableCase]:
         )
     yield TableCase(family="blurred", users=20_000, columns=8, n_clusters=5, detail=0.3, seed=2)
     yield TableCase(family="blurred", users=50_000, columns=12, n_clusters=7, detail=0.35, seed=3)
+    yield TableCase(
+        family="customers", users=50_000, columns=32, n_clusters=20, seed=4, parties=(8, 16)
+    )
+    yield TableCase(
+        family="blurred",
+        users=50_000,
+        columns=16,
+        n_clusters=20,
+        detail=0.25,
+        seed=5,
+        parties=(2, 8),
+    )
+    yield TableCase(
+        family="customers",
+        users=20_000,
+        columns=12,
+        n_clusters=5,
+        seed=6,
+        parties=(3, 6),
+        present=0.8,
+    )
     if real:
+        yield TableCase(family="letter", n_clusters=20, parties=(2, 8))
+        yield TableCase(family="loan", n_clusters=50, parties=(4, 16))
+        yield TableCase(family="letter", n_clusters=5, parties=(3,), present=0.7)
         for name in ("letter", "taxi", "loan"):
             yield TableCase(family=name, n_clusters=5)

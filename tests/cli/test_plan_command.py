@@ -220,7 +220,7 @@ def test_partial_overlap_is_said_beside_the_loss_ratio(run, tmp_path):
     (tmp_path / "partial.toml").write_text(text)
     lines = run(study="partial.toml").out.splitlines()
     at = next(place for place, line in enumerate(lines) if line.startswith("loss ratio"))
-    assert lines[at + 2].strip() == (
+    assert lines[at + 3].strip() == (
         "note: assumes that all 20,000 users are at every party; for a guess of M shared users "
         "run again with --users M"
     )
@@ -266,7 +266,7 @@ def test_nothing_is_cut_in_a_narrow_terminal(run, monkeypatch, width):
     assert "…" not in chart
     assert ("█" in chart) == (width > 50)
     # Lines are broken between words and go on below the figures.
-    assert "earlier version: within a factor" in " ".join(text.split())
+    assert "had not seen: within a factor" in " ".join(text.split())
     at = next(place for place, line in enumerate(lines) if re.search(r"\(on \d+ settings", line))
     assert lines[at + 1].startswith(" " * 14)
 

@@ -12,6 +12,7 @@ from splitmeans import Budget, Column, InsecureSeededNoise, PartySpec, Study, Ve
 from splitmeans.errors import ParameterError
 from splitmeans.forecasting.cell_error import cell_error
 from splitmeans.forecasting.forecast import Forecast, forecast
+from splitmeans.forecasting.loss_model import Strain, smooth_increase
 from splitmeans.forecasting.noise import noise_levels
 from splitmeans.forecasting.rough_plan import rough_plan, study_at
 from splitmeans.membership.decoy.estimate import DecoyEstimator
@@ -268,9 +269,42 @@ def test_methods_of_the_paper_have_no_loss_forecast(membership):
 
 def test_what_the_model_is_not_for_is_refused():
     assert "guided-lloyd" in forecast(tiny_study(local="dplsf")).loss_refusal
-    partial = forecast(tiny_study(parties=3, user_sets="partial"))
-    assert "share only some of their users" in partial.loss_refusal
-    assert forecast(tiny_study(user_sets="partial")).loss is not None
+
+
+@pytest.mark.parametrize("parties", [2, 3])
+def test_partial_sets_are_forecast_as_if_all_users_were_shared(parties):
+    partial = forecast(tiny_study(parties=parties, user_sets="partial"))
+    assert partial.loss is not None
+    assert any("--users M" in note for note in partial.loss_notes)
+
+
+def test_what_the_loss_comes_from():
+    def noise_share(**changes) -> float:
+        return forecast(tiny_study(n_local_clusters=8, **changes)).noise_share
+
+    assert 0 <= noise_share(epsilon=8) < noise_share(epsilon=1) < noise_share(epsilon=0.05) <= 1
+    assert forecast(tiny_study(local="dplsf")).noise_share is None
+
+
+def test_shares_of_the_loss_by_hand():
+    constants = dict.fromkeys(
+        ("grid", "centres", "cells", "grid_power", "features_power", "clusters_power"), 1.0
+    )
+    strain = Strain(
+        centre_noise=0.01,
+        cell_noise=0.06,
+        count_noise=0.0,
+        n_clusters=10,
+        n_local_clusters=16,
+        n_parties=4,
+        features=8.0,
+    )
+    found = smooth_increase(strain, {**constants, "grid": 0.02, "parties_power": 1.0})
+    # 0.02 at k' = 8, 4 columns and k = 5: half for twice the k', twice for columns, twice for k.
+    assert found.coarse == pytest.approx(0.04)
+    # The cells' noise is divided by the three tables of every local cluster.
+    assert found.noise == pytest.approx(0.01 + 0.02)
+    assert found.total == pytest.approx(0.07)
 
 
 def test_bad_arguments():
@@ -350,14 +384,16 @@ def test_structure_narrows_the_range():
         loss = forecast(study, structure=structure).loss
         assert loss.typical == getattr(both, structure)
         assert both.low <= loss.low < loss.typical < loss.high <= both.high
-    assert both.typical == (both.clear + both.smooth) / 2
+    # Half-way of logarithms, half a per cent added to the increases.
+    increases = [both.clear - 0.995, both.smooth - 0.995]
+    assert both.typical == pytest.approx(math.sqrt(math.prod(increases)) + 0.995)
 
 
 def test_many_parties_have_sizes_and_noise():
     study = tiny_study(parties=12, columns=1)
     expected = forecast(study, users=100_000)
     assert expected.plan.grid_method == "many"
-    assert expected.loss is None
+    assert expected.loss.typical > 1
     assert expected.cell_error > 0
     assert expected.run_time.total > 0
 

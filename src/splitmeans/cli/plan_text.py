@@ -135,6 +135,7 @@ def _print_loss(found: Forecast) -> None:
     else:
         meaning = f"about {per_cent(loss.typical)} per cent more than {_WITHOUT_PRIVACY}"
     _figure("", f"the mean squared distance of users to their segment's centre is {meaning}")
+    _print_limit(found)
     for note in found.loss_notes:
         _figure("", f"note: {note}")
     held_out = found.held_out
@@ -145,9 +146,19 @@ def _print_loss(found: Forecast) -> None:
         )
         _figure(
             "",
-            f"(on {held_out['settings']} settings that the model had not seen, with the k' of an "
-            f"earlier version: within a factor {often} in nine of ten, {worst} at worst)",
+            f"(on {held_out['settings']} settings that the model had not seen: within a factor "
+            f"{often} in nine of ten, {worst} at worst)",
         )
+
+
+def _print_limit(found: Forecast) -> None:
+    """Print what the loss comes from, and so what would lower it."""
+    share = found.noise_share
+    assert share is not None, "there is no loss to explain"
+    width = max(found.plan.n_local_clusters)
+    noise = f"{share:.0%} comes from noise (lower with more users or a larger epsilon)"
+    coarse = f"{1 - share:.0%} from coarse cells (lower with more local clusters than {width})"
+    _figure("", f"of the increase {noise}, {coarse}")
 
 
 def _print_segment_error(found: Forecast) -> None:

@@ -14,6 +14,7 @@ from splitmeans.forecasting.loss_model import (
     LossForecast,
     loss_forecast,
     model,
+    noise_share,
     outside,
     refusal,
     strain_of,
@@ -119,6 +120,13 @@ class Forecast:
     def loss(self) -> LossForecast | None:
         """The expected ratio of losses; None where `loss_refusal` says why."""
         return _loss(self.plan, users=self.users, structure=self.structure)
+
+    @property
+    def noise_share(self) -> float | None:
+        """How much of the expected loss is noise; the rest is that cells are coarse (k')."""
+        if self.loss is None:
+            return None
+        return noise_share(strain_of(self.plan, users=self.users), structure=self.structure)
 
     @property
     def loss_refusal(self) -> str | None:
@@ -247,6 +255,7 @@ class Forecast:
             "cell_error": self.cell_error,
             "segment_error": self.segment_error,
             "loss_ratio": _loss_mapping(self.loss),
+            "noise_share_of_loss": self.noise_share,
             "no_loss_ratio_because": self.loss_refusal,
             "held_out": self.held_out,
             "bytes": asdict(self.sizes),

@@ -10,20 +10,21 @@ matters too, and nobody knows it before the run, so there are two answers:
     smooth   one cloud that k-means cuts into pieces: the grid itself costs a few per cent, and
              noise adds to it gradually
 
-Real tables lie between the two; the typical value is half-way. The range goes from one to the other
-and on by the factor within which four of five of the fitted settings lay (`spread`).
+Real tables lie between the two; the typical value is half-way, of logarithms. The range goes from
+one to the other and on by the factor within which four of five of the fitted settings lay
+(`spread`).
 """
 
 import functools
 import importlib.resources
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from splitmeans.forecasting.cell_error import cell_error
 from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
-from splitmeans.plan.grid_limits import PRESENCE
 from splitmeans.plan.plan import Plan
 from splitmeans.study.features import features_of
 
@@ -96,9 +97,12 @@ class LossForecast:
 
     @property
     def typical(self) -> float:
-        """Half-way between the two, or the one that was asked for."""
+        """Half-way between the two in logarithms of the increase, or the one asked for."""
         both = {"clear": self.clear, "smooth": self.smooth}
-        return sum(both.values()) / 2 if self.structure is None else both[self.structure]
+        if self.structure is not None:
+            return both[self.structure]
+        increases = [ratio - 1 + NEGLIGIBLE for ratio in both.values()]
+        return 1 + math.sqrt(math.prod(increases)) - NEGLIGIBLE
 
 
 def strain_of(plan: Plan, *, users: int) -> Strain:
@@ -130,10 +134,7 @@ def loss_forecast(
 ) -> LossForecast:
     """Return the expected ratio of losses, with the stored constants unless others are given."""
     constants = model()["constants"] if constants is None else constants
-    increases = {
-        "clear": clear_increase(strain, constants["clear"]),
-        "smooth": smooth_increase(strain, constants["smooth"]),
-    }
+    increases = {name: INCREASES[name](strain, constants[name]).total for name in STRUCTURES}
     considered = STRUCTURES if structure is None else (structure,)
     # Factors are those of increases with NEGLIGIBLE added, as in the fit.
     ends = [
@@ -150,18 +151,47 @@ def loss_forecast(
     )
 
 
-def smooth_increase(strain: Strain, constants: Mapping[str, float]) -> float:
+@dataclass(frozen=True, kw_only=True)
+class Increase:
+    """What the loss is expected to increase by, over that without privacy.
+
+    Attributes:
+        coarse: Because cells are coarse, or local clusters fewer than segments: more of them help.
+        noise: Because of noise: more users help, and a larger epsilon.
+    """
+
+    coarse: float
+    noise: float
+
+    @property
+    def total(self) -> float:
+        """Both together."""
+        return self.coarse + self.noise
+
+
+def noise_share(strain: Strain, *, structure: str | None = None) -> float:
+    """Return how much of the expected increase is noise, between 0 and 1."""
+    constants = model()["constants"]
+    chosen = STRUCTURES if structure is None else (structure,)
+    found = [INCREASES[name](strain, constants[name]) for name in chosen]
+    total = sum(one.total for one in found)
+    return sum(one.noise for one in found) / total if total > 0 else 0.0
+
+
+def smooth_increase(strain: Strain, constants: Mapping[str, float]) -> Increase:
     """Return the expected increase where segments have no gaps between them."""
     grid = (
         constants["grid"]
         * (_USUAL_LOCAL_CLUSTERS / strain.n_local_clusters) ** constants["grid_power"]
-        * (strain.n_clusters / _USUAL_CLUSTERS)
+        * (strain.features / _USUAL_FEATURES) ** constants["features_power"]
+        * (strain.n_clusters / _USUAL_CLUSTERS) ** constants["clusters_power"]
     )
     centres = constants["centres"] * strain.centre_noise
-    return float(grid + centres + constants["cells"] * strain.cell_noise)
+    cells = constants["cells"] * _cell_noise(strain, constants)
+    return Increase(coarse=float(grid), noise=float(centres + cells))
 
 
-def clear_increase(strain: Strain, constants: Mapping[str, float]) -> float:
+def clear_increase(strain: Strain, constants: Mapping[str, float]) -> Increase:
     """Return the expected increase where segments have gaps between them.
 
     A party with few columns sees clear segments overlap, hence the power of `features`. A party
@@ -173,12 +203,20 @@ def clear_increase(strain: Strain, constants: Mapping[str, float]) -> float:
         constants["grid"]
         * (_USUAL_LOCAL_CLUSTERS / width) ** constants["grid_power"]
         * (_USUAL_FEATURES / strain.features) ** constants["features_power"]
-        * (k / _USUAL_CLUSTERS)
+        * (k / _USUAL_CLUSTERS) ** constants["clusters_power"]
     )
     merged = constants["merged"] * max(0, k - width) / k / (strain.n_parties - 1)
     missed = constants["missed"] * strain.count_noise**2 * (k / width) ** constants["missed_power"]
-    noise = constants["noise"] * (strain.centre_noise + strain.cell_noise)
-    return float(grid + noise + merged + missed)
+    noise = constants["noise"] * (strain.centre_noise + _cell_noise(strain, constants))
+    return Increase(coarse=float(grid + merged), noise=float(noise + missed))
+
+
+def _cell_noise(strain: Strain, constants: Mapping[str, float]) -> float:
+    """Return the noise of cells; every local cluster is in a table with each other party."""
+    return float(strain.cell_noise / (strain.n_parties - 1) ** constants["parties_power"])
+
+
+INCREASES = {"clear": clear_increase, "smooth": smooth_increase}
 
 
 @functools.cache
@@ -201,14 +239,6 @@ def refusal(plan: Plan) -> str | None:
         )
     if not all(isinstance(law, GuidedLloydLaw) for law in plan.local):
         return f"the model is for local='guided-lloyd' (what 'auto' takes), not {study.local!r}"
-    if plan.grid_method == PRESENCE:
-        return (
-            "the model is not for three or more parties that share only some of their users; "
-            "docs/accuracy.md has what was measured"
-        )
-    grids = ("pairs", "joint") if len(study.parties) == 2 else ("pairs",)
-    if plan.grid_method not in grids:
-        return f"the model is for grids of pairs of parties, not for grid={plan.grid_method!r}"
     return None
 
 
