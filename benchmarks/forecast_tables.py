@@ -124,7 +124,6 @@ def fitted_tables() -> Iterator[TableCase]:
         *((20_000, 8, 5, 2), (20_000, 16, 5, 4), (5_000, 8, 5, 3)),
         *((100_000, 8, 8, 3), (20_000, 8, 10, 3)),
     )
-    yield from _more_segments_and_parties()
     for family, shapes in (("clear", clear), ("smooth", smooth)):
         for seed, (users, columns, n_clusters, detail) in enumerate(shapes):
             yield TableCase(
@@ -135,6 +134,7 @@ def fitted_tables() -> Iterator[TableCase]:
                 detail=detail,
                 seed=seed,
             )
+    yield from _more_segments_and_parties()
 
 
 def _more_segments_and_parties() -> Iterator[TableCase]:
