@@ -14,7 +14,7 @@ from splitmeans.kernels import compiled, compiling, object_code
 from splitmeans.kernels.assign import _clipped_sums, nearest
 from splitmeans.kernels.compiled import Kernel, kernel, screening_kernel
 from splitmeans.kernels.discrete_gaussian import _fill
-from splitmeans.kernels.object_code import can_link, host, stored, write_features
+from splitmeans.kernels.object_code import can_link, stored
 
 DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 linked = pytest.mark.skipif(DISABLED or not can_link(), reason="no object code here")
@@ -41,7 +41,7 @@ def _twice(value):
 
 @pytest.fixture
 def own_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(compiled, "folders", lambda: [tmp_path])
+    monkeypatch.setattr(compiled, "object_folder", lambda: tmp_path)
     return tmp_path
 
 
@@ -144,16 +144,6 @@ def test_kernels_of_the_package_do_what_numba_s_do():
     tape, drawn = rng.integers(0, 2**63, 400).astype(np.uint64), np.zeros((2, 20), dtype=np.int64)
     assert _fill(tape, 7, 2, 0, drawn[0]) == tuple(_fill.by_numba(tape, 7, 2, 0, drawn[1]))
     np.testing.assert_array_equal(*drawn)
-
-
-def test_code_for_other_machines_is_not_run(tmp_path):
-    assert not host().runs(tmp_path)
-    write_features(tmp_path, [])
-    assert host().runs(tmp_path)
-    write_features(tmp_path, [sorted(host().features)[0], "a processor of next year"])
-    assert not host().runs(tmp_path)
-    (tmp_path / "features.txt").write_text("another-system\n")
-    assert not host().runs(tmp_path)
 
 
 def test_other_packages_keep_their_folder():

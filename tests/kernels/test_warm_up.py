@@ -45,7 +45,7 @@ def test_a_fit_after_it_compiles_no_more():
 
 
 def test_it_says_so_once(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(module, "folders", lambda: [tmp_path / "new"])
+    monkeypatch.setattr(module, "object_folder", lambda: tmp_path / "new")
     assert not is_warm()
     said = []
     warm_up(said.append)

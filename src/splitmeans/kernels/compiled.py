@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from splitmeans._version import __version__
-from splitmeans.kernels.object_code import Linked, can_link, host, stored
+from splitmeans.kernels.object_code import Linked, can_link, host_name, stored
 
 # What a kernel can be given besides arrays, and how types are written in the names of files.
 _SCALARS = {
@@ -104,16 +104,15 @@ class Kernel:
             return self.by_numba
         own = f"{self.function.__module__.rpartition('.')[2]}.{self.function.__name__}"
         name = f"{own}-{'-'.join(types)}"
-        for folder in folders():
-            found = stored(folder, name)
-            if found is not None:
-                return Linked(found, types)
+        found = stored(object_folder(), name)
+        if found is not None:
+            return Linked(found, types)
         from splitmeans.kernels import compiling
 
         made = compiling.compile_kernel(self, types)
         if made is None:
             return self.by_numba
-        made.store(folders()[-1], name)
+        made.store(object_folder(), name)
         return Linked(made, types)
 
     @property
@@ -153,26 +152,14 @@ def cache_folder() -> Path:
     """Where compiled kernels of exactly this version are."""
     chosen = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     base = Path(chosen) if chosen else Path.home() / ".cache"
-    return base / "splitmeans" / f"kernels-{__version__}-{sources_digest()}"
-
-
-@functools.cache
-def sources_digest() -> str:
-    """Return a digest of all kernels' sources."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    return base / "splitmeans" / f"kernels-{__version__}-{digest[:12]}"
 
 
-def shipped_folder() -> Path:
-    """Where a wheel has object code of its kernels, if it has any for this kind of machine."""
-    return Path(__file__).parent / "ready" / sources_digest()
-
-
-def folders() -> list[Path]:
-    """Where object code is looked for; new code goes into the last one."""
-    shipped = shipped_folder()
-    own = cache_folder() / host().name
-    return [shipped, own] if host().runs(shipped) else [own]
+def object_folder() -> Path:
+    """Where object code for this kind of machine is."""
+    return cache_folder() / host_name()
 
 
 @contextlib.contextmanager

@@ -42,7 +42,6 @@ _C_TYPES: dict[str, Any] = {
     "float64": ctypes.c_double,
     "float32": ctypes.c_float,
 }
-_FEATURES = "features.txt"
 
 
 @functools.cache
@@ -58,48 +57,16 @@ def can_link() -> bool:
     return True
 
 
-@dataclass(frozen=True, kw_only=True)
-class Host:
-    """A kind of machine.
-
-    Attributes:
-        name: Of a folder for code made for this kind of machine by this version of LLVM.
-        features: What its processor can do, in LLVM's words.
-    """
-
-    name: str
-    features: frozenset[str]
-
-    def runs(self, folder: Path) -> bool:
-        """Return whether code that was made elsewhere, for processors with less, runs here."""
-        try:
-            system, *needed = (folder / _FEATURES).read_text().split()
-        except OSError:
-            return False
-        return system == _system() and self.features.issuperset(needed)
-
-
 @functools.cache
-def host() -> Host:
-    """Return what this machine is."""
+def host_name() -> str:
+    """Name a folder for code that this version of LLVM made for this kind of machine."""
     import llvmlite.binding as llvm
 
-    features = frozenset(word for word, has in llvm.get_host_cpu_features().items() if has)
-    digest = hashlib.sha256(" ".join(sorted(features)).encode()).hexdigest()[:8]
-    processor = f"{_system()}-{llvm.get_host_cpu_name()}-{digest}"
-    return Host(
-        name=f"{processor}-llvm-{'.'.join(map(str, llvm.llvm_version_info))}", features=features
-    )
-
-
-def write_features(folder: Path, features: Sequence[str]) -> None:
-    """Say in a folder of object code what a processor must be able to run it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / _FEATURES).write_text("\n".join([_system(), *sorted(features)]) + "\n")
-
-
-def _system() -> str:
-    return f"{sys.platform}-{platform.machine()}"
+    features = sorted(word for word, has in llvm.get_host_cpu_features().items() if has)
+    digest = hashlib.sha256(" ".join(features).encode()).hexdigest()[:8]
+    version = ".".join(map(str, llvm.llvm_version_info))
+    system = f"{sys.platform}-{platform.machine()}"
+    return f"{system}-{llvm.get_host_cpu_name()}-{digest}-llvm-{version}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from splitmeans.kernels import lloyd
 from splitmeans.kernels.assign import clipped_sums, nearest, nearest_sums
 from splitmeans.kernels.cluster_bins import cluster_bins
 from splitmeans.kernels.coded_rows import coded_nearest, coded_sums
-from splitmeans.kernels.compiled import folders
+from splitmeans.kernels.compiled import object_folder
 from splitmeans.kernels.counts import (
     ascending,
     count_in_order,
@@ -47,7 +47,7 @@ _KEY = b"sixteen bytes..."
 
 def is_warm() -> bool:
     """Return whether all kernels of this version have been compiled on this machine."""
-    return any((folder / _MARK).exists() for folder in folders())
+    return (object_folder() / _MARK).exists()
 
 
 def warm_up(say: Callable[[str], None] | None = None) -> None:
@@ -62,8 +62,8 @@ def warm_up(say: Callable[[str], None] | None = None) -> None:
     _call_all()
     # Without a place to keep them the kernels are compiled again next time.
     with contextlib.suppress(OSError):
-        folders()[-1].mkdir(parents=True, exist_ok=True)
-        (folders()[-1] / _MARK).touch()
+        object_folder().mkdir(parents=True, exist_ok=True)
+        (object_folder() / _MARK).touch()
 
 
 def _call_all() -> None:
