@@ -118,7 +118,9 @@ def test_what_is_known_of_other_centres_changes_nothing(n, p, levels):
 
 
 def test_ties_go_to_the_lowest_index():
-    found, _, _ = nearest_of_all(as_points(np.zeros((1, 1)), np.ones(1)), np.array([[5.0], [1], [-1]]))
+    found, _, _ = nearest_of_all(
+        as_points(np.zeros((1, 1)), np.ones(1)), np.array([[5.0], [1], [-1]])
+    )
     assert found.labels.tolist() == [1]
 
 

@@ -129,6 +129,7 @@ def _walk(
     columns = empty_columns(d, most)
     lowest = _pass_over(
         rows,
+        rows.reshape(-1),
         np.full(d, 2**63 - 1) if limits is None else np.array(limits, dtype=np.int64),
         whole_centres,
         *(compared.padded, compared.halves, compared.half, compared.reach, slack_of(columns)),
@@ -165,6 +166,7 @@ def _largest(values: IntArray) -> int:
 @kernel
 def _pass_over(  # type: ignore[no-untyped-def]
     rows,
+    values,
     limits,
     centres,
     padded,
@@ -183,6 +185,7 @@ def _pass_over(  # type: ignore[no-untyped-def]
 
     Args:
         rows: Shape (n, d).
+        values: The same in one row, shape (n d,).
         limits: To which they are clipped, shape (d,).
         centres: Shape (k, d), int64.
         padded: The same to be screened, with `halves`, `half` and `reach`: see `ScreenedCentres`.
@@ -208,12 +211,11 @@ def _pass_over(  # type: ignore[no-untyped-def]
     for start in range(0, n, max(certain.size, 1)):
         end = min(start + certain.size, n)
         inside = rows[start:end]
-        least = _lowest(inside)
+        least = _lowest(values[start * d : end * d])
         if least < -narrowest:
             # Rows of a table are within the limits; where limits differ that is for each to see.
             inside = clipped[: end - start]
-            _clip(rows[start:end], limits, inside)
-            least = _lowest(inside)
+            least = _clip(rows[start:end], limits, inside)
         lowest = min(lowest, least)
         for j in range(d):
             column = columns[j]
@@ -230,9 +232,8 @@ def _pass_over(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _lowest(rows):  # type: ignore[no-untyped-def]
-    """Return minus the largest absolute value of rows (n, d)."""
-    values = rows.ravel()
+def _lowest(values):  # type: ignore[no-untyped-def]
+    """Return minus the largest absolute value."""
     least, most = np.int64(0), np.int64(0)
     for i in range(values.size):
         value = np.int64(values[i])
@@ -243,10 +244,15 @@ def _lowest(rows):  # type: ignore[no-untyped-def]
 
 @kernel
 def _clip(rows, limits, clipped):  # type: ignore[no-untyped-def]
-    """Fill `clipped` (n, d) (OUT) with rows within plus or minus the limits."""
+    """Fill `clipped` (n, d) (OUT) with rows within the limits; return minus the largest value."""
+    lowest = np.int64(0)
     for j in range(rows.shape[1]):
         for i in range(rows.shape[0]):
-            clipped[i, j] = min(max(np.int64(rows[i, j]), -limits[j]), limits[j])
+            value = min(max(np.int64(rows[i, j]), -limits[j]), limits[j])
+            clipped[i, j] = value
+            below = value if value < 0 else -value
+            lowest = below if below < lowest else lowest
+    return lowest
 
 
 @kernel

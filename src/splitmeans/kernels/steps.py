@@ -79,15 +79,20 @@ def to_rest(  # type: ignore[no-untyped-def]
     best = np.empty(n, dtype=np.float32)
     second = np.empty(n, dtype=np.float32)
     which = np.empty(n, dtype=np.int32)
-    nobody = np.full(n, -1, dtype=np.int32)
-    earlier = np.full(n, -1, dtype=np.int32)
+    nobody = np.empty(n, dtype=np.int32)
+    earlier = np.empty(n, dtype=np.int32)
+    everyone = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        nobody[i], earlier[i], everyone[i] = -1, -1, i
     left = np.zeros(k)
+    everywhere = np.empty(k, dtype=np.int64)
+    for c in range(k):
+        everywhere[c] = c
+        for j in range(features + 2):
+            sums[c, j] = 0.0
     costs = np.empty(n)
-    everyone = np.arange(n)
-    everywhere = np.arange(k)
     open_points = np.empty(n, dtype=np.int64)
     movers = np.empty(k // _CENTRES_TO_MOVER + 1, dtype=np.int64)
-    sums[:] = 0.0
     resting = False
     for step in range(most_steps + 1):
         rounding = prepare(
@@ -113,7 +118,8 @@ def to_rest(  # type: ignore[no-untyped-def]
                 far = movers[:n_far]
                 scan(columns, codes, firsts, singles, halves, far, labels, best, second, which)
             else:
-                best[:] = np.float32(np.inf)
+                for i in range(n):
+                    best[i] = np.inf
             near_move = moves[movers[n_far]]
             n_asked = unsettled(
                 labels, upper, lower, squares, best, slack, moves, near_move, free, open_points
@@ -167,9 +173,7 @@ def to_rest(  # type: ignore[no-untyped-def]
                 if sums[c, features + 1] > 0:
                     centres[c, j] = sums[c, j] / sums[c, features]
         if n_lost:
-            own_distances(
-                numbers, codes, firsts, spans, before, level_squares, labels, costs
-            )
+            own_distances(numbers, codes, firsts, spans, before, level_squares, labels, costs)
             _start_anew(numbers, codes, firsts, spans, weights, costs, sums, centres)
         for c in range(k):
             for j in range(features):
@@ -197,9 +201,12 @@ def carry(  # type: ignore[no-untyped-def]
     for c in range(left.size):
         stale |= left[c] > _STALE * sums[c, sums.shape[1] - 2]
     if stale:
-        before[:] = -1
-        sums[:] = 0.0
-        left[:] = 0.0
+        for i in range(before.size):
+            before[i] = -1
+        for c in range(left.size):
+            left[c] = 0.0
+            for j in range(sums.shape[1]):
+                sums[c, j] = 0.0
         move_points(numbers, codes, firsts, spans, weights, everyone, before, labels, sums, left)
     return changed
 
@@ -217,7 +224,9 @@ def spread(columns, codes, spans, weights, uniforms, chosen):  # type: ignore[no
         chosen: OUT the points, shape (k,).
     """
     n, n_draws = weights.size, uniforms.shape[1]
-    nearest = np.full(n, np.inf, dtype=np.float32)
+    nearest = np.empty(n, dtype=np.float32)
+    for i in range(n):
+        nearest[i] = np.inf
     out = np.empty((n_draws, n), dtype=np.float32)
     edges = np.empty(n)
     drawn = np.empty(n_draws, dtype=np.int64)
@@ -254,7 +263,8 @@ def spread(columns, codes, spans, weights, uniforms, chosen):  # type: ignore[no
             if loss < least:
                 least, best = loss, draw
         chosen[place] = drawn[best]
-        nearest[:] = out[best]
+        for i in range(n):
+            nearest[i] = out[best, i]
 
 
 @kernel

@@ -48,9 +48,7 @@ def relocated(points: Points, centres: FloatArray) -> FloatArray:
         known, loss, sums = nearest_of_all(points, centres)
 
 
-def _moves(
-    points: Points, centres: FloatArray, known: Nearest, sums: Sums
-) -> list[FloatArray]:
+def _moves(points: Points, centres: FloatArray, known: Nearest, sums: Sums) -> list[FloatArray]:
     """Return centres with one of them moved, most promising first; none if none promises gain.
 
     Args:

@@ -7,9 +7,9 @@ that does not settle it are compared with all centres again. The few centres tha
 compared with every point, so that it is the others' small moves that are taken off: after a centre
 or two were put elsewhere little else is computed.
 
-Labels are those of exact distances (`kernels/lloyd.py`; `kernels/steps.py` puts its loops together). A mean is of sums to which points were
-added and from which they were taken as they came and went, so it differs from a fresh mean in its
-last digits.
+Labels are those of exact distances (`kernels/lloyd.py` has the loops, `kernels/steps.py` puts them
+together). A mean is of sums to which points were added and from which they were taken as they came
+and went, so it differs from a fresh mean in its last digits.
 """
 
 from typing import NamedTuple
