@@ -105,8 +105,8 @@ def _check_columns(raw_rows: IntArray, limits: IntArray, bins: IntArray) -> None
     fits = raw_rows.ndim == 2 and raw_rows.shape[1] == len(limits)
     if not fits or raw_rows.dtype not in (np.int64, np.int32):
         raise ParameterError(
-            f"rows must be int64 (or int32) of shape (n, {len(limits)}), got {raw_rows.dtype} of "
-            f"shape {raw_rows.shape}"
+            f"rows must be int64 of shape (n, {len(limits)}), got {raw_rows.dtype} of shape "
+            f"{raw_rows.shape}"
         )
     widest = 2 * int(limits.max(initial=0)) + 1
     if widest * (int(bins.max(initial=0)) + 1) >= EXACT_FLOAT:
