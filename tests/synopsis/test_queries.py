@@ -8,9 +8,9 @@ import pytest
 from splitmeans.errors import ParameterError
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import GRID_UNITS
+from splitmeans.synopsis.build import build_synopsis_from_points
 from splitmeans.synopsis.column_places import column_places
 from splitmeans.synopsis.queries.conditions import read_condition
-from splitmeans.synopsis.synopsis import build_synopsis_from_points
 
 HALF = round(GRID_UNITS / np.sqrt(2))
 PARTIES = (

@@ -5,8 +5,8 @@ import pytest
 
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import GRID_UNITS, Feature, features_of
+from splitmeans.synopsis.build import build_synopsis_from_points
 from splitmeans.synopsis.round_values import as_written, is_whole
-from splitmeans.synopsis.synopsis import build_synopsis_from_points
 
 
 def on_grid(feature, values):
