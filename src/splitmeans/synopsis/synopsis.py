@@ -8,6 +8,7 @@ any k, choosing k, estimating a loss, drawing synthetic rows, saving and publish
 nothing, however often they are done.
 """
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +24,14 @@ from splitmeans.errors import ParameterError
 from splitmeans.kmeans.distances import nearest_distance
 from splitmeans.study import Column
 from splitmeans.study.coding import level_features
-from splitmeans.study.features import Feature, to_distance_units, to_own_units
+from splitmeans.study.features import Feature, to_distance_units
 from splitmeans.synopsis.checks import check_synopsis
 from splitmeans.synopsis.choose_k import ChooseK, choose_k, even_spread, measure_fit
 from splitmeans.synopsis.clustering import Clustering, cluster_nodes
 from splitmeans.synopsis.file import read_synopsis, write_synopsis
 from splitmeans.synopsis.precision import Precision
 from splitmeans.synopsis.questions import Questions
+from splitmeans.synopsis.round_values import whole_features, written_nodes
 from splitmeans.synopsis.synthetic import draw_rows
 
 
@@ -103,10 +105,15 @@ class Synopsis(Questions):
     def _all_features(self) -> tuple[Feature, ...]:
         return tuple(feature for group in self.features for feature in group)
 
+    @functools.cached_property
+    def whole_features(self) -> frozenset[int]:
+        """Which of the D features are whole numbers, as far as published values tell."""
+        return whole_features(self)
+
     @property
     def nodes(self) -> FloatArray:
-        """Pseudo-points in the columns' own units, shape (nodes, D)."""
-        return to_own_units(self._all_features, self.scaled_nodes)
+        """Pseudo-points in the columns' own units, as people write them, shape (nodes, D)."""
+        return written_nodes(self, whole=self.whole_features)
 
     @property
     def level_features(self) -> tuple[slice, ...]:
