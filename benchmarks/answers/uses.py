@@ -8,7 +8,7 @@ rows, and one where two of three users of a segment are gone besides, each with 
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -186,7 +186,7 @@ def drift(scene: Scene) -> Iterator[Changes]:
         found, seconds = timed(again.result.compare, scene.result)
         changes = [one.share for one in found.segments]
         truth = _shares(scene, frame) - before
-        yield _changes(changes, truth, shifted=shifted, seconds=seconds)
+        yield changes_of(changes, truth, shifted=shifted, seconds=seconds)
 
 
 def _shares(scene: Scene, rows: pd.DataFrame) -> FloatArray:
@@ -194,7 +194,17 @@ def _shares(scene: Scene, rows: pd.DataFrame) -> FloatArray:
     return np.asarray(found / len(rows))
 
 
-def _changes(changes: list[Change], truth: FloatArray, *, shifted: bool, seconds: float) -> Changes:
+def changes_of(
+    changes: Sequence[Change], truth: FloatArray, *, shifted: bool, seconds: float
+) -> Changes:
+    """Count how many changes of shares are right, found and false.
+
+    Args:
+        changes: As they were told.
+        truth: True changes.
+        shifted: Whether people left a segment.
+        seconds: What it took.
+    """
     known = [
         (one, one.low, one.high, float(true))
         for one, true in zip(changes, truth, strict=True)

@@ -29,15 +29,26 @@ class Rows:
     columns: dict[str, Any]
     segments: Any
 
-    def table(self, weights: FloatArray, moved: dict[str, FloatArray] | None = None) -> pa.Table:
-        """Return the table `synopsis`; `moved` has values in place of the published ones."""
+    def table(
+        self,
+        weights: FloatArray,
+        moved: dict[str, FloatArray] | None = None,
+        segments: Any = None,
+    ) -> pa.Table:
+        """Return the table `synopsis`.
+
+        Args:
+            weights: Of the rows.
+            moved: Values in place of the published ones, by column.
+            segments: Letters in place of the published ones.
+        """
         instead = {
             name: pa.array(own).cast(self.columns[name].type) for name, own in (moved or {}).items()
         }
         return pa.table(
             {
                 "weight": pa.array(np.ascontiguousarray(weights)),
-                "segment": self.segments,
+                "segment": self.segments if segments is None else segments,
                 **{name: instead.get(name, own) for name, own in self.columns.items()},
             }
         )
