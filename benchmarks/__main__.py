@@ -4,6 +4,7 @@ import typer
 
 from benchmarks.commands.accounting import accounting
 from benchmarks.commands.accuracy import accuracy
+from benchmarks.commands.answers import answers
 from benchmarks.commands.bounds import bounds
 from benchmarks.commands.categories import categories
 from benchmarks.commands.coverage import coverage
@@ -35,6 +36,7 @@ for command in (
         local,
         labels,
         coverage,
+        answers,
         synthetic,
         models,
         renewal,

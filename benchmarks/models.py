@@ -231,7 +231,7 @@ def _trees(name: str, result: Result, pooled: Synopsis, *, seed: int) -> list[Sc
     plan = plan_of(result)
     assert plan is not None
     ends = tree_intervals(plan, ours, rng=np.random.default_rng(seed))
-    counts = _branch_rows(ours, places)
+    counts = branch_rows(ours, places)
     scores = []
     for k in TREE_KS:
         here = list(ours.at(k))
@@ -263,7 +263,7 @@ def _cut_loss(tree: SegmentTree, pooled: Synopsis, k: int) -> float:
     return float(np.square(gaps).sum(axis=1).mean())
 
 
-def _branch_rows(tree: SegmentTree, places: FloatArray) -> FloatArray:
+def branch_rows(tree: SegmentTree, places: FloatArray) -> FloatArray:
     """Return how many rows are in every branch."""
     last = segments_of(tree.last_borders, places)
     found = np.bincount(last, minlength=len(tree.branches)).astype(np.float64)

@@ -21,9 +21,10 @@ from splitmeans.kmeans.weighted_kmeans import RESTARTS, weighted_kmeans
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.server.combine import check_release, combine
+from splitmeans.synopsis.build import build_synopsis
 from splitmeans.synopsis.pairs import max_entropy_weights
 from splitmeans.synopsis.pairs_paper import two_party_weights
-from splitmeans.synopsis.synopsis import Synopsis, build_synopsis
+from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.messages import PartyRelease
 

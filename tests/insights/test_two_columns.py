@@ -12,8 +12,8 @@ from splitmeans.insights.two_columns import pair_table, two_columns
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import GRID_UNITS
+from splitmeans.synopsis.build import build_synopsis_from_points
 from splitmeans.synopsis.queries.answers import CrossTable
-from splitmeans.synopsis.synopsis import build_synopsis_from_points
 
 
 def cross(users, half):

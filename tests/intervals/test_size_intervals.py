@@ -12,10 +12,10 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.result.intervals import intervals_of
 from splitmeans.result.result import Result
 from splitmeans.study import DetailOptions, IdRules
+from splitmeans.synopsis.build import build_synopsis, build_synopsis_from_points
 from splitmeans.synopsis.plan_precision import refusal, with_precision
 from splitmeans.synopsis.replicates.cell_tables import possible_cells
 from splitmeans.synopsis.segments import assign_nodes
-from splitmeans.synopsis.synopsis import build_synopsis, build_synopsis_from_points
 from tests.result.small_result import GRID, small_study, write_small_result
 
 NEAR, FAR = -0.5, 0.5

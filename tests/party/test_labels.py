@@ -6,7 +6,8 @@ from splitmeans.errors import ParameterError
 from splitmeans.party.labels import segment_probabilities
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import GRID_UNITS
-from splitmeans.synopsis.synopsis import Synopsis, build_synopsis, build_synopsis_from_points
+from splitmeans.synopsis.build import build_synopsis, build_synopsis_from_points
+from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.table.prepare import prepare_table
 
 BANK = PartySpec(name="bank", columns=(Column(name="income", low=-1, high=1),))

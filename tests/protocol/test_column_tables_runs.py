@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from splitmeans import Study, VerticalKMeans
@@ -16,8 +17,10 @@ from splitmeans.plan.views import fellow_party_events, spelled_apart_events
 from splitmeans.privacy.events import CountGaussianEvent, Relation, ShiftEvent
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.privacy.pld import epsilon_for, flatten
+from splitmeans.result.node_codes import to_codes
 from splitmeans.server.column_tables import problem_of_columns
-from splitmeans.server.combine import check_release
+from splitmeans.server.combine import check_release, combine
+from splitmeans.study.features import GRID_UNITS
 
 N = 12_000
 
@@ -144,3 +147,39 @@ def test_parts_that_do_not_fit_the_plan_are_refused(model) -> None:
             check_release(plan, "shop", replace(release, **changes))
     bare = replace(plan, columns=None)
     assert "the plan does not have" in problem_of_columns(bare, 1, release)
+
+
+def test_columns_of_a_cluster_without_points_are_published_too() -> None:
+    n = 600
+    rng = np.random.default_rng(2)
+    parties = [
+        {
+            "name": "bank",
+            "columns": [
+                {"name": "income", "low": 0, "high": 1, "weight": 9},  # so clusters have all jobs
+                {"name": "job", "categories": ["a", "b", "c"]},
+            ],
+        },
+        {"name": "shop", "columns": [{"name": "visits", "low": 0, "high": 1}]},
+    ]
+    agreed = study(
+        parties=parties,
+        n_local_clusters=4,
+        expected_users=n,
+        budget={"epsilon": 8.0, "delta": 1e-6},
+    )
+    jobs = rng.integers(3, size=n)
+    bank = pa.table({"income": rng.random(n), "job": np.array(["a", "b", "c"])[jobs]})
+    visits = (jobs + rng.random(n)) / 3
+    model = VerticalKMeans(noise=InsecureSeededNoise(1), random_state=1)
+    model.fit_study(agreed, [bank, visits[:, None]], ids=[np.arange(n)] * 2)
+    done = model.result_.server
+    releases = [done.releases[name] for name in agreed.party_names]
+    # All points at the place of one: users of the other clusters are at centres, with shares.
+    points = np.repeat(releases[0].points[:1], len(releases[0].points), axis=0)
+    releases[0] = replace(releases[0], points=points)
+    made = combine(done.plan, releases, noise=InsecureSeededNoise(2), rng=rng).synopsis
+    on_grid = np.rint(made.scaled_nodes * GRID_UNITS).astype(np.int64)
+    codes = to_codes(done.plan.parties, on_grid, made.labels, [own.centres for own in releases])
+    assert set(codes[:, 1]) <= {0, 1, 2}
+    assert len(set(codes[:, 1])) > 1

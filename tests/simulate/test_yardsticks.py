@@ -14,8 +14,8 @@ from splitmeans.cli import app
 from splitmeans.simulate.yardsticks import measure
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import GRID_UNITS
+from splitmeans.synopsis.build import build_synopsis
 from splitmeans.synopsis.clustering import Clustering
-from splitmeans.synopsis.synopsis import build_synopsis
 from splitmeans.table.prepare import prepare_table
 from tests.scene import keyed_study
 

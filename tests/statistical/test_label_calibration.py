@@ -12,7 +12,7 @@ from splitmeans.simulate.datasets import mixed_gaussian
 from splitmeans.simulate.evaluation import assign_labels
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import GRID_UNITS
-from splitmeans.synopsis.synopsis import build_synopsis
+from splitmeans.synopsis.build import build_synopsis
 from splitmeans.table.prepare import prepare_table
 
 N = 10_000

@@ -67,3 +67,25 @@ def test_values_that_no_point_has_are_told():
         assert coding.problem_of_codes(np.array([[number, 0]])) == "outside the study's bounds"
     for level in (3, -1, NO_VALUE):
         assert coding.problem_of_codes(np.array([[0, level]])) == "with levels that no category has"
+
+
+def test_shares_become_levels_as_often_as_they_say():
+    coding = Coding(bounds=(9, 5, 5, 5), levels=(0, 3))
+    rng = np.random.default_rng(3)
+    rows = np.array([[7, 5, -5, -5], [-9, -5, -5, 5]])
+    assert coding.with_levels(rows, rng=rng).tolist() == rows.tolist()
+    # Shares of 0.5, 0.3 and 0.2; one in a million of correct draws is further off.
+    shared = np.tile([[1, 0, -2, -3]], (20_000, 1))
+    drawn = coding.with_levels(shared, rng=rng)
+    assert np.all(drawn[:, 0] == 1)
+    levels = coding.codes(drawn)[:, 1]
+    assert coding.features(coding.codes(drawn)).tolist() == drawn.tolist()
+    assert np.abs(np.bincount(levels) / len(levels) - [0.5, 0.3, 0.2]).max() < 0.0185
+    # A level without a share is never drawn, whichever it is.
+    for none in range(3):
+        without = np.array([0, 0, 0])
+        without[none] = -5
+        row = np.tile(np.concatenate([[0], without]), (200, 1))
+        assert none not in coding.codes(coding.with_levels(row, rng=rng))[:, 1]
+    plain = np.array([[1, 2]])
+    assert plain_coding(2).with_levels(plain, rng=rng).tolist() == plain.tolist()

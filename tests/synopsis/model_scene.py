@@ -4,7 +4,8 @@ import numpy as np
 
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import GRID_UNITS, features_of, features_of_columns
-from splitmeans.synopsis.synopsis import Synopsis, build_synopsis_from_points
+from splitmeans.synopsis.build import build_synopsis_from_points
+from splitmeans.synopsis.synopsis import Synopsis
 
 BANK = PartySpec(name="bank", columns=(Column(name="income", low=-1, high=1),))
 SHOP = PartySpec(

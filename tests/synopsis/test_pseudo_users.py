@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from splitmeans.kernels.assign import nearest
+from splitmeans.synopsis.build import all_cells
 from splitmeans.synopsis.pseudo_users import place_users
-from splitmeans.synopsis.synopsis import all_cells
 
 CENTRES = [np.array([[-100], [100]]), np.array([[0, -50], [0, 50], [0, 200]])]
 

@@ -1,12 +1,17 @@
 """Published values as people write them, and never further away than the grid's half step."""
 
+from pathlib import Path
+
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
+from splitmeans.errors import ParameterError
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import GRID_UNITS, Feature, features_of
+from splitmeans.synopsis.build import build_synopsis_from_points
 from splitmeans.synopsis.round_values import as_written, is_whole
-from splitmeans.synopsis.synopsis import build_synopsis_from_points
+from splitmeans.synopsis.synopsis import Synopsis
 
 
 def on_grid(feature, values):
@@ -111,3 +116,46 @@ def test_synthetic_rows_have_whole_numbers_where_all_places_do() -> None:
     assert str(rows["bank: share"].type) == "double"
     halves = rows["shop: sum"].to_numpy()
     assert set(halves) <= {number / 2 for number in range(11)}
+
+
+def visits() -> Synopsis:
+    """Users with 0 to 9 visits, ten of each, and one in twenty whose value lies between."""
+    party = PartySpec(name="gym", columns=(Column(name="visits", low=0, high=30),))
+    other = PartySpec(name="shop", columns=(Column(name="sum", low=0, high=10),))
+    counts = np.repeat(np.arange(10), 10).astype(np.float64)
+    counts[::25] += 0.3
+    nodes = np.column_stack([2 * counts / 30 - 1, np.linspace(-0.9, 0.9, 100) / np.pi])
+    return build_synopsis_from_points(
+        np.zeros((100, 2), dtype=np.int64),
+        np.ones(100),
+        [np.zeros((1, 1), dtype=np.int64)] * 2,
+        [party, other],
+        nodes=np.rint(nodes * GRID_UNITS).astype(np.int64),
+    )
+
+
+def test_places_questions_parts_and_rows_have_the_same_whole_numbers(tmp_path: Path) -> None:
+    synopsis = visits()
+    assert synopsis.whole_features == {0}
+    own = synopsis.nodes[:, 0]
+    assert set(own) == set(range(10))
+    # 10 of each number; a bound that is a value counts it, on either side.
+    assert synopsis.count("visits <= 3").value == 40
+    assert synopsis.count("visits < 3").value == 30
+    assert synopsis.count("visits = 3").value == synopsis.count("3 = visits").value == 10
+    assert synopsis.count("visits != 3").value == 90
+    assert synopsis.mean("visits").value == pytest.approx(4.5)
+    # Of a part that has few users, half of them between two numbers, the column stays what it is.
+    part = synopsis.where("visits >= 5 and visits <= 5 and shop: sum < 5.5")
+    assert part.whole_features == {0}
+    assert set(part.nodes[:, 0]) == {5.0}
+    assert set(synopsis.sample(50, random_state=0)["gym: visits"].to_pylist()) <= set(range(10))
+    synopsis.to_parquet(tmp_path / "synopsis.parquet")
+    again = Synopsis.from_parquet(tmp_path / "synopsis.parquet")
+    np.testing.assert_array_equal(again.nodes, synopsis.nodes)
+    assert set(pq.read_table(tmp_path / "synopsis.parquet")["gym: visits"].to_pylist()) == set(own)
+
+
+def test_a_number_that_is_not_whole_is_asked_for_by_a_range() -> None:
+    with pytest.raises(ParameterError, match="known to within a bin"):
+        visits().count("shop: sum = 3")

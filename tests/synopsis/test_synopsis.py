@@ -10,7 +10,8 @@ import pytest
 from splitmeans.errors import ParameterError
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import GRID_UNITS, Feature, features_of
-from splitmeans.synopsis.synopsis import Synopsis, build_synopsis
+from splitmeans.synopsis.build import build_synopsis
+from splitmeans.synopsis.synopsis import Synopsis
 
 BANK = PartySpec(
     name="bank",

@@ -8,7 +8,8 @@ import pytest
 from splitmeans.errors import ParameterError
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import GRID_UNITS, Feature, features_of
-from splitmeans.synopsis.synopsis import Synopsis, build_synopsis, build_synopsis_from_points
+from splitmeans.synopsis.build import build_synopsis, build_synopsis_from_points
+from splitmeans.synopsis.synopsis import Synopsis
 
 BANK = PartySpec(
     name="bank",

@@ -20,7 +20,8 @@ class Rows:
 
     Attributes:
         places: The columns.
-        columns: The values of each column, as Arrow arrays; categories as text.
+        columns: The values of each column, as Arrow arrays; categories as text, whole numbers as
+            such.
         segments: The letter of each row's published segment.
     """
 
@@ -28,13 +29,26 @@ class Rows:
     columns: dict[str, Any]
     segments: Any
 
-    def table(self, weights: FloatArray, moved: dict[str, FloatArray] | None = None) -> pa.Table:
-        """Return the table `synopsis`; `moved` has values in place of the published ones."""
-        instead = {name: pa.array(own) for name, own in (moved or {}).items()}
+    def table(
+        self,
+        weights: FloatArray,
+        moved: dict[str, FloatArray] | None = None,
+        segments: Any = None,
+    ) -> pa.Table:
+        """Return the table `synopsis`.
+
+        Args:
+            weights: Of the rows.
+            moved: Values in place of the published ones, by column.
+            segments: Letters in place of the published ones.
+        """
+        instead = {
+            name: pa.array(own).cast(self.columns[name].type) for name, own in (moved or {}).items()
+        }
         return pa.table(
             {
                 "weight": pa.array(np.ascontiguousarray(weights)),
-                "segment": self.segments,
+                "segment": self.segments if segments is None else segments,
                 **{name: instead.get(name, own) for name, own in self.columns.items()},
             }
         )
@@ -52,7 +66,8 @@ def rows_of(result: Result, synopsis: Synopsis) -> Rows:
     columns = {}
     for place in places:
         if not place.levels:
-            columns[place.name] = pa.array(np.ascontiguousarray(nodes[:, place.feature]))
+            own = np.ascontiguousarray(nodes[:, place.feature])
+            columns[place.name] = pa.array(own.astype(np.int64) if place.whole else own)
             continue
         # Who has no category in the data has none here.
         levels = [None if level == MISSING_LEVEL else level for level in place.levels]

@@ -1,30 +1,36 @@
 """SQL over a result, by DuckDB, with intervals from the replicates.
 
-A query runs on the published rows and once more on each replicate: other weights, and other values
-of the numbers that it names. Columns of its answer that follow the weights are figures and get an
-interval; the others say what a row is about (a category, a bin), and answers are matched by them.
+A query runs on the published rows and once more on each replicate: other weights, other values of
+the numbers that it names, and other segments of rows near a border if it names those. Columns of
+its answer that follow the weights are figures and get an interval; the others say what a row is
+about (a category, a bin), and answers are matched by them.
 
 DuckDB runs in memory, without files, network, extensions or settings that a query could change: it
 sees the two tables and nothing else. Post-processing of published values, so it costs no privacy.
 """
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
 from splitmeans.queries.rows import Rows, rows_of, segment_table
+from splitmeans.queries.segments import replicate_segments
 from splitmeans.result.result import Result
 from splitmeans.synopsis.column_places import ColumnPlace
-from splitmeans.synopsis.replicates.replicates import half_width
+from splitmeans.synopsis.replicates.replicates import Replicates, half_width
 
 # Of a row that is in fewer replicates than this nothing is known.
 _LEAST_FOUND = 0.9
 _MOST_ROWS = 10_000
+# The column, not the table `segments`; all columns are asked for by a star.
+_SEGMENT = re.compile(r"\bsegment\b|\*", re.IGNORECASE)
 _SETTINGS = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -126,9 +132,13 @@ class _Asked:
         return SqlAnswer(columns=columns, rows=rows, figures=figures, low=low, high=high, note=note)
 
     def _run(
-        self, rows: Rows, weights: FloatArray, moved: dict[str, FloatArray] | None = None
+        self,
+        rows: Rows,
+        weights: FloatArray,
+        moved: dict[str, FloatArray] | None = None,
+        segments: Any = None,
     ) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
-        self.connection.register("synopsis", rows.table(weights, moved))
+        self.connection.register("synopsis", rows.table(weights, moved, segments))
         # A line of its own for the bracket: the query may end in a comment.
         limited = f"SELECT * FROM ({self.query}\n) LIMIT {_MOST_ROWS + 1}"
         try:
@@ -168,11 +178,12 @@ class _Asked:
         numbers = {
             place.name: replicates.values(place.name) for place in self.named if not place.levels
         }
+        letters = self._letters(replicates)
         place_of = {key: at for at, key in enumerate(keys)}
         errors = np.full((replicates.n, len(rows), len(figures)), math.nan)
         for draw in range(replicates.n):
             moved = {name: np.ascontiguousarray(own[:, draw]) for name, own in numbers.items()}
-            _, again = self._run(everyone, weights[:, draw], moved)
+            _, again = self._run(everyone, weights[:, draw], moved, letters(draw))
             for row in again:
                 at = place_of.get(_key(row, figures))
                 if at is not None:
@@ -189,6 +200,14 @@ class _Asked:
             low.append(tuple(one[0] for one in ends))
             high.append(tuple(one[1] for one in ends))
         return tuple(low), tuple(high)
+
+    def _letters(self, replicates: Replicates) -> Callable[[int], Any]:
+        """Return what has the letters of all rows in a replicate, if the query asks for them."""
+        if not _SEGMENT.search(self.query) or self.result.published.k == 0:
+            return lambda draw: None
+        names = pa.array(self.result.published.letters, pa.string())
+        found = replicate_segments(self.result, replicates)
+        return lambda draw: names.take(pa.array(found[:, draw]))
 
     def _are_counts(self, rows: Sequence[tuple[Any, ...]], figures: tuple[int, ...]) -> list[bool]:
         """Say which figures double with the weights and cannot be negative."""

@@ -20,12 +20,13 @@ from splitmeans.result.node_codes import n_codes, to_codes, to_nodes
 from splitmeans.result.signed import SignedFacts, Stamp, facts_of, is_date
 from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.features import GRID_UNITS, bounds_of, features_of
+from splitmeans.synopsis.build import build_synopsis_from_points
 from splitmeans.synopsis.checks import MOST_USERS
 from splitmeans.synopsis.clustering import Clustering
 from splitmeans.synopsis.plan_precision import with_precision
 from splitmeans.synopsis.presence_counts import presence_length
 from splitmeans.synopsis.scaling import scaled_as_agreed
-from splitmeans.synopsis.synopsis import Synopsis, build_synopsis_from_points
+from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.messages import PublishedResult
 
 # Means of points on the border may lie beyond it by a rounding error.

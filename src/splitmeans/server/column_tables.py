@@ -109,6 +109,7 @@ def put_together(
         counted: The tables.
         rng: Draws what is tried.
     """
+    nodes = _persons(plan, nodes, rng=rng.spawn(1)[0])
     spans: list[slice] = []
     columns: list[IntArray] = []
     parts: list[IntArray] = []
@@ -146,6 +147,21 @@ def put_together(
     for span, own in zip(spans, rows, strict=True):
         placed[:, span] = nodes[own, span]
     return _clusters(plan, releases, placed), placed
+
+
+def _persons(plan: Plan, nodes: IntArray, *, rng: np.random.Generator) -> IntArray:
+    """Return nodes with one level of each column of categories.
+
+    Where a local cluster has no point its users are at its centre, with shares of several levels.
+    Single columns go from one person to another, so what a person has must not depend on a cluster.
+    """
+    found = []
+    start = 0
+    for coding in map(coding_of, plan.parties):
+        stop = start + len(coding.bounds)
+        found.append(coding.with_levels(nodes[:, start:stop], rng=rng))
+        start = stop
+    return np.concatenate(found, axis=1)
 
 
 def _clusters(plan: Plan, releases: Sequence[PartyRelease], nodes: IntArray) -> IntArray:

@@ -25,6 +25,7 @@ from splitmeans.server.column_tables import (
 from splitmeans.study import EVERYONE
 from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.coding import coding_of
+from splitmeans.synopsis.build import all_cells, build_synopsis_from_points
 from splitmeans.synopsis.carried_over import place_with_earlier
 from splitmeans.synopsis.cluster_sizes import shares_of_clusters, with_cluster_sizes
 from splitmeans.synopsis.earlier_users import earlier_users
@@ -37,7 +38,7 @@ from splitmeans.synopsis.presence_counts import count_presence
 from splitmeans.synopsis.pseudo_users import place_users
 from splitmeans.synopsis.scaling import scaled_as_agreed
 from splitmeans.synopsis.softening import softened_weights
-from splitmeans.synopsis.synopsis import Synopsis, all_cells, build_synopsis_from_points
+from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.messages import PartyRelease
 
 

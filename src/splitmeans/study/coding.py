@@ -84,6 +84,24 @@ class Coding:
             found[:, place] = features[:, own].argmax(axis=1)
         return found
 
+    def with_levels(self, features: IntArray, *, rng: np.random.Generator) -> IntArray:
+        """Return the rows with one level of each column, drawn where a row has shares of several.
+
+        Shares are those of a local centre: features between the bounds, see `category_shares.py`.
+        """
+        found = self.features(self.codes(features))
+        for _, own in self.categorical:
+            shared = np.flatnonzero(np.any(found[:, own] != features[:, own], axis=1))
+            if len(shared) == 0:
+                continue
+            bound = self.bounds[own.start]
+            edges = np.cumsum(features[shared, own] + bound, axis=1)
+            drawn = rng.random(len(shared)) * edges[:, -1]
+            levels = (drawn[:, np.newaxis] >= edges[:, :-1]).sum(axis=1)
+            found[shared, own] = -bound
+            found[shared, own.start + levels] = bound
+        return found
+
     def problem_of_codes(self, codes: IntArray) -> str | None:
         """Return what is wrong with the values of coded rows, shape (n, columns), if anything is.
 

@@ -22,6 +22,7 @@ class ColumnPlace:
         levels: Its categories, in the order of the features; none for a number.
         low: Lower bound of a number, in own units.
         high: Upper bound.
+        whole: Whether its published values are whole numbers (`round_values.py`).
     """
 
     name: str
@@ -31,6 +32,7 @@ class ColumnPlace:
     levels: tuple[str, ...]
     low: float
     high: float
+    whole: bool = False
 
     @property
     def features(self) -> slice:
@@ -63,6 +65,7 @@ def column_places(synopsis: "Synopsis") -> tuple[ColumnPlace, ...]:
                     levels=levels,
                     low=features[at].low,
                     high=features[at].high,
+                    whole=start in synopsis.whole_features,
                 )
             )
             start, at = start + width, at + width

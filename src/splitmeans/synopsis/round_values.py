@@ -7,16 +7,23 @@ stands for all numbers within half a step. Two rules, both by what was published
               all of them are
     a value   it may be a number that is far rounder than a step is small: it is that one
 
-All other values stay as they are.
+All other values stay as they are. `Synopsis.nodes`, questions, SQL, `synopsis.parquet` and
+synthetic rows all follow these rules, so that nobody counts 29 and 28.999977 apart; distances and
+segments are of the published places.
 """
 
 import math
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from splitmeans._types import FloatArray
-from splitmeans.study.features import Feature
+from splitmeans.study.features import Feature, to_own_units
+
+if TYPE_CHECKING:
+    from splitmeans.synopsis.synopsis import Synopsis
 
 # Users whose values may be whole; the others were spread over a bin that has no whole number.
 _NEARLY_ALL = 0.95
@@ -26,6 +33,40 @@ _WIDEST_STEP = 0.2
 _ROUNDER = 100.0
 # Beyond this not every whole number is a float, and a float is whole by itself.
 _LARGEST_WHOLE = 2.0**53
+
+
+def whole_features(synopsis: "Synopsis") -> frozenset[int]:
+    """Return which of the features of a synopsis are columns of whole numbers, by position."""
+    features = _all_features(synopsis)
+    values = to_own_units(features, synopsis.scaled_nodes)
+    return frozenset(
+        at for at in _numbers(synopsis) if is_whole(features[at], values[:, at], synopsis.weights)
+    )
+
+
+def written_nodes(synopsis: "Synopsis", *, whole: Collection[int]) -> FloatArray:
+    """Return the places of all nodes in own units as people write them, shape (nodes, D).
+
+    Args:
+        synopsis: Whose nodes; shares of categories stay as they are.
+        whole: Features that are whole numbers; see `whole_features`.
+    """
+    features = _all_features(synopsis)
+    values = to_own_units(features, synopsis.scaled_nodes)
+    for at in _numbers(synopsis):
+        own = np.ascontiguousarray(values[:, at])
+        values[:, at] = as_written(features[at], own, whole=at in whole)
+    return values
+
+
+def _all_features(synopsis: "Synopsis") -> tuple[Feature, ...]:
+    return tuple(feature for group in synopsis.features for feature in group)
+
+
+def _numbers(synopsis: "Synopsis") -> list[int]:
+    """Return the features that are no categories, by position."""
+    levels = {at for own in synopsis.level_features for at in range(own.start, own.stop)}
+    return [at for at in range(len(_all_features(synopsis))) if at not in levels]
 
 
 def is_whole(feature: Feature, values: FloatArray, weights: FloatArray) -> bool:

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.draws import draw_evenly
-from splitmeans.study.features import to_own_units
+from splitmeans.study.features import Feature, to_own_units
 from splitmeans.study.parties import MISSING_LEVEL
-from splitmeans.synopsis.round_values import as_written, is_whole
+from splitmeans.synopsis.round_values import as_written
 
 if TYPE_CHECKING:
     from splitmeans.synopsis.synopsis import Synopsis
@@ -66,8 +66,8 @@ def _draw_party(
 ) -> list[Any]:
     """Return one Arrow array for each column of a party."""
     features = synopsis.features[position]
-    points = synopsis.scaled_nodes[nodes, synopsis.columns_of(synopsis.party_names[position])]
-    own = to_own_units(features, points)
+    columns = synopsis.columns_of(synopsis.party_names[position])
+    own = to_own_units(features, synopsis.scaled_nodes[nodes, columns])
     arrays = []
     for place in places:
         if place.levels:
@@ -76,16 +76,13 @@ def _draw_party(
             values = [None if level == MISSING_LEVEL else level for level in place.levels]
             arrays.append(pa.array(values, pa.string()).take(pa.array(drawn)))
         else:
-            arrays.append(_numbers(synopsis, position, place, own[:, place.start]))
+            whole = columns.start + place.start in synopsis.whole_features
+            arrays.append(_numbers(features[place.start], own[:, place.start], whole=whole))
     return arrays
 
 
-def _numbers(synopsis: "Synopsis", position: int, place: _Place, drawn: FloatArray) -> Any:
+def _numbers(feature: Feature, drawn: FloatArray, *, whole: bool) -> Any:
     """Return numbers as people write them, whole ones as such if the whole column is."""
-    feature = synopsis.features[position][place.start]
-    columns = synopsis.columns_of(synopsis.party_names[position])
-    every = synopsis.scaled_nodes[:, columns][:, place.start : place.start + 1]
-    whole = is_whole(feature, to_own_units((feature,), every)[:, 0], synopsis.weights)
     values = as_written(feature, np.ascontiguousarray(drawn), whole=whole)
     return pa.array(values.astype(np.int64) if whole else values)
 

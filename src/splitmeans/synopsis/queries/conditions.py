@@ -4,7 +4,7 @@ A small language and nothing else: no call, no attribute, no arithmetic, so ther
 text could do but choose users.
 
     condition   either  `or`-ed, `and`-ed, `not`, in brackets
-    number      COLUMN < <= > >= NUMBER, or NUMBER < COLUMN
+    number      COLUMN < <= > >= NUMBER, or NUMBER < COLUMN; = != for whole numbers
     category    COLUMN = != CATEGORY, COLUMN in (CATEGORY, ...), COLUMN not in (...)
 
 A column is written as it is called, spaces and colons included, or in double quotes or backticks; a
@@ -13,7 +13,7 @@ category in quotes, or bare if it is one word.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -157,9 +157,8 @@ class _Reader:
 
     def _comparison(self) -> Condition:
         if self._name_here() is None and (number := self._match(_NUMBER)) is not None:
-            operator = self._operator()
-            found = self._compared(self._column(), operator, float(number[0].replace("_", "")))
-            return replace(found, operator=_FLIPPED[operator])
+            operator = _FLIPPED[self._operator()]
+            return self._compared(self._column(), operator, float(number[0].replace("_", "")))
         place = self._column()
         negated = self._take_word("not")
         if self._take_word("in"):
@@ -183,12 +182,21 @@ class _Reader:
     def _compared(self, place: ColumnPlace, operator: str, bound: float) -> Condition:
         if place.levels:
             raise ParameterError(f"{place.name!r} has categories: {_listed(place)}")
+        slack = (place.high - place.low) / (2 * GRID_UNITS)
         if operator in ("=", "!="):
+            if place.whole:
+                near = [
+                    Condition(
+                        kind="number", column=place.name, operator=one, bound=bound, slack=slack
+                    )
+                    for one in (">=", "<=")
+                ]
+                found = Condition(kind="and", parts=tuple(near))
+                return Condition(kind="not", parts=(found,)) if operator == "!=" else found
             raise ParameterError(
                 f"{place.name!r} is a number, known to within a bin: ask for a range, such as "
                 f"{place.name} >= {bound:g} and {place.name} <= {bound:g}, with room on both sides"
             )
-        slack = (place.high - place.low) / (2 * GRID_UNITS)
         return Condition(
             kind="number", column=place.name, operator=operator, bound=bound, slack=slack
         )

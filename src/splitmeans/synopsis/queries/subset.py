@@ -29,4 +29,6 @@ def chosen_nodes(asked: Asked) -> Synopsis:
         precision=None,
     )
     part.__dict__["_asked"] = asked
+    # A column of whole numbers is one for everybody, however few of them there are.
+    part.__dict__["whole_features"] = whole.whole_features
     return part

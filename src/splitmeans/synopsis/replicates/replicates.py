@@ -103,7 +103,9 @@ class Replicates:
     def _values(self, place: ColumnPlace) -> FloatArray:
         assert self.synopsis.labels is not None
         labels = self.synopsis.labels[:, place.party].astype(np.int64)
-        return self.within.moved(place, self._nodes[:, place.feature], labels)
+        moved = self.within.moved(place, self._nodes[:, place.feature], labels)
+        # Wherever they are, they are whole numbers if the column is one of those.
+        return np.rint(moved) if place.whole else moved
 
     @functools.cached_property
     def _places(self) -> tuple[ColumnPlace, ...]:
@@ -218,10 +220,12 @@ def _with_cut_cells(
                 chosen = rng.choice(there, size=len(here))
                 places[here] = synopsis.scaled_nodes[chosen, columns]
         parts.append(places)
-    return dataclasses.replace(
+    found = dataclasses.replace(
         synopsis,
         scaled_nodes=np.concatenate([synopsis.scaled_nodes, np.concatenate(parts, axis=1)]),
         weights=np.concatenate([synopsis.weights, np.zeros(len(cut))]),
         labels=np.concatenate([synopsis.labels, labels]),
         precision=None,
     )
+    found.__dict__["whole_features"] = synopsis.whole_features
+    return found
