@@ -3,7 +3,8 @@
 numba compiles a kernel once for the types of its arguments; what is kept is object code alone
 (`object_code.py`), which is linked and called without numba. Loading numba takes as long as a fit
 of 20,000 users, and so does getting its own compiled functions back from a disk. Where object code
-cannot be had (another system than Linux, odd arguments), numba calls the kernel itself.
+cannot be had (another system than Linux, odd arguments), numba calls the kernel itself. A wheel may
+bring the code of all kernels (`ready.py`); then nothing is compiled.
 
 The folder's name holds the version and a digest of all kernels' sources: whatever changes, old code
 is not found. The folder belongs to the user (compiled code is run as it is).
@@ -11,7 +12,6 @@ is not found. The folder belongs to the user (compiled code is run as it is).
 
 import contextlib
 import functools
-import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -22,6 +22,7 @@ import numpy as np
 
 from splitmeans._version import __version__
 from splitmeans.kernels.object_code import Linked, can_link, host_name, stored
+from splitmeans.kernels.ready import ready, sources_digest
 
 # What a kernel can be given besides arrays, and how types are written in the names of files.
 _SCALARS = {
@@ -104,7 +105,7 @@ class Kernel:
             return self.by_numba
         own = f"{self.function.__module__.rpartition('.')[2]}.{self.function.__name__}"
         name = f"{own}-{'-'.join(types)}"
-        found = stored(object_folder(), name)
+        found = ready(name) or stored(object_folder(), name)
         if found is not None:
             return Linked(found, types)
         from splitmeans.kernels import compiling
@@ -152,9 +153,7 @@ def cache_folder() -> Path:
     """Where compiled kernels of exactly this version are."""
     chosen = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     base = Path(chosen) if chosen else Path.home() / ".cache"
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-    return base / "splitmeans" / f"kernels-{__version__}-{digest[:12]}"
+    return base / "splitmeans" / f"kernels-{__version__}-{sources_digest()[:12]}"
 
 
 def object_folder() -> Path:

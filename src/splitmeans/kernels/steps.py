@@ -44,8 +44,9 @@ def to_rest(  # type: ignore[no-untyped-def]
     upper,
     lower,
     sums,
+    costs,
 ):
-    """Move centres to the means of their points until they rest; return the loss.
+    """Move centres to the means of their points until they rest.
 
     Args:
         numbers: Shape (n, p).
@@ -65,6 +66,7 @@ def to_rest(  # type: ignore[no-untyped-def]
         lower: INOUT the distance to any other at least, shape (n,).
         sums: OUT for each centre the features of its points, then their weight, then their number;
             shape (k, D + 2).
+        costs: OUT the squared distance of each point to its centre, shape (n,).
     """
     n, p = numbers.shape
     k, features = centres.shape
@@ -90,7 +92,6 @@ def to_rest(  # type: ignore[no-untyped-def]
         everywhere[c] = c
         for j in range(features + 2):
             sums[c, j] = 0.0
-    costs = np.empty(n)
     open_points = np.empty(n, dtype=np.int64)
     movers = np.empty(k // _CENTRES_TO_MOVER + 1, dtype=np.int64)
     resting = False
@@ -181,10 +182,6 @@ def to_rest(  # type: ignore[no-untyped-def]
                 shift += gap * gap
         resting = shift <= tolerance
     own_distances(numbers, codes, firsts, spans, centres, level_squares, labels, costs)
-    loss = 0.0
-    for i in range(n):
-        loss += weights[i] * costs[i]
-    return loss
 
 
 @kernel

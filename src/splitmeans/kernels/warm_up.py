@@ -33,6 +33,7 @@ from splitmeans.kernels.packing import pack_bits, unpack_bits
 from splitmeans.kernels.phantoms import raise_to_phantoms
 from splitmeans.kernels.points import as_points
 from splitmeans.kernels.quantise import to_grid_column, to_grid_rows
+from splitmeans.kernels.ready import is_ready
 from splitmeans.kernels.redraw import count_pairs, redraw_labels
 from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.screen import in_single, screen, to_screen
@@ -47,8 +48,8 @@ _KEY = b"sixteen bytes..."
 
 
 def is_warm() -> bool:
-    """Return whether all kernels of this version have been compiled on this machine."""
-    return (object_folder() / _MARK).exists()
+    """Return whether all kernels of this version have been compiled, here or for the wheel."""
+    return is_ready() or (object_folder() / _MARK).exists()
 
 
 def warm_up(say: Callable[[str], None] | None = None) -> None:
@@ -150,6 +151,7 @@ def _call_lloyd() -> None:
         *(numbers, points.single, codes, firsts, spans, points.weights, points.squares),
         *(points.largest, 0.0, 1, centres, centres.copy(), labels, upper, lower),
         np.zeros((1, 3)),
+        np.zeros(3),
     )
     lloyd.spreads(numbers, points.weights, labels, centres, np.zeros((1, 1)))
     lloyd.half_sums(

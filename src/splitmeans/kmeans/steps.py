@@ -108,8 +108,8 @@ def _run(
     most_steps: int,
 ) -> tuple[float, Sums]:
     """Take steps; `centres`, `before` and `near` are changed."""
-    sums = np.empty((len(centres), points.n_features + 2))
-    loss = steps.to_rest(
+    sums, costs = np.empty((len(centres), points.n_features + 2)), np.empty(points.n)
+    steps.to_rest(
         points.numbers,
         points.single,
         points.codes,
@@ -124,8 +124,9 @@ def _run(
         before,
         *near,
         sums,
+        costs,
     )
-    return float(loss), Sums(sums[:, :-2], sums[:, -2], sums[:, -1])
+    return float((points.weights * costs).sum()), Sums(sums[:, :-2], sums[:, -2], sums[:, -1])
 
 
 def _nothing(n: int) -> Nearest:
