@@ -14,7 +14,6 @@ from splitmeans import protocol
 from splitmeans._estimators import Estimator, check_fitted, seeds_of
 from splitmeans._types import FloatArray, LabelArray
 from splitmeans.analysis.fitted import HasResult
-from splitmeans.analysis.result import Result
 from splitmeans.errors import ParameterError
 from splitmeans.kmeans.distances import squared_distances
 from splitmeans.plan.enough_users import learning_warnings
@@ -386,6 +385,8 @@ def _previous(given: Any, study: Study) -> Previous | None:
     if given is None:
         return None
     result = getattr(given, "published_", given)
+    from splitmeans.analysis.result import Result
+
     if not isinstance(result, Result):
         raise ParameterError("previous must be a fitted VerticalKMeans or a Result, or None")
     return previous_of(result, study)

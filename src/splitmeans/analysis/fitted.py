@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from splitmeans._estimators import check_fitted
-from splitmeans.analysis.pages import ReportPage
-from splitmeans.analysis.result import Result
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.result.of_run import fields_of_run
+
+if TYPE_CHECKING:
+    from splitmeans.analysis.pages import ReportPage
+    from splitmeans.analysis.result import Result
 
 
 class HasResult:
@@ -16,15 +17,19 @@ class HasResult:
 
     privacy_: PrivacyReport
     result_: Any
-    _published: Result | None
+    _published: "Result | None"
     _fitted_at: str
 
     @property
-    def published_(self) -> Result:
+    def published_(self) -> "Result":
         """What a run would publish."""
         if not hasattr(self, "_published"):
             raise AttributeError("published_: the model is not fitted yet; call fit")
         if self._published is None:
+            # Loaded where it is asked for: report and all that is said of results come with it.
+            from splitmeans.analysis.result import Result
+            from splitmeans.result.of_run import fields_of_run
+
             message, written_at = self.result_.server.published, self._fitted_at
             self._published = Result(**fields_of_run(self.privacy_, message, written_at=written_at))
         return self._published
@@ -34,7 +39,7 @@ class HasResult:
         self._published = None
         self._fitted_at = written_at
 
-    def report(self, path: str | Path | None = None, **options: Any) -> ReportPage:
+    def report(self, path: str | Path | None = None, **options: Any) -> "ReportPage":
         """Make the report, and write it if a path is given; see `Result.report`."""
         return self._result().report(path, **options)
 
@@ -58,6 +63,6 @@ class HasResult:
         self._published = self._result().rename(names)
         return self
 
-    def _result(self) -> Result:
+    def _result(self) -> "Result":
         check_fitted(self, "published_")
         return self.published_

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray
@@ -68,6 +67,8 @@ def fit_classes(
     stacked = _stack(tables, shape)
     # Products of such small matrices gain nothing from threads, and waiting for them on a busy
     # machine takes many times longer than the work.
+    from threadpoolctl import threadpool_limits
+
     with threadpool_limits(limits=1, user_api="blas"):
         fits = [_fit_once(stacked, shape, n_classes=n_classes, rng=rng) for _ in range(n_starts)]
     return max(fits, key=lambda fit: fit.log_likelihood)

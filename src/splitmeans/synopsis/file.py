@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray
@@ -40,6 +39,8 @@ def write_synopsis(synopsis: "Synopsis", path: str | Path) -> None:
     ]
     header = json.dumps(_header(synopsis), allow_nan=False).encode()
     schema = pa.schema(fields, metadata={_METADATA_KEY: header})
+    import pyarrow.parquet as pq  # loaded where files are: a fit writes none
+
     pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path)
 
 
@@ -73,6 +74,8 @@ def _column(column: Column) -> dict[str, Any]:
 def read_synopsis(path: str | Path) -> dict[str, Any]:
     """Return the fields of a synopsis; a file of another kind raises one of many errors."""
     # By position, not by name: two parties may have names that make columns clash.
+    import pyarrow.parquet as pq
+
     file = pq.ParquetFile(path)
     header = json.loads((file.schema_arrow.metadata or {})[_METADATA_KEY])
     if header["format"] != _FORMAT:

@@ -11,7 +11,6 @@ parties at a time, leave it open who is at three.
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
@@ -81,6 +80,8 @@ def fit_presence(
     """
     _validate.at_least(1, n_classes=n_classes, n_starts=n_starts)
     # As for `classes.fit_classes`: threads gain nothing on matrices as small as these.
+    from threadpoolctl import threadpool_limits
+
     with threadpool_limits(limits=1, user_api="blas"):
         fits = [_Fit(observed, n_classes=n_classes, rng=rng).run() for _ in range(n_starts)]
     return max(fits, key=lambda fit: fit.log_likelihood)

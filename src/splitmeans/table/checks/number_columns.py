@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from splitmeans import _compute as pc
 from splitmeans._types import FloatArray
 from splitmeans.errors import DataError
 from splitmeans.study import Column

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from splitmeans import _compute as pc
 from splitmeans._types import NO_VALUE, IntArray
 from splitmeans.study import Column
 from splitmeans.study.parties import OTHER_LEVEL, SKIP

@@ -28,7 +28,8 @@ class PlainRows(NamedTuple):
 
 def grid_of_array(party: PartySpec, values: Any) -> PlainRows | None:
     """Return an array, shape (n, columns), on the grid; None if it is none that is done here."""
-    if np.ma.isMaskedArray(values) or values.dtype != np.float64:
+    # A masked array has a mask; asking NumPy would load all that it has for them.
+    if hasattr(values, "mask") or values.dtype != np.float64:
         return None
     if any(column.categories or not column.is_settled for column in party.columns):
         return None

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from splitmeans import _compute as pc
 from splitmeans._types import IntArray
 from splitmeans.errors import DataError
 from splitmeans.kernels.siphash import hash_ids, string_buffers

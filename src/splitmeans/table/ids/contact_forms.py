@@ -8,8 +8,8 @@ a rule that would take two people for one is worse than one that takes a person 
 import unicodedata
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from splitmeans import _compute as pc
 from splitmeans.study.id_rules import IdRules
 from splitmeans.table.columns import refuse_rows
 from splitmeans.table.plain_arrow import text_array

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from splitmeans import _compute as pc
 from splitmeans.table.columns import is_text, read_array
 from splitmeans.table.ids.forms import BLANK_ENDS, INVISIBLE, ODD_SPACE, is_uuid
 

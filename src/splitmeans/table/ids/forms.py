@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from splitmeans import _compute as pc
 from splitmeans.errors import DataError
 from splitmeans.study.id_rules import IdRules
 from splitmeans.table.columns import is_text, normalised_text, refuse_rows
