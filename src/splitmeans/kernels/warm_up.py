@@ -1,6 +1,6 @@
 """Compile every kernel now rather than in the middle of the work.
 
-The first use of a kernel on a machine compiles it, about ten seconds for all of them; after that
+The first use of a kernel on a machine compiles it, about twenty seconds for all of them; after that
 the compiled code is read from disk. Commands call this at their start and say so; a library user
 who never calls it only waits at another moment.
 """
@@ -56,7 +56,7 @@ def warm_up(say: Callable[[str], None] | None = None) -> None:
     """Compile all kernels, unless that was done before; `say` is told if it takes time."""
     if is_warm():
         return
-    text = "compiling kernels, once for this version on this machine (about 10 seconds)"
+    text = "compiling kernels, once for this version on this machine (about 20 seconds)"
     if say is None:
         _log.info("%s", text)
     else:
