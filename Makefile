@@ -55,10 +55,10 @@ deploy: $(INSTALLED)
 	$(BIN)/pytest -q tests/deploy
 	$(BIN)/python deploy/container/steps.py
 
-# What the Spark tests need, which the lock file leaves out for its size: pyspark, and Debian's Java
-# (as root) if there is none; then the tests themselves, on a cluster of two workers.
+# What the Spark tests need, which the lock file leaves out for its size: pyspark with Spark Connect,
+# and Debian's Java (as root) if there is none; then the tests themselves, on a cluster of two workers.
 spark: $(INSTALLED)
-	$(BIN)/python -m pip install -q --disable-pip-version-check "pyspark==4.3.0"
+	$(BIN)/python -m pip install -q --disable-pip-version-check "pyspark[connect]==4.3.0"
 	command -v java >/dev/null || { apt-get update -q && apt-get install -y -q openjdk-17-jre-headless; }
 	$(BIN)/pytest -q tests/spark
 

@@ -169,3 +169,26 @@ def test_wrong_rows_are_refused(rows):
         cell_histogram(rows, places=zeros, n_cells=1, **columns)
     with pytest.raises(ParameterError, match="rows must be int64 of shape"):
         score_products(rows, scores=zeros, longest=9, **columns)
+
+
+def test_rows_as_they_are_kept_in_memory_give_the_same():
+    # More rows than a block has, an odd number, with levels and values that are not there.
+    rng = np.random.default_rng(8)
+    rows = np.stack([rng.integers(-UNIT - 9, UNIT + 9, 1301), rng.integers(-2, 7, 1301)], axis=1)
+    rows[::7, 0] = NO_VALUE
+    columns = {"limits": np.array([UNIT, 0]), "bins": np.array([64, 5])}
+    places, scores = rng.integers(0, 3, 69), rng.integers(-500, 500, 69)
+    for counted, options in (
+        (column_histograms, {}),
+        (cell_histogram, {"places": places, "n_cells": 5}),
+        (score_products, {"scores": scores, "longest": 400}),
+    ):
+        narrow = counted(rows.astype(np.int32), **columns, **options)
+        np.testing.assert_array_equal(narrow, counted(rows, **columns, **options))
+        single = [counted(row[np.newaxis], **columns, **options) for row in rows]
+        np.testing.assert_array_equal(narrow, sum(single))
+
+
+def test_limits_beyond_exact_bins_are_refused():
+    with pytest.raises(ParameterError, match="too large for exact bins"):
+        column_histograms(np.zeros((1, 1), np.int64), limits=np.array([2**50]), bins=np.array([16]))

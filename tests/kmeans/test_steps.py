@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from splitmeans.kernels import steps
 from splitmeans.kernels.points import as_points
 from splitmeans.kmeans.lloyd import tolerance_of
 from splitmeans.kmeans.relocation import relocated
@@ -72,7 +73,7 @@ def test_nearest_centres_are_those_of_the_naive_twin(n, p, levels):
     points = mixed(n, p=p, levels=levels, seed=n)
     centres = np.random.default_rng(1).normal(size=(9, points.n_features))
     squared = np.square(dense(points)[:, np.newaxis] - centres).sum(axis=2)
-    found, loss = nearest_of_all(points, centres)
+    found, loss, _ = nearest_of_all(points, centres)
     nearest, second = np.sort(np.sqrt(squared), axis=1).T[:2]
     assert found.labels.tolist() == squared.argmin(axis=1).tolist()
     assert (found.upper >= nearest).all()
@@ -117,7 +118,9 @@ def test_what_is_known_of_other_centres_changes_nothing(n, p, levels):
 
 
 def test_ties_go_to_the_lowest_index():
-    found, _ = nearest_of_all(as_points(np.zeros((1, 1)), np.ones(1)), np.array([[5.0], [1], [-1]]))
+    found, _, _ = nearest_of_all(
+        as_points(np.zeros((1, 1)), np.ones(1)), np.array([[5.0], [1], [-1]])
+    )
     assert found.labels.tolist() == [1]
 
 
@@ -139,11 +142,15 @@ def test_a_centre_without_points_starts_anew_where_the_loss_is_largest():
 def test_sums_of_what_is_left_keep_their_digits():
     """A heavy point leaves a cluster of light ones, whose mean it must not blur."""
     points = as_points(np.array([[1e6], [1.0], [2.0]]), np.array([1e12, 1e-9, 1e-9]))
-    sums, everyone = Sums(points, 2), np.arange(3)
-    sums.moved(everyone, np.array([0, 0, 0], dtype=np.int32))
-    assert sums.moved(everyone[:1], np.array([1, 0, 0], dtype=np.int32)) == 1
-    np.testing.assert_allclose(sums.means(np.zeros((2, 1))), [[1.5], [1e6]], rtol=1e-12)
-    assert sums.counts.tolist() == [2, 1]
+    everyone, before, labels = np.arange(3), *np.array([[-1, -1, -1], [0, 0, 0]], dtype=np.int32)
+    sums, left = np.zeros((2, 3)), np.zeros(2)
+    given = (points.numbers, points.codes, points.firsts, points.spans, points.weights)
+    assert steps.carry(*given, everyone, everyone, before, labels, sums, left) == 3
+    labels[0] = 1
+    assert steps.carry(*given, everyone[:1], everyone, before, labels, sums, left) == 1
+    found = Sums(sums[:, :-2], sums[:, -2], sums[:, -1])
+    np.testing.assert_allclose(found.means(np.zeros((2, 1))), [[1.5], [1e6]], rtol=1e-12)
+    assert found.counts.tolist() == [2, 1]
 
 
 def test_codes_are_moved_like_the_features_they_stand_for():

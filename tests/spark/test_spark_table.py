@@ -18,7 +18,6 @@ from splitmeans.study.id_rules import AS_IS, IdRules
 from splitmeans.table.checks.rows import check_rows
 from splitmeans.table.prepare import prepare_table
 from splitmeans.table.spark import frozen, open_spark, pieces, session, table, users
-from splitmeans.table.spark.spool import make_spool
 from splitmeans.table.walk import runs
 from splitmeans.table.walk.rowgroups import open_parquet
 from splitmeans.wire.codec import encode
@@ -327,8 +326,3 @@ def test_workers_with_another_splitmeans_are_refused(spark, tmp_path, monkeypatc
     with pytest.raises(EngineError, match="workers have another splitmeans; install the driver's"):
         open_spark(spec("bank"), in_spark(spark, rows_of(1), tmp_path), spool=str(spool))
     assert list(spool.iterdir()) == []
-
-
-def test_a_remote_session_is_refused(tmp_path):
-    with pytest.raises(ParameterError, match="classic Spark session, not of Spark Connect"):
-        make_spool(object(), str(tmp_path))

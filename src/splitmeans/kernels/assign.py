@@ -18,6 +18,7 @@ from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.compiled import kernel
 from splitmeans.kernels.screen import _screen, empty_columns, slack_of, to_screen
+from splitmeans.kernels.widths import takes_narrow_rows
 
 # Whole numbers below 2^53 are exact in double precision, and so are their sums in any order.
 EXACT_FLOAT = 2**53
@@ -30,6 +31,7 @@ SHRINK = 1.0 - 2.0**-40
 _ROWS_AT_ONCE = 4096
 
 
+@takes_narrow_rows
 def nearest(raw_rows: IntArray, centres: IntArray) -> LabelArray:
     """Return the index of each row's nearest centre, shape (n,); ties go to the lowest index.
 
@@ -54,6 +56,7 @@ def nearest(raw_rows: IntArray, centres: IntArray) -> LabelArray:
     return labels
 
 
+@takes_narrow_rows
 def clipped_sums(
     raw_rows: IntArray, *, limits: IntArray, centres: IntArray, radii: IntArray
 ) -> IntArray:
@@ -68,7 +71,7 @@ def clipped_sums(
     at most r / 2 (the squares of all columns add up to r^2 at most), and it adds to one centre.
 
     Args:
-        raw_rows: Shape (n, d), int64 on the grid.
+        raw_rows: Shape (n, d), on the grid, int64 or int32.
         limits: Largest grid integer of each column, shape (d,).
         centres: Shape (k, d), k >= 1, int64 within the limits.
         radii: Shape (k,), whole numbers >= 1.
@@ -121,16 +124,17 @@ def _walk(
     """
     n, d = raw_rows.shape
     most, reach = min(n, _ROWS_AT_ONCE), _largest(centres)
-    whole_centres = _as_own(centres)
+    rows, whole_centres = _narrow(raw_rows), _as_own(centres)
     compared = to_screen(whole_centres.astype(np.float64))
     columns = empty_columns(d, most)
     lowest = _pass_over(
-        _narrow(raw_rows),
+        rows,
+        rows.reshape(-1),
         np.full(d, 2**63 - 1) if limits is None else np.array(limits, dtype=np.int64),
         whole_centres,
         *(compared.padded, compared.halves, compared.half, compared.reach, slack_of(columns)),
         columns,
-        np.empty((most, d), dtype=np.int64),
+        np.empty((most, d), dtype=rows.dtype),
         np.empty(most, dtype=np.bool_),
         np.empty(most, dtype=np.int32) if labels is None else labels,
         np.empty(0) if radii is None else radii,
@@ -162,6 +166,7 @@ def _largest(values: IntArray) -> int:
 @kernel
 def _pass_over(  # type: ignore[no-untyped-def]
     rows,
+    values,
     limits,
     centres,
     padded,
@@ -170,7 +175,7 @@ def _pass_over(  # type: ignore[no-untyped-def]
     reach,
     factor,
     columns,
-    whole,
+    clipped,
     certain,
     labels,
     radii,
@@ -180,6 +185,7 @@ def _pass_over(  # type: ignore[no-untyped-def]
 
     Args:
         rows: Shape (n, d).
+        values: The same in one row, shape (n d,).
         limits: To which they are clipped, shape (d,).
         centres: Shape (k, d), int64.
         padded: The same to be screened, with `halves`, `half` and `reach`: see `ScreenedCentres`.
@@ -188,7 +194,7 @@ def _pass_over(  # type: ignore[no-untyped-def]
         reach: See `padded`.
         factor: Slack of a comparison for each unit of its terms.
         columns: Scratch: rows by column, as many as are taken at a time.
-        whole: Scratch: the same rows, clipped, int64.
+        clipped: Scratch: the same rows within the limits, where some are not.
         certain: Scratch.
         labels: OUT, for all rows, or scratch for those that are taken at a time.
         radii: Of `_clipped_sums`, or none.
@@ -197,31 +203,53 @@ def _pass_over(  # type: ignore[no-untyped-def]
     Returns:
         Minus the largest absolute value: the smallest integer has no absolute value.
     """
-    n = rows.shape[0]
+    n, d = rows.shape
+    narrowest = np.int64(2**63 - 1)
+    for j in range(d):
+        narrowest = min(narrowest, limits[j])
     lowest = np.int64(0)
     for start in range(0, n, max(certain.size, 1)):
         end = min(start + certain.size, n)
-        least = _to_columns(rows[start:end], limits, columns, whole)
+        inside = rows[start:end]
+        least = _lowest(values[start * d : end * d])
+        if least < -narrowest:
+            # Rows of a table are within the limits; where limits differ that is for each to see.
+            inside = clipped[: end - start]
+            least = _clip(rows[start:end], limits, inside)
         lowest = min(lowest, least)
+        for j in range(d):
+            column = columns[j]
+            for i in range(end - start):
+                column[i] = np.float32(inside[i, j])
         own = labels[start:end] if labels.size == n else labels[: end - start]
         _screen(columns, padded, halves, factor * (half - float(least) * reach), own, certain)
-        _decide(whole, centres, certain, own)
+        _decide(inside, centres, certain, own)
         if radii.size > 0:
-            _clipped_sums(whole, own, centres, radii, sums)
+            _clipped_sums(inside, own, centres, radii, sums)
         elif sums.size > 0:
-            _sum_up(whole, own, sums)
+            _sum_up(inside, own, sums)
     return lowest
 
 
 @kernel
-def _to_columns(rows, limits, columns, whole):  # type: ignore[no-untyped-def]
-    """Fill `columns` and `whole` (OUT) with clipped rows (n, d); return minus the largest value."""
+def _lowest(values):  # type: ignore[no-untyped-def]
+    """Return minus the largest absolute value."""
+    least, most = np.int64(0), np.int64(0)
+    for i in range(values.size):
+        value = np.int64(values[i])
+        least = value if value < least else least
+        most = value if value > most else most
+    return min(least, -most)
+
+
+@kernel
+def _clip(rows, limits, clipped):  # type: ignore[no-untyped-def]
+    """Fill `clipped` (n, d) (OUT) with rows within the limits; return minus the largest value."""
     lowest = np.int64(0)
-    for i in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
+    for j in range(rows.shape[1]):
+        for i in range(rows.shape[0]):
             value = min(max(np.int64(rows[i, j]), -limits[j]), limits[j])
-            columns[j, i] = value
-            whole[i, j] = value
+            clipped[i, j] = value
             below = value if value < 0 else -value
             lowest = below if below < lowest else lowest
     return lowest
@@ -237,7 +265,7 @@ def _decide(rows, centres, certain, labels):  # type: ignore[no-untyped-def]
         for c in range(centres.shape[0]):
             distance = np.int64(0)
             for j in range(rows.shape[1]):
-                gap = rows[i, j] - centres[c, j]
+                gap = np.int64(rows[i, j]) - centres[c, j]
                 distance += gap * gap
             if best_distance < 0 or distance < best_distance:
                 labels[i] = c
@@ -248,7 +276,7 @@ def _decide(rows, centres, certain, labels):  # type: ignore[no-untyped-def]
 def _clipped_sums(rows, labels, centres, radii, sums):  # type: ignore[no-untyped-def]
     """Add to `sums` (k, 2 d + 1) (OUT, int64); see `clipped_sums`.
 
-    `rows` (n, d), within the limits, and `centres` (k, d) are int64, small enough that every
+    `rows` (n, d), within the limits, and `centres` (k, d), int64, are small enough that every
     squared distance is below 2^53; `radii` (k,) holds whole numbers as float64.
     """
     d = rows.shape[1]
@@ -258,7 +286,7 @@ def _clipped_sums(rows, labels, centres, radii, sums):  # type: ignore[no-untype
         own = sums[c]
         square = np.int64(0)
         for j in range(d):
-            gap = rows[i, j] - centres[c, j]
+            gap = np.int64(rows[i, j]) - centres[c, j]
             square += gap * gap
             gaps[j] = gap
         radius, length = radii[c], float(square)

@@ -14,27 +14,34 @@ from splitmeans._types import NO_VALUE, IntArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.assign import EXACT_FLOAT, SHRINK
 from splitmeans.kernels.compiled import kernel
+from splitmeans.kernels.widths import takes_narrow_rows
 
 # Rows whose products are added up at a time, in double precision.
 _PRODUCT_ROWS = 2**15
+# Rows whose bins are worked out at a time, column by column, while they are in the nearest cache.
+_BLOCK = 512
+# Far below any sum of places.
+_NO_CELL = -(2**40)
 
 
+@takes_narrow_rows
 def column_histograms(raw_rows: IntArray, *, limits: IntArray, bins: IntArray) -> IntArray:
     """Return the rows in each bin of each column, shape (bins of all columns,).
 
     Guarantee: a row, clipped to the limits, adds 1 to one bin of each column at most.
 
     Args:
-        raw_rows: Coded rows, shape (n, d), int64.
+        raw_rows: Coded rows, shape (n, d), int64 or int32.
         limits: Largest grid integer of each column, 0 for a column of levels, shape (d,).
         bins: Bins of each column, shape (d,).
     """
-    _check_columns(raw_rows, limits)
+    _check_columns(raw_rows, limits, bins)
     counts = np.zeros(int(bins.sum()), dtype=np.int64)
     _column_histograms(np.ascontiguousarray(raw_rows), limits, bins, counts)
     return counts
 
 
+@takes_narrow_rows
 def cell_histogram(
     raw_rows: IntArray, *, limits: IntArray, bins: IntArray, places: IntArray, n_cells: int
 ) -> IntArray:
@@ -46,13 +53,13 @@ def cell_histogram(
     is cut, to none.
 
     Args:
-        raw_rows: Coded rows, shape (n, d), int64.
+        raw_rows: Coded rows, shape (n, d), int64 or int32.
         limits: Largest grid integer of each column, 0 for a column of levels, shape (d,).
         bins: Bins of each column, shape (d,).
         places: What each bin adds to the number of a row's cell, shape (bins of all columns,).
         n_cells: Number of cells; no sum of places reaches it.
     """
-    _check_columns(raw_rows, limits)
+    _check_columns(raw_rows, limits, bins)
     firsts = np.cumsum(bins) - bins
     cut = np.maximum.reduceat(places, firsts) > 0
     counts = np.zeros(n_cells, dtype=np.int64)
@@ -61,6 +68,7 @@ def cell_histogram(
     return counts
 
 
+@takes_narrow_rows
 def score_products(
     raw_rows: IntArray, *, limits: IntArray, bins: IntArray, scores: IntArray, longest: int
 ) -> IntArray:
@@ -73,89 +81,126 @@ def score_products(
     products of i < j have length at most `longest`^2 sqrt((d - 1) / (2 d)).
 
     Args:
-        raw_rows: Coded rows, shape (n, d), int64.
+        raw_rows: Coded rows, shape (n, d), int64 or int32.
         limits: Largest grid integer of each column, 0 for a column of levels, shape (d,).
         bins: Bins of each column, shape (d,).
         scores: Whole-numbered score of each bin, shape (bins of all columns,).
         longest: Length of the longest vector of scores.
     """
-    _check_columns(raw_rows, limits)
+    _check_columns(raw_rows, limits, bins)
     if longest**2 * _PRODUCT_ROWS >= EXACT_FLOAT:
         raise ParameterError("scores are too large for exact products in double precision")
     d = len(limits)
     sums = np.zeros((d, d), dtype=np.int64)
     for start in range(0, len(raw_rows), _PRODUCT_ROWS):
         rows = np.ascontiguousarray(raw_rows[start : start + _PRODUCT_ROWS])
-        found = np.empty(rows.shape)
-        _scores(rows, limits, bins, np.ascontiguousarray(scores), float(longest), found)
+        found = np.empty((d, len(rows)))
+        _scores(rows, limits, bins, scores.astype(np.float64), float(longest), found)
         # Whole numbers whose sums stay below 2^53: exact in any order.
-        sums += (found.T @ found).astype(np.int64)
+        sums += (found @ found.T).astype(np.int64)
     return sums
 
 
-def _check_columns(raw_rows: IntArray, limits: IntArray) -> None:
-    if raw_rows.ndim != 2 or raw_rows.shape[1] != len(limits) or raw_rows.dtype != np.int64:
+def _check_columns(raw_rows: IntArray, limits: IntArray, bins: IntArray) -> None:
+    fits = raw_rows.ndim == 2 and raw_rows.shape[1] == len(limits)
+    if not fits or raw_rows.dtype not in (np.int64, np.int32):
         raise ParameterError(
             f"rows must be int64 of shape (n, {len(limits)}), got {raw_rows.dtype} of shape "
             f"{raw_rows.shape}"
         )
+    widest = 2 * int(limits.max(initial=0)) + 1
+    if widest * (int(bins.max(initial=0)) + 1) >= EXACT_FLOAT:
+        raise ParameterError("limits and bins are too large for exact bins in double precision")
 
 
 @kernel
 def _column_histograms(rows, limits, bins, counts):  # type: ignore[no-untyped-def]
     """OUT `counts` (bins of all columns,)."""
-    for i in range(rows.shape[0]):
+    n, d = rows.shape
+    places = np.empty(_BLOCK, dtype=np.int64)
+    # Every other row has counts of its own: an addition to a bin does not wait for the one before.
+    others = np.zeros(counts.size, dtype=np.int64)
+    for start in range(0, n, _BLOCK):
+        block = rows[start : min(start + _BLOCK, n)]
         first = 0
-        for j in range(rows.shape[1]):
-            place = _bin(rows[i, j], limits[j], bins[j])
-            if place >= 0:
-                counts[first + place] += 1
+        for j in range(d):
+            _bins_of(block, j, limits[j], bins[j], places)
+            own, other = counts[first : first + bins[j]], others[first : first + bins[j]]
+            for i in range(0, block.shape[0] - 1, 2):
+                if places[i] >= 0:
+                    own[places[i]] += 1
+                if places[i + 1] >= 0:
+                    other[places[i + 1]] += 1
+            if block.shape[0] % 2 and places[block.shape[0] - 1] >= 0:
+                own[places[block.shape[0] - 1]] += 1
             first += bins[j]
+    for place in range(counts.size):
+        counts[place] += others[place]
 
 
 @kernel
 def _cell_histogram(rows, limits, bins, cut, places, counts):  # type: ignore[no-untyped-def]
     """OUT `counts` (cells,)."""
-    for i in range(rows.shape[0]):
-        cell = 0
+    n, d = rows.shape
+    found = np.empty(_BLOCK, dtype=np.int64)
+    cells = np.empty(_BLOCK, dtype=np.int64)
+    for start in range(0, n, _BLOCK):
+        block = rows[start : min(start + _BLOCK, n)]
+        for i in range(block.shape[0]):
+            cells[i] = 0
         first = 0
-        for j in range(rows.shape[1]):
-            place = _bin(rows[i, j], limits[j], bins[j]) if cut[j] else np.int64(0)
-            if place < 0:
-                cell = -1
-                break
-            cell += places[first + place]
+        for j in range(d):
+            if cut[j]:
+                _bins_of(block, j, limits[j], bins[j], found)
+                own = places[first : first + bins[j]]
+                for i in range(block.shape[0]):
+                    # A row without a value has a cell far below zero, whatever follows.
+                    cells[i] += own[found[i]] if found[i] >= 0 else _NO_CELL
             first += bins[j]
-        if cell >= 0:
-            counts[cell] += 1
+        for i in range(block.shape[0]):
+            if cells[i] >= 0:
+                counts[cells[i]] += 1
 
 
 @kernel
 def _scores(rows, limits, bins, scores, longest, found):  # type: ignore[no-untyped-def]
-    """OUT `found` (n, d), float64 that holds whole numbers."""
+    """OUT `found` (d, n), float64 that holds whole numbers."""
     n, d = rows.shape
-    for i in range(n):
-        square = 0.0
+    places = np.empty(_BLOCK, dtype=np.int64)
+    squares = np.empty(_BLOCK)
+    for start in range(0, n, _BLOCK):
+        block = rows[start : min(start + _BLOCK, n)]
+        for i in range(block.shape[0]):
+            squares[i] = 0.0
         first = 0
         for j in range(d):
-            place = _bin(rows[i, j], limits[j], bins[j])
-            score = float(scores[first + place]) if place >= 0 else 0.0
-            found[i, j] = score
-            square += score * score
+            _bins_of(block, j, limits[j], bins[j], places)
+            own, out = scores[first : first + bins[j]], found[j, start:]
+            for i in range(block.shape[0]):
+                score = own[places[i]] if places[i] >= 0 else 0.0
+                out[i] = score
+                squares[i] += score * score
             first += bins[j]
-        if square > longest * longest:
-            factor = longest / np.sqrt(square) * SHRINK
-            for j in range(d):
-                found[i, j] = float(np.int64(found[i, j] * factor))
+        for i in range(block.shape[0]):
+            if squares[i] > longest * longest:
+                factor = longest / np.sqrt(squares[i]) * SHRINK
+                for j in range(d):
+                    found[j, start + i] = float(np.int64(found[j, start + i] * factor))
 
 
 @kernel
-def _bin(code, limit, n_bins):  # type: ignore[no-untyped-def]
-    """Return the bin of a code, -1 if it has none."""
+def _bins_of(rows, column, limit, n_bins, places):  # type: ignore[no-untyped-def]
+    """OUT `places`: the bin of each row's code in this column, -1 if it has none."""
     if limit == 0:
-        return code if 0 <= code < n_bins else np.int64(-1)
-    if code == NO_VALUE:
-        return np.int64(-1)
-    inside = min(max(code, -limit), limit)
-    # Neither part is negative, so unsigned division, which is faster, gives the same.
-    return np.int64(np.uint64((inside + limit) * n_bins) // np.uint64(2 * limit + 1))
+        for i in range(rows.shape[0]):
+            code = np.int64(rows[i, column])
+            places[i] = code if 0 <= code < n_bins else np.int64(-1)
+        return
+    width = float(2 * limit + 1)
+    for i in range(rows.shape[0]):
+        code = np.int64(rows[i, column])
+        inside = min(max(code, -limit), limit)
+        # The whole part of a rounded quotient is right (`assign.clipped_sums` says why), and
+        # quotients of doubles are worked out several at a time.
+        place = np.int64(float((inside + limit) * n_bins) / width)
+        places[i] = place if code != NO_VALUE else np.int64(-1)

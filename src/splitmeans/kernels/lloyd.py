@@ -1,4 +1,4 @@
-"""The loops of Lloyd's k-means on weighted points; `kmeans/steps.py` puts them together.
+"""The loops of Lloyd's k-means on weighted points; `steps.py` puts them together.
 
 Comparisons are in single precision with a bound on all rounding, as in `screen.py`; where that
 leaves a doubt distances in double precision decide. So labels are those of exact distances, and

@@ -9,11 +9,12 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from splitmeans.kernels import lloyd
+from splitmeans.kernels import lloyd, steps
 from splitmeans.kernels.assign import clipped_sums, nearest, nearest_sums
 from splitmeans.kernels.cluster_bins import cluster_bins
 from splitmeans.kernels.coded_rows import coded_nearest, coded_sums
@@ -82,8 +83,11 @@ def _call_all() -> None:
     redraw_labels(pair, sizes=np.zeros(2), ties=ties, starts=starts, uniforms=np.zeros((1, 2)))
     normal_tails(np.ones(3))
     bins, places = np.array([4, 4]), np.zeros(8, dtype=np.int64)
-    column_histograms(rows, limits=limits, bins=bins)
-    cell_histogram(rows, limits=limits, bins=bins, places=places, n_cells=1)
+    counted: Any
+    for counted in (rows.astype(np.int32), rows):
+        column_histograms(counted, limits=limits, bins=bins)
+        cell_histogram(counted, limits=limits, bins=bins, places=places, n_cells=1)
+        score_products(counted, limits=limits, bins=bins, scores=places, longest=4)
     cluster_bins(
         rows,
         labels,
@@ -102,7 +106,6 @@ def _call_all() -> None:
         steps=2,
         rng=np.random.default_rng(0),
     )
-    score_products(rows, limits=limits, bins=bins, scores=places, longest=4)
     coded_nearest(rows, centres=centres, limits=limits, levels=(0, 0))
     coded_sums(rows, centres=centres, radii=np.array([2, 2]), limits=limits, levels=(0, 0))
     grid = np.empty((2, 2), dtype=np.int64)
@@ -140,32 +143,14 @@ def _call_all() -> None:
 def _call_lloyd() -> None:
     points = as_points(np.array([[0.0], [1.0], [2.0]]), np.ones(3))
     numbers, codes, firsts, spans = points.numbers, points.codes, points.firsts, points.spans
-    centres, labels = numbers[:1].copy(), np.zeros(3, dtype=np.int32)
-    singles, squares = np.zeros((1, 4), dtype=np.float32), np.zeros(1)
-    halves, moves, free = np.zeros((3, 1), dtype=np.float32)
-    best, second = np.zeros((2, 3), dtype=np.float32)
-    slack, everyone, sums = np.float32(0.0), np.arange(3), np.zeros((1, 3))
-    lloyd.prepare(
-        centres, centres, numbers, spans, firsts, 2.0, singles, halves, squares, moves, free
+    centres, labels, everyone = numbers[:1].copy(), np.zeros(3, dtype=np.int32), np.arange(3)
+    upper, lower = np.zeros((2, 3), dtype=np.float32)
+    steps.spread(points.single, codes, spans, points.weights, np.zeros((1, 2)), everyone[:1])
+    steps.to_rest(
+        *(numbers, points.single, codes, firsts, spans, points.weights, points.squares),
+        *(points.largest, 0.0, 1, centres, centres.copy(), labels, upper, lower),
+        np.zeros((1, 3)),
     )
-    which = labels.copy()
-    lloyd.scan(
-        points.single, codes, firsts, singles, halves, everyone[:1], labels, best, second, which
-    )
-    lengths = points.squares
-    lloyd.unsettled(
-        labels, best, second, lengths, best.copy(), slack, moves, slack, free, everyone.copy()
-    )
-    lloyd.settle(
-        *(numbers, codes, firsts, spans, centres, squares, lengths, slack, everyone),
-        *(best, second, which, labels, best.copy(), second.copy()),
-    )
-    before = labels.copy()
-    lloyd.move_points(
-        numbers, codes, firsts, spans, points.weights, everyone, before, labels, sums, squares
-    )
-    lloyd.own_distances(numbers, codes, firsts, spans, centres, squares, labels, np.zeros(3))
-    lloyd.nearer(points.single, codes, spans, everyone, best, np.zeros((3, 3), dtype=np.float32))
     lloyd.spreads(numbers, points.weights, labels, centres, np.zeros((1, 1)))
     lloyd.half_sums(
         *(numbers, codes, firsts, spans, points.weights, labels, centres, everyone[:1]),

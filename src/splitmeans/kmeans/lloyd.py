@@ -12,10 +12,9 @@ times as fast as ten starts on 20,000 points, and with a mean loss that is no la
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from splitmeans._types import FloatArray, IntArray
-from splitmeans.kernels import lloyd
+from splitmeans._types import FloatArray
+from splitmeans.kernels import steps
 from splitmeans.kernels.points import Points
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.kmeans.steps import steps_to_rest
@@ -68,30 +67,9 @@ def tolerance_of(points: Points) -> float:
 def spread_start(points: Points, *, n_clusters: int, rng: np.random.Generator) -> FloatArray:
     """Draw centres that are far from each other (k-means++, each the best of a few draws)."""
     n_draws = 2 + int(math.log(n_clusters))
-    weights = points.weights
-    chosen = [int(_draw(weights, 1, rng=rng)[0])]
-    nearest = np.full(points.n, np.inf, dtype=np.float32)
-    nearest = _nearer(points, np.array(chosen), nearest)[0]
-    for _ in range(n_clusters - 1):
-        drawn = _draw(weights * nearest, n_draws, rng=rng)
-        nearer = _nearer(points, drawn, nearest)
-        # A sum of products, not a matrix product: libraries split those among threads.
-        best = int(np.argmin((weights * nearer).sum(axis=1)))
-        chosen.append(int(drawn[best]))
-        nearest = nearer[best]
-    return points.features(np.array(chosen))
-
-
-def _nearer(
-    points: Points, drawn: IntArray, nearest: npt.NDArray[np.float32]
-) -> npt.NDArray[np.float32]:
-    out = np.empty((len(drawn), points.n), dtype=np.float32)
-    lloyd.nearer(points.single, points.codes, points.spans, drawn, nearest, out)
-    return out
-
-
-def _draw(weights: FloatArray, n_draws: int, *, rng: np.random.Generator) -> IntArray:
-    """Draw positions in proportion to their weights."""
-    edges = np.cumsum(weights)
-    found = np.searchsorted(edges, rng.random(n_draws) * edges[-1], side="right")
-    return np.asarray(np.minimum(found, len(weights) - 1))
+    uniforms = np.zeros((n_clusters, n_draws))
+    uniforms[0, 0] = rng.random()
+    uniforms[1:] = rng.random((n_clusters - 1, n_draws))
+    chosen = np.empty(n_clusters, dtype=np.int64)
+    steps.spread(points.single, points.codes, points.spans, points.weights, uniforms, chosen)
+    return points.features(chosen)

@@ -34,9 +34,9 @@ def relocated(points: Points, centres: FloatArray) -> FloatArray:
     if len(centres) < 3:
         return centres
     tolerance = tolerance_of(points)
-    known, loss = nearest_of_all(points, centres)
+    known, loss, sums = nearest_of_all(points, centres)
     while True:
-        for start in _moves(points, centres, known):
+        for start in _moves(points, centres, known, sums):
             found, lower, _ = steps_to_rest(
                 points, start=start, tolerance=tolerance, known=known.copy(), known_of=centres
             )
@@ -45,23 +45,24 @@ def relocated(points: Points, centres: FloatArray) -> FloatArray:
         else:
             return centres
         centres = found
-        known, loss = nearest_of_all(points, centres)
+        known, loss, sums = nearest_of_all(points, centres)
 
 
-def _moves(points: Points, centres: FloatArray, known: Nearest) -> list[FloatArray]:
+def _moves(points: Points, centres: FloatArray, known: Nearest, sums: Sums) -> list[FloatArray]:
     """Return centres with one of them moved, most promising first; none if none promises gain.
 
     Args:
         points: The points.
         centres: Shape (k, D).
         known: Each point's centre, its distance and that of the second nearest.
+        sums: Of each centre's points.
     """
     k = len(centres)
     tries = min(max(_TRIES // k, _FEWEST_TRIES), _MOST_TRIES)
     # How much the squared distance of each point would grow without its centre.
     missed = np.square(known.lower, dtype=np.float64) - np.square(known.upper, dtype=np.float64)
     costs = np.bincount(known.labels, weights=points.weights * missed, minlength=k)
-    gains, halves = _halves(points, known, k)
+    gains, halves = _halves(points, known, sums)
     promised = [
         (gains[taker] - costs[giver], taker, giver)
         for taker in np.argsort(-gains, kind="stable")[:tries]
@@ -77,15 +78,13 @@ def _moves(points: Points, centres: FloatArray, known: Nearest) -> list[FloatArr
     return starts
 
 
-def _halves(points: Points, known: Nearest, k: int) -> tuple[FloatArray, FloatArray]:
+def _halves(points: Points, known: Nearest, whole: Sums) -> tuple[FloatArray, FloatArray]:
     """Cut each cluster at its mean across the feature in which it is widest.
 
     Returns:
         How much the loss falls by it, shape (k,), and the means of both halves, shape (2, k, D).
     """
-    labels, p = known.labels, points.numbers.shape[1]
-    whole = Sums(points, k)
-    whole.moved(np.arange(points.n), labels)
+    labels, p, k = known.labels, points.numbers.shape[1], len(whole.totals)
     means, totals = whole.means(np.zeros((k, points.n_features))), whole.totals
     widths = np.zeros((k, points.n_features))
     lloyd.spreads(points.numbers, points.weights, labels, means, widths)

@@ -7,9 +7,9 @@ that does not settle it are compared with all centres again. The few centres tha
 compared with every point, so that it is the others' small moves that are taken off: after a centre
 or two were put elsewhere little else is computed.
 
-Labels are those of exact distances (`kernels/lloyd.py`). A mean is of sums to which points were
-added and from which they were taken as they came and went, so it differs from a fresh mean in its
-last digits.
+Labels are those of exact distances (`kernels/lloyd.py` has the loops, `kernels/steps.py` puts them
+together). A mean is of sums to which points were added and from which they were taken as they came
+and went, so it differs from a fresh mean in its last digits.
 """
 
 from typing import NamedTuple
@@ -17,17 +17,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from splitmeans._types import FloatArray, IntArray, LabelArray
-from splitmeans.kernels import lloyd
+from splitmeans._types import FloatArray, LabelArray
+from splitmeans.kernels import steps
 from splitmeans.kernels.points import Points
 
 _STEPS = 300
-# Of so many centres one is compared with every point in a step: those that moved farthest.
-_CENTRES_TO_MOVER = 8
-# Scores beyond this may overflow in single precision, and say nothing.
-_TOO_LARGE = 1e37
-# Sums are made anew when this many times a cluster's weight has left it.
-_STALE = 1e3
 
 
 class Nearest(NamedTuple):
@@ -48,16 +42,23 @@ class Nearest(NamedTuple):
         return Nearest(self.labels.copy(), self.upper.copy(), self.lower.copy())
 
 
-class _Centres(NamedTuple):
-    """Centres as they are compared with points; see `kernels.lloyd.prepare`."""
+class Sums(NamedTuple):
+    """Sums of the points of each of k centres.
 
-    exact: FloatArray
-    singles: npt.NDArray[np.float32]
-    halves: npt.NDArray[np.float32]
-    level_squares: FloatArray
-    moves: npt.NDArray[np.float32]
-    free: npt.NDArray[np.float32]
-    slack: np.float32
+    Attributes:
+        features: Of the weighted points, shape (k, D).
+        totals: Their weight, shape (k,).
+        counts: Their number, shape (k,).
+    """
+
+    features: FloatArray
+    totals: FloatArray
+    counts: FloatArray
+
+    def means(self, otherwise: FloatArray) -> FloatArray:
+        """Return the mean of each centre's points; of a centre without points what is given."""
+        filled, totals = self.counts[:, np.newaxis] > 0, self.totals[:, np.newaxis]
+        return np.divide(self.features, totals, out=otherwise.copy(), where=filled)
 
 
 def steps_to_rest(
@@ -85,85 +86,46 @@ def steps_to_rest(
     centres = np.array(start, dtype=np.float64, order="C")
     before = centres if known_of is None else known_of
     near = _nothing(points.n) if known is None else known
-    sums = Sums(points, len(centres))
-    resting = False
-    for step in range(_STEPS + 1):
-        prepared = _prepared(points, centres, before)
-        if near.labels[0] >= 0 and prepared.slack < _TOO_LARGE:
-            asked = _unsettled(points, prepared, near)
-        else:
-            asked = np.arange(points.n)
-        _compare(points, prepared, near, asked=asked)
-        changed = sums.moved(asked, near.labels)
-        if resting or changed == 0 or step == _STEPS:
-            break
-        before, centres = centres, sums.means(centres)
-        lost = np.flatnonzero(sums.counts == 0)
-        if len(lost):
-            costs = points.weights * _own_distances(points, prepared, near.labels)
-            centres[lost] = points.features(np.argsort(-costs, kind="stable")[: len(lost)])
-        resting = float(np.square(centres - before).sum()) <= tolerance
-    loss = float((points.weights * _own_distances(points, prepared, near.labels)).sum())
+    loss, _ = _run(points, centres, before.copy(), near, tolerance=tolerance, most_steps=_STEPS)
     return centres, loss, near
 
 
-def nearest_of_all(points: Points, centres: FloatArray) -> tuple[Nearest, float]:
-    """Return the nearest centre of every point (lowest index on ties), tight bounds, the loss."""
-    own = np.ascontiguousarray(centres, dtype=np.float64)
+def nearest_of_all(points: Points, centres: FloatArray) -> tuple[Nearest, float, Sums]:
+    """Return the nearest centre of every point (lowest index on ties), tight bounds, loss, sums."""
+    own = np.array(centres, dtype=np.float64, order="C")
     found = _nothing(points.n)
-    prepared = _prepared(points, own, own)
-    _compare(points, prepared, found, asked=np.arange(points.n))
-    return found, float((points.weights * _own_distances(points, prepared, found.labels)).sum())
+    loss, sums = _run(points, own, own.copy(), found, tolerance=0.0, most_steps=0)
+    return found, loss, sums
 
 
-class Sums:
-    """Sums of the points of each centre, kept while points come and go."""
-
-    def __init__(self, points: Points, k: int) -> None:
-        self.points = points
-        self._labels = np.full(points.n, -1, dtype=np.int32)
-        self._sums = np.zeros((k, points.n_features + 2))
-        self._left = np.zeros(k)
-        self._fresh = True
-
-    @property
-    def counts(self) -> FloatArray:
-        """Number of points of each centre."""
-        return np.asarray(self._sums[:, -1])
-
-    @property
-    def totals(self) -> FloatArray:
-        """Weight of each centre."""
-        return np.asarray(self._sums[:, -2])
-
-    def moved(self, asked: IntArray, labels: LabelArray) -> int:
-        """Take in the labels of the points `asked`, all others have theirs; count the changes."""
-        if self._fresh:
-            asked, self._fresh = np.arange(self.points.n), False
-        given = self.points
-        changed = lloyd.move_points(
-            given.numbers,
-            given.codes,
-            given.firsts,
-            given.spans,
-            given.weights,
-            asked,
-            self._labels,
-            labels,
-            self._sums,
-            self._left,
-        )
-        if (self._left > _STALE * self.totals).any():
-            # Differences of large sums say little about small ones.
-            self._labels[:], self._sums[:], self._left[:] = -1, 0.0, 0.0
-            self._fresh = True
-            self.moved(asked, labels)
-        return int(changed)
-
-    def means(self, otherwise: FloatArray) -> FloatArray:
-        """Return the mean of each centre's points; of a centre without points what is given."""
-        filled, totals = self.counts[:, np.newaxis] > 0, self.totals[:, np.newaxis]
-        return np.divide(self._sums[:, :-2], totals, out=otherwise.copy(), where=filled)
+def _run(
+    points: Points,
+    centres: FloatArray,
+    before: FloatArray,
+    near: Nearest,
+    *,
+    tolerance: float,
+    most_steps: int,
+) -> tuple[float, Sums]:
+    """Take steps; `centres`, `before` and `near` are changed."""
+    sums = np.empty((len(centres), points.n_features + 2))
+    loss = steps.to_rest(
+        points.numbers,
+        points.single,
+        points.codes,
+        points.firsts,
+        points.spans,
+        points.weights,
+        points.squares,
+        points.largest,
+        tolerance,
+        most_steps,
+        centres,
+        before,
+        *near,
+        sums,
+    )
+    return float(loss), Sums(sums[:, :-2], sums[:, -2], sums[:, -1])
 
 
 def _nothing(n: int) -> Nearest:
@@ -173,116 +135,3 @@ def _nothing(n: int) -> Nearest:
         np.full(n, np.inf, dtype=np.float32),
         np.zeros(n, dtype=np.float32),
     )
-
-
-def _prepared(points: Points, centres: FloatArray, before: FloatArray) -> _Centres:
-    k = len(centres)
-    singles = np.zeros((k, len(points.single) + points.n_levels), dtype=np.float32)
-    halves, moves, free = np.empty((3, k), dtype=np.float32)
-    level_squares = np.empty(k)
-    slack = lloyd.prepare(
-        centres,
-        before,
-        points.numbers,
-        points.spans,
-        points.firsts,
-        points.largest,
-        singles,
-        halves,
-        level_squares,
-        moves,
-        free,
-    )
-    # Beyond what single precision holds no score is certain.
-    bound = np.float32(slack if slack < _TOO_LARGE else np.inf)
-    return _Centres(centres, singles, halves, level_squares, moves, free, bound)
-
-
-def _unsettled(points: Points, centres: _Centres, near: Nearest) -> IntArray:
-    """Carry what is known over to centres that have moved; return points that it leaves open."""
-    n_far = len(centres.moves) // _CENTRES_TO_MOVER
-    order = np.argsort(-centres.moves, kind="stable")
-    best = np.full(points.n, np.inf, dtype=np.float32)
-    if n_far:
-        best, _, _ = _scan(points.single, points.codes, points, centres, order[:n_far], near.labels)
-    asked = np.empty(points.n, dtype=np.int64)
-    n_asked = lloyd.unsettled(
-        near.labels,
-        near.upper,
-        near.lower,
-        points.squares,
-        best,
-        centres.slack,
-        centres.moves,
-        centres.moves[order[n_far]],
-        centres.free,
-        asked,
-    )
-    return asked[:n_asked]
-
-
-def _compare(points: Points, centres: _Centres, near: Nearest, *, asked: IntArray) -> None:
-    """Compare these points with all centres."""
-    columns, codes = points.single, points.codes
-    if len(asked) < points.n:
-        columns, codes = np.take(columns, asked, axis=1), np.take(codes, asked, axis=1)
-    all_centres = np.arange(len(centres.exact))
-    no_label = np.full(len(asked), -1, dtype=np.int32)
-    best, second, which = _scan(columns, codes, points, centres, all_centres, no_label)
-    lloyd.settle(
-        points.numbers,
-        points.codes,
-        points.firsts,
-        points.spans,
-        centres.exact,
-        centres.level_squares,
-        points.squares,
-        centres.slack,
-        asked,
-        best,
-        second,
-        which,
-        near.labels,
-        near.upper,
-        near.lower,
-    )
-
-
-def _scan(
-    columns: npt.NDArray[np.float32],
-    codes: npt.NDArray[np.int32],
-    points: Points,
-    centres: _Centres,
-    chosen: IntArray,
-    own: LabelArray,
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], LabelArray]:
-    best, second = np.empty((2, len(own)), dtype=np.float32)
-    which = np.empty(len(own), dtype=np.int32)
-    lloyd.scan(
-        columns,
-        codes,
-        points.firsts,
-        centres.singles,
-        centres.halves,
-        chosen,
-        own,
-        best,
-        second,
-        which,
-    )
-    return best, second, which
-
-
-def _own_distances(points: Points, centres: _Centres, labels: LabelArray) -> FloatArray:
-    out = np.empty(points.n)
-    lloyd.own_distances(
-        points.numbers,
-        points.codes,
-        points.firsts,
-        points.spans,
-        centres.exact,
-        centres.level_squares,
-        labels,
-        out,
-    )
-    return out

@@ -18,6 +18,9 @@ from splitmeans.kernels.compiled import cache_folder
 # Spark 4 needs it.
 MIN_JAVA = 17
 
+# More rows than any cluster runs tasks.
+_MANY_ROWS = 2**20
+
 _INSTALL = 'install it with: pip install "splitmeans[spark]"'
 
 
@@ -29,7 +32,8 @@ def start_session(
     A party that has a session (a notebook, a job of `spark-submit`) uses its own instead.
 
     Args:
-        master: Where Spark runs: "local[4]", "yarn", "spark://host:7077" and so on.
+        master: Where Spark runs: "local[4]", "yarn", "spark://host:7077" and so on; "sc://host" is
+            a server of Spark Connect.
         settings: Further settings of Spark.
         name: What Spark's own pages call the application.
 
@@ -37,7 +41,11 @@ def start_session(
         EngineError: If pyspark or Java is missing, or Java is too old.
     """
     check_pyspark()
-    check_java()
+    is_server = master.startswith("sc://")
+    if is_server:
+        _check_connect()
+    else:
+        check_java()
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -46,7 +54,8 @@ def start_session(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         # Nobody else on the network is to reach a session that has a party's rows.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(master).appName(name)
+    builder = SparkSession.builder
+    builder = builder.remote(master) if is_server else builder.master(master).appName(name)
     for key, value in (settings or {}).items():
         builder = builder.config(key, value)
     try:
@@ -67,6 +76,40 @@ def check_pyspark() -> None:
         raise EngineError(
             f"tables in Spark need pyspark 4 or newer, found {pyspark.__version__}; {_INSTALL}"
         )
+
+
+def _check_connect() -> None:
+    """Refuse if what a client of Spark Connect needs is not installed."""
+    try:
+        import google.rpc  # noqa: F401
+        import grpc  # noqa: F401
+        import grpc_status  # noqa: F401
+    except ImportError as problem:
+        raise EngineError(
+            f'Spark Connect needs {problem.name}; install it with: pip install "pyspark[connect]"'
+        ) from None
+
+
+def is_remote(session: Any) -> bool:
+    """Say whether a session is one of Spark Connect: it has no Java in this process."""
+    return not hasattr(session, "_jsparkSession")
+
+
+def own_session(session: Any) -> Any:
+    """Return another session of the same Spark, whose settings are its own.
+
+    Raises:
+        EngineError: If pyspark is too old for that with Spark Connect.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        return session.newSession()
+    except (AttributeError, NotImplementedError, PySparkException):
+        raise EngineError(
+            "a table of a Spark Connect session needs pyspark 4.3 or newer, here and at the "
+            "server; older ones can use spark-submit, or a cluster of your own"
+        ) from None
 
 
 def check_java() -> int:
@@ -94,10 +137,17 @@ def check_java() -> int:
     return int(match[1])
 
 
-def check_workers(session: Any) -> None:
-    """Refuse if Spark's Python workers have no splitmeans, or another one than the driver."""
-    tasks = max(1, session.sparkContext.defaultParallelism)
+def check_workers(session: Any) -> int:
+    """Return how many tasks Spark runs at the same time.
+
+    Refuses if its Python workers have no splitmeans, or another one than the driver.
+    """
+    from pyspark.sql import functions as sql
+
     with running("looking at the workers"):
+        # Not asked of the context, which Spark Connect does not have: a range has as many parts.
+        parts = session.range(_MANY_ROWS).select(sql.spark_partition_id().alias("part"))
+        tasks = max(1, int(parts.distinct().count()))
         frame = session.range(0, tasks, 1, tasks).mapInArrow(_probe_function(), "said string")
         found = {row.said for row in frame.collect()}
     own = cache_folder().name
@@ -109,6 +159,7 @@ def check_workers(session: Any) -> None:
             "worker (a cluster library, or an environment shipped with --archives), and let "
             "PYSPARK_PYTHON name its Python"
         )
+    return tasks
 
 
 def _probe_function() -> Callable[[Any], Any]:

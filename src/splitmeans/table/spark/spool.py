@@ -1,18 +1,22 @@
 """The folder that a cluster shares: where Spark keeps the frozen table and parts of messages.
 
-It is made, and removed, through Hadoop's file systems, so it may be wherever Spark can write: a
-folder on a shared disk, HDFS, or an object store.
+In a classic session it is made, and removed, through Hadoop's file systems, so it may be wherever
+Spark can write: a folder on a shared disk, HDFS, or an object store. A session of Spark Connect
+knows no file systems, only tables: there the party says that nobody else can read the folder, and
+rows are removed by writing none in their place.
 """
 
 import logging
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from splitmeans.errors import DataError, EngineError, ParameterError
-from splitmeans.table.spark.session import running
+from splitmeans.table.spark.session import is_remote, running
 
 _log = logging.getLogger(__name__)
+
+_LEFT = "%s holds rows and could not be removed; remove it by hand"
 
 # Rows of these files are whole blocks of megabytes: few of them make a row group, which is what
 # memory holds at a time, and pages must be measured after every one.
@@ -60,22 +64,60 @@ class Spool:
             system.delete(path, True)
         except (Py4JError, EngineError, ConnectionError):
             # Often because Spark itself is gone, which has an error of its own already.
-            _log.warning("%s holds rows and could not be removed; remove it by hand", target)
+            _log.warning(_LEFT, target)
 
 
-def make_spool(session: Any, parent: str) -> Spool:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RemoteSpool(Spool):
+    """The same where the session is one of Spark Connect.
+
+    Attributes:
+        written: Names of what is in it.
+    """
+
+    written: set[str] = field(default_factory=set)
+
+    def write(self, frame: Any, name: str, *, by: str | None = None, append: bool = False) -> None:
+        """Write a frame; see `Spool`."""
+        self.written.add(name)
+        super().write(frame, name, by=by, append=append)
+
+    def remove(self, name: str = "") -> None:
+        """Put nothing in the place of something in it, or of all; folders stay, without rows."""
+        for own in [name] if name else sorted(self.written):
+            if own not in self.written:  # a job failed before it wrote
+                continue
+            try:
+                with running("clearing the spool folder"):
+                    nothing = self.session.range(0).write.mode("overwrite")
+                    nothing.parquet(self.folder(own))
+                self.written.discard(own)
+            except EngineError:
+                _log.warning(_LEFT, self.folder(own))
+
+
+def make_spool(session: Any, parent: str, *, is_private: bool = False) -> Spool:
     """Make a new folder in `parent` that only its owner can look into.
+
+    Args:
+        session: Reads and writes it.
+        parent: A folder that exists.
+        is_private: Nobody else can read `parent`: a session of Spark Connect, which cannot see to
+            that, has to be told.
 
     Raises:
         DataError: If the folder cannot be made.
-        ParameterError: If the session is a remote one (Spark Connect).
+        ParameterError: If nobody says that it is private where that must be said.
     """
-    if not hasattr(session, "_jsparkSession"):
-        raise ParameterError(
-            "the DataFrame must be of a classic Spark session, not of Spark Connect, which cannot "
-            "set who may read the spool folder; use spark-submit, or a cluster of your own"
-        )
     path = f"{str(parent).rstrip('/')}/splitmeans-{secrets.token_hex(8)}"
+    if is_remote(session):
+        if not is_private:
+            raise ParameterError(
+                "spool_is_private must be True with Spark Connect, which cannot set who may read "
+                f"the spool folder: make sure that nobody else can read {parent}, then say so"
+            )
+        _check_folder(session, parent)
+        return RemoteSpool(session=session, path=path)
     from py4j.protocol import Py4JError
 
     try:
@@ -93,6 +135,19 @@ def make_spool(session: Any, parent: str) -> Spool:
             f"spool folder {parent}: must be a folder that exists and that Spark can write to"
         )
     return Spool(session=session, path=place.toString())
+
+
+def _check_folder(session: Any, parent: str) -> None:
+    """Refuse a folder that is not there: writing would make it, for whoever may read new ones."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        # Nothing is read: Spark looks for the folder when it works out the columns.
+        session.read.format("binaryFile").load(str(parent)).columns  # noqa: B018
+    except AnalysisException:
+        raise DataError(
+            f"spool folder {parent}: must be a folder that exists and that Spark can read"
+        ) from None
 
 
 def _file_system(session: Any, path: str) -> tuple[Any, Any]:

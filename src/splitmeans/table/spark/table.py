@@ -19,10 +19,10 @@ from splitmeans.study.raw_layout import raw_places
 from splitmeans.table.checks.facts import TableFacts, finish_checks, ignore_facts
 from splitmeans.table.ids.canonical import repeated_ids
 from splitmeans.table.spark.blocks import PIECE_SCHEMA
-from splitmeans.table.spark.frozen import Frozen, freeze_frame
+from splitmeans.table.spark.frozen import freeze_frame
 from splitmeans.table.spark.packed import unpack
 from splitmeans.table.spark.pieces import check_complete, raise_problem
-from splitmeans.table.spark.session import check_pyspark, check_workers, running
+from splitmeans.table.spark.session import check_pyspark, check_workers, own_session, running
 from splitmeans.table.spark.spool import make_spool
 from splitmeans.table.spark.tasks import add_up, map_rows
 from splitmeans.table.spark.users import SparkUsers
@@ -43,6 +43,7 @@ def open_spark(
     frame: Any,
     *,
     spool: str,
+    spool_is_private: bool = False,
     rules: IdRules = AS_IS,
     notice: Callable[[TableFacts], None] = ignore_facts,
     allow_clipping: bool = False,
@@ -57,6 +58,8 @@ def open_spark(
         spool: Folder that exists and that the driver and all workers share (a path that Spark can
             write to); it gets about 4 bytes a value and the ids' size, and as much again while
             records are sorted.
+        spool_is_private: Nobody else can read the folder. Only sessions of Spark Connect ask for
+            it: others make a folder in there that its owner alone can look into.
         rules: The study's rules for ids (`Study.id_rules`).
         notice: Told how the table looks, once its values have passed all checks.
         allow_clipping: Take the table also if more than half of a column's values lie outside the
@@ -70,18 +73,17 @@ def open_spark(
         EngineError: If pyspark is missing, the workers cannot do the work, or Spark stops.
     """
     check_pyspark()
-    session = frame.sparkSession.newSession()
+    session = own_session(frame.sparkSession)
     for name, value in SETTINGS.items():
         session.conf.set(name, value)
-    place = make_spool(session, spool)
+    place = make_spool(session, spool, is_private=spool_is_private)
     try:
-        check_workers(session)
+        n_tasks = check_workers(session)
         warm_up()
         frozen = freeze_frame(party, frame, rules=rules, spool=place)
         progress("read", rows=frozen.n_rows, of=frozen.n_rows)
-        table = SparkTable(
-            party.name, frozen, n_columns=raw_places(party)[-1].stop, progress=progress
-        )
+        walk = Walk(frozen=frozen, n_tasks=n_tasks, progress=progress, names=count(1))
+        table = SparkTable(party.name, walk, n_columns=raw_places(party)[-1].stop)
         if local != "auto" and LOCALS[local].gathers_rows:
             table.rows.check_gather(local)
         problems = list(frozen.problems)
@@ -106,12 +108,12 @@ def open_spark(
 class SparkTable:
     """A table of a party that Spark walks; close it, or use it in a `with` block."""
 
-    def __init__(self, party: str, frozen: Frozen, *, n_columns: int, progress: Progress) -> None:
-        """Take a table that is frozen already; see `open_spark`."""
+    def __init__(self, party: str, walk: Walk, *, n_columns: int) -> None:
+        """Take the walk over a table that is frozen already; see `open_spark`."""
         self.party = party
-        self._walk = Walk(frozen=frozen, progress=progress, names=count(1))
+        self._walk = walk
         self._n_columns = n_columns
-        self.names = frozen.facts.names
+        self.names = walk.frozen.facts.names
 
     def __len__(self) -> int:
         return self._walk.frozen.n_rows

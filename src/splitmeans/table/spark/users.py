@@ -80,7 +80,7 @@ class SparkUsers:
                 list(chunks(extra, block=EXTRA_BLOCK, bits=bits, also_empty=True))
             )
             made = made.unionByName(session.createDataFrame(own, CHUNK_SCHEMA))
-        tasks = min(2**bits, 2 * session.sparkContext.defaultParallelism)
+        tasks = min(2**bits, 2 * self._walk.n_tasks)
         ordered = made.repartition(tasks, "bucket").sortWithinPartitions("bucket", "block")
         job = ordered.mapInArrow(partial(merge_chunks, finish=finish, bits=bits), PIECE_SCHEMA)
         yield from self._walk.pieces(job, expected=2**bits, stage="sort", doing="sorting records")

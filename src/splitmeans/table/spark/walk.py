@@ -19,14 +19,24 @@ SETTINGS = {
     # Whatever a cluster is set to: a lost part of the spool is an error.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
+    # Nothing in the place of a set of parts removes all of them.
+    "spark.sql.sources.partitionOverwriteMode": "static",
 }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Walk:
-    """How the blocks of a table are walked."""
+    """How the blocks of a table are walked.
+
+    Attributes:
+        frozen: The table.
+        n_tasks: How many tasks Spark runs at the same time.
+        progress: Called after every job.
+        names: Numbers of what is written to the spool.
+    """
 
     frozen: Frozen
+    n_tasks: int
     progress: Progress
     names: "count[int]"
 

@@ -23,10 +23,6 @@ T = TypeVar("T")
 # Tags, shape (n, 2), and what goes with each, shape (n,).
 Records: TypeAlias = tuple[WordArray, npt.NDArray[Any]]
 
-# Rows that are handed over at a time where they are kept in 32 bits: made 64 bits wide they stay in
-# the processor's cache, so half as much goes through memory in every pass.
-WIDENED_ROWS = 2**15
-
 
 class RawRows(Protocol):
     """A party's rows on the grid, n of them with d columns."""
@@ -34,7 +30,10 @@ class RawRows(Protocol):
     def __len__(self) -> int: ...
 
     def total(self, part: Callable[[IntArray], IntArray]) -> IntArray:
-        """Return the sum of `part(block)` over all blocks of rows, each of shape (b, d), int64."""
+        """Return the sum of `part(block)` over all blocks of rows, each of shape (b, d), int64.
+
+        Functions that are marked as taking rows in 32 bits (`kernels/widths.py`) may get those.
+        """
         ...
 
     def gather(self) -> IntArray:

@@ -16,7 +16,8 @@ from splitmeans._types import HalfWidthArray, IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.counts import sort_records
 from splitmeans.kernels.row_numbers import RowNumbers
-from splitmeans.table.walk.interface import WIDENED_ROWS, RawRows, Records, UserBlock
+from splitmeans.kernels.widths import blocks_for
+from splitmeans.table.walk.interface import RawRows, Records, UserBlock
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ _ROWS_A_THREAD = 50_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemoryRows:
-    """Rows in one array, shape (n, d), on the grid, in 32 or 64 bits; blocks have 64."""
+    """Rows in one array, shape (n, d), on the grid, in 32 or 64 bits."""
 
     raw_rows: IntArray | HalfWidthArray
 
@@ -44,7 +45,7 @@ class MemoryRows:
         """Return the sum of `part` over blocks of rows, one block a thread."""
 
         def total(start: int, end: int) -> IntArray:
-            parts = [part(block) for _, block in self._blocks(start, end)]
+            parts = [part(block) for block in blocks_for(part, self.raw_rows[start:end])]
             return np.asarray(sum(parts[1:], start=parts[0]))
 
         totals = _threaded(total, len(self))
@@ -59,17 +60,13 @@ class MemoryRows:
         labels = np.empty(len(self), dtype=np.int32)
 
         def fill(start: int, end: int) -> None:
-            for at, block in self._blocks(start, end):
+            at = start
+            for block in blocks_for(label, self.raw_rows[start:end]):
                 labels[at : at + len(block)] = label(block)
+                at += len(block)
 
         _threaded(fill, len(self))
         return labels
-
-    def _blocks(self, start: int, end: int) -> Iterator[tuple[int, IntArray]]:
-        """Yield where a block begins, and its rows, for at least one block."""
-        step = max(1, end - start) if self.raw_rows.dtype == np.int64 else WIDENED_ROWS
-        for at in range(start, max(end, start + 1), step):
-            yield at, np.asarray(self.raw_rows[at : min(at + step, end)], dtype=np.int64)
 
 
 def as_rows(raw_rows: "IntArray | RawRows") -> RawRows:

@@ -5,16 +5,20 @@ are frozen), already checked, clipped and quantised, whatever happens to the sou
 Files hold raw rows: only their owner can read them, and they go with the table (`spool_folder.py`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from splitmeans._types import HalfWidthArray, IntArray, LabelArray
-from splitmeans.table.walk.interface import WIDENED_ROWS, UserBlock
+from splitmeans.kernels.widths import blocks_for
+from splitmeans.table.walk.interface import UserBlock
 from splitmeans.table.walk.spool_folder import new_private_file
+
+T = TypeVar("T")
 
 # Grid integers reach 100 x 2^20 (the largest weight), well within 31 bits.
 _ROW_TYPE = np.dtype("<i4")
@@ -46,12 +50,11 @@ class StoredBlock:
         stored = np.fromfile(self._path("rows"), dtype=_ROW_TYPE)
         return stored.reshape(self.n_rows, self.n_columns).astype(np.int64)
 
-    def row_parts(self) -> Iterator[IntArray]:
-        """Read the rows, and yield some at a time: 64 bits wide they stay in the cache."""
+    def each_part(self, task: Callable[[IntArray], T]) -> list[T]:
+        """Read the rows and return `task` of some at a time, in the width that it takes."""
         stored = np.fromfile(self._path("rows"), dtype=_ROW_TYPE)
         rows = stored.reshape(self.n_rows, self.n_columns)
-        for start in range(0, self.n_rows, WIDENED_ROWS):
-            yield rows[start : start + WIDENED_ROWS].astype(np.int64)
+        return [task(block) for block in blocks_for(task, rows)]
 
     def ids(self) -> pa.LargeStringArray:
         """Read the ids."""

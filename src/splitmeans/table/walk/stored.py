@@ -186,7 +186,7 @@ class StoredUsers:
 
 
 def _part_of(block: StoredBlock, *, part: Callable[[IntArray], IntArray]) -> IntArray:
-    parts = [part(rows) for rows in block.row_parts()]
+    parts = block.each_part(part)
     return np.asarray(sum(parts[1:], start=parts[0]))
 
 
@@ -195,7 +195,7 @@ def _users_of(block: StoredBlock, *, task: Callable[[UserBlock], T]) -> T:
 
 
 def _store_labels(block: StoredBlock, *, label: Callable[[IntArray], LabelArray]) -> None:
-    block.write_labels(np.concatenate([label(rows) for rows in block.row_parts()]))
+    block.write_labels(np.concatenate(block.each_part(label)))
 
 
 def _run_of(
