@@ -31,7 +31,7 @@ HELD_OUT = ("even", "ten-columns", "groups-in-a-cloud")
 SETTINGS = tuple(
     Setting(n_parties=parties, epsilon=epsilon, n_clusters=k, share=share)
     for parties, epsilon, k, share in (
-        *((2, 0.25, 5, 1.0), (2, 1, 5, 1.0), (2, 4, 8, 1.0)),
+        *((2, 0.25, 5, 1.0), (2, 1, 5, 1.0), (2, 4, 8, 1.0), (3, 0.25, 5, 1.0)),
         *((3, 4, 8, 1.0), (4, 1, 5, 1.0), (2, 1, 5, 0.7)),
     )
 )

@@ -1,12 +1,14 @@
 """What people do with a result: overlap, lookalikes, a list for a campaign, what changed.
 
-Lookalikes: a hidden group is one of eight k-means clusters of the pooled columns. Half of it is the
-seed that a party has, the other half is to be found among all its users. Beside the lift stands a
-classifier that tells seeds from others, once by the party's own columns, which needs no partner,
-and once by all columns, which nobody has in practice. Drift: a second run on nine of ten of the
-rows, and one where two of three users of a segment are gone besides, each with noise of its own.
+Lookalikes: a hidden group is one of eight k-means clusters of the pooled columns. Half of it, or 20
+of its members, are the seed that a party has; the others are to be found among all its users.
+Beside the lift stands a classifier that tells seeds from others, once by the party's own columns,
+which needs no partner, and once by all columns, which nobody has in practice. Drift: a second run
+on nine of ten of the rows, and one where two of three users of a segment are gone besides, each
+with noise of its own.
 """
 
+import itertools
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ from splitmeans._types import FloatArray
 from splitmeans.errors import DataError
 from splitmeans.insights.drift import Change
 
-_GROUPS, _TRIED = 8, 3
+_GROUPS, _TRIED, _FEW = 8, 3, 20
 _AT_LEAST = 0.5
 _STAY = 1 / 3
 # A change of a segment's share by less than this is nothing that anybody looks for.
@@ -37,8 +39,12 @@ _REAL = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class Lookalikes:
-    """How well hidden members of a group rank: areas under the curve, 0.5 by chance."""
+    """How well hidden members of a group rank: areas under the curve, 0.5 by chance.
 
+    `few` says whether the seed is 20 members instead of half of them.
+    """
+
+    few: bool
     lift: float
     own_columns: float
     all_columns: float
@@ -115,9 +121,11 @@ def lookalikes(scene: Scene) -> Iterator[Lookalikes]:
     own = places[:, scene.result.synopsis.columns_of(party_name(0))]
     table = scene.own_table(0)
     rng = np.random.default_rng([seed, 0xD8])
-    for group in np.argsort(-sizes)[:_TRIED]:
+    for group, few in itertools.product(np.argsort(-sizes)[:_TRIED], (False, True)):
         member = groups == group
-        is_seed = member & (rng.random(len(member)) < 0.5)
+        chosen = rng.permutation(np.flatnonzero(member))
+        is_seed = np.zeros(len(member), dtype=bool)
+        is_seed[chosen[: _FEW if few else len(chosen) // 2]] = True
         ranked, seconds = timed(
             scene.result.similar,
             table,
@@ -127,6 +135,7 @@ def lookalikes(scene: Scene) -> Iterator[Lookalikes]:
         others = ~is_seed
         hidden = member[others]
         yield Lookalikes(
+            few=few,
             lift=float(roc_auc_score(hidden, ranked["lift"].to_numpy()[others])),
             own_columns=float(roc_auc_score(hidden, _classified(own, is_seed)[others])),
             all_columns=float(roc_auc_score(hidden, _classified(places, is_seed)[others])),
@@ -136,7 +145,7 @@ def lookalikes(scene: Scene) -> Iterator[Lookalikes]:
 
 def _classified(places: FloatArray, is_seed: npt.NDArray[np.bool_]) -> FloatArray:
     """Return how like a seed every row is by a classifier that was not trained on it."""
-    model = HistGradientBoostingClassifier(max_iter=50, random_state=0)
+    model = HistGradientBoostingClassifier(max_iter=30, random_state=0)
     found = cross_val_predict(model, places, is_seed, cv=3, method="predict_proba")
     return np.asarray(found[:, 1])
 

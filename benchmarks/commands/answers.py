@@ -1,5 +1,6 @@
 """`answers`: questions to results, and what is done with them, against the truth."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
@@ -82,23 +83,24 @@ def _row(name: str, figures: Sequence[Figure]) -> tuple[str, ...]:
 
 
 def _show_lookalikes(found: Sequence[Asked], names: Sequence[str]) -> None:
+    budgets = dict.fromkeys(one.setting.epsilon for one in found)
     rows = []
-    for name in names:
-        for epsilon in dict.fromkeys(one.setting.epsilon for one in found):
-            own = [
-                each
-                for one in found
-                if (one.setting.data, one.setting.epsilon) == (name, epsilon)
-                for each in one.lookalikes
+    for name, few, epsilon in itertools.product(names, (False, True), budgets):
+        own = [
+            each
+            for one in found
+            if (one.setting.data, one.setting.epsilon) == (name, epsilon)
+            for each in one.lookalikes
+            if each.few == few
+        ]
+        if own:
+            areas = [
+                mean_text([getattr(each, field) for each in own])
+                for field in ("lift", "own_columns", "all_columns")
             ]
-            if own:
-                areas = [
-                    mean_text([getattr(each, field) for each in own])
-                    for field in ("lift", "own_columns", "all_columns")
-                ]
-                seconds = mean_text([each.seconds for each in own], digits=2)
-                rows.append((name, f"{epsilon:g}", *areas, seconds))
-    headings = ("table", "epsilon", "lift", "own columns alone", "pooled columns", "seconds")
+            seconds = mean_text([each.seconds for each in own], digits=2)
+            rows.append((name, "20" if few else "half", f"{epsilon:g}", *areas, seconds))
+    headings = ("table", "seeds", "epsilon", "lift", "own columns", "pooled columns", "seconds")
     show("hidden members of a group: AUC, 0.5 by chance", headings, rows, left=("table",))
 
 

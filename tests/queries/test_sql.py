@@ -56,6 +56,7 @@ def test_figures_have_intervals_and_what_rows_are_about_has_not(result, columns)
     total = sum(row[1] for row in found.rows)
     assert total == pytest.approx(result.synopsis.total)
     assert found.note == ""
+    assert result.why_no_intervals() is None
 
 
 def test_the_interval_is_that_of_python(result, columns):
@@ -64,6 +65,16 @@ def test_the_interval_is_that_of_python(result, columns):
     answer = result.synopsis.count(f"{columns[0]} > 0")
     (row,) = asked.all_rows()
     assert row == pytest.approx((answer.value, *answer.interval), rel=1e-6)
+
+
+def test_a_limit_says_which_rows_are_shown_and_not_what_is_known_of_them(result, columns):
+    """Bins of a tenth: which are the three largest differs between replicates, their users not."""
+    query = f'SELECT floor(10 * "{columns[0]}") AS bin, sum(weight) AS users FROM synopsis '
+    query += "GROUP BY bin ORDER BY users DESC"
+    every, some = ask_sql(result, query), ask_sql(result, f"{query} LIMIT 3")
+    assert len(some.rows) == 3
+    assert some.all_rows() == every.all_rows()[:3]
+    assert all(end is not None for row in some.low for end in row)
 
 
 def test_joins_with_segments(result):
@@ -140,3 +151,8 @@ def test_whole_numbers_are_whole_numbers_in_sql():
     np.testing.assert_allclose(list(found.values()), np.bincount(visits), atol=160)
     same = model.synopsis_.count("visits = 3").value
     assert same == pytest.approx(found[3])
+    # Nobody knows how far counts of columns in pairs move users: no interval, and the reason.
+    answer = ask_sql(model.published_, f"{query} ORDER BY visits")
+    assert {end for row in answer.low for end in row} == {None}
+    assert "the study has [detail]" in answer.note
+    assert model.published_.why_no_intervals() == answer.note

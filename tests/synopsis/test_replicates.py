@@ -11,7 +11,7 @@ from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.synopsis.column_places import column_places, find_column
 from splitmeans.synopsis.precision import Precision
 from splitmeans.synopsis.replicates.replicates import half_width, width_95
-from splitmeans.synopsis.replicates.within_cells import _centred, _ranks
+from splitmeans.synopsis.replicates.within_cells import _centred, _ranks, _unevenness
 from splitmeans.synopsis.synopsis import Synopsis
 
 
@@ -157,3 +157,39 @@ def test_columns_that_are_not_there_are_named(synopsis, asked, message):
     places = [dataclasses.replace(place, column="x") for place in column_places(synopsis)]
     with pytest.raises(ParameterError, match=message):
         find_column(places, asked)
+
+
+def test_bins_are_uneven_where_columns_have_atoms():
+    # Bins of 0, 8, 0: 8 away from the mean of its neighbours, which are 8 away from theirs.
+    assert _unevenness(np.array([0.0, 8.0, 0.0])) == 1.0
+    assert _unevenness(np.full(6, 5.0)) == 0.0
+    assert _unevenness(np.zeros(4)) == 0.0
+    # 4, 6, 6, 4: two of 20 at the outer bins, one at each inner one: 0.3, a third of the way.
+    assert _unevenness(np.array([4.0, 6.0, 6.0, 4.0])) == pytest.approx(1 / 3)
+
+
+def test_bounds_beside_whole_numbers_have_intervals_that_hold(monkeypatch):
+    """Grades of 0 to 6, asked just beside a grade: points of a grade lie on both sides.
+
+    Seeded: 24 intervals, of which 22 at least must be right; without the allowance for atoms
+    fewer than 20 are.
+    """
+    rng = np.random.default_rng(8)
+    kind = rng.integers(4, size=6_000)
+    grades = rng.binomial(6, rng.uniform(0.1, 0.9, (4, 6))[kind]) / 3 - 1
+    model = VerticalKMeans(
+        3, epsilon=0.5, bounds=(-1, 1), noise=InsecureSeededNoise(5), random_state=5
+    ).fit([grades[:, :3], grades[:, 3:]])
+
+    def right() -> int:
+        synopsis = dataclasses.replace(model.synopsis_)
+        found = 0
+        for at, name in enumerate(synopsis.feature_names):
+            for bound in (-0.35, -0.3, 0.02, 0.36):
+                answer = synopsis.share(f'"{name}" > {bound}')
+                found += answer.low <= (grades[:, at] > bound).mean() <= answer.high
+        return found
+
+    assert right() >= 22
+    monkeypatch.setattr("splitmeans.synopsis.replicates.within_cells._MOVED_ATOMS", 0.0)
+    assert right() < 20

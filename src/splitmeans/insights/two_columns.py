@@ -15,8 +15,9 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.kmeans.draws import draw_evenly
-from splitmeans.synopsis.column_places import ColumnPlace, column_places
+from splitmeans.synopsis.column_places import ColumnPlace, column_places, find_column
 from splitmeans.synopsis.queries.answers import CrossTable
+from splitmeans.synopsis.queries.conditions import Values
 from splitmeans.synopsis.replicates.replicates import NORMAL_95
 from splitmeans.synopsis.synopsis import Synopsis
 
@@ -101,18 +102,29 @@ def two_columns(synopsis: Synopsis) -> TwoColumns | None:
         )
         return TwoColumns(tables=(), withheld=why, left_out=left_out)
     likely = itertools.islice(_likely(synopsis, kept), _TRIED)
-    tables = [pair_table(synopsis.table(*names, bins=_BINS)) for names in likely]
+    tables = []
+    for names in likely:
+        found = synopsis.table(*names, bins=_BINS)
+        tables.append(pair_table(found, noise=_excess_noise(synopsis, found)))
     best = sorted((one for one in tables if one.dependence > 0), key=lambda one: -one.dependence)
     why = "" if best else "No two columns go together by more than noise would make it seem."
     return TwoColumns(tables=tuple(best[:_SHOWN]), withheld=why, left_out=left_out)
 
 
-def pair_table(found: CrossTable) -> PairTable:
-    """Return a cross table of two columns, which has intervals, beside what independence says."""
+def pair_table(found: CrossTable, *, noise: FloatArray | None = None) -> PairTable:
+    """Return a cross table of two columns, which has intervals, beside what independence says.
+
+    Args:
+        found: The table.
+        noise: Variance of how far each cell is from independence; that of the cell if not given.
+    """
     assert found.low is not None
     assert found.high is not None
     total = float(found.users.sum())
-    independent = np.outer(found.users.sum(axis=1), found.users.sum(axis=0)) / max(total, _FLAT)
+    independent = _independent(found.users)
+    if noise is None:
+        # Upper ends are not cut off, so they tell the deviation; lower ends stop at zero.
+        noise = np.square((found.high - found.users) / NORMAL_95)
     first, second = found.columns
     cells = tuple(
         tuple(
@@ -131,18 +143,48 @@ def pair_table(found: CrossTable) -> PairTable:
         bins=(found.bins[0], found.bins[1]),
         cells=cells,
         total=total,
-        dependence=_dependence(found.users, found.high, independent),
+        dependence=_dependence(found.users, noise, independent),
     )
 
 
-def _dependence(users: FloatArray, high: FloatArray, independent: FloatArray) -> float:
-    """Return Cramer's V without the part that the error of the cells explains."""
+def _independent(users: FloatArray) -> FloatArray:
+    """Return the users of cells if columns had nothing to do with each other."""
+    total = max(float(users.sum()), _FLAT)
+    return np.asarray(np.outer(users.sum(axis=1), users.sum(axis=0)) / total)
+
+
+def _excess_noise(synopsis: Synopsis, found: CrossTable) -> FloatArray:
+    """Return the variance of how far cells are from independence.
+
+    Where a bound between two bins is uncertain, cells move with the sums of their rows and columns:
+    that makes cells uncertain, and not whether the columns go together.
+    """
+    replicates = synopsis.replicates
+    assert replicates is not None
+    places = [find_column(column_places(synopsis), name) for name in found.columns]
+
+    def parts(values: Values, at: int) -> FloatArray:
+        own = values(places[at].name)
+        if places[at].levels:
+            shares = np.maximum(own, 0.0)
+            return np.asarray(shares / np.maximum(shares.sum(axis=1, keepdims=True), _FLAT))
+        bins = np.searchsorted(np.array(found.edges[at]), own, side="left")
+        return np.asarray(bins[:, np.newaxis] == np.arange(len(found.bins[at])), dtype=np.float64)
+
+    def excess(values: Values, weights: FloatArray) -> FloatArray:
+        users = (parts(values, 0) * weights[:, np.newaxis]).T @ parts(values, 1)
+        return np.asarray(users - _independent(users))
+
+    errors = replicates.errors(excess, columns=found.columns)
+    return np.asarray(np.mean(np.square(errors), axis=0))
+
+
+def _dependence(users: FloatArray, noise: FloatArray, independent: FloatArray) -> float:
+    """Return Cramer's V without the part that errors explain, given as variances."""
     narrow = min(users.shape) - 1
     used = independent > _FLAT
     if narrow < 1 or not used.any():
         return 0.0
-    # Upper ends are not cut off, so they tell the deviation; lower ends stop at zero.
-    noise = np.square((high - users) / NORMAL_95)
     excess = np.square(users - independent) - noise
     chi_squared = float((excess[used] / independent[used]).sum())
     return math.sqrt(min(max(chi_squared, 0.0) / (float(users.sum()) * narrow), 1.0))

@@ -22,6 +22,7 @@ from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
 from splitmeans.queries.rows import Rows, rows_of, segment_table
 from splitmeans.queries.segments import replicate_segments
+from splitmeans.result.intervals import why_none
 from splitmeans.result.result import Result
 from splitmeans.synopsis.column_places import ColumnPlace
 from splitmeans.synopsis.replicates.replicates import Replicates, half_width
@@ -29,6 +30,8 @@ from splitmeans.synopsis.replicates.replicates import Replicates, half_width
 # Of a row that is in fewer replicates than this nothing is known.
 _LEAST_FOUND = 0.9
 _MOST_ROWS = 10_000
+# A limit at the end says which rows are shown, not what they are about.
+_LIMIT = re.compile(r"\s+LIMIT\s+\d+(\s+OFFSET\s+\d+)?\s*$", re.IGNORECASE)
 # The column, not the table `segments`; all columns are asked for by a star.
 _SEGMENT = re.compile(r"\bsegment\b|\*", re.IGNORECASE)
 _SETTINGS = {
@@ -126,9 +129,11 @@ class _Asked:
         elif len(set(keys)) < len(keys):
             note = "rows cannot be told apart but by their figures, so these have no intervals"
         elif self.synopsis.replicates is None:
-            note = "how far figures are off is not known for this run, so there are no intervals"
+            note = why_none(self.result)
         else:
             low, high = self._intervals(rows, keys, figures)
+            if rows and all(end is None for row in low for end in row):
+                note = "no row is there in nine of ten replicates, so none has an interval"
         return SqlAnswer(columns=columns, rows=rows, figures=figures, low=low, high=high, note=note)
 
     def _run(
@@ -137,10 +142,11 @@ class _Asked:
         weights: FloatArray,
         moved: dict[str, FloatArray] | None = None,
         segments: Any = None,
+        query: str | None = None,
     ) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
         self.connection.register("synopsis", rows.table(weights, moved, segments))
         # A line of its own for the bracket: the query may end in a comment.
-        limited = f"SELECT * FROM ({self.query}\n) LIMIT {_MOST_ROWS + 1}"
+        limited = f"SELECT * FROM ({query or self.query}\n) LIMIT {_MOST_ROWS + 1}"
         try:
             found = self.connection.execute(limited)
             fetched = found.fetchall()
@@ -178,12 +184,12 @@ class _Asked:
         numbers = {
             place.name: replicates.values(place.name) for place in self.named if not place.levels
         }
-        letters = self._letters(replicates)
+        letters, query = self._letters(replicates), self._without_limit()
         place_of = {key: at for at, key in enumerate(keys)}
         errors = np.full((replicates.n, len(rows), len(figures)), math.nan)
         for draw in range(replicates.n):
             moved = {name: np.ascontiguousarray(own[:, draw]) for name, own in numbers.items()}
-            _, again = self._run(everyone, weights[:, draw], moved, letters(draw))
+            _, again = self._run(everyone, weights[:, draw], moved, letters(draw), query)
             for row in again:
                 at = place_of.get(_key(row, figures))
                 if at is not None:
@@ -200,6 +206,15 @@ class _Asked:
             low.append(tuple(one[0] for one in ends))
             high.append(tuple(one[1] for one in ends))
         return tuple(low), tuple(high)
+
+    def _without_limit(self) -> str:
+        """Return the query for replicates: which rows are the first may be others there."""
+        found = _LIMIT.sub("", self.query)
+        try:
+            self._run(self.published, self.synopsis.weights, query=found)
+        except ParameterError:  # there are too many of them
+            return self.query
+        return found
 
     def _letters(self, replicates: Replicates) -> Callable[[int], Any]:
         """Return what has the letters of all rows in a replicate, if the query asks for them."""

@@ -320,6 +320,12 @@ class Result:
 
         return intervals_of(self, [self.segments(k, model=model)]).found[0]
 
+    def why_no_intervals(self) -> str | None:
+        """Say why figures that are asked of the synopsis have no intervals; None if they have."""
+        from splitmeans.result.intervals import why_none
+
+        return why_none(self) if self.synopsis.precision is None else None
+
     def overlap(self) -> "Overlap":
         """Return how many users are at which parties, with 95 % intervals; costs no privacy.
 
