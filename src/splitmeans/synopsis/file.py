@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from splitmeans import _compute as pc
 from splitmeans import _validate
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
@@ -32,7 +33,7 @@ def write_synopsis(synopsis: "Synopsis", path: str | Path) -> None:
     if synopsis.labels is not None:
         labelled = [f"{party} (local cluster)" for party in synopsis.party_names]
         columns += zip(labelled, synopsis.labels.T, strict=True)
-    arrays = [pa.array(np.ascontiguousarray(values)) for _, values in columns]
+    arrays = [_as_arrow(values) for _, values in columns]
     fields = [
         pa.field(name, array.type, nullable=False)
         for (name, _), array in zip(columns, arrays, strict=True)
@@ -42,6 +43,13 @@ def write_synopsis(synopsis: "Synopsis", path: str | Path) -> None:
     import pyarrow.parquet as pq  # loaded where files are: a fit writes none
 
     pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path)
+
+
+def _as_arrow(values: Any) -> pa.Array:
+    """Return numbers as Arrow has them; `pa.array` would load pandas wherever there is one."""
+    own = np.ascontiguousarray(values)
+    buffers = [None, pa.py_buffer(own)]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(own.dtype), len(own), buffers)
 
 
 def _header(synopsis: "Synopsis") -> dict[str, Any]:
@@ -118,7 +126,7 @@ def read_synopsis(path: str | Path) -> dict[str, Any]:
 
 def _matrix(table: Any, *, start: int, stop: int) -> FloatArray:
     """Return columns of an Arrow table as one array, shape (rows, stop - start)."""
-    columns = [table.column(position).to_numpy() for position in range(start, stop)]
+    columns = [pc.numbers_of(table.column(position)) for position in range(start, stop)]
     if not columns:
         return np.zeros((table.num_rows, 0))
     return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.float64)

@@ -83,7 +83,7 @@ def as_floats(array: pa.Array) -> FloatArray:
     elif pa.types.is_decimal(array.type):
         array = array.cast(pa.float64())
     if array.null_count == 0:
-        return np.ascontiguousarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+        return np.ascontiguousarray(pc.numbers_of(array), dtype=np.float64)
     # Integers beyond 2^53 are rounded to the nearest float, which Arrow's own cast refuses.
     numbers = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
     numbers[np.asarray(array.is_null())] = np.nan
