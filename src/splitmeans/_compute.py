@@ -1,8 +1,7 @@
 """Arrow's functions on columns, loaded when the first one is called; numbers without pandas.
 
-`pyarrow.compute` makes some three hundred functions as it is loaded, documentation included, which
-takes a twentieth of a second; a fit of plain arrays calls none of them. `to_numpy` of an Arrow
-array loads pandas wherever there is one, which takes as long as all else that a party loads.
+`pyarrow.compute` makes some three hundred functions as it is loaded, documentation included, and
+not every process calls one. `to_numpy` of an Arrow array loads pandas wherever there is one.
 """
 
 from typing import Any
