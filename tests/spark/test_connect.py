@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from splitmeans.errors import EngineError
-from splitmeans.table.spark.session import check_java, check_pyspark
+from splitmeans.table.spark.session import check_java, check_pyspark, own_session
 from tests.spark.conftest import ROOT, pyspark_place
 from tests.spark.test_spark_table import rows_of
 
@@ -88,6 +88,25 @@ def test_a_party_of_spark_connect(address, tmp_path) -> None:
             for line in ("rows frozen: True", f"{name}: 3000 the same bits", "left: 0")
         ),
     ]
+
+
+class _Session:
+    """A session that cannot make another one, for this reason."""
+
+    def __init__(self, problem: Exception) -> None:
+        self.problem = problem
+
+    def newSession(self) -> None:
+        raise self.problem
+
+
+def test_an_old_session_and_a_lost_one_are_told_apart() -> None:
+    errors = pytest.importorskip("pyspark.errors")
+    old = errors.PySparkNotImplementedError("newSession() is not implemented")
+    with pytest.raises(EngineError, match=r"needs pyspark 4\.3 or newer"):
+        own_session(_Session(old))
+    with pytest.raises(EngineError, match="stopped while opening a session of its own"):
+        own_session(_Session(errors.PySparkException("the server is gone")))
 
 
 def _free_port() -> int:

@@ -101,15 +101,14 @@ def own_session(session: Any) -> Any:
     Raises:
         EngineError: If pyspark is too old for that with Spark Connect.
     """
-    from pyspark.errors import PySparkException
-
-    try:
-        return session.newSession()
-    except (AttributeError, NotImplementedError, PySparkException):
-        raise EngineError(
-            "a table of a Spark Connect session needs pyspark 4.3 or newer, here and at the "
-            "server; older ones can use spark-submit, or a cluster of your own"
-        ) from None
+    with running("opening a session of its own"):
+        try:
+            return session.newSession()
+        except (AttributeError, NotImplementedError):
+            raise EngineError(
+                "a table of a Spark Connect session needs pyspark 4.3 or newer, here and at the "
+                "server; older ones can use spark-submit, or a cluster of your own"
+            ) from None
 
 
 def check_java() -> int:
