@@ -15,6 +15,7 @@ import pyarrow as pa
 from splitmeans import _compute as pc
 from splitmeans.table.columns import is_text, read_array
 from splitmeans.table.ids.forms import BLANK_ENDS, INVISIBLE, ODD_SPACE, is_uuid
+from splitmeans.table.plain_arrow import flags_of
 
 # What can be odd about an id, in the words that people read; several may hold for one id.
 _PATTERNS = {
@@ -102,7 +103,7 @@ def _kind(kind: pa.DataType) -> str:
 def _odd(column: pa.Array) -> dict[str, Any]:
     """Return which ids are odd in which way; of text only those that may be odd at all."""
     if pa.types.is_floating(column.type):
-        numbers = column.to_numpy(zero_copy_only=False)
+        numbers = pc.numbers_of(column)
         return {
             _NOT_WHOLE: ~(np.isfinite(numbers) & (np.rint(numbers) == numbers)),
             _ROUNDED: np.abs(numbers) >= 2**53,
@@ -120,7 +121,7 @@ def _odd(column: pa.Array) -> dict[str, Any]:
         # A space that only looks like one has a line of its own above.
         spaces = pc.replace_substring_regex(normal, pattern=ODD_SPACE, replacement=" ")
         found[_LOOK_ALIKE] = pc.not_equal(spaces, pc.utf8_normalize(spaces, form="NFKC"))
-    return {name: np.asarray(flags.fill_null(False)) for name, flags in found.items()}
+    return {name: flags_of(flags) for name, flags in found.items()}
 
 
 def _may_be_odd(column: pa.Array) -> Any:
