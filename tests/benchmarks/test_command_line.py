@@ -107,9 +107,7 @@ def test_a_missing_library_is_named_with_its_extra(run, monkeypatch, command, li
     monkeypatch.setitem(sys.modules, library, None)
     done = run(command)
     assert (done.code, done.out) == (2, "")
-    assert (
-        f'error: this benchmark needs {library}: pip install "splitmeans[relay]"' in done.err
-    )
+    assert f'error: this benchmark needs {library}: pip install "splitmeans[relay]"' in done.err
 
 
 def test_accounting_prints_plain_text_in_a_pipe(run):
