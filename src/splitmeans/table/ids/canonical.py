@@ -118,4 +118,5 @@ def _numbered(block: UserBlock, *, key: bytes) -> Records:
 def _repeated_rows(records: Records) -> IntArray:
     """Return the row numbers of all records but the first of each tag."""
     tags, numbers = records
-    return np.asarray(numbers[1:][(tags[1:] == tags[:-1]).all(axis=1)])
+    same = (tags[1:, 0] == tags[:-1, 0]) & (tags[1:, 1] == tags[:-1, 1])
+    return np.asarray(numbers[1:][same])
