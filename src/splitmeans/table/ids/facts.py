@@ -103,7 +103,7 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def _odd(column: pa.Array) -> dict[str, Any]:
-    """Return which ids are odd in which way; of text only those that may be odd at all."""
+    """Return which ids are odd in which way; of text only those that may be odd, none missing."""
     if pa.types.is_floating(column.type):
         numbers = column.to_numpy(zero_copy_only=False)
         return {
@@ -127,7 +127,7 @@ def _odd(column: pa.Array) -> dict[str, Any]:
         # A space that only looks like one has a line of its own above.
         spaces = pc.replace_substring_regex(normal, pattern=ODD_SPACE, replacement=" ")
         found[_LOOK_ALIKE] = pc.not_equal(spaces, pc.utf8_normalize(spaces, form="NFKC"))
-    return {name: flags_of(pc.fill_null(flags, False)) for name, flags in found.items()}
+    return {name: flags_of(flags) for name, flags in found.items()}
 
 
 def _may_be_odd(column: pa.Array) -> Any:
