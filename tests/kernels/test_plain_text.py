@@ -46,9 +46,7 @@ def test_by_hand(text, plain):
 
 
 @settings(max_examples=100, deadline=None)
-@given(
-    texts=st.lists(st.text("019eEaAzZ-_ é", max_size=11), max_size=12), skip=st.integers(0, 3)
-)
+@given(texts=st.lists(st.text("019eEaAzZ-_ é", max_size=11), max_size=12), skip=st.integers(0, 3))
 def test_as_the_slow_pattern_does_on_slices_too(texts, skip):
     for kind in (pa.string(), pa.large_string()):
         found = plain_texts(pa.array(texts, kind).slice(skip))

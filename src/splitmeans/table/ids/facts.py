@@ -37,9 +37,9 @@ _LOOK_ALIKE = "characters that look like others (full-width digits, ligatures)"
 _NOT_WHOLE = "not a whole number"
 _ROUNDED = "too large for its floating-point column"
 
-# Most ids have nothing odd. Their bytes tell it of nearly all (`plain_texts`), and two quick patterns
-# of most others: numbers, letters of one case with digits, and of those not the few words and
-# numbers that are odd all the same.
+# Most ids have nothing odd. Their bytes tell it of nearly all (`plain_texts`), and two quick
+# patterns of most others: numbers, letters of one case with digits, and of those not the few words
+# and numbers that are odd all the same.
 _SIMPLE = (
     r"\A(?:0|[1-9][0-9]*|[a-z0-9_-]*[a-z][a-z0-9_-]*|[A-Z0-9_-]*[A-Z][A-Z0-9_-]*"
     r"|[a-z]+ [0-9]+|[A-Z]+ [0-9]+)\z"
