@@ -1,10 +1,11 @@
 """`speed`: every stage and the whole fit, beside what people would use instead."""
 
+import dataclasses
 import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.progress import Progress
@@ -13,6 +14,7 @@ from benchmarks.commands import options
 from benchmarks.commands import speed_tables as tables
 from benchmarks.commands.output import write_json
 from benchmarks.speed import results, run
+from benchmarks.speed.join import measure_join
 from benchmarks.speed.peers import PEERS
 from benchmarks.speed.spark import derive_all, measure_spark
 from benchmarks.speed.spark import to_mapping as spark_mapping
@@ -24,8 +26,8 @@ from splitmeans.errors import ParameterError
 T = TypeVar("T")
 
 _STAGES = ",".join(GROUPS)
-# Stages that are a whole party with files of its own.
-_WHOLE_PARTIES = ("stream", "spark")
+# Stages with files of their own, at sizes of their own: a whole party, and the server's join.
+_WITH_FILES = ("stream", "spark", "join")
 # Above this load, other work takes a good part of a core.
 _BUSY = 0.5
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
@@ -36,7 +38,10 @@ def speed(
         str, typer.Option(help="Numbers of users, separated by commas; 10M needs about 8 GB.")
     ] = "20k,100k,1M",
     stages: Annotated[
-        str, typer.Option(help=f"Parts of a run, separated by commas, from {_STAGES},stream,spark.")
+        str,
+        typer.Option(
+            help=f"Parts of a run, separated by commas, from {_STAGES},stream,spark,join."
+        ),
     ] = _STAGES,
     repeat: Annotated[int, typer.Option(help="Runs, of which the shortest counts.", min=1)] = 3,
     peers: Annotated[bool, typer.Option(help="Also run other libraries.")] = True,
@@ -50,6 +55,9 @@ def speed(
     spark_rows: Annotated[
         str, typer.Option(help="Rows of the tables of the spark stage: two numbers or more.")
     ] = "1M,10M",
+    join_tags: Annotated[
+        str, typer.Option(help="Tags of each party in the join stage; 35 bytes of disk for each.")
+    ] = "5M,50M",
     folder: Annotated[
         Path | None, typer.Option(help="Folder for tables meanwhile; the system's if not given.")
     ] = None,
@@ -64,11 +72,12 @@ def speed(
     """
     if folder is not None:
         check_folder(folder)
-    groups = options.listed("stages", stages, (*GROUPS, *_WHOLE_PARTIES))
+    groups = options.listed("stages", stages, (*GROUPS, *_WITH_FILES))
     users = list(run.QUICK_SIZES) if quick else parse_sizes("sizes", sizes)
     lengths = {
         "stream": parse_sizes("stream-rows", stream_rows) if "stream" in groups else [],
         "spark": parse_sizes("spark-rows", spark_rows) if "spark" in groups else [],
+        "join": parse_sizes("join-tags", join_tags) if "join" in groups else [],
     }
     repeat = 1 if quick else repeat
     where = run.environment(cores=cores)
@@ -78,7 +87,7 @@ def speed(
             "long and ratios uneven",
             style="yellow",
         )
-    measured = [group for group in groups if group not in _WHOLE_PARTIES]
+    measured = [group for group in groups if group not in _WITH_FILES]
     total = sum(len(run.jobs(n, sizes=users, groups=measured, peers=peers)) for n in users)
     found: list[results.Row] = []
     with Progress(console=err, transient=True) as progress:
@@ -96,7 +105,7 @@ def speed(
             progress.update(task, advance=1, description=f"{row.n:,} users: {row.name}")
 
         def each(group: str, measure: Callable[..., T]) -> list[T]:
-            """Measure a whole party with each number of rows, in a folder for the meantime."""
+            """Measure with each number of rows, in a folder for the meantime."""
             done = []
             with tempfile.TemporaryDirectory(prefix=f"splitmeans-{group}-", dir=folder) as name:
                 for rows in lengths[group]:
@@ -106,6 +115,7 @@ def speed(
 
         streams = each("stream", measure_stream)
         sparks = each("spark", measure_spark)
+        joins = each("join", measure_join)
     found = results.with_growth(found)
     derived = derive_all(sparks)
     tables.print_rows("Stages", [row for row in found if not row.peer])
@@ -115,14 +125,16 @@ def speed(
     tables.print_ratios(results.ratios(found, PEERS.values()))
     tables.print_streams(streams)
     tables.print_spark(sparks, derived)
+    tables.print_joins(joins)
     tables.print_claims(results.claims(found, streams))
     out.print(
         f"best of {repeat}; at most {cores} cores for each; load of the machine before: "
         f"{where['load_before']:.1f}; memory is what a stage needs beyond its input"
     )
     config = {"sizes": users, "stages": groups, "repeat": repeat, "quick": quick}
-    record = {"config": config, "environment": where}
+    record: dict[str, Any] = {"config": config, "environment": where}
     record |= results.to_mapping(found, PEERS.values(), streams)
+    record["joins"] = [dataclasses.asdict(join) for join in joins]
     write_json(json_file, record | {"spark": spark_mapping(sparks, derived)})
 
 

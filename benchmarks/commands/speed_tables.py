@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from benchmarks.commands.output import show
+from benchmarks.speed.join import Joined
 from benchmarks.speed.results import Claim, Ratio, Row
 from benchmarks.speed.spark import Derived, Sparked
 from benchmarks.speed.stream import Streamed
@@ -70,6 +71,23 @@ def print_streams(streams: Sequence[Streamed]) -> None:
     if rows:
         headings = ("rows", "workers", "s", "rows a second", "sent", "peak")
         show("Parquet by row groups", headings, rows)
+
+
+def print_joins(joins: Sequence[Joined]) -> None:
+    """Print what the server's join of tags on disk took."""
+    rows = [
+        (
+            f"{join.tags:,}",
+            f"{join.seconds:,.1f}",
+            f"{join.processor_seconds:,.1f}",
+            _size(join.own_bytes),
+            _size(join.disk_bytes),
+        )
+        for join in joins
+    ]
+    if rows:
+        headings = ("tags a party", "s", "processor s", "memory of its own", "on disk")
+        show("The server's join of two parties", headings, rows)
 
 
 def print_spark(found: Sequence[Sparked], derived: Sequence[Derived]) -> None:

@@ -4,12 +4,8 @@ The file is drawn piece by piece and written before; reading, checking, clusteri
 encoding are timed together, in a process of its own and its workers.
 """
 
-import contextlib
-import multiprocessing
 import os
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +15,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.speed.inputs import hexadecimal_ids
 from benchmarks.speed.measure import in_child, peak_bytes
+from benchmarks.speed.memory import MemoryWatch, own_workers
 from splitmeans.party.release import release_party
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import SecureNoise
@@ -28,7 +25,6 @@ from splitmeans.wire.codec import encode
 
 N_COLUMNS = 8
 _PIECE = 2**20
-_SAMPLES_A_SECOND = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,53 +127,3 @@ def write_rows(path: Path, rows: int, *, seed: int = 0) -> None:
             values = np.clip(rng.normal(centres[rng.integers(5, size=len(users))], 0.1), -1, 1)
             columns = [np.ascontiguousarray(column) for column in values.T]
             writer.write_table(pa.table([hexadecimal_ids(users), *columns], names=schema.names))
-
-
-class MemoryWatch:
-    """Looks at the memory of some processes while a block of code runs."""
-
-    def __init__(self, processes: Callable[[], list[int]]) -> None:
-        """Choose the processes; they are asked for at every look."""
-        self.peak = 0
-        self._processes = processes
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> "MemoryWatch":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._stop.wait(1 / _SAMPLES_A_SECOND):
-            self.peak = max(self.peak, sum(_resident(pid) for pid in self._processes()))
-
-
-def own_workers() -> list[int]:
-    """Return this process and its worker processes."""
-    workers = [worker.pid for worker in multiprocessing.active_children()]
-    return [os.getpid(), *(pid for pid in workers if pid is not None)]
-
-
-def process_tree() -> list[int]:
-    """Return this process and all that it started, directly or not."""
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, IndexError):  # the process has just ended
-            # The name, in parentheses, may hold anything.
-            parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
-    found = [os.getpid()]
-    for pid in found:
-        found += [child for child, parent in parents.items() if parent == pid]
-    return found
-
-
-def _resident(pid: int) -> int:
-    try:
-        pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
-    except (OSError, IndexError):
-        return 0  # the process has just ended, or the system has no such file
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from benchmarks.commands.speed_tables import print_spark
+from benchmarks.speed.memory import MemoryWatch, process_tree
 from benchmarks.speed.spark import TASK_ROWS, Derived, Sparked, derive, to_mapping
-from benchmarks.speed.stream import MemoryWatch, process_tree
 
 
 def sparked(rows: int, **stages: float) -> Sparked:

@@ -22,6 +22,7 @@ from benchmarks.speed import sketch_peers
 from benchmarks.speed import stages as speed_stages
 from benchmarks.speed import start as speed_start
 from benchmarks.speed.inputs import Inputs, hexadecimal_ids
+from benchmarks.speed.join import join_files, measure_join, write_records
 from benchmarks.speed.measure import (
     ChildError,
     growth_by_size,
@@ -45,7 +46,7 @@ from benchmarks.speed.stage import GROUPS, Peer, Stage
 from benchmarks.speed.stages import STAGES
 from benchmarks.speed.start import FIRST_FIT, FIT, WHOLE_RUN
 from benchmarks.speed.stream import Streamed, measure_release, stream_study, write_rows
-from splitmeans.errors import ParameterError
+from splitmeans.errors import ParameterError, SplitmeansError
 from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 
 
@@ -438,6 +439,20 @@ class TestStream:
 
     def test_the_study_expects_the_rows(self) -> None:
         assert stream_study(7_000).expected_users == 7_000
+
+
+class TestJoin:
+    def test_files_are_joined_and_removed(self, tmp_path: Path) -> None:
+        found = measure_join(20_000, tmp_path, cores=1)
+        assert found.tags == 20_000
+        assert found.disk_bytes == 2 * (16 * 20_000 + 20_000 * 6 // 8)
+        assert 0 < found.own_bytes < 2**31
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_join_that_loses_records_is_told(self, tmp_path: Path) -> None:
+        length, shared = write_records(tmp_path, 4_000)
+        with pytest.raises(SplitmeansError, match="found 2000 records at both parties"):
+            join_files(tmp_path, length, shared + 1)
 
 
 class TestCommand:

@@ -49,7 +49,9 @@ class _RepeatedNoise(InsecureSeededNoise):
 class Watched:
     """A table, its rows or its users, that notes every walk over them."""
 
-    _WALKS = frozenset({"total", "gather", "each", "relabelled", "in_tag_order", "labelled"})
+    _WALKS = frozenset(
+        {"total", "gather", "each", "relabelled", "all_differ", "in_tag_order", "labelled"}
+    )
 
     def __init__(self, inner: Any, walks: list[str]) -> None:
         self._inner, self._walks = inner, walks

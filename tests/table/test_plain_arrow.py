@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splitmeans.table.plain_arrow import flags_of, text_array
+from splitmeans.table.plain_arrow import flags_array, flags_of, text_array
 
 LOADED = """
 import sys
@@ -33,6 +33,9 @@ def test_flags_are_what_numpy_makes_of_them(values, skip, most):
     array = pa.array(values, pa.bool_()).slice(skip, most)
     assert flags_of(array).tolist() == values[skip : skip + most]
     assert flags_of(array).dtype == np.bool_
+    back = flags_array(flags_of(array))
+    back.validate(full=True)
+    assert back.equals(array)
 
 
 @pytest.mark.parametrize("given", [np.array([True, False]), pa.chunked_array([[True], [False]])])

@@ -210,7 +210,7 @@ def test_progress_counts_every_row_of_every_stage(tmp_path, small_blocks):
     path = written(rows_of(1), tmp_path)
     with open_parquet(spec("bank"), path, workers=1, progress=note) as table:
         table.rows.total(_column_sums)
-    assert seen == {"read": N, "sort": N, "cluster": N}
+    assert seen == {"read": N, "compare": N, "cluster": N}
 
 
 def test_a_repeated_id_is_found_across_blocks_and_named_by_row(tmp_path, small_blocks):

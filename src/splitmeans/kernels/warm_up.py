@@ -31,6 +31,7 @@ from splitmeans.kernels.histograms import cell_histogram, column_histograms, sco
 from splitmeans.kernels.normal import normal_tails
 from splitmeans.kernels.packing import pack_bits, unpack_bits
 from splitmeans.kernels.phantoms import raise_to_phantoms
+from splitmeans.kernels.plain_text import plain_texts
 from splitmeans.kernels.points import as_points
 from splitmeans.kernels.quantise import to_grid_column, to_grid_rows
 from splitmeans.kernels.ready import is_ready
@@ -124,6 +125,7 @@ def _call_all() -> None:
     ids = pa.array(["a", "b"], pa.large_string())
     number_sum(bytes(KEY_BYTES), ids)
     tags = hash_ids(_KEY, ids)
+    plain_texts(ids)
     table = np.array([2**62, 2**63], dtype=np.uint64)
     registers = user_registers(
         tags, labels, n_clusters=2, repetitions=4, floor=1, count_table=table, excess_table=table

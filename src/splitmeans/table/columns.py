@@ -25,7 +25,7 @@ def read_array(values: Any, *, what: str) -> pa.Array:
         if is_text(column.type):
             # First of all, because chunks beyond 2 GiB of text only fit one array this way.
             column = column.cast(pa.large_string())
-        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return _one_array(column)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         # The cause is dropped on purpose: Arrow puts the offending value into its message.
         raise DataError(
@@ -53,6 +53,13 @@ def normalised_text(column: pa.Array) -> pa.LargeStringArray:
     if pc.all(pc.string_is_ascii(text)).as_py() is not False:
         return text  # ASCII is in normal form already, and most ids are ASCII
     return pc.utf8_normalize(text, form="NFC")
+
+
+def _one_array(column: Any) -> pa.Array:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    # Arrow copies a chunk even where there is but one.
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _to_arrow(values: Any) -> Any:

@@ -29,3 +29,9 @@ def flags_of(array: Any) -> npt.NDArray[np.bool_]:
     packed = np.frombuffer(array.buffers()[1], dtype=np.uint8)
     first, end = array.offset, array.offset + len(array)
     return np.unpackbits(packed, count=end, bitorder="little")[first:].view(np.bool_)
+
+
+def flags_array(flags: npt.NDArray[np.bool_]) -> pa.BooleanArray:
+    """Return NumPy's booleans as Arrow has them."""
+    packed = pa.py_buffer(np.packbits(flags, bitorder="little"))
+    return pa.BooleanArray.from_buffers(pa.bool_(), len(flags), [None, packed])

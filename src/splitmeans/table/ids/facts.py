@@ -13,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from splitmeans import _compute as pc
+from splitmeans.kernels.plain_text import plain_texts
 from splitmeans.table.columns import is_text, read_array
 from splitmeans.table.ids.forms import BLANK_ENDS, INVISIBLE, ODD_SPACE, is_uuid
+from splitmeans.table.plain_arrow import flags_array, flags_of
 
 # What can be odd about an id, in the words that people read; several may hold for one id.
 _PATTERNS = {
@@ -35,8 +37,9 @@ _LOOK_ALIKE = "characters that look like others (full-width digits, ligatures)"
 _NOT_WHOLE = "not a whole number"
 _ROUNDED = "too large for its floating-point column"
 
-# Most ids have nothing odd, and two quick patterns find that out: numbers, letters of one case with
-# digits, and of those not the few words and numbers that are odd all the same.
+# Most ids have nothing odd. Their bytes tell it of nearly all (`plain_texts`), and two quick
+# patterns of most others: numbers, letters of one case with digits, and of those not the few words
+# and numbers that are odd all the same.
 _SIMPLE = (
     r"\A(?:0|[1-9][0-9]*|[a-z0-9_-]*[a-z][a-z0-9_-]*|[A-Z0-9_-]*[A-Z][A-Z0-9_-]*"
     r"|[a-z]+ [0-9]+|[A-Z]+ [0-9]+)\z"
@@ -100,7 +103,7 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def _odd(column: pa.Array) -> dict[str, Any]:
-    """Return which ids are odd in which way; of text only those that may be odd at all."""
+    """Return which ids are odd in which way; of text only those that may be odd, none missing."""
     if pa.types.is_floating(column.type):
         numbers = column.to_numpy(zero_copy_only=False)
         return {
@@ -109,6 +112,10 @@ def _odd(column: pa.Array) -> dict[str, Any]:
         }
     if not is_text(column.type):
         return {}
+    plain = plain_texts(column)
+    if plain.all():
+        return {}
+    column = column.filter(flags_array(~plain))
     column = column.filter(_may_be_odd(column))
     found = {
         name: pc.match_substring_regex(column, pattern=pattern)
@@ -120,7 +127,7 @@ def _odd(column: pa.Array) -> dict[str, Any]:
         # A space that only looks like one has a line of its own above.
         spaces = pc.replace_substring_regex(normal, pattern=ODD_SPACE, replacement=" ")
         found[_LOOK_ALIKE] = pc.not_equal(spaces, pc.utf8_normalize(spaces, form="NFKC"))
-    return {name: np.asarray(flags.fill_null(False)) for name, flags in found.items()}
+    return {name: flags_of(flags) for name, flags in found.items()}
 
 
 def _may_be_odd(column: pa.Array) -> Any:

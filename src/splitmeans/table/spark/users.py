@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from splitmeans._types import LabelArray
+from splitmeans._types import LabelArray, WordArray
 from splitmeans.table.spark.blocks import CHUNK_SCHEMA, EXTRA_BLOCK, PIECE_SCHEMA, UserReader
 from splitmeans.table.spark.packed import pack
 from splitmeans.table.spark.session import running
@@ -15,6 +15,7 @@ from splitmeans.table.spark.tasks import chunks, cut_records, map_users, merge_c
 from splitmeans.table.spark.walk import Walk
 from splitmeans.table.walk.interface import Records, UserBlock
 from splitmeans.table.walk.runs import bucket_bits
+from splitmeans.table.walk.words import differ
 
 T = TypeVar("T")
 
@@ -59,6 +60,11 @@ class SparkUsers:
                 waiting = []
         self._store_labels(name, waiting)
         return SparkUsers(self._walk, reader=self._walk.frozen.reader, labels=name)
+
+    def all_differ(self, words_of: Callable[[UserBlock], WordArray]) -> bool:
+        """Return whether no two users have the same word."""
+        records_of = partial(_as_records, words_of=words_of)
+        return all(list(self.in_tag_order(records_of, finish=_neighbours_differ)))
 
     def in_tag_order(
         self,
@@ -106,6 +112,15 @@ class SparkUsers:
         )
         with running("storing labels"):
             spool.write(spool.session.createDataFrame(table), name, append=True)
+
+
+def _as_records(block: UserBlock, *, words_of: Callable[[UserBlock], WordArray]) -> Records:
+    words = words_of(block)
+    return np.stack([words, np.zeros_like(words)], axis=1), np.zeros(len(words), dtype=np.uint8)
+
+
+def _neighbours_differ(records: Records) -> bool:
+    return differ(records[0][:, 0].copy())
 
 
 def _small_labels(block: UserBlock) -> LabelArray:

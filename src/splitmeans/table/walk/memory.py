@@ -12,12 +12,13 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from splitmeans._types import HalfWidthArray, IntArray, LabelArray
+from splitmeans._types import HalfWidthArray, IntArray, LabelArray, WordArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.counts import sort_records
 from splitmeans.kernels.row_numbers import RowNumbers
 from splitmeans.kernels.widths import blocks_for
 from splitmeans.table.walk.interface import RawRows, Records, UserBlock
+from splitmeans.table.walk.words import differ
 
 T = TypeVar("T")
 
@@ -101,6 +102,10 @@ class MemoryUsers:
     def relabelled(self, change: Callable[[LabelArray], LabelArray]) -> "MemoryUsers":
         """Return the users with changed labels."""
         return MemoryUsers(ids=self.ids, labels=change(self.labels))
+
+    def all_differ(self, words_of: Callable[[UserBlock], WordArray]) -> bool:
+        """Return whether no two users have the same word."""
+        return differ(np.concatenate(list(self.each(words_of))))
 
     def in_tag_order(
         self,

@@ -15,11 +15,12 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from splitmeans._types import IntArray, LabelArray
+from splitmeans._types import IntArray, LabelArray, WordArray
 from splitmeans.table.walk.interface import Records, UserBlock
 from splitmeans.table.walk.runs import Run, bucket_bits, read_bucket, write_run
 from splitmeans.table.walk.spool import StoredBlock
 from splitmeans.table.walk.spool_folder import SpoolFolder
+from splitmeans.table.walk.words import SortedWords, range_differs, write_words
 from splitmeans.table.walk.workers import Workers
 
 T = TypeVar("T")
@@ -163,6 +164,15 @@ class StoredUsers:
             after.write_labels(change(before.labels()))
         return StoredUsers(blocks, walk=self._walk)
 
+    def all_differ(self, words_of: Callable[[UserBlock], WordArray]) -> bool:
+        """Return whether no two users have the same word."""
+        bits = bucket_bits(len(self))
+        with tempfile.TemporaryDirectory(dir=self._blocks[0].folder) as name:
+            make = partial(_words_of, words_of=words_of, folder=Path(name), bits=bits)
+            lists = list(self._walk.over(self._blocks, make, stage="compare"))
+            task = partial(range_differs, lists)
+            return all(self._walk.workers.map(task, range(2**bits)))
+
     def in_tag_order(
         self,
         records_of: Callable[[UserBlock], Records],
@@ -206,6 +216,16 @@ def _run_of(
     bits: int,
 ) -> Run:
     return write_run(folder / block.name, records_of(block.users()), bits=bits)
+
+
+def _words_of(
+    block: StoredBlock,
+    *,
+    words_of: Callable[[UserBlock], WordArray],
+    folder: Path,
+    bits: int,
+) -> SortedWords:
+    return write_words(folder / block.name, words_of(block.users()), bits=bits)
 
 
 def _bucket_of(bucket: int, *, runs: list[Run], bits: int, finish: Callable[[Records], T]) -> T:
