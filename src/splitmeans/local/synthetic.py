@@ -36,8 +36,8 @@ def draw_points(
     """
     correlation = _correlation(survey)
     c = len(correlation)
-    normal = rng.standard_normal((n_points, c))
-    scores = row_products(normal, np.linalg.cholesky(correlation).T)
+    factor = np.asarray(np.linalg.cholesky(correlation).T, dtype=np.float64)
+    scores = row_products(rng.standard_normal((n_points, c)), factor)
     edges = [np.concatenate([[0.0], np.cumsum(own)]) for own in survey.shares]
     places = _places(scores, edges)
     if survey.cells is not None:
