@@ -19,9 +19,10 @@ from splitmeans.kernels.compiled import screening_kernel
 
 # Rows are compared in blocks whose scores stay in the processor's nearest cache.
 _BLOCK = 512
-# Columns are this much longer than they must be: at a distance of a power of two all of them would
-# share a few lines of the cache.
-_SPARE = 16
+# Numbers of a line of the cache. Columns begin with a line, so that no vector is read from two of
+# them, which takes twice as long; and they have a line to spare: at a distance of a power of two
+# all of them would share a few places of the cache.
+_LINE = 16
 # Half the distance between 1 and the next number in single precision.
 _UNIT = 2.0**-24
 
@@ -41,7 +42,10 @@ class Single(NamedTuple):
 
 def empty_columns(d: int, n: int) -> npt.NDArray[np.float32]:
     """Return the columns of n rows that are all zero; see `Single`."""
-    return np.zeros((-(-d // 4) * 4, n + _SPARE), dtype=np.float32)
+    shape = -(-d // 4) * 4, (-(-n // _LINE) + 1) * _LINE
+    room = np.zeros(shape[0] * shape[1] + _LINE, dtype=np.float32)
+    first = -room.__array_interface__["data"][0] // room.itemsize % _LINE
+    return room[first : first + shape[0] * shape[1]].reshape(shape)
 
 
 def in_single(columns: FloatArray) -> Single:

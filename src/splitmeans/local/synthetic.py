@@ -12,6 +12,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.draws import draw_evenly
+from splitmeans.kmeans.products import row_products
 from splitmeans.local.survey import CellCounts, Survey, cells_of, normal_scores
 
 # Directions in which noise leaves less variance than this get it.
@@ -35,7 +36,8 @@ def draw_points(
     """
     correlation = _correlation(survey)
     c = len(correlation)
-    scores = rng.standard_normal((n_points, c)) @ np.linalg.cholesky(correlation).T
+    factor = np.asarray(np.linalg.cholesky(correlation).T, dtype=np.float64)
+    scores = row_products(rng.standard_normal((n_points, c)), factor)
     edges = [np.concatenate([[0.0], np.cumsum(own)]) for own in survey.shares]
     places = _places(scores, edges)
     if survey.cells is not None:

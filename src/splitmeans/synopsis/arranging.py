@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
+from splitmeans.kmeans.products import row_products
 from splitmeans.synopsis.dependence import PartySide, dependence, party_side
 
 # How often every pseudo-user is offered an exchange at every party. With twice as many, losses are
@@ -66,7 +67,7 @@ def _exchanged(
         for side, own, turn in zip(sides, slices, turns, strict=True):
             if own.start == own.stop:
                 continue
-            pull = now @ ties[:, own]
+            pull = row_products(now, ties[:, own])
             mine = now[:, own]
             first, second = _partners(side.labels, rng=rng)
             # What the density of both would be multiplied by (Metropolis), as a logarithm.
