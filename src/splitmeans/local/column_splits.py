@@ -141,7 +141,7 @@ def level_cuts(weights: FloatArray, gap: float, *, most: int) -> list[tuple[floa
 
 
 def _interval_costs(weights: FloatArray, positions: FloatArray) -> FloatArray:
-    """Return the squared error of bins a to b - 1 as one interval, at [b, a], shape (bins + 1,) * 2."""
+    """Return the squared error of bins a to b - 1 as one interval at [b, a]; bins + 1 each way."""
     mass, first, second = (
         np.concatenate([[0.0], np.cumsum(weights * positions**power)]) for power in (0, 1, 2)
     )
