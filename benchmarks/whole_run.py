@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.kept_bytecode import environment
 from benchmarks.local_relay import write_certificate
 from splitmeans import _validate
 from splitmeans.errors import MailboxError
@@ -85,6 +86,7 @@ def run_five(folder: Path, run: str) -> tuple[float, float]:
                 *("--port", "0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"),
             ),
             cwd=folder,
+            env=environment(),
             stderr=log,
         )
     try:
@@ -101,7 +103,11 @@ def run_five(folder: Path, run: str) -> tuple[float, float]:
             with (folder / f"{command[0]}-{run}-{len(started)}.log").open("w") as log:
                 started.append(
                     subprocess.Popen(
-                        _splitmeans(*command), cwd=folder, stdout=log, stderr=subprocess.STDOUT
+                        _splitmeans(*command),
+                        cwd=folder,
+                        env=environment(),
+                        stdout=log,
+                        stderr=subprocess.STDOUT,
                     )
                 )
         processor = sum(_end_of(process) for process in started)
@@ -115,7 +121,8 @@ def run_five(folder: Path, run: str) -> tuple[float, float]:
 def _timed_bare(folder: Path) -> tuple[float, float]:
     began = time.perf_counter()
     started = [
-        subprocess.Popen([sys.executable, *_BARE], cwd=folder) for _ in range(len(_PARTIES) + 2)
+        subprocess.Popen([sys.executable, *_BARE], cwd=folder, env=environment())
+        for _ in range(len(_PARTIES) + 2)
     ]
     processor = sum(_end_of(process) for process in started)
     return time.perf_counter() - began, processor
@@ -143,7 +150,9 @@ def _address(log: Path, relay: subprocess.Popen[bytes]) -> str:
 
 
 def _command(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(_splitmeans(*arguments), cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(
+        _splitmeans(*arguments), cwd=folder, env=environment(), capture_output=True, text=True
+    )
     if done.returncode:
         raise MailboxError(f"splitmeans {' '.join(arguments[:2])} failed: {done.stderr.strip()}")
     return done.stdout.strip()

@@ -67,10 +67,10 @@ def numbers(option: str, text: str, kind: Callable[[str], N]) -> list[N]:
 
 def need_relay() -> None:
     """Say before the work if a library is missing that relays and those who talk to them need."""
-    for library in ("starlette", "uvicorn", "httpx"):
+    for library in ("starlette", "uvicorn"):
         try:
             importlib.import_module(library)
         except ImportError as problem:
             raise ParameterError(
-                f'this benchmark needs {library}: pip install "splitmeans[relay,https]"'
+                f'this benchmark needs {library}: pip install "splitmeans[relay]"'
             ) from problem

@@ -25,6 +25,7 @@ from splitmeans.relay.limits import RelayLimits
 from splitmeans.wire.messages import MAX_SMALL_BYTES
 from splitmeans.wire.sealed import OVERHEAD_BYTES
 from splitmeans.wire.slot import SERVER, Slot
+from tests.mailbox.made_up import MadeUp
 from tests.scene import KEYS
 
 STUDY = "5a" * 32
@@ -35,19 +36,16 @@ LIMITS = RelayLimits(
 Opener = Callable[[str], HttpMailbox]
 
 
-class Direct(httpx.BaseTransport):
-    """Hands requests to an application and takes its answers."""
+def direct(app: object) -> MadeUp:
+    """Hand requests to an application and take its answers."""
+    inner = httpx.ASGITransport(app)  # type: ignore[arg-type]
 
-    def __init__(self, app: object) -> None:
-        self.inner = httpx.ASGITransport(app)  # type: ignore[arg-type]
+    async def ask(request: httpx.Request) -> httpx.Response:
+        answer = await inner.handle_async_request(request)
+        stream = httpx.ByteStream(await answer.aread())
+        return httpx.Response(answer.status_code, headers=answer.headers, stream=stream)
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        async def ask() -> httpx.Response:
-            answer = await self.inner.handle_async_request(request)
-            stream = httpx.ByteStream(await answer.aread())
-            return httpx.Response(answer.status_code, headers=answer.headers, stream=stream)
-
-        return asyncio.run(ask())
+    return MadeUp(lambda request: asyncio.run(ask(request)))
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +67,7 @@ def _relay_in(
     roster = {name: KEYS[name].public for name in ("bank", "shop", SERVER)}
     app = make_app({STUDY: roster}, folder, limits)
     opened.callback(app.state.store.close)
-    transport = Direct(app)
+    transport = direct(app)
 
     def open_as(name: str) -> HttpMailbox:
         return HttpMailbox(
@@ -108,7 +106,8 @@ def seen_by_shop(opened: Opener) -> list[object]:
         found.append(taken)
     found.append(box.limits(STUDY).free_bytes)
     for page in ("/health", "/"):
-        text = box._client.get("http://localhost" + page).text
+        answer = box._transport.ask("GET", "http://localhost" + page, headers={}, data=None)
+        text = b"".join(answer.pieces()).decode()
         found.append(json.loads(text)["status"] if page == "/health" else len(text) > 0)
     return found
 

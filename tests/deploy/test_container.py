@@ -93,7 +93,7 @@ def test_a_broken_twin_is_caught(rule: str) -> None:
 def test_all_that_is_installed_has_hashes_and_is_in_the_lock_file() -> None:
     known = runtime.entries((ROOT / "requirements.lock").read_text())
     wanted = (FOLDER / "runtime.txt").read_text().split()
-    assert {"numpy", "pyarrow", "httpx", "starlette", "s3fs", "adlfs", "paramiko"} <= set(wanted)
+    assert {"numpy", "pyarrow", "starlette", "s3fs", "adlfs", "paramiko"} <= set(wanted)
     assert not {"pytest", "mypy", "ruff", "mkdocs-material"} & set(wanted)
     for name in (*wanted, *runtime.BUILD):
         assert "--hash=sha256:" in known[name], name

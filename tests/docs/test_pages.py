@@ -142,7 +142,7 @@ def test_two_companies(companies):
 def test_https(companies):
     if shutil.which("openssl") is None:
         pytest.skip("openssl, with which the guide makes its certificates, is not installed")
-    for package in ("starlette", "uvicorn", "httpx"):
+    for package in ("starlette", "uvicorn"):
         pytest.importorskip(package)
     folder, _ = companies
     shown = paste(GUIDES / "https.md", folder, replace=("8443", str(_free_port())))

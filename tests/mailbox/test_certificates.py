@@ -15,10 +15,12 @@ from starlette.applications import Starlette
 from benchmarks.local_relay import write_certificate
 from splitmeans.errors import MailboxError, ParameterError
 from splitmeans.mailbox.certificates import check_own
+from splitmeans.mailbox.connections import NoConnection
 from splitmeans.mailbox.http import HttpMailbox
 from splitmeans.mailbox.retries import Retries
 from splitmeans.relay.serve import serve
 from splitmeans.wire.identity import Identity
+from tests.mailbox.made_up import MadeUp
 
 STUDY = "c0ffee" + "0" * 58
 KEY = Identity.new()
@@ -119,7 +121,7 @@ def test_the_client_says_what_is_wrong(
 
 
 def test_a_certificate_that_cannot_be_fetched_again() -> None:
-    problem = httpx.ConnectError("certificate verify failed")
+    problem = NoConnection("certificate verify failed")
     problem.__cause__ = ssl.SSLCertVerificationError()
     problem.__cause__.verify_code = 10
     problem.__cause__.verify_message = "certificate has expired"
@@ -131,7 +133,7 @@ def test_a_certificate_that_cannot_be_fetched_again() -> None:
         "https://127.0.0.1:9",  # nothing listens on this port
         participant="alice",
         signer=KEY,
-        transport=httpx.MockTransport(refuse),
+        transport=MadeUp(refuse),
         retries=Retries(sleep=_never),
     )
     with pytest.raises(MailboxError, match=r"an authority between .* has expired; tell the relay"):

@@ -2,24 +2,20 @@
 
 import contextlib
 from collections.abc import Iterator
-
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from typing import TYPE_CHECKING
 
 from splitmeans.cli.console import err
-from splitmeans.table.walk.stored import Progress as RowProgress
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from splitmeans.table.walk.stored import Progress as RowProgress
 
 
 class _Rows:
     """Shows one bar at a time; a stage that begins again starts anew."""
 
-    def __init__(self, bars: Progress) -> None:
+    def __init__(self, bars: "Progress") -> None:
         self._bars = bars
         self._task: TaskID | None = None
         self._stage = ""
@@ -42,8 +38,19 @@ class _Rows:
 
 
 @contextlib.contextmanager
-def rows_progress() -> Iterator[RowProgress]:
+def rows_progress() -> "Iterator[RowProgress]":
     """Yield a function that shows progress on stderr; nothing shows if that is no terminal."""
+    if err.quiet or not err.is_terminal:
+        yield _show_nothing
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("{task.description:<8}", markup=False),
         BarColumn(),
@@ -51,6 +58,9 @@ def rows_progress() -> Iterator[RowProgress]:
         TextColumn("{task.fields[rate]}", markup=False),
         TimeRemainingColumn(),
     )
-    is_off = err.quiet or not err.is_terminal
-    with Progress(*columns, console=err, transient=True, disable=is_off) as bars:
+    with Progress(*columns, console=err.console, transient=True) as bars:
         yield _Rows(bars)
+
+
+def _show_nothing(stage: str, *, rows: int, of: int | None) -> None:
+    pass

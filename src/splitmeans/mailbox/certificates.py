@@ -5,8 +5,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cryptography import x509
-
 from splitmeans.errors import ParameterError
 
 SOON = timedelta(days=14)
@@ -26,6 +24,8 @@ def check_own(cert: Path, *, now: datetime) -> list[str]:
     Raises:
         ParameterError: Participants would refuse it today.
     """
+    from cryptography import x509
+
     try:
         own, *others = x509.load_pem_x509_certificates(cert.read_bytes())
     except (OSError, ValueError) as problem:
@@ -58,6 +58,8 @@ def check_own(cert: Path, *, now: datetime) -> list[str]:
 
 def end_of(cert: Path) -> datetime:
     """Return when the first certificate of a file that was checked expires."""
+    from cryptography import x509
+
     return x509.load_pem_x509_certificates(cert.read_bytes())[0].not_valid_after_utc
 
 
@@ -84,6 +86,8 @@ def explain_refused(
             f"its certificate is not trusted ({problem.verify_message}); give the certificate of "
             "its authority with --ca"
         )
+    from cryptography import x509
+
     fetch = fetch or _fetch
     try:
         found = x509.load_pem_x509_certificate(fetch(address).encode())
@@ -116,6 +120,8 @@ def _fetch(address: tuple[str, int]) -> str:
 
 
 def _expired(ca: Path, now: datetime) -> list[str]:
+    from cryptography import x509
+
     try:
         certificates = x509.load_pem_x509_certificates(ca.read_bytes())
     except (OSError, ValueError):

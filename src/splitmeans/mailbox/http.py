@@ -26,6 +26,15 @@ from splitmeans.errors import (
     ParameterError,
 )
 from splitmeans.mailbox.certificates import certificate_problem, explain_refused
+from splitmeans.mailbox.connections import (
+    Answer,
+    Connections,
+    LineError,
+    NoAnswerInTime,
+    NoConnection,
+    NoConnectionInTime,
+    Transport,
+)
 from splitmeans.mailbox.open import (
     MAX_STORED_BYTES,
     IsJunk,
@@ -39,18 +48,15 @@ from splitmeans.mailbox.request_signature import EMPTY_HASH, Signer, sign_reques
 from splitmeans.mailbox.retries import TRANSFER_SECONDS, Retries, TryAgain
 from splitmeans.wire.slot import check_run
 
-try:
-    import httpx
-except ImportError:
-    raise MailboxError(
-        'a relay needs a further package; install it with: pip install "splitmeans[https]"'
-    ) from None
-
 _Result = TypeVar("_Result")
 
 _TRY_AGAIN = (408, 429, 502, 503, 504)
 _PASSING = (*_TRY_AGAIN, 500, 507)  # may be over when the same command is given later
 _REASON_BYTES = 4096
+_HEADERS = {
+    "user-agent": f"splitmeans/{__version__}",
+    "accept-encoding": "identity",  # sealed bytes do not shrink
+}
 
 # Answers that a proxy in front of the relay gives.
 _WITHOUT_REASON = {
@@ -87,7 +93,7 @@ class HttpMailbox:
         timeout: float = 30.0,
         use_proxy: bool = False,
         retries: Retries | None = None,
-        transport: httpx.BaseTransport | None = None,
+        transport: Transport | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         _validate.positive(timeout=timeout)
@@ -99,16 +105,9 @@ class HttpMailbox:
         self._ca = ca
         self._retries = retries or Retries()
         self._clock = clock
-        self._client = httpx.Client(
-            verify=_trusted(ca),
-            timeout=timeout,
-            trust_env=use_proxy,
-            follow_redirects=False,
-            transport=transport,
-            headers={
-                "user-agent": f"splitmeans/{__version__}",
-                "accept-encoding": "identity",  # sealed bytes do not shrink
-            },
+        trusted = _trusted(ca)
+        self._transport = transport or Connections(
+            self._url, trusted=trusted, timeout=timeout, use_proxy=use_proxy
         )
 
     def __repr__(self) -> str:
@@ -157,7 +156,7 @@ class HttpMailbox:
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        self._transport.close()
 
     def _ask(
         self,
@@ -165,7 +164,7 @@ class HttpMailbox:
         page: str,
         *,
         signed: str,
-        read: Callable[[httpx.Response, float], _Result],
+        read: Callable[[Answer, float], _Result],
         data: bytes | None = None,
     ) -> _Result:
         """Send one request, several times if need be; each time it is signed anew.
@@ -189,42 +188,40 @@ class HttpMailbox:
                 signer=self._signer,
                 time=int(asked),
             )
-            request = self._client.build_request(
-                method, f"{self._url}/v1/{page}", content=data, headers=headers
-            )
+            url = f"{self._url}/v1/{page}"
             try:
-                response = self._client.send(request, stream=True)
+                answer = self._transport.ask(method, url, headers=_HEADERS | headers, data=data)
                 try:
-                    if response.status_code not in _TRY_AGAIN:
-                        return read(response, asked)
-                    raise TryAgain(self._refusal(response), after=_retry_after(response))
+                    if answer.status not in _TRY_AGAIN:
+                        return read(answer, asked)
+                    raise TryAgain(self._refusal(answer), after=_retry_after(answer))
                 finally:
-                    response.close()
-            except httpx.TransportError as problem:
+                    answer.close()
+            except LineError as problem:
                 if certificate_problem(problem) is not None:
                     raise self._unreachable(problem) from problem
                 raise TryAgain(self._unreachable(problem)) from problem
 
         return self._retries.run(attempt)
 
-    def _read_stored(self, response: httpx.Response, _: float, *, n_bytes: int) -> None:
-        if response.status_code == 413:
-            raise self._too_large(response, n_bytes)
-        if response.status_code == 409:
+    def _read_stored(self, answer: Answer, _: float, *, n_bytes: int) -> None:
+        if answer.status == 413:
+            raise self._too_large(answer, n_bytes)
+        if answer.status == 409:
             raise MessageExists(
                 f"relay {self._shown_url} holds another message of this participant in this place"
             )
-        if response.status_code not in (201, 204):
-            raise self._refusal(response)
+        if answer.status not in (201, 204):
+            raise self._refusal(answer)
 
-    def _read_reserved(self, response: httpx.Response, _: float) -> None:
-        if response.status_code == 404:
-            raise self._too_old(response)
-        if response.status_code != 204:
-            raise self._refusal(response)
+    def _read_reserved(self, answer: Answer, _: float) -> None:
+        if answer.status == 404:
+            raise self._too_old(answer)
+        if answer.status != 204:
+            raise self._refusal(answer)
 
-    def _too_old(self, response: httpx.Response) -> MailboxError:
-        code, _text = _reason(response)
+    def _too_old(self, answer: Answer) -> MailboxError:
+        code, _text = _reason(answer)
         if code != "no-page":
             return self._no_relay()
         return MailboxError(
@@ -232,22 +229,22 @@ class HttpMailbox:
             "version; its operator should install this one, and start the relay again"
         )
 
-    def _read_message(self, response: httpx.Response, _: float, *, max_bytes: int) -> bytes | None:
-        if response.status_code == 404:
-            code, _text = _reason(response)
+    def _read_message(self, answer: Answer, _: float, *, max_bytes: int) -> bytes | None:
+        if answer.status == 404:
+            code, _text = _reason(answer)
             if code != "absent":
                 raise self._no_relay()
             return None
-        if response.status_code != 200:
-            raise self._refusal(response)
-        return _download(response, max_bytes=max_bytes, shown_url=self._shown_url)
+        if answer.status != 200:
+            raise self._refusal(answer)
+        return _download(answer, max_bytes=max_bytes, shown_url=self._shown_url)
 
-    def _read_limits(self, response: httpx.Response, asked: float) -> MailboxLimits:
-        if response.status_code == 404:
-            raise self._too_old(response)
-        if response.status_code != 200:
-            raise self._refusal(response)
-        data = _download(response, max_bytes=_REASON_BYTES, shown_url=self._shown_url)
+    def _read_limits(self, answer: Answer, asked: float) -> MailboxLimits:
+        if answer.status == 404:
+            raise self._too_old(answer)
+        if answer.status != 200:
+            raise self._refusal(answer)
+        data = _download(answer, max_bytes=_REASON_BYTES, shown_url=self._shown_url)
         answered = self._clock()
         try:
             told = json.loads(data)
@@ -262,8 +259,8 @@ class HttpMailbox:
             max_message_bytes=most, free_bytes=free, clock_offset=offset, is_shared=False
         )
 
-    def _too_large(self, response: httpx.Response, n_bytes: int) -> MailboxError:
-        code, text = _reason(response)
+    def _too_large(self, answer: Answer, n_bytes: int) -> MailboxError:
+        code, text = _reason(answer)
         least = f"{-(-n_bytes // 2**20)}M"
         if code == "too-large":
             said, who = (
@@ -283,8 +280,8 @@ class HttpMailbox:
     def _no_relay(self) -> MailboxError:
         return MailboxError(f"{self._shown_url} is not a splitmeans relay; check the URL")
 
-    def _refusal(self, response: httpx.Response) -> MailboxError:
-        code, text = _reason(response)
+    def _refusal(self, answer: Answer) -> MailboxError:
+        code, text = _reason(answer)
         hints = {
             "stranger": "this participant's key is not in the study that the relay serves; compare "
             "the study files and keys",
@@ -292,18 +289,18 @@ class HttpMailbox:
             "study-full": f"{text}; ask the relay's operator to remove old runs or to allow more "
             "(splitmeans relay serve --max-study)",
         }
-        if response.is_redirect:
+        if 300 <= answer.status < 400:
             said = "it redirects to another place; give the URL of the relay itself"
         else:
             said = (
                 hints.get(code)
                 or text
                 or _WITHOUT_REASON.get(
-                    response.status_code, "it gives no reason; check that the URL is a relay's"
+                    answer.status, "it gives no reason; check that the URL is a relay's"
                 )
             )
-        kind = MailboxUnavailable if response.status_code in _PASSING else MailboxError
-        return kind(f"relay {self._shown_url} answered {response.status_code}: {said}")
+        kind = MailboxUnavailable if answer.status in _PASSING else MailboxError
+        return kind(f"relay {self._shown_url} answered {answer.status}: {said}")
 
     def _unreachable(self, problem: Exception) -> MailboxError:
         certificate = certificate_problem(problem)
@@ -315,14 +312,14 @@ class HttpMailbox:
                 ca=self._ca,
                 now=datetime.fromtimestamp(self._clock(), UTC),
             )
-        elif isinstance(problem, httpx.ConnectTimeout):
+        elif isinstance(problem, NoConnectionInTime):
             said = "no connection in time; check address, port and firewall"
-        elif isinstance(problem, httpx.ConnectError):
+        elif isinstance(problem, NoConnection):
             said = f"no connection ({problem}); check address and port, and that it runs"
-        elif isinstance(problem, httpx.TimeoutException):
+        elif isinstance(problem, NoAnswerInTime):
             said = "no answer in time"
         else:
-            said = f"the connection broke ({type(problem).__name__})"
+            said = f"the connection broke ({type(problem.__cause__ or problem).__name__})"
         kind = MailboxError if certificate is not None else MailboxUnavailable
         return kind(f"relay {self._shown_url}: {said}")
 
@@ -346,17 +343,17 @@ def _trusted(ca: Path | None) -> ssl.SSLContext:
         raise ParameterError(f"{ca}: no certificates in PEM form ({problem})") from problem
 
 
-def _download(response: httpx.Response, *, max_bytes: int, shown_url: str) -> bytes:
+def _download(answer: Answer, *, max_bytes: int, shown_url: str) -> bytes:
     """Read the body, and stop as soon as it is longer than allowed."""
     too_large = MessageRefused(f"relay {shown_url} sends more than {max_bytes} bytes")
-    length = response.headers.get("content-length", "")
+    length = answer.header("content-length")
     if length.isdecimal() and int(length) > max_bytes:
         raise too_large
-    if response.headers.get("content-encoding", "identity") != "identity":
+    if answer.header("content-encoding") not in ("", "identity"):
         raise MailboxError(f"relay {shown_url}: a proxy changes messages on their way")
     deadline = time.monotonic() + TRANSFER_SECONDS
     data = bytearray()
-    for piece in response.iter_raw():
+    for piece in answer.pieces():
         data += piece
         if len(data) > max_bytes:
             raise too_large
@@ -365,10 +362,10 @@ def _download(response: httpx.Response, *, max_bytes: int, shown_url: str) -> by
     return bytes(data)
 
 
-def _reason(response: httpx.Response) -> tuple[str, str]:
+def _reason(answer: Answer) -> tuple[str, str]:
     """Read code and text of a refusal; what is not of the relay's form is not shown."""
     try:
-        fields = json.loads(_download(response, max_bytes=_REASON_BYTES, shown_url=""))
+        fields = json.loads(_download(answer, max_bytes=_REASON_BYTES, shown_url=""))
         code, text = fields["code"], fields["error"]
     except (MessageRefused, MailboxError, ValueError, KeyError, TypeError):
         return "", ""
@@ -377,6 +374,6 @@ def _reason(response: httpx.Response) -> tuple[str, str]:
     return code, "".join(c for c in text if c.isprintable())[:300]
 
 
-def _retry_after(response: httpx.Response) -> float:
-    value = response.headers.get("retry-after", "")
+def _retry_after(answer: Answer) -> float:
+    value = answer.header("retry-after")
     return min(60.0, float(value)) if value.isdecimal() else 0.0

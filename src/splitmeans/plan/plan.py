@@ -141,7 +141,7 @@ class Plan:
         both = zip(self.cluster_events, self.detail, strict=True)
         return tuple(ComposedEvent(parts=(event, law.event)) for event, law in both)
 
-    @property
+    @functools.cached_property
     def cluster_events(self) -> tuple[Event, ...]:
         """What each party's local clustering costs.
 

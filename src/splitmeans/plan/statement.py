@@ -83,6 +83,7 @@ class PrivacyReport:
     secure_noise: bool
 
     @classmethod
+    @functools.lru_cache(maxsize=64)
     def for_study(cls, study: Study) -> "PrivacyReport":
         """Return the report of a study before any data is touched."""
         return cls(plan=make_plan(study), secure_noise=True)

@@ -148,5 +148,4 @@ def set_up(*, json_lines: bool, quiet: bool, lines_per_minute: int) -> LineLimit
     handler.addFilter(limit)
     level = logging.WARNING if quiet else logging.INFO
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     return limit

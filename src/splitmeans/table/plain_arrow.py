@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitmeans import _compute as pc
+
 
 def text_array(values: Sequence[str]) -> pa.LargeStringArray:
     """Return text, none of it missing, as an Arrow array with 64-bit offsets."""
@@ -20,18 +22,19 @@ def text_array(values: Sequence[str]) -> pa.LargeStringArray:
     return pa.LargeStringArray.from_buffers(len(encoded), *buffers)
 
 
+def flags_array(flags: npt.NDArray[np.bool_]) -> pa.BooleanArray:
+    """Return booleans as an Arrow array."""
+    packed = pa.py_buffer(np.packbits(flags, bitorder="little"))
+    return pa.BooleanArray.from_buffers(pa.bool_(), len(flags), [None, packed])
+
+
 def flags_of(array: Any) -> npt.NDArray[np.bool_]:
-    """Return booleans, none of them missing, as NumPy has them."""
-    if not isinstance(array, pa.BooleanArray) or array.null_count:
+    """Return booleans as NumPy has them, missing ones as not set."""
+    if not isinstance(array, pa.BooleanArray):
         return np.asarray(array)
     if not len(array):
         return np.zeros(0, dtype=np.bool_)
-    packed = np.frombuffer(array.buffers()[1], dtype=np.uint8)
     first, end = array.offset, array.offset + len(array)
-    return np.unpackbits(packed, count=end, bitorder="little")[first:].view(np.bool_)
-
-
-def flags_array(flags: npt.NDArray[np.bool_]) -> pa.BooleanArray:
-    """Return NumPy's booleans as Arrow has them."""
-    packed = pa.py_buffer(np.packbits(flags, bitorder="little"))
-    return pa.BooleanArray.from_buffers(pa.bool_(), len(flags), [None, packed])
+    valid, data = array.buffers()
+    flags = pc.bits_of(data, first, end)
+    return flags & pc.bits_of(valid, first, end) if array.null_count else flags

@@ -15,6 +15,7 @@ from splitmeans.study.parties import OTHER_LEVEL, SKIP
 from splitmeans.table.checks.number_columns import as_floats, missing_problem
 from splitmeans.table.checks.problems import ROWS, BrokenRule, Problem, rows_problem
 from splitmeans.table.columns import is_text, normalised_text, read_array, refuse_rows
+from splitmeans.table.plain_arrow import flags_array, flags_of, text_array
 
 _Flags = npt.NDArray[np.bool_]
 
@@ -27,19 +28,18 @@ def level_codes(
         text = read_categories(values, first_row=first_row)
     except BrokenRule as broken:
         return None, [replace(broken.problem, column=column.name)]
-    missing = np.asarray(text.is_null())
+    missing = flags_of(text.is_null())
     problems = missing_problem(column, missing, first_row=first_row)
-    listed = normalised_text(pa.array(column.categories, pa.large_string()))
+    listed = normalised_text(text_array(column.categories))
     position = pc.index_in(text, value_set=listed)
-    unknown = np.asarray(position.is_null()) & ~missing
-    if OTHER_LEVEL in column.categories:
-        rest = pa.scalar(column.categories.index(OTHER_LEVEL), position.type)
-        position = pc.if_else(pa.array(unknown), rest, position)
-    elif unknown.any():
-        problems += _unknown_categories(column, text, unknown, first_row=first_row)
+    unknown = flags_of(position.is_null()) & ~missing
     # The code behind the listed ones is the level of missing values, or equal shares of all.
     behind = len(column.categories)
-    codes = position.fill_null(behind).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = pc.numbers_of(position, missing=behind).astype(np.int64)
+    if OTHER_LEVEL in column.categories:
+        codes[unknown] = column.categories.index(OTHER_LEVEL)
+    elif unknown.any():
+        problems += _unknown_categories(column, text, unknown, first_row=first_row)
     if column.missing == SKIP:
         codes[missing] = NO_VALUE
     return codes, problems
@@ -50,14 +50,12 @@ def _unknown_categories(
 ) -> list[Problem]:
     """Say of categories that the study does not list in which way they are unknown."""
     rule = "must hold only categories that the study lists (case and spaces count)"
-    empty = unknown & np.asarray(
-        pc.match_substring_regex(text, pattern=r"\A\s*\z").fill_null(False)
-    )
+    empty = unknown & flags_of(pc.match_substring_regex(text, pattern=r"\A\s*\z"))
     alike = {_folded(category) for category in column.categories}
     # Of few different texts, however many rows there are.
-    values = text.filter(pa.array(unknown)).unique()
+    values = text.filter(flags_array(unknown)).unique()
     near = [value for value in values.to_pylist() if value.strip() and _folded(value) in alike]
-    similar = unknown & np.asarray(pc.is_in(text, value_set=pa.array(near, pa.large_string())))
+    similar = unknown & flags_of(pc.is_in(text, value_set=text_array(near)))
     here: dict[str, Any] = {"first_row": first_row, "column": column.name}
     return [
         *rows_problem(

@@ -13,6 +13,7 @@ from splitmeans.errors import DataError
 from splitmeans.study import Column
 from splitmeans.table.checks.problems import ROWS, Problem, rows_problem
 from splitmeans.table.columns import is_text, read_array
+from splitmeans.table.plain_arrow import flags_of
 
 # As Arrow reads them from a csv file.
 _NUMBER = r"(?i)\A\s*-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?\s*\z"
@@ -85,8 +86,8 @@ def as_floats(array: pa.Array) -> FloatArray:
     if array.null_count == 0:
         return np.ascontiguousarray(pc.numbers_of(array), dtype=np.float64)
     # Integers beyond 2^53 are rounded to the nearest float, which Arrow's own cast refuses.
-    numbers = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
-    numbers[np.asarray(array.is_null())] = np.nan
+    numbers = pc.numbers_of(array, missing=0).astype(np.float64)
+    numbers[flags_of(array.is_null())] = np.nan
     return np.asarray(numbers)
 
 
@@ -123,7 +124,7 @@ def _text_problems(column: Column, text: pa.Array, *, first_row: int) -> list[Pr
     here: dict[str, Any] = {"first_row": first_row, "column": column.name}
     found = missing_problem(column, text.is_null(), first_row=first_row)
     is_number = _matches(text, _NUMBER)
-    rest = np.asarray(text.is_valid()) & ~is_number
+    rest = flags_of(text.is_valid()) & ~is_number
     for kind, pattern in (*_KINDS.items(), (_NO_NUMBER, "")):
         flags = rest & _matches(text, pattern)
         rest &= ~flags
@@ -134,7 +135,7 @@ def _text_problems(column: Column, text: pa.Array, *, first_row: int) -> list[Pr
 
 
 def _matches(text: pa.Array, pattern: str) -> Any:
-    return np.asarray(pc.match_substring_regex(text, pattern=pattern).fill_null(False))
+    return flags_of(pc.match_substring_regex(text, pattern=pattern))
 
 
 def _other_kind(kind: pa.DataType) -> tuple[str, str] | None:

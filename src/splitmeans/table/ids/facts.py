@@ -105,7 +105,7 @@ def _kind(kind: pa.DataType) -> str:
 def _odd(column: pa.Array) -> dict[str, Any]:
     """Return which ids are odd in which way; of text only those that may be odd, none missing."""
     if pa.types.is_floating(column.type):
-        numbers = column.to_numpy(zero_copy_only=False)
+        numbers = pc.numbers_of(column)
         return {
             _NOT_WHOLE: ~(np.isfinite(numbers) & (np.rint(numbers) == numbers)),
             _ROUNDED: np.abs(numbers) >= 2**53,

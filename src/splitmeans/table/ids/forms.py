@@ -133,7 +133,7 @@ def _integer(column: pa.Array, first_row: int) -> pa.LargeStringArray:
 
 def _whole_floats(column: pa.Array, first_row: int) -> pa.LargeStringArray:
     """Take 7.0 as 7: pandas holds whole numbers as floats once a value was missing."""
-    numbers = column.to_numpy(zero_copy_only=False).astype(np.float64)
+    numbers = pc.numbers_of(column).astype(np.float64)
     whole = np.isfinite(numbers) & (np.rint(numbers) == numbers) & (np.abs(numbers) < _EXACT)
     refuse_rows(
         ~whole,
