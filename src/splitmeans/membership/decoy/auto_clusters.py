@@ -21,7 +21,7 @@ _NEEDED_BY_TWO = 10
 _PLENTY = 1_500
 # Of three or more parties: so many local clusters for each segment find nearly all, or most, that
 # are clearly apart, if cells then have as many users per deviation of their noise as this.
-_FOR_EACH = ((1.2, 1.4), (0.9, 1.25))
+_FOR_EACH = ((1.2, 1.4), (0.9, 1.2))
 # Of six parties and more: if noise allows fewer local clusters than this share of the segments,
 # these are not told apart anyway, and cells that are mostly noise only cost.
 _WORTH_TRYING = 0.4
