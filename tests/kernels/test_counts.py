@@ -82,7 +82,8 @@ def test_equal_tags_are_in_the_order_of_labels_where_numpy_sorts():
     assert (np.diff(labels.astype(int)) >= 0).all()
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 1000, 5000])
+# One digit is enough for the first few; buckets of the others are sorted by another one.
+@pytest.mark.parametrize("n", [0, 1, 2, 1000, 1536, 3071, 3072, 5000, 100_000])
 def test_random_tags_are_sorted(n):
     parts = [random_records(n, 1), random_records(n // 3, 2)]
     tags, labels = sort_records(parts)
@@ -93,12 +94,23 @@ def test_random_tags_are_sorted(n):
     assert ascending(tags)
 
 
-def test_the_source_is_left_alone():
-    tags, labels = random_records(50, 3)
+@pytest.mark.parametrize("n", [50, 9000])
+def test_the_source_is_left_alone(n):
+    tags, labels = random_records(n, 3)
     before = tags.copy(), labels.copy()
     sort_records([(tags, labels)])
     np.testing.assert_array_equal(tags, before[0])
     np.testing.assert_array_equal(labels, before[1])
+
+
+@pytest.mark.parametrize("skip_bits", [3, 16])
+def test_leading_bits_that_are_all_the_same_are_skipped(skip_bits):
+    tags, labels = random_records(30_000, 4)
+    tags[:, 0] = (tags[:, 0] >> np.uint64(skip_bits)) | (np.uint64(5) << np.uint64(64 - skip_bits))
+    ordered, moved = sort_records([(tags, labels)], skip_bits=skip_bits)
+    order = np.lexsort((tags[:, 1], tags[:, 0]))
+    np.testing.assert_array_equal(ordered, tags[order])
+    np.testing.assert_array_equal(moved, labels[order])
 
 
 def test_tags_with_equal_leading_bits_do_not_take_quadratic_time():

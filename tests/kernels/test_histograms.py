@@ -157,6 +157,8 @@ def test_scores_that_are_not_exact_are_refused():
     scores = np.zeros(4, dtype=np.int64)
     with pytest.raises(ParameterError, match="too large for exact products"):
         score_products(np.zeros((1, 1), np.int64), scores=scores, longest=2**20, **columns)
+    with pytest.raises(ParameterError, match="too large for exact products"):
+        score_products(np.zeros((1, 1), np.int64), scores=scores - 2**26, longest=9, **columns)
 
 
 @pytest.mark.parametrize("rows", [np.zeros((2, 3)), np.zeros((2, 2), np.int64), np.zeros(3)])

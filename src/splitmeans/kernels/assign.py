@@ -290,13 +290,16 @@ def _clipped_sums(rows, labels, centres, radii, sums):  # type: ignore[no-untype
             square += gap * gap
             gaps[j] = gap
         radius, length = radii[c], float(square)
-        inside = length <= radius * radius
-        factor = 1.0 if inside else radius / np.sqrt(length) * SHRINK
+        if length > radius * radius:
+            # A loop of its own, so that other rows do not wait for a root that they do not need.
+            factor = radius / np.sqrt(length) * SHRINK
+            for j in range(d):
+                gaps[j] *= factor
         twice = 2 * radius
         own[d] += 1
         for j in range(d):
             # Conversion to an integer cuts towards zero: the clipped row gets no longer.
-            offset = np.int64(gaps[j] * factor)
+            offset = np.int64(gaps[j])
             own[j] += offset
             own[d + 1 + j] += np.int64(float(offset * offset) / twice)
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from splitmeans.kernels.entry import ENTRY, entry
 from splitmeans.kernels.object_code import RETURNS, ObjectCode
+from splitmeans.kernels.optimised import compile_optimised
 
 if TYPE_CHECKING:
     from splitmeans.kernels.compiled import Kernel
 
 # First and last version whose calling convention and layout of arrays were seen to be those of
-# `entry.py`: with any other, code that reads memory would rest on a guess, and numba calls kernels.
+# `entry.py`, and whose inside to be as `optimised.py` has it: with any other, code that reads
+# memory would rest on a guess, and numba calls kernels.
 KNOWN_NUMBA = ((0, 68), (0, 68))
 
 # A block of memory: how many use it, three words that are not used here, where the data begin, and
@@ -60,16 +62,13 @@ def compile_kernel(kernel: "Kernel", arguments: Sequence[str]) -> ObjectCode | N
     if not KNOWN_NUMBA[0] <= numba.version_info[:2] <= KNOWN_NUMBA[1]:
         return None
     signature = tuple(_type(argument) for argument in arguments)
-    dispatcher = kernel.dispatcher(**_OPTIONS)
-    dispatcher.compile(signature)
-    made = dispatcher.overloads[signature]
-    text = dispatcher.inspect_llvm(signature) + entry(made.fndesc.llvm_func_name, arguments)
-    module = llvm.parse_assembly(text)
+    made = compile_optimised(kernel.dispatcher(**_OPTIONS), signature)
+    code = made.library.get_llvm_str() + entry(made.fndesc.llvm_func_name, arguments)
+    module = llvm.parse_assembly(code)
     returns = str(made.signature.return_type)
     if not _is_whole(module) or returns not in RETURNS:
         return None
-    code = _machine().emit_object(module)
-    return ObjectCode(symbol=ENTRY, returns=returns, code=code)
+    return ObjectCode(symbol=ENTRY, returns=returns, code=_machine().emit_object(module))
 
 
 def with_dispatchers(function: Any, options: Mapping[str, bool]) -> Any:

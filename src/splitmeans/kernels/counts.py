@@ -21,9 +21,11 @@ from splitmeans.kernels.siphash import prf_word
 _Word = np.uint64
 _ONE = _Word(1)
 _TWO = _Word(2)
-# 2^11 write positions still fit the first cache; two digits are enough for four million records.
+# 2^11 write positions still fit the first cache. The buckets that they make are sorted by a second
+# digit where they are, in the second cache; with more bits than this it would not hold them.
 _DIGIT_BITS = 11
-# Moves per record in the finishing pass; random tags need about 0.1.
+_MOST_WITHIN = 13
+# Moves per record in the finishing pass; random tags need about 0.5.
 _MOVES = 16
 
 # Tags, and what goes with each: labels, or row numbers.
@@ -83,11 +85,16 @@ def sort_records(parts: Sequence[Records], *, skip_bits: int = 0) -> Records:
     """
     tags = np.concatenate([tags for tags, _ in parts])
     labels = np.concatenate([labels for _, labels in parts])
-    digits = max(1, -(-len(tags).bit_length() // _DIGIT_BITS))
-    for digit in range(digits, 0, -1):
-        out = np.empty_like(tags), np.empty_like(labels)
-        starts = np.zeros(2**_DIGIT_BITS + 1, dtype=np.int64)
-        _scatter(tags, labels, _Word(64 - skip_bits - digit * _DIGIT_BITS), starts, *out)
+    # About one record for each value of both digits together.
+    bits = len(tags).bit_length() - 1
+    first = max(_DIGIT_BITS, bits - _MOST_WITHIN)
+    within = max(bits - first, 0)
+    out = np.empty_like(tags), np.empty_like(labels)
+    shift = 64 - skip_bits - first
+    ends = _by_digit((tags, labels), out, shift=shift, bits=first)
+    if within:
+        _by_digit(out, (tags, labels), shift=shift - within, bits=within, ends=ends)
+    else:
         tags, labels = out
     if not _finish(tags, labels, _MOVES * len(tags)):
         order = np.lexsort((labels, tags[:, 1], tags[:, 0]))
@@ -101,14 +108,24 @@ def in_buckets(records: Records, *, bits: int) -> tuple[Records, IntArray]:
     Within a bucket they are in the order given. The last entry is the number of records.
     """
     tags, labels = records
-    starts = np.zeros(2**bits + 1, dtype=np.int64)
     if bits == 0:
-        starts[-1] = len(tags)
-        return records, starts
+        return records, np.array([0, len(tags)])
     out = np.empty_like(tags), np.empty_like(labels)
-    _scatter(tags, labels, _Word(64 - bits), starts, *out)
-    # The kernel leaves the end of each bucket where its start was.
-    return out, np.concatenate([[0], starts[:-1]])
+    ends = _by_digit(records, out, shift=64 - bits, bits=bits)
+    return out, np.concatenate([[0], ends])
+
+
+def _by_digit(
+    records: Records, out: Records, *, shift: int, bits: int, ends: IntArray | None = None
+) -> IntArray:
+    """Fill `out` (OUT) with the records of each bucket by one digit; return where digits end.
+
+    `ends` says where buckets end; not given, all records are one, and what is returned is of it.
+    """
+    starts = np.empty(2**bits + 1, dtype=np.int64)
+    whole = np.array([len(records[0])]) if ends is None else ends
+    _scatter(*records, _Word(shift), whole, starts, *out)
+    return starts[:-1]
 
 
 def ascending(tags: WordArray) -> bool:
@@ -213,23 +230,31 @@ def _decoy_tags(key0, key1, counts, span, stride, width, tags, labels):  # type:
 
 
 @kernel
-def _scatter(tags, labels, shift, starts, out_tags, out_labels):  # type: ignore[no-untyped-def]
-    """OUT: the records by one digit of the first word, in their order within a digit.
+def _scatter(tags, labels, shift, ends, starts, out_tags, out_labels):  # type: ignore[no-untyped-def]
+    """OUT: the records of each bucket by one digit of the first word, in their order within it.
 
-    `starts` (digits + 1,) is scratch, all zero.
+    `ends` (buckets,) says where buckets end; `starts` (digits + 1,) is OUT where the digits of the
+    last one end, and scratch before.
     """
     mask = _Word(starts.size - 2)
-    for row in range(labels.size):
-        starts[((tags[row, 0] >> shift) & mask) + _ONE] += 1
-    for digit in range(1, starts.size):
-        starts[digit] += starts[digit - 1]
-    for row in range(labels.size):
-        digit = (tags[row, 0] >> shift) & mask
-        place = starts[digit]
-        starts[digit] = place + 1
-        out_tags[place, 0] = tags[row, 0]
-        out_tags[place, 1] = tags[row, 1]
-        out_labels[place] = labels[row]
+    begin = 0
+    for bucket in range(ends.size):
+        end = ends[bucket]
+        for digit in range(starts.size):
+            starts[digit] = 0
+        for row in range(begin, end):
+            starts[((tags[row, 0] >> shift) & mask) + _ONE] += 1
+        starts[0] = begin
+        for digit in range(1, starts.size):
+            starts[digit] += starts[digit - 1]
+        for row in range(begin, end):
+            digit = (tags[row, 0] >> shift) & mask
+            place = starts[digit]
+            starts[digit] = place + 1
+            out_tags[place, 0] = tags[row, 0]
+            out_tags[place, 1] = tags[row, 1]
+            out_labels[place] = labels[row]
+        begin = end
 
 
 @kernel

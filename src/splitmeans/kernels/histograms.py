@@ -16,8 +16,8 @@ from splitmeans.kernels.assign import EXACT_FLOAT, SHRINK
 from splitmeans.kernels.compiled import kernel
 from splitmeans.kernels.widths import takes_narrow_rows
 
-# Rows whose products are added up at a time, in double precision.
-_PRODUCT_ROWS = 2**15
+# Products of two scores are below this: sums of 2^25 rows stay exact in 64 bits, scores in 32.
+_LARGEST_PRODUCT = 2**38
 # Rows whose bins are worked out at a time, column by column, while they are in the nearest cache.
 _BLOCK = 512
 # Far below any sum of places.
@@ -88,17 +88,12 @@ def score_products(
         longest: Length of the longest vector of scores.
     """
     _check_columns(raw_rows, limits, bins)
-    if longest**2 * _PRODUCT_ROWS >= EXACT_FLOAT:
-        raise ParameterError("scores are too large for exact products in double precision")
-    d = len(limits)
-    sums = np.zeros((d, d), dtype=np.int64)
-    for start in range(0, len(raw_rows), _PRODUCT_ROWS):
-        rows = np.ascontiguousarray(raw_rows[start : start + _PRODUCT_ROWS])
-        found = np.empty((d, len(rows)))
-        _scores(rows, limits, bins, scores.astype(np.float64), float(longest), found)
-        # Whole numbers whose sums stay below 2^53: exact in any order.
-        sums += (found @ found.T).astype(np.int64)
-    return sums
+    if longest**2 >= _LARGEST_PRODUCT or np.abs(scores).max(initial=0) >= 2**26:
+        raise ParameterError("scores are too large for exact products")
+    sums = np.zeros((len(limits), len(limits)), dtype=np.int64)
+    rows = np.ascontiguousarray(raw_rows)
+    _score_products(rows, limits, bins, scores.astype(np.float64), float(longest), sums)
+    return sums + np.tril(sums, -1).T
 
 
 def _check_columns(raw_rows: IntArray, limits: IntArray, bins: IntArray) -> None:
@@ -117,6 +112,7 @@ def _check_columns(raw_rows: IntArray, limits: IntArray, bins: IntArray) -> None
 def _column_histograms(rows, limits, bins, counts):  # type: ignore[no-untyped-def]
     """OUT `counts` (bins of all columns,)."""
     n, d = rows.shape
+    codes = np.empty(_BLOCK, dtype=np.int64)
     places = np.empty(_BLOCK, dtype=np.int64)
     # Every other row has counts of its own: an addition to a bin does not wait for the one before.
     others = np.zeros(counts.size, dtype=np.int64)
@@ -124,7 +120,7 @@ def _column_histograms(rows, limits, bins, counts):  # type: ignore[no-untyped-d
         block = rows[start : min(start + _BLOCK, n)]
         first = 0
         for j in range(d):
-            _bins_of(block, j, limits[j], bins[j], places)
+            _bins_of(block, j, limits[j], bins[j], codes, places)
             own, other = counts[first : first + bins[j]], others[first : first + bins[j]]
             for i in range(0, block.shape[0] - 1, 2):
                 if places[i] >= 0:
@@ -142,6 +138,7 @@ def _column_histograms(rows, limits, bins, counts):  # type: ignore[no-untyped-d
 def _cell_histogram(rows, limits, bins, cut, places, counts):  # type: ignore[no-untyped-def]
     """OUT `counts` (cells,)."""
     n, d = rows.shape
+    codes = np.empty(_BLOCK, dtype=np.int64)
     found = np.empty(_BLOCK, dtype=np.int64)
     cells = np.empty(_BLOCK, dtype=np.int64)
     for start in range(0, n, _BLOCK):
@@ -151,7 +148,7 @@ def _cell_histogram(rows, limits, bins, cut, places, counts):  # type: ignore[no
         first = 0
         for j in range(d):
             if cut[j]:
-                _bins_of(block, j, limits[j], bins[j], found)
+                _bins_of(block, j, limits[j], bins[j], codes, found)
                 own = places[first : first + bins[j]]
                 for i in range(block.shape[0]):
                     # A row without a value has a cell far below zero, whatever follows.
@@ -163,44 +160,57 @@ def _cell_histogram(rows, limits, bins, cut, places, counts):  # type: ignore[no
 
 
 @kernel
-def _scores(rows, limits, bins, scores, longest, found):  # type: ignore[no-untyped-def]
-    """OUT `found` (d, n), float64 that holds whole numbers."""
+def _score_products(rows, limits, bins, scores, longest, sums):  # type: ignore[no-untyped-def]
+    """Add to `sums` (d, d) (OUT) on and below the diagonal; `scores` hold whole numbers."""
     n, d = rows.shape
+    codes = np.empty(_BLOCK, dtype=np.int64)
     places = np.empty(_BLOCK, dtype=np.int64)
     squares = np.empty(_BLOCK)
+    found = np.empty((d, _BLOCK), dtype=np.int32)
     for start in range(0, n, _BLOCK):
         block = rows[start : min(start + _BLOCK, n)]
         for i in range(block.shape[0]):
             squares[i] = 0.0
         first = 0
         for j in range(d):
-            _bins_of(block, j, limits[j], bins[j], places)
-            own, out = scores[first : first + bins[j]], found[j, start:]
+            _bins_of(block, j, limits[j], bins[j], codes, places)
+            own, out = scores[first : first + bins[j]], found[j]
             for i in range(block.shape[0]):
                 score = own[places[i]] if places[i] >= 0 else 0.0
-                out[i] = score
+                out[i] = np.int32(score)
                 squares[i] += score * score
             first += bins[j]
         for i in range(block.shape[0]):
             if squares[i] > longest * longest:
                 factor = longest / np.sqrt(squares[i]) * SHRINK
                 for j in range(d):
-                    found[j, start + i] = float(np.int64(found[j, start + i] * factor))
+                    found[j, i] = np.int32(found[j, i] * factor)
+        for j in range(d):
+            for other in range(j + 1):
+                one, two = found[j], found[other]
+                total = np.int64(0)
+                for i in range(block.shape[0]):
+                    total += np.int64(one[i]) * np.int64(two[i])
+                sums[j, other] += total
 
 
 @kernel
-def _bins_of(rows, column, limit, n_bins, places):  # type: ignore[no-untyped-def]
-    """OUT `places`: the bin of each row's code in this column, -1 if it has none."""
+def _bins_of(rows, column, limit, n_bins, codes, places):  # type: ignore[no-untyped-def]
+    """OUT `places`: the bin of each row's code in this column, -1 if it has none.
+
+    `codes` is scratch: codes that lie apart are put side by side first, because a loop that does
+    more than that with them does not become vector instructions.
+    """
+    for i in range(rows.shape[0]):
+        codes[i] = rows[i, column]
     if limit == 0:
         for i in range(rows.shape[0]):
-            code = np.int64(rows[i, column])
-            places[i] = code if 0 <= code < n_bins else np.int64(-1)
+            places[i] = codes[i] if 0 <= codes[i] < n_bins else np.int64(-1)
         return
     width = float(2 * limit + 1)
     for i in range(rows.shape[0]):
-        code = np.int64(rows[i, column])
-        inside = min(max(code, -limit), limit)
+        inside = min(max(codes[i], -limit), limit)
         # The whole part of a rounded quotient is right (`assign.clipped_sums` says why), and
         # quotients of doubles are worked out several at a time.
         place = np.int64(float((inside + limit) * n_bins) / width)
-        places[i] = place if code != NO_VALUE else np.int64(-1)
+        places[i] = place if codes[i] != NO_VALUE else np.int64(-1)

@@ -108,13 +108,13 @@ def best_cuts(
     """
     n_bins = len(weights)
     cost = _interval_costs(weights, positions)
-    least = cost[0]
+    every, least = np.arange(n_bins + 1), cost[:, 0]
     found = [(float(least[n_bins]), np.array([0, n_bins]))]
     previous_edges: list[IntArray] = []
     for _ in range(2, min(most, n_bins) + 1):
-        totals = least[:, np.newaxis] + cost
-        previous_edges.append(totals.argmin(axis=0))
-        least = totals.min(axis=0)
+        totals = least + cost
+        previous_edges.append(totals.argmin(axis=1))
+        least = totals[every, previous_edges[-1]]
         edges = [n_bins]
         for edge_before in reversed(previous_edges):
             edges.append(int(edge_before[edges[-1]]))
@@ -141,15 +141,14 @@ def level_cuts(weights: FloatArray, gap: float, *, most: int) -> list[tuple[floa
 
 
 def _interval_costs(weights: FloatArray, positions: FloatArray) -> FloatArray:
-    """Return the squared error of bins a to b - 1 as one interval, shape (bins + 1, bins + 1)."""
+    """Return the squared error of bins a to b - 1 as one interval at [b, a]; bins + 1 each way."""
     mass, first, second = (
         np.concatenate([[0.0], np.cumsum(weights * positions**power)]) for power in (0, 1, 2)
     )
-    mass, first, second = (np.subtract.outer(s, s).T for s in (mass, first, second))
+    mass, first, second = (np.subtract.outer(s, s) for s in (mass, first, second))
     means = first / np.where(mass > 0, mass, 1.0)
     cost = np.maximum(second - means * first, 0.0)
-    start, end = np.indices(cost.shape)
-    return np.where(start < end, cost, np.inf)
+    return np.where(np.tri(len(cost), k=-1, dtype=bool), cost, np.inf)
 
 
 def _intervals(weights: FloatArray, positions: FloatArray | float, *, edges: IntArray) -> Intervals:
