@@ -22,9 +22,9 @@ from splitmeans.relay import replies as relay_replies
 from splitmeans.relay import store as relay_store
 from splitmeans.relay.app import make_app
 from splitmeans.relay.limits import RelayLimits
-from splitmeans.wire.messages import MAX_SMALL_BYTES
 from splitmeans.wire.sealed import OVERHEAD_BYTES
 from splitmeans.wire.slot import SERVER, Slot
+from splitmeans.wire.ways import MAX_SMALL_BYTES
 from tests.mailbox.made_up import MadeUp
 from tests.scene import KEYS
 

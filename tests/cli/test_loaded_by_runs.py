@@ -17,7 +17,7 @@ NEVER = {
     *("rich", "httpx", "httpcore", "requests", "trio", "starlette", "uvicorn", "fsspec"),
 }
 COMPILER = {"numba"}
-ARRAYS = {"pyarrow", "llvmlite", "pandas", "scipy"}
+ARRAYS = {"numpy", "pyarrow", "llvmlite", "pandas", "scipy"}
 
 # Reads a table whose ids and categories are looked at in every way, as `party run` does.
 READ = """

@@ -20,7 +20,7 @@ from splitmeans.plan.views import coalition_events, fellow_party_events, party_e
 from splitmeans.privacy.events import GaussianEvent, Relation
 from splitmeans.privacy.pld import epsilon_for
 from splitmeans.study import Budget, DecoyOptions, Study
-from splitmeans.wire.messages import MAX_LARGE_BYTES
+from splitmeans.wire.ways import MAX_LARGE_BYTES
 from tests.scene import make_study
 
 # Between them every method whose k' a stage decides, both kinds of user sets, grids that are fitted

@@ -23,15 +23,10 @@ from splitmeans.errors import MailboxError, ParameterError
 from splitmeans.mailbox.request_signature import EMPTY_HASH, sign_request
 from splitmeans.relay.app import make_app
 from splitmeans.relay.limits import RelayLimits
-from splitmeans.wire.messages import (
-    BETWEEN_PARTIES,
-    MAX_SMALL_BYTES,
-    Message,
-    StageRelease,
-    kinds_of,
-)
+from splitmeans.wire.messages import Message, StageRelease, kinds_of
 from splitmeans.wire.sealed import OVERHEAD_BYTES
 from splitmeans.wire.slot import Slot, short_name
+from splitmeans.wire.ways import BETWEEN_PARTIES, MAX_SMALL_BYTES, kinds_with
 
 STUDY = "5e" * 32
 NOW = 1_800_000_000
@@ -533,7 +528,7 @@ def test_only_messages_that_a_run_has(relay: Relay) -> None:
                     (403, "no-such-message"),
                     (403, "not-yours"),
                 }
-    between = set(kinds_of(BETWEEN_PARTIES))
+    between = set(kinds_with(BETWEEN_PARTIES))
     to_server = {"Hello", "Ready", *kinds_of((StageRelease,)), "PartyRelease"}
     from_server = {"Hello", "RunPlan", "PublishedResult"}
     assert between >= {"KeyContribution", "Confirmation", "PlanConfirmation_1", "StageRelease_9"}

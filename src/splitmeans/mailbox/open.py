@@ -32,7 +32,7 @@ SCHEMES = ("file", *SFTP, *OBJECT_STORES, *RELAYS)
 """Of all URLs that can be opened; a plain folder name counts as "file"."""
 
 MAX_STORED_BYTES = 2**30 + 2**16
-"""More than any sealed message has (`wire.messages.MAX_LARGE_BYTES` and its seal)."""
+"""More than any sealed message has (`wire.ways.MAX_LARGE_BYTES` and its seal)."""
 
 IsJunk = Callable[[bytes | None], bool]
 """Tells of what lies in a slot whether its sender cannot have made it; None: too large, no file."""

@@ -17,7 +17,7 @@ from splitmeans.membership.decoy.column_labels import N_EDGES
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.grid_limits import N_POINTS, SAMPLED
 from splitmeans.study.features import features_of
-from splitmeans.wire.messages import MAX_LARGE_BYTES
+from splitmeans.wire.ways import MAX_LARGE_BYTES
 
 if TYPE_CHECKING:
     from splitmeans.plan.plan import Plan

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol, TypeAlias
 from splitmeans._types import NoiseLine
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.privacy.events import Event
-from splitmeans.wire.messages import MAX_SMALL_BYTES
+from splitmeans.wire.ways import MAX_SMALL_BYTES
 
 # What was released in a stage, for each of its parties in order; and in all stages so far.
 StageValues: TypeAlias = tuple[tuple[int, ...], ...]

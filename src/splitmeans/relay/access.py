@@ -11,8 +11,8 @@ from splitmeans.errors import ParameterError, SplitmeansError
 from splitmeans.mailbox.open import MessagePath
 from splitmeans.mailbox.request_signature import SignedRequest, Verifier
 from splitmeans.relay.limits import RelayLimits
-from splitmeans.wire.messages import may_send
 from splitmeans.wire.slot import SERVER, short_name
+from splitmeans.wire.ways import may_send
 
 _SERVER = short_name(SERVER)
 

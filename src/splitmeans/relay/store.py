@@ -27,8 +27,8 @@ from splitmeans.mailbox.local_folder import make_folders, open_plain_file, sync_
 from splitmeans.mailbox.open import MessagePath
 from splitmeans.relay.limits import RelayLimits
 from splitmeans.relay.upload import Upload
-from splitmeans.wire.messages import MAX_SMALL_BYTES, is_large
 from splitmeans.wire.sealed import OVERHEAD_BYTES
+from splitmeans.wire.ways import MAX_SMALL_BYTES, is_large
 
 _BLOCK = 1 << 20
 # Of the disk, for folders, reservations, and what a file takes beyond its bytes.

@@ -10,7 +10,7 @@ from splitmeans.run.post import Post
 from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.messages import MAX_LARGE_BYTES
+from splitmeans.wire.ways import MAX_LARGE_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,16 +18,7 @@ from splitmeans.study import Study
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity, PublicIdentity
-from splitmeans.wire.messages import (
-    ALL_KINDS,
-    MAX_LARGE_BYTES,
-    MAX_SMALL_BYTES,
-    Hello,
-    Message,
-    PartyRelease,
-    is_large,
-    kind_of,
-)
+from splitmeans.wire.messages import ALL_KINDS, Hello, Message, PartyRelease, kind_of
 from splitmeans.wire.sealed import (
     OVERHEAD_BYTES,
     check_signed,
@@ -38,6 +29,7 @@ from splitmeans.wire.sealed import (
 from splitmeans.wire.sealing import OpeningKey, SealingKey
 from splitmeans.wire.slot import Slot
 from splitmeans.wire.tags import tag_of
+from splitmeans.wire.ways import MAX_LARGE_BYTES, MAX_SMALL_BYTES, is_large
 
 _log = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from splitmeans.plan.settle import largest_plan
 from splitmeans.result.write import check_place
 from splitmeans.run.free_memory import available_memory
 from splitmeans.study import Study
-from splitmeans.wire.messages import MAX_LARGE_BYTES
 from splitmeans.wire.slot import SERVER
+from splitmeans.wire.ways import MAX_LARGE_BYTES
 
 # Journal, ledger, small messages, and what a file system keeps for itself.
 _SPARE_BYTES = 64 << 20

@@ -44,10 +44,11 @@ from splitmeans.study import Study
 from splitmeans.wire.codec import encode, encoded_parts
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.identity import Identity
-from splitmeans.wire.messages import MAX_LARGE_BYTES, PartyRelease, PublishedResult
+from splitmeans.wire.messages import PartyRelease, PublishedResult
 from splitmeans.wire.on_disk import kept_on_disk
 from splitmeans.wire.saved_result import dump_result, load_result
 from splitmeans.wire.slot import SERVER
+from splitmeans.wire.ways import MAX_LARGE_BYTES
 
 _RUNNING, _PROPOSED, _PUBLISHED = "Running", "Proposed", "Published"
 _ATTEMPTS = 3

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from splitmeans._types import IntArray, RegisterArray, WordArray
 from splitmeans.wire.tags import tag_of
+from splitmeans.wire.ways import kinds_with, staged_kind
 
 
 class _Quiet:
@@ -320,22 +321,6 @@ Message: TypeAlias = (
     | PublishedResult
 )
 
-# Messages that grow with users or cells, and the longest of them that a receiver looks at (as a
-# payload; `wire.sealed.OVERHEAD_BYTES` come on top).
-LARGE = (PartyRelease, PublishedResult)
-MAX_LARGE_BYTES = 2**30
-
-# Who sends what to whom; everything else is refused by a relay.
-TO_SERVER = (Hello, Ready, StageRelease, PartyRelease)
-FROM_SERVER = (Hello, RunPlan, PublishedResult)
-BETWEEN_PARTIES = (Hello, KeyContribution, Confirmation, PlanConfirmation, StageRelease)
-TO_ITSELF = (PublishedResult,)  # the server, which finds its result there after a loss
-MAX_SMALL_BYTES = 2**16
-
-# Messages of which a run has one for each stage, and the most stages that any run has.
-STAGED = (StageRelease, PlanConfirmation)
-MAX_STAGES = 9
-
 
 def kind_of(message: Message) -> str:
     """Return what a slot calls a message: its tag, and the number of its stage if it has one."""
@@ -347,32 +332,12 @@ def kind_of(message: Message) -> str:
 
 def staged(kind: type[Message], stage: int) -> str:
     """Return what a slot calls a message of a stage."""
-    return f"{tag_of(kind)}_{stage}"
+    return staged_kind(tag_of(kind), stage)
 
 
 def kinds_of(types: Iterable[type[Message]]) -> tuple[str, ...]:
     """Return everything that slots can call messages of some types."""
-    found: list[str] = []
-    for one in types:
-        numbers = range(1, MAX_STAGES + 1)
-        found += [staged(one, n) for n in numbers] if one in STAGED else [tag_of(one)]
-    return tuple(found)
+    return kinds_with(map(tag_of, types))
 
 
 ALL_KINDS = kinds_of(typing.get_args(Message))
-
-
-def may_send(kind: str, *, from_server: bool, to_server: bool, to_itself: bool) -> bool:
-    """Tell whether the protocol has a message of a kind, as paths call it, on this way."""
-    if to_itself:
-        types: tuple[type[Message], ...] = TO_ITSELF if from_server else ()
-    elif from_server:
-        types = FROM_SERVER
-    else:
-        types = TO_SERVER if to_server else BETWEEN_PARTIES
-    return kind in {one.lower() for one in kinds_of(types)}
-
-
-def is_large(kind: str) -> bool:
-    """Tell whether messages of a kind, as paths call it, grow with users or cells."""
-    return kind in {one.lower() for one in kinds_of(LARGE)}
