@@ -13,7 +13,13 @@ from splitmeans.errors import ParameterError
 from splitmeans.local.correction import Answer, Cluster, corrected
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.law import mu_scale
-from splitmeans.local.laws.guided_lloyd import FINE_UNITS, ROUNDS, GuidedLloydLaw, sensitivity
+from splitmeans.local.laws.guided_lloyd import (
+    FINE_UNITS,
+    MOST_SQUARES,
+    ROUNDS,
+    GuidedLloydLaw,
+    sensitivity,
+)
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.study.coding import Coding
 from splitmeans.table.walk.memory import as_rows
@@ -95,7 +101,11 @@ def test_every_radius_costs_at_most_what_the_event_says(radius, mu):
 # --- what one row moves
 
 
-@given(d=st.integers(1, 6), k=st.integers(1, 5), seed=st.integers(0, 10**6))
+@given(
+    d=st.one_of(st.integers(1, 6), st.sampled_from([13, 60])),
+    k=st.integers(1, 5),
+    seed=st.integers(0, 10**6),
+)
 @settings(max_examples=60, deadline=None)
 def test_one_row_moves_a_round_by_its_sensitivity_at_most(d, k, seed):
     rng = np.random.default_rng(seed)
@@ -133,7 +143,7 @@ def test_noise_is_in_proportion_to_the_radius():
     assert narrow == pytest.approx(2 * math.sqrt(89 / 64) * UNIT / 10 * FINE_UNITS, rel=1e-4)
 
 
-@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("d", [1, 2, 5, MOST_SQUARES, MOST_SQUARES + 1])
 def test_noise_is_asked_for_as_the_event_says(d):
     """One draw for each release of the survey, then numbers for each centre of each round."""
     law = GuidedLloydLaw(n_clusters=6, bounds=(UNIT,) * d, mu=0.3)
@@ -144,12 +154,13 @@ def test_noise_is_asked_for_as_the_event_says(d):
     # Centres of the same radius share a draw; none has less noise than the smallest radius.
     asked = iter(noise.asked[survey:])
     for k, event in zip(law.round_clusters, law.event.parts[survey:], strict=True):
-        drawn = 0
-        while drawn < k * (2 * d + 1):
+        drawn, expected = 0, k * (2 * d + 1 if d <= MOST_SQUARES else d + 2)
+        assert event.realised.coordinates == expected // k
+        while drawn < expected:
             scale, size = next(asked)
             assert scale >= event.realised.scale
             drawn += size
-        assert drawn == k * (2 * d + 1)
+        assert drawn == expected
     assert next(asked, None) is None
 
 
@@ -209,17 +220,47 @@ def one_column(bound):
 
 def test_a_clear_answer_moves_the_points():
     points, weights, clusters = two_clusters()
-    # Three rows at 4 and one at 20: offsets from the centres 1 and 21 are 3 three times, and -1.
+    # Rows at 1, 4 and 7, and at 19 and 21: offsets from the centres 1 and 21 are 0, 3, 6; -2, 0.
     answer = answer_of(
-        counts=[3.0, 1.0], offsets=[[9.0], [-1.0]], squares=[[27.0], [1.0]], deviation=1e-9
+        counts=[3.0, 2.0], offsets=[[9.0], [-2.0]], squares=[[45.0], [4.0]], deviation=1e-9
     )
     moved, weighted, means = corrected(
-        points, weights, clusters, answer, size=4.0, **one_column(1000)
+        points, weights, clusters, answer, size=5.0, **one_column(1000)
     )
     assert means.ravel() == pytest.approx([4, 20])
-    assert weighted == pytest.approx([1.5, 1.5, 0.5, 0.5])
-    # Squares of 9 where the points have 1: stretched by 3.
-    assert moved.ravel() == pytest.approx([1, 7, 19, 21])
+    assert weighted == pytest.approx([1.5, 1.5, 1, 1])
+    # Squares of 15 about the centre, 9 of them because the mean is off by 3: a spread of root 6.
+    root = math.sqrt(6)
+    assert moved.ravel() == pytest.approx([4 - root, 4 + root, 19, 21])
+
+
+def test_rows_in_one_place_leave_little_spread():
+    points, weights, clusters = two_clusters()
+    # Three rows at 4, all of whose squares about the centre 1 are what the mean is off by.
+    answer = answer_of(
+        counts=[3.0, 2.0], offsets=[[9.0], [0.0]], squares=[[27.0], [2.0]], deviation=1e-9
+    )
+    moved, _, _ = corrected(points, weights, clusters, answer, size=5.0, **one_column(1000))
+    assert moved.ravel() == pytest.approx([4 - 1 / 3, 4 + 1 / 3, 20, 22])
+
+
+def test_squares_of_all_columns_together_stretch_them_alike():
+    points = np.array([[0.0, 0.0], [2.0, 4.0]])
+    clusters = Cluster.of_points(points, np.ones(2), centres=np.array([[1.0, 2.0]]))
+    # Squares of 20 where the points have 1 and 4 in their columns, so 4 times them.
+    answer = answer_of(counts=[2.0], offsets=[[0.0, 0.0]], squares=[[40.0]], deviation=1e-9)
+    coding = Coding(bounds=(1000, 1000), levels=(0, 0))
+    moved, _, _ = corrected(
+        points,
+        np.ones(2),
+        clusters,
+        answer,
+        size=2.0,
+        coding=coding,
+        present=np.ones(2),
+        rng=np.random.default_rng(0),
+    )
+    assert moved.tolist() == [pytest.approx([-1, -2]), pytest.approx([3, 6])]
 
 
 def test_an_answer_that_is_all_noise_moves_nothing():

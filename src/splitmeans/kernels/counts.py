@@ -83,20 +83,17 @@ def sort_records(parts: Sequence[Records], *, skip_bits: int = 0) -> Records:
     order in which they were made. `skip_bits` leading bits are the same in all tags, as within a
     bucket of a larger list.
     """
-    tags = np.concatenate([tags for tags, _ in parts])
-    labels = np.concatenate([labels for _, labels in parts])
     # About one record for each value of both digits together.
-    bits = len(tags).bit_length() - 1
+    bits = sum(len(tags) for tags, _ in parts).bit_length() - 1
     first = max(_DIGIT_BITS, bits - _MOST_WITHIN)
     within = max(bits - first, 0)
-    out = np.empty_like(tags), np.empty_like(labels)
     shift = 64 - skip_bits - first
-    ends = _by_digit((tags, labels), out, shift=shift, bits=first)
-    if within:
-        _by_digit(out, (tags, labels), shift=shift - within, bits=within, ends=ends)
-    else:
-        tags, labels = out
-    if not _finish(tags, labels, _MOVES * len(tags)):
+    (tags, labels), ends = _by_digit(parts, shift=shift, bits=first)
+    longest = int(np.diff(ends, prepend=0).max()) if within else 0
+    room = np.empty((longest, 2), dtype=tags.dtype), np.empty(longest, dtype=labels.dtype)
+    digits = np.empty(2**within + 1, dtype=np.int64)
+    moves = _MOVES * len(tags)
+    if not _finish(tags, labels, ends, _Word(shift - within), digits, *room, moves):
         order = np.lexsort((labels, tags[:, 1], tags[:, 0]))
         tags, labels = tags[order], labels[order]
     return tags, labels
@@ -107,25 +104,25 @@ def in_buckets(records: Records, *, bits: int) -> tuple[Records, IntArray]:
 
     Within a bucket they are in the order given. The last entry is the number of records.
     """
-    tags, labels = records
     if bits == 0:
-        return records, np.array([0, len(tags)])
-    out = np.empty_like(tags), np.empty_like(labels)
-    ends = _by_digit(records, out, shift=64 - bits, bits=bits)
-    return out, np.concatenate([[0], ends])
+        return records, np.array([0, len(records[0])])
+    ordered, ends = _by_digit([records], shift=64 - bits, bits=bits)
+    return ordered, np.concatenate([[0], ends])
 
 
-def _by_digit(
-    records: Records, out: Records, *, shift: int, bits: int, ends: IntArray | None = None
-) -> IntArray:
-    """Fill `out` (OUT) with the records of each bucket by one digit; return where digits end.
-
-    `ends` says where buckets end; not given, all records are one, and what is returned is of it.
-    """
-    starts = np.empty(2**bits + 1, dtype=np.int64)
-    whole = np.array([len(records[0])]) if ends is None else ends
-    _scatter(*records, _Word(shift), whole, starts, *out)
-    return starts[:-1]
+def _by_digit(parts: Sequence[Records], *, shift: int, bits: int) -> tuple[Records, IntArray]:
+    """Return all records by one digit, in their order within it, and where those of each end."""
+    dtype = np.result_type(*(labels.dtype for _, labels in parts))
+    given = [(_fixed(tags), _fixed(labels.astype(dtype, copy=False))) for tags, labels in parts]
+    starts = np.zeros(2**bits + 1, dtype=np.int64)
+    out = np.empty((0, 2), dtype=np.uint64), np.empty(0, dtype=dtype)
+    for tags, labels in given:
+        _scatter(tags, labels, _Word(shift), starts, *out)
+    np.cumsum(starts, out=starts)
+    out = np.empty((starts[-1], 2), dtype=np.uint64), np.empty(starts[-1], dtype=dtype)
+    for tags, labels in given:
+        _scatter(tags, labels, _Word(shift), starts, *out)
+    return out, starts[:-1]
 
 
 def ascending(tags: WordArray) -> bool:
@@ -230,36 +227,56 @@ def _decoy_tags(key0, key1, counts, span, stride, width, tags, labels):  # type:
 
 
 @kernel
-def _scatter(tags, labels, shift, ends, starts, out_tags, out_labels):  # type: ignore[no-untyped-def]
-    """OUT: the records of each bucket by one digit of the first word, in their order within it.
+def _scatter(tags, labels, shift, starts, out_tags, out_labels):  # type: ignore[no-untyped-def]
+    """OUT: records by one digit of the first word, in their order within it.
 
-    `ends` (buckets,) says where buckets end; `starts` (digits + 1,) is OUT where the digits of the
-    last one end, and scratch before.
+    `starts` (digits + 1,) says where the next record of each digit goes (INOUT). Where there is no
+    room in `out_labels`, records are counted into it, each one place behind its digit.
+    """
+    mask = _Word(starts.size - 2)
+    if out_labels.size == 0:
+        for row in range(labels.size):
+            starts[((tags[row, 0] >> shift) & mask) + _ONE] += 1
+        return
+    for row in range(labels.size):
+        digit = (tags[row, 0] >> shift) & mask
+        place = starts[digit]
+        starts[digit] = place + 1
+        out_tags[place, 0] = tags[row, 0]
+        out_tags[place, 1] = tags[row, 1]
+        out_labels[place] = labels[row]
+
+
+@kernel
+def _finish(tags, labels, ends, shift, starts, room_tags, room_labels, budget):  # type: ignore[no-untyped-def]
+    """Sort in place (OUT) what is in buckets; return whether at most `budget` moves were enough.
+
+    First by one more digit within each bucket, then by insertion. `ends` (buckets,) says where
+    buckets end; `starts` (digits + 1,) is scratch, and so is room for the longest bucket. With one
+    digit alone nothing is done before the insertion.
     """
     mask = _Word(starts.size - 2)
     begin = 0
-    for bucket in range(ends.size):
+    for bucket in range(ends.size if starts.size > 2 else 0):
         end = ends[bucket]
         for digit in range(starts.size):
             starts[digit] = 0
         for row in range(begin, end):
             starts[((tags[row, 0] >> shift) & mask) + _ONE] += 1
-        starts[0] = begin
         for digit in range(1, starts.size):
             starts[digit] += starts[digit - 1]
         for row in range(begin, end):
             digit = (tags[row, 0] >> shift) & mask
             place = starts[digit]
             starts[digit] = place + 1
-            out_tags[place, 0] = tags[row, 0]
-            out_tags[place, 1] = tags[row, 1]
-            out_labels[place] = labels[row]
+            room_tags[place, 0] = tags[row, 0]
+            room_tags[place, 1] = tags[row, 1]
+            room_labels[place] = labels[row]
+        for row in range(end - begin):
+            tags[begin + row, 0] = room_tags[row, 0]
+            tags[begin + row, 1] = room_tags[row, 1]
+            labels[begin + row] = room_labels[row]
         begin = end
-
-
-@kernel
-def _finish(tags, labels, budget):  # type: ignore[no-untyped-def]
-    """Insertion sort in place (OUT); return whether at most `budget` moves were enough."""
     for row in range(1, labels.size):
         first, second, label = tags[row, 0], tags[row, 1], labels[row]
         place = row

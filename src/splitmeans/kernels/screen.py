@@ -17,7 +17,8 @@ import numpy.typing as npt
 from splitmeans._types import FloatArray, LabelArray
 from splitmeans.kernels.compiled import screening_kernel
 
-# Rows are compared in blocks whose scores stay in the processor's nearest cache.
+# Rows are compared in blocks whose scores stay in the processor's nearest cache; always in whole
+# blocks, whatever lies behind the last row: loops of a known length are faster and sooner compiled.
 _BLOCK = 512
 # Numbers of a line of the cache. Columns begin with a line, so that no vector is read from two of
 # them, which takes twice as long; and they have a line to spare: at a distance of a power of two
@@ -31,8 +32,8 @@ class Single(NamedTuple):
     """Rows in single precision.
 
     Attributes:
-        columns: The rows by column, at least as long as there are rows; columns of zeros fill
-            their number up to a multiple of four.
+        columns: The rows by column, as `empty_columns` makes them: with room for whole blocks of
+            rows, and with columns of zeros up to a multiple of four.
         largest: No coordinate is larger than this.
     """
 
@@ -42,7 +43,7 @@ class Single(NamedTuple):
 
 def empty_columns(d: int, n: int) -> npt.NDArray[np.float32]:
     """Return the columns of n rows that are all zero; see `Single`."""
-    shape = -(-d // 4) * 4, (-(-n // _LINE) + 1) * _LINE
+    shape = -(-d // 4) * 4, -(-n // _BLOCK) * _BLOCK + _LINE
     room = np.zeros(shape[0] * shape[1] + _LINE, dtype=np.float32)
     first = -room.__array_interface__["data"][0] // room.itemsize % _LINE
     return room[first : first + shape[0] * shape[1]].reshape(shape)
@@ -117,8 +118,9 @@ def slack_of(columns: npt.NDArray[np.float32]) -> float:
 @screening_kernel
 def _screen(columns, centres, halves, slack, labels, certain):  # type: ignore[no-untyped-def]
     """OUT `labels` (n,) and `certain` (n,); see `screen`."""
-    # Two centres at a time, so that a row is read half as often. Arrays made here are known to be
-    # apart from each other, which lets loops become vector instructions.
+    # Two centres at a time, so that a row is read half as often, and scores of the last columns
+    # are compared before they are stored, because storing is what takes longest. Arrays made here
+    # are known to be apart from each other, which lets loops become vector instructions.
     ones = np.empty(_BLOCK, dtype=np.float32)
     twos = np.empty(_BLOCK, dtype=np.float32)
     best = np.empty(_BLOCK, dtype=np.float32)
@@ -129,36 +131,45 @@ def _screen(columns, centres, halves, slack, labels, certain):  # type: ignore[n
     for start in range(0, labels.size, _BLOCK):
         size = labels.size - start
         size = size if size < _BLOCK else _BLOCK
-        for i in range(size):
+        for i in range(_BLOCK):
             best[i] = nothing
             second[i] = nothing
             nearest[i] = 0
         for c in range(0, centres.shape[0], 2):
-            for i in range(size):
-                ones[i] = halves[c]
-                twos[i] = halves[c + 1]
-            for j in range(0, last + 1, 4):
+            half_one, half_two = halves[c], halves[c + 1]
+            if last == 0:
+                for i in range(_BLOCK):
+                    ones[i] = half_one
+                    twos[i] = half_two
+            for j in range(0, last + 4, 4):
                 x0, x1 = columns[j, start:], columns[j + 1, start:]
                 x2, x3 = columns[j + 2, start:], columns[j + 3, start:]
                 a0, a1 = centres[c, j], centres[c, j + 1]
                 a2, a3 = centres[c, j + 2], centres[c, j + 3]
                 b0, b1 = centres[c + 1, j], centres[c + 1, j + 1]
                 b2, b3 = centres[c + 1, j + 2], centres[c + 1, j + 3]
-                for i in range(size):
-                    ones[i] -= (x0[i] * a0 + x1[i] * a1) + (x2[i] * a2 + x3[i] * a3)
-                    twos[i] -= (x0[i] * b0 + x1[i] * b1) + (x2[i] * b2 + x3[i] * b3)
-            for i in range(size):
-                one, two = ones[i], twos[i]
-                later = two < one
-                low, high = (two, one) if later else (one, two)
-                first = best[i]
-                closer = low < first
-                middle = first if closer else low
-                middle = middle if middle < high else high
-                second[i] = middle if middle < second[i] else second[i]
-                best[i] = low if closer else first
-                which = np.int32(c + 1) if later else np.int32(c)
-                nearest[i] = which if closer else nearest[i]
+                if j == last:
+                    for i in range(_BLOCK):
+                        one = ones[i] - ((x0[i] * a0 + x1[i] * a1) + (x2[i] * a2 + x3[i] * a3))
+                        two = twos[i] - ((x0[i] * b0 + x1[i] * b1) + (x2[i] * b2 + x3[i] * b3))
+                        later = two < one
+                        low, high = (two, one) if later else (one, two)
+                        first = best[i]
+                        closer = low < first
+                        middle = first if closer else low
+                        middle = middle if middle < high else high
+                        second[i] = middle if middle < second[i] else second[i]
+                        best[i] = low if closer else first
+                        which = np.int32(c + 1) if later else np.int32(c)
+                        nearest[i] = which if closer else nearest[i]
+                elif j == 0:
+                    for i in range(_BLOCK):
+                        ones[i] = half_one - ((x0[i] * a0 + x1[i] * a1) + (x2[i] * a2 + x3[i] * a3))
+                        twos[i] = half_two - ((x0[i] * b0 + x1[i] * b1) + (x2[i] * b2 + x3[i] * b3))
+                else:
+                    for i in range(_BLOCK):
+                        ones[i] -= (x0[i] * a0 + x1[i] * a1) + (x2[i] * a2 + x3[i] * a3)
+                        twos[i] -= (x0[i] * b0 + x1[i] * b1) + (x2[i] * b2 + x3[i] * b3)
         for i in range(size):
             labels[start + i] = nearest[i]
             certain[start + i] = second[i] - best[i] > slack

@@ -66,7 +66,8 @@ class Answer:
         count_deviations: Shape (k,).
         offsets: Sums of clipped offsets, shape (k, d).
         offset_deviations: Of each coordinate, shape (k,).
-        squares: Sums of squares of clipped offsets, shape (k, columns of numbers).
+        squares: Sums of squares of clipped offsets, shape (k, columns of numbers), or of all
+            columns together, shape (k, 1).
         square_deviations: Of each coordinate, shape (k,).
     """
 
@@ -119,7 +120,8 @@ def corrected(
 
     # Rows without a value add nothing to a sum, so a sum is of fewer rows.
     there = rows * present
-    shift = answer.offsets / there - _means(clipped, weights, nearest, before)
+    inside = _means(clipped, weights, nearest, before)
+    shift = answer.offsets / there - inside
     noise = answer.offset_deviations[:, np.newaxis] / there / unit
     numbers = coding.number_features
     # Apart for each column of levels: of many levels most have next to no signal.
@@ -129,7 +131,11 @@ def corrected(
 
     squares = _means(np.square(clipped[:, numbers]), weights, nearest, before)
     wanted = _believed_squares(squares, answer, rows=there[:, numbers], unit=unit)
-    stretch = np.sqrt(np.divide(wanted, squares, out=np.ones_like(wanted), where=squares > 0))
+    # Squares are about the centre: what the mean is off by is in them, and is no spread.
+    around = squares - np.square(inside[:, numbers])
+    wanted = wanted - np.square(inside[:, numbers] + shift[:, numbers])
+    wanted = np.maximum(wanted, _LEAST_SQUARES * around)
+    stretch = np.sqrt(np.divide(wanted, around, out=np.ones_like(wanted), where=around > 0))
     stretch = np.clip(stretch, 1 / _MOST_STRETCH, _MOST_STRETCH)
 
     limits = np.array(coding.bounds, dtype=np.float64)[numbers]
@@ -165,8 +171,8 @@ def _believed_squares(
 ) -> FloatArray:
     """Return the mean squares of each cluster's coordinates, shape (k, d).
 
-    From coarse to fine: of all clusters together, of each, of each coordinate. What is coarse has
-    little noise, and where a party has many columns a single coordinate is mostly noise.
+    From coarse to fine: of all clusters together, of each, of each coordinate, if the rows were
+    asked for those. What is coarse has little noise.
 
     Args:
         squares: Mean squares of the points, clipped as the rows were.
@@ -176,19 +182,24 @@ def _believed_squares(
     """
     if squares.shape[1] == 0:
         return squares
+    together = answer.squares.shape[1] < squares.shape[1]
+    if together:
+        rows = rows.mean(axis=1, keepdims=True)
     counted = answer.squares / rows
     deviations = answer.square_deviations[:, np.newaxis] / rows
     total = float((rows * squares).sum())
     change = float(answer.squares.sum()) - total
-    noise = squares.shape[1] * float(np.square(answer.square_deviations).sum())
+    noise = answer.squares.shape[1] * float(np.square(answer.square_deviations).sum())
     if total > 0 and change**2 > noise:
         squares = squares * _factor(1 + change * (1 - noise / change**2) / total)
     of_cluster = squares.sum(axis=1, keepdims=True)
     off = (counted.sum(axis=1, keepdims=True) - of_cluster) / unit**2
-    together = np.sqrt(np.square(deviations).sum(axis=1, keepdims=True))
-    off *= _believed(off, together / unit**2)
+    of_sums = np.sqrt(np.square(deviations).sum(axis=1, keepdims=True))
+    off *= _believed(off, of_sums / unit**2)
     ratios = np.divide(off * unit**2, of_cluster, out=np.zeros_like(off), where=of_cluster > 0)
     squares = squares * _factor(1 + ratios)
+    if together:
+        return np.asarray(squares)
     single = counted - squares
     single *= _believed(single / unit**2, deviations / unit**2)
     return np.asarray(np.maximum(squares + single, _LEAST_SQUARES * squares))

@@ -130,7 +130,7 @@ class GuidedLloyd(GuidedLloydLaw):
     def noisy_sums(
         self, rows: RawRows, centres: IntArray, radii: IntArray, *, mu: float, noise: NoiseSource
     ) -> IntArray:
-        """Return all that a round releases, shape (k, d + 1 + numbers), in 1/256 grid units.
+        """Return all that a round releases, shape (k, d + 1 + n_squares), in 1/256 grid units.
 
         For each centre: offsets, count and squares; see the law for their weights.
         """
@@ -142,6 +142,7 @@ class GuidedLloyd(GuidedLloydLaw):
             )
         raw = rows.total(part)
         raw[:, len(self.bounds)] *= _count_weight(radii)
+        raw = _squares_together(raw, d=len(self.bounds), n_squares=self.n_squares)
         noisy = np.asarray(raw * FINE_UNITS)
         for radius in np.unique(radii):
             alike = np.flatnonzero(radii == radius)
@@ -188,6 +189,14 @@ def _blended(points: FloatArray, start: IntArray, *, rng: np.random.Generator) -
 def _scale(radius: int, *, mu: float) -> int:
     """Return the scale of the noise at a centre of this radius, in 1/256 grid units."""
     return mu_scale(sensitivity(int(radius)), mu=mu)
+
+
+def _squares_together(raw: IntArray, *, d: int, n_squares: int) -> IntArray:
+    """Add up the columns' squares where their sum alone is released."""
+    squares = raw[:, d + 1 :]
+    if squares.shape[1] == n_squares:
+        return raw
+    return np.column_stack([raw[:, : d + 1], squares.sum(axis=1)])
 
 
 def _count_weight(radii: IntArray) -> IntArray:

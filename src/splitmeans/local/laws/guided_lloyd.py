@@ -33,6 +33,9 @@ _FEWEST_CLUSTERS = 4
 # A radius is this many times the root mean square distance from the centre. Clipping rows there
 # biases a mean less than the noise of a larger radius moves it.
 RADIUS_FACTOR = 1.3
+# Up to so many columns of numbers the squares of each are asked for, of more their sum alone: what
+# one of many columns adds is mostly noise, and noise of all of them would be in their sum.
+MOST_SQUARES = 12
 # No radius is below this part of the box's half diagonal.
 _SMALLEST_RADIUS = 64
 # Everything is released in 1/256 of a grid unit, so that noise is fine even at small radii.
@@ -46,9 +49,10 @@ class GuidedLloydLaw:
     Guarantee: for adding or removing one row, mu-Gaussian privacy: a share of mu^2 for the survey
     (`SurveyLaw`), the rest for the rounds in fixed parts. In a round a row belongs to one centre of
     radius r and adds a vector of three parts: its clipped offset, of length at most r; 3 r / 8 for
-    the count; its squares, of length at most r / 2. The L2 sensitivity is r sqrt(1 + 9/64 + 16/64),
-    and the noise at this centre is in proportion to it. Centres and radii come from values
-    released before; neither the number of rounds nor their noise depends on k'.
+    the count; its squares, of length at most r / 2, or their sum, which is no more. The L2
+    sensitivity is r sqrt(1 + 9/64 + 16/64), and the noise at this centre is in proportion to it.
+    Centres and radii come from values released before; neither the number of rounds nor their
+    noise depends on k'.
 
     Attributes:
         n_clusters: Number of centres, k'.
@@ -86,6 +90,11 @@ class GuidedLloydLaw:
         return self.levels.count(0) if self.levels else len(self.bounds)
 
     @property
+    def n_squares(self) -> int:
+        """How many sums of squares a round asks for in each cluster."""
+        return self.n_numbers if self.n_numbers <= MOST_SQUARES else 1
+
+    @property
     def round_mus(self) -> tuple[float, ...]:
         """What each round costs."""
         rest = self.mu**2 * (1 - self._survey_share)
@@ -114,7 +123,7 @@ class GuidedLloydLaw:
         smallest = Realised(
             scale=mu_scale(sensitivity(self.smallest_radius), mu=mu),
             sensitivity=sensitivity(self.smallest_radius),
-            coordinates=len(self.bounds) + 1 + self.n_numbers,
+            coordinates=len(self.bounds) + 1 + self.n_squares,
         )
         slack = discrete_slack(smallest.scale, mu=mu, coordinates=smallest.coordinates)
         # Scales are rounded up for each radius on its own; the bound that holds for all of them.

@@ -19,9 +19,9 @@ _WHOLE_GRID = 2**22
 # users per deviation on finer cells pay, down to half as many users in each.
 _NEEDED_BY_TWO = 10
 _PLENTY = 1_500
-# Of three or more parties: so many local clusters for each segment find nearly all that are clearly
-# apart, if cells then have as many users per deviation of their noise as this.
-_FOR_EACH, _USERS_TO_FIND = 1.2, 1.4
+# Of three or more parties: so many local clusters for each segment find nearly all, or most, that
+# are clearly apart, if cells then have as many users per deviation of their noise as this.
+_FOR_EACH = ((1.2, 1.4), (0.9, 1.2))
 # Of six parties and more: if noise allows fewer local clusters than this share of the segments,
 # these are not told apart anyway, and cells that are mostly noise only cost.
 _WORTH_TRYING = 0.4
@@ -82,8 +82,10 @@ def _pair_clusters(study: Study, users: int) -> int:
 
 def _told_apart(k: int, precision: float) -> float:
     """Return the k' that tells k clear segments apart, or 0 where noise does not allow it."""
-    enough = _FOR_EACH * k
-    return enough if precision >= _USERS_TO_FIND * enough**2 else 0.0
+    for for_each, users_to_find in _FOR_EACH:
+        if precision >= users_to_find * (for_each * k) ** 2:
+            return for_each * k
+    return 0.0
 
 
 def _cell_deviation(study: Study) -> float:
