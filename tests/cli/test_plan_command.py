@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from splitmeans import Study
-from splitmeans.cli import console, main, plan_chart, plan_text
+from splitmeans.cli import console, main
 from splitmeans.cli.plan_chart import bar, between, number, per_cent, ratio
 from splitmeans.forecasting.forecast import forecast
 from splitmeans.forecasting.loss_model import LossForecast
@@ -252,8 +252,7 @@ def test_nothing_is_cut_in_a_narrow_terminal(run, monkeypatch, width):
     terminal = Console(
         file=shown, force_terminal=True, width=width, height=40, highlight=False, color_system=None
     )
-    for module in (console, plan_chart, plan_text):
-        monkeypatch.setattr(module, "out", terminal)
+    monkeypatch.setattr(console.out, "_console", terminal)
     assert run("--acceptable", "5").code == 0
     text = shown.getvalue()
     lines = text.splitlines()

@@ -73,8 +73,11 @@ class Screen:
             self.console.print(*shown, soft_wrap=soft_wrap, **options)
         elif not self._quiet:
             text = shown[0].translate(_MOVES).expandtabs()
-            self._stream.write(f"{text}\n")
-            self._stream.flush()
+            try:
+                self._stream.write(f"{text}\n")
+                self._stream.flush()
+            except BrokenPipeError:
+                self.console.print(text, soft_wrap=True)  # which ends as any command in a pipe does
 
     @property
     def _stream(self) -> Any:
