@@ -348,12 +348,13 @@ def test_segment_error_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("parties", "clear", "least", "most"), [(2, False, 0.8, 1.25), (4, True, 0.3, 0.7)]
+    ("parties", "clear", "least", "most"), [(2, False, 0.8, 1.5), (4, True, 0.3, 0.7)]
 )
 def test_segment_error_is_what_the_report_finds(parties, clear, least, most):
     """About as much if few cells are empty, less if the server can clear many of them.
 
-    Noise is drawn 50 times; chance moves what it finds by a few per cent.
+    Noise is drawn 50 times. Where segments are is chance too: with two parties eight seeds gave
+    1.13 to 1.33 times the forecast.
     """
     from splitmeans.intervals.sizes import size_intervals
 
