@@ -49,6 +49,38 @@ def test_a_message_is_one_plain_file(box: FileMailbox, tmp_path: Path) -> None:
     assert files[0].read_bytes() == b"sealed"
 
 
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_folder_that_another_takes_the_place_of_is_made_again(
+    box: FileMailbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int
+) -> None:
+    """As when two participants make it: the other's, renamed, leaves ours without a name."""
+    really_open, lost = os.open, []
+
+    def open_once_lost(path: Any, *options: Any) -> int:
+        if str(path).endswith(".part") and not lost:
+            lost.append(path)
+            Path(path).parent.rmdir()
+            if depth:
+                Path(path).parent.parent.rmdir()
+        return really_open(path, *options)
+
+    monkeypatch.setattr(os, "open", open_once_lost)
+    box.put(PATH, b"sealed")
+    assert len(lost) == 1
+    assert (tmp_path / PATH).read_bytes() == b"sealed"
+
+
+def test_a_folder_that_is_lost_every_time_is_told(
+    box: FileMailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(path: Any, *options: Any) -> int:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+    monkeypatch.setattr(os, "open", nowhere)
+    with pytest.raises(MailboxError, match="No such file or directory"):
+        box.put(PATH, b"sealed")
+
+
 def poisoned(found: bytes | None) -> bool:
     """What a sender says of bytes that it did not sign."""
     return found is None or found.startswith(b"poison")

@@ -29,6 +29,9 @@ _CREATE = (
     | getattr(os, "O_BINARY", 0)
 )
 
+# How often a new file is tried to be made where others make its folders at the same time.
+_ATTEMPTS = 5
+
 # What systems say of a file system without hard links.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
@@ -67,11 +70,9 @@ class LocalFolder:
         self._check_mounted()
         target = self._target(path)
         rights = Rights.of(self._root)
-        for folder in (target.parent.parent, target.parent):
-            _make_folder(folder, rights)
         scratch = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
         try:
-            with os.fdopen(os.open(scratch, _CREATE, 0o600), "wb") as file:
+            with os.fdopen(_open_new(scratch, rights), "wb") as file:
                 rights.give(scratch, is_folder=False)
                 file.write(data)
                 file.flush()
@@ -182,6 +183,24 @@ def _give_name_under_lock(scratch: Path, target: Path) -> bool:
     finally:
         lock.unlink()
     return is_new
+
+
+def _open_new(scratch: Path, rights: Rights) -> int:
+    """Make a file and the two folders that it is in.
+
+    Two participants may make the same folder at the same moment. The second one's then takes the
+    place of the first one's while that is empty, and who was about to write there finds nothing.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        with contextlib.suppress(FileNotFoundError):
+            return _try_to_open_new(scratch, rights)
+    return _try_to_open_new(scratch, rights)
+
+
+def _try_to_open_new(scratch: Path, rights: Rights) -> int:
+    for folder in (scratch.parent.parent, scratch.parent):
+        _make_folder(folder, rights)
+    return os.open(scratch, _CREATE, 0o600)
 
 
 def _make_folder(folder: Path, rights: Rights) -> None:
