@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from splitmeans._types import LabelArray, WordArray
@@ -64,7 +65,8 @@ class SparkUsers:
     def all_differ(self, words_of: Callable[[UserBlock], WordArray]) -> bool:
         """Return whether no two users have the same word."""
         records_of = partial(_as_records, words_of=words_of)
-        return all(list(self.in_tag_order(records_of, finish=_neighbours_differ)))
+        pieces = list(self.in_tag_order(records_of, finish=_differ))
+        return bool(np.concatenate(pieces).all())
 
     def in_tag_order(
         self,
@@ -119,8 +121,9 @@ def _as_records(block: UserBlock, *, words_of: Callable[[UserBlock], WordArray])
     return np.stack([words, np.zeros_like(words)], axis=1), np.zeros(len(words), dtype=np.uint8)
 
 
-def _neighbours_differ(records: Records) -> bool:
-    return differ(records[0][:, 0].copy())
+def _differ(records: Records) -> npt.NDArray[np.bool_]:
+    """Return whether first words of tags differ, as an array, which is what workers can return."""
+    return np.array([differ(records[0][:, 0].copy())])
 
 
 def _small_labels(block: UserBlock) -> LabelArray:

@@ -171,7 +171,7 @@ class StoredUsers:
             make = partial(_words_of, words_of=words_of, folder=Path(name), bits=bits)
             lists = list(self._walk.over(self._blocks, make, stage="compare"))
             task = partial(range_differs, lists)
-            return all(self._walk.workers.map(task, range(2**bits)))
+            return all(list(self._walk.workers.map(task, range(2**bits))))
 
     def in_tag_order(
         self,
