@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
+from splitmeans.kernels.products import row_products
 from splitmeans.kmeans.draws import draw_evenly
-from splitmeans.kmeans.products import row_products
 from splitmeans.local.survey import CellCounts, Survey, cells_of, normal_scores
 
 # Directions in which noise leaves less variance than this get it.

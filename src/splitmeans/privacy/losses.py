@@ -18,7 +18,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.kernels.normal import normal_tails
-from splitmeans.kmeans.products import product_sum
+from splitmeans.kernels.products import product_sum
 
 # Mass beyond both ends of a law that is given up: at the top counted as infinite loss, at the
 # bottom moved up. A run composes some dozens of laws, so that 10^-13 is never reached.

@@ -15,7 +15,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.kernels.normal import normal_tails
-from splitmeans.kmeans.products import product_sum
+from splitmeans.kernels.products import product_sum
 from splitmeans.privacy.events import CellSketchEvent, Event, GaussianEvent, NonPrivateEvent
 from splitmeans.privacy.losses import LossGrid, compose, compose_many, epsilon_at
 from splitmeans.privacy.pld import FINE, flatten, gap_of, grouped, laws_of

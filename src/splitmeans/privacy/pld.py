@@ -18,7 +18,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import PrivacyError
-from splitmeans.kmeans.products import product_sum
+from splitmeans.kernels.products import product_sum
 from splitmeans.privacy.events import (
     CellSketchEvent,
     ComposedEvent,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.kmeans.products import row_products
+from splitmeans.kernels.products import row_products
 from splitmeans.synopsis.dependence import PartySide, dependence, party_side
 
 # How often every pseudo-user is offered an exchange at every party. With twice as many, losses are

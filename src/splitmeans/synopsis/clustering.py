@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from splitmeans._types import FloatArray
+from splitmeans.kernels.products import product_sum
 from splitmeans.kmeans.distances import CHUNK_ROWS, distance_chunks
-from splitmeans.kmeans.products import product_sum
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 from splitmeans.study import EVERYONE, Study
 from splitmeans.study.features import Feature, to_own_units

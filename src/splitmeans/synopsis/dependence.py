@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.kmeans.products import row_products
+from splitmeans.kernels.products import row_products
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 
 # The least part of a direction that clusters are taken to show: noise is divided by it twice.

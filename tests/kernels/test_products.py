@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from splitmeans.kmeans.products import product_sum, row_products
+from splitmeans.kernels.products import product_sum, row_products
 
 
 @pytest.mark.parametrize(("n", "d", "q"), [(3, 2, 2), (10_000, 8, 8), (9_001, 5, 7), (600, 60, 60)])
