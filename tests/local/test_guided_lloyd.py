@@ -77,9 +77,14 @@ def test_what_a_release_costs_does_not_depend_on_the_number_of_clusters(bounds):
 
 @pytest.mark.parametrize(
     ("k", "expected"),
-    [(1, [1] * 5), (4, [4] * 5), (12, [4, 6, 12, 12, 12]), (64, [16, 32, 64, 64, 64])],
+    [
+        (1, [1, 1, 2, 2, 1]),
+        (4, [4, 4, 6, 6, 4]),
+        (12, [4, 12, 18, 18, 12]),
+        (64, [16, 64, 96, 96, 64]),
+    ],
 )
-def test_rounds_begin_with_few_clusters(k, expected):
+def test_rounds_go_from_few_clusters_over_more_than_wanted_to_those_released(k, expected):
     law = GuidedLloydLaw(n_clusters=k, bounds=(UNIT,), mu=1.0)
     assert list(law.round_clusters) == expected
 

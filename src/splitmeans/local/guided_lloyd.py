@@ -8,7 +8,8 @@
 
 Lloyd's steps on noisy sums are only as good as where they start. Here the start is a k-means that
 may try as often as it likes, and what a round learns stays in the points, whatever the clusters of
-the next round are. Rounds begin with a few large clusters, which little budget places well.
+the next round are. Rounds begin with a few large clusters, which little budget places well, and go
+on with more than are released, which find groups of rows that as many would miss.
 
 Constraining sums to a radius around a centre is the idea of Diaa, Humphries and Kerschbaum,
 "FastLloyd" (2024); here rows are clipped rather than centres, and radii follow the points.
@@ -105,7 +106,7 @@ class GuidedLloyd(GuidedLloydLaw):
                 # As many clusters as before: where they were corrected to is the best start.
                 begin=centres if len(centres) == n_clusters else None,
                 # The first clusters only show where points are wrong by much.
-                move_stuck=n_clusters == self.n_clusters,
+                move_stuck=n_clusters >= self.n_clusters,
             )
             centres = to_grid(found, self.bounds).astype(np.float64)
             clusters = Cluster.of_points(points, weights, centres=centres)

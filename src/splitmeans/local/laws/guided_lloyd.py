@@ -25,9 +25,11 @@ from splitmeans.study.methods import GUIDED_LLOYD
 _SURVEY_SHARE, _SURVEY_SHARE_OF_ONE = 0.2, 0.5
 
 # The rounds: how many clusters each has as a part of k', and its part of the budget. Few clusters
-# first, because a few large ones are placed well by little budget. The list is the same for every
-# k', so that k' may follow from what was released before without changing what a release costs.
-ROUNDS = ((1 / 4, 0.25), (1 / 2, 0.5), (1.0, 1.0), (1.0, 1.0), (1.0, 1.5))
+# first, because a few large ones are placed well by little budget; then more than k', because as
+# many clusters as there are groups of rows seldom find all of them, and what they miss no later
+# round can; the last are those that are released. The list is the same for every k', so that k' may
+# follow from what was released before without changing what a release costs.
+ROUNDS = ((1 / 4, 0.25), (1.0, 0.5), (3 / 2, 1.0), (3 / 2, 1.0), (1.0, 1.5))
 _FEWEST_CLUSTERS = 4
 
 # A radius is this many times the root mean square distance from the centre. Clipping rows there
