@@ -641,4 +641,4 @@ def test_an_epsilon_that_exact_accounting_cannot_serve_is_refused_by_name(epsilo
 @pytest.mark.parametrize(("n_parties", "expected"), [(2, 64), (4, 41), (5, 21), (6, 24), (16, 23)])
 def test_up_to_five_parties_get_a_grid_that_can_be_fitted_whole(n_parties, expected):
     study = open_study(n_parties=n_parties, budget=Budget(epsilon=2, delta=1e-5))
-    assert method_of(study).default_clusters(study, 100_000) == expected
+    assert method_of(study).default_labels(study, 100_000) == expected

@@ -193,7 +193,7 @@ MADE_UP_METHOD: MembershipMethod[MadeUpLabels, messages.PlainLabelsMessage] = Me
     facts=MADE_UP,
     law=MadeUpLabels,
     message=messages.PlainLabelsMessage,
-    default_clusters=paper_clusters,
+    default_labels=paper_clusters,
     tight_law=lambda study, precisions, k, groups: MadeUpLabels(epsilon=precisions.membership),
     estimator=lambda law, plan, sent, noise: ExactEstimator(
         messages=tuple(sent), n_local_clusters=plan.n_local_clusters

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from splitmeans._types import FloatArray, NoiseLine
+from splitmeans.membership.bundles import Bundles
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.estimator import WeightEstimator
 from splitmeans.membership.ldp.law import RandomisedLabels
@@ -53,6 +54,11 @@ class RunFacts(Protocol):
         ...
 
     @property
+    def bundles(self) -> Bundles:
+        """How local clusters become labels of a table of two parties."""
+        ...
+
+    @property
     def groups(self) -> tuple[Group, ...]:
         """Which parties share a membership release; empty where each party has its own."""
         ...
@@ -85,7 +91,9 @@ class MembershipMethod(Generic[L, M]):
         facts: What studies and statements read.
         law: Type of its law.
         message: Type of the message that a party's release carries.
-        default_clusters: k' for a study with about so many users.
+        default_labels: How many labels each party has in a table of a study with about so many
+            users; as many as local clusters, k', if `clusters_of` says no other.
+        clusters_of: How many local clusters a party has for so many labels.
         published_law: The law of a study's share of the budget, for k' clusters, costs added up as
             published; None where that accounting does not apply.
         tight_law: The law at given precisions, for k' clusters and so many groups (or parties,
@@ -114,7 +122,8 @@ class MembershipMethod(Generic[L, M]):
     facts: MembershipFacts
     law: type[L]
     message: type[M]
-    default_clusters: Callable[[Study, int], int]
+    default_labels: Callable[[Study, int], int]
+    clusters_of: Callable[[Study, int], int] = lambda _, labels: labels
     published_law: Callable[[Study, Shares, int], L] | None = None
     tight_law: Callable[[Study, Precisions, int, int], L] | None = None
     estimator: Callable[[L, RunFacts, Sequence[M], NoiseSource], WeightEstimator]

@@ -10,6 +10,7 @@ from splitmeans.local.algorithms import mechanism_of
 from splitmeans.local.detail import Detail
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.methods import METHODS
+from splitmeans.membership.bundles import ring_order
 from splitmeans.party.column_tables import ColumnRecords, encode_columns
 from splitmeans.party.memberships import PARTY_SIDES
 from splitmeans.party.nearest_rows import labeller
@@ -70,6 +71,8 @@ def release_party(
     else:
         found = mechanism.release(rows, noise=local_noise, rng=rng)
     centres, points = to_valid_shares(spec, found.centres), found.points
+    if not plan.bundles.is_trivial:
+        centres = centres[ring_order(centres)]
     shapes = None
     if plan.detail:
         law = plan.detail[position]

@@ -36,9 +36,17 @@ def groups_of(study: Study) -> tuple[Group, ...]:
     return (*pairs, everyone) if kind == PRESENCE else pairs
 
 
-def grid_method(study: Study, n_local_clusters: tuple[int, ...], *, n_features: int) -> str:
-    """Return the grid method that "auto" stands for."""
+def grid_method(
+    study: Study, n_local_clusters: tuple[int, ...], *, n_features: int, bundled: bool = False
+) -> str:
+    """Return the grid method that "auto" stands for.
+
+    Tables that count clusters in bundles (`membership/bundles.py`) say nothing of single cells of
+    the grid, so what explains them all is sampled.
+    """
     chosen = grid_kind(study)
+    if bundled:
+        return "many"
     if study.grid != "auto" or len(study.parties) == 2 or chosen != "pairs":
         return chosen
     cells = math.prod(n_local_clusters)

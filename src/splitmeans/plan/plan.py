@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from splitmeans.local.law import LocalLaw
 from splitmeans.local.laws.detail import DetailLaw
+from splitmeans.membership.bundles import Bundles
 from splitmeans.membership.decoy.column_tables import ColumnTables
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
 from splitmeans.membership.ldp.law import RandomisedLabels
@@ -38,6 +39,7 @@ class Plan:
         released: The values of the stages so far.
         stages: What is released before the main releases, in order.
         n_local_clusters: k' of each party.
+        n_labels: How many labels each party has in a table of two parties, at most k'.
         groups: Which parties share a membership release; empty where each party has its own.
         local: The law of each party's local clustering; none in a study of counts alone.
         membership: The law of the membership releases.
@@ -55,6 +57,7 @@ class Plan:
     released: ReleasedValues
     stages: tuple[Stage, ...]
     n_local_clusters: tuple[int, ...]
+    n_labels: tuple[int, ...]
     groups: tuple[Group, ...]
     local: tuple[LocalLaw, ...]
     membership: MembershipLaw
@@ -73,6 +76,8 @@ class Plan:
         table = None if table_hash is None else table_hash(self.membership)
         staged = (self.stages, self.released) if self.stages else None
         more: tuple[object, ...] = (self.n_local_clusters, staged, table)
+        if not self.bundles.is_trivial:
+            more = (*more, self.n_labels)
         if self.presence is not None:
             more = (*more, self.presence, self.presence.table_hash)
         if self.detail:
@@ -83,6 +88,11 @@ class Plan:
             more = (*more, (self.series_run.number, self.series_run.previous))
         parameters = tagged_text((*parts, *more))
         return hashlib.sha256(parameters.encode()).hexdigest()
+
+    @property
+    def bundles(self) -> Bundles:
+        """How local clusters become labels of a table of two parties."""
+        return Bundles(n_local_clusters=self.n_local_clusters, n_labels=self.n_labels)
 
     @property
     def next_stage(self) -> Stage | None:

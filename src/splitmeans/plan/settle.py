@@ -152,13 +152,14 @@ def _precisions_of(study: Study) -> Precisions | None:
 def _later_plan(first: Plan, precisions: Precisions | None, released: ReleasedValues) -> Plan:
     """Return the plan that follows from released values, with the noise of the first one.
 
-    An automatic k' is lowered until the plan can be computed: that of the first plan can.
+    An automatic number of labels is lowered until the plan can be computed: that of the first plan
+    can.
     """
     study = first.study
-    k = max(_widths(study, first.stages, released))
+    k = _labels(study, first.stages, released)
     while True:
         try:
-            plan = _covered_plan(first, precisions, released, clusters=k)
+            plan = _covered_plan(first, precisions, released, labels=k)
             _check_computable(plan)
             return plan
         except ParameterError:
@@ -168,7 +169,7 @@ def _later_plan(first: Plan, precisions: Precisions | None, released: ReleasedVa
 
 
 def _covered_plan(
-    first: Plan, precisions: Precisions | None, released: ReleasedValues, *, clusters: int
+    first: Plan, precisions: Precisions | None, released: ReleasedValues, *, labels: int
 ) -> Plan:
     """Return the plan whose costs the first one covers.
 
@@ -183,7 +184,7 @@ def _covered_plan(
                 local=precisions.local * (1 - less),
                 detail=precisions.detail * (1 - less),
             )
-        plan = _plan_at(first.study, own, released=released, clusters=clusters)
+        plan = _plan_at(first.study, own, released=released, labels=labels)
         if _is_covered(first, plan):
             break
     return plan
@@ -253,7 +254,7 @@ def _plan_at(
     precisions: Precisions | None,
     *,
     released: ReleasedValues,
-    clusters: int | None = None,
+    labels: int | None = None,
 ) -> Plan:
     """Build the plan at given precisions; without them, as published.
 
@@ -261,7 +262,7 @@ def _plan_at(
         study: What was agreed.
         precisions: How precise each release is.
         released: The values of the stages so far.
-        clusters: The k' of all parties; None takes those of `_widths`.
+        labels: How many labels all parties have in a table; None takes those of `_labels`.
     """
     groups = groups_of(study)
     presence = None
@@ -276,23 +277,26 @@ def _plan_at(
         shares, local_cost = None, {"mu": precisions.local}
     stages = first_stages(study, precisions, shares)
     parties = settled_parties(study, stages, released)
-    widths = _widths(study, stages, released)
-    if clusters is not None:
-        widths = (clusters,) * len(study.parties)
+    if labels is None:
+        labels = _labels(study, stages, released)
+    # A study that says k' has a label for each cluster.
+    given = study.n_local_clusters != "auto" or study.counts_only
+    clusters = labels if given else method_of(study).clusters_of(study, labels)
+    widths, n_labels = ((own,) * len(study.parties) for own in (clusters, labels))
     codings = [coding_of(party) for party in parties]
     n_features = sum(len(coding.bounds) for coding in codings)
-    grid = grid_method(study, widths, n_features=n_features)
+    grid = grid_method(study, widths, n_features=n_features, bundled=labels < clusters)
     check_grid(study, widths, grid, n_features=n_features)
     if shares is not None:
         published_law = method_of(study).published_law
         assert published_law is not None, "the study was not checked"
-        membership = published_law(study, shares, max(widths))
+        membership = published_law(study, shares, labels)
     else:
         tight_law = method_of(study).tight_law
         assert tight_law is not None, "the study was not checked"
         assert precisions is not None
         n_releases = (len(groups) or len(study.parties)) + n_column_tables(study)
-        membership = tight_law(study, precisions, max(widths), n_releases)
+        membership = tight_law(study, precisions, labels, n_releases)
         if grid == COUNTS:
             assert isinstance(membership, DecoyLaw), "the study was not checked"
             presence = membership
@@ -330,6 +334,7 @@ def _plan_at(
         released=released,
         stages=stages,
         n_local_clusters=widths,
+        n_labels=n_labels,
         groups=groups,
         local=local,
         membership=membership,
@@ -361,14 +366,12 @@ def _releases(study: Study) -> float:
     return len(groups) or len(study.parties)
 
 
-def _widths(study: Study, stages: tuple[Stage, ...], released: ReleasedValues) -> tuple[int, ...]:
-    """Return the k' of each party: what the study says, or what fits the number of users."""
+def _labels(study: Study, stages: tuple[Stage, ...], released: ReleasedValues) -> int:
+    """Return how many labels a party has in a table: k' of the study, or what fits the users."""
     if study.counts_only:
-        k = 1
-    elif study.n_local_clusters != "auto":
-        k = int(study.n_local_clusters)
-    else:
-        found = users_of(stages, released)
-        users = study.assumed_users if found is None else round(found)
-        k = method_of(study).default_clusters(study, users)
-    return (k,) * len(study.parties)
+        return 1
+    if study.n_local_clusters != "auto":
+        return int(study.n_local_clusters)
+    found = users_of(stages, released)
+    users = study.assumed_users if found is None else round(found)
+    return method_of(study).default_labels(study, users)

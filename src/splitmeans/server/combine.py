@@ -30,7 +30,7 @@ from splitmeans.synopsis.carried_over import place_with_earlier
 from splitmeans.synopsis.cluster_sizes import shares_of_clusters, with_cluster_sizes
 from splitmeans.synopsis.earlier_users import earlier_users
 from splitmeans.synopsis.joint import joint_weights
-from splitmeans.synopsis.many import latent_points
+from splitmeans.synopsis.many import bundled_points, latent_points
 from splitmeans.synopsis.pairs_paper import two_party_weights
 from splitmeans.synopsis.plan_precision import with_precision
 from splitmeans.synopsis.presence import KnowsPresence, presence_points
@@ -113,13 +113,10 @@ def combine(
     messages = [release.membership for release in releases]
     estimator = method_of(plan.study).estimator(plan.membership, plan, messages, noise)
     centres: list[IntArray] = [release.centres for release in releases]
-    labels, weights, dense = _cells(plan, estimator, rng=rng)
+    labels, weights, dense = _cells(plan, estimator, releases, rng=rng)
     nodes = None
     if plan.study.local_facts.n_points:
-        points = [
-            coding_of(party).features(release.points.astype(np.int64))
-            for party, release in zip(plan.parties, releases, strict=True)
-        ]
+        points = _points(plan, releases)
         # Where users are at some parties only, cells count others than a party's clusters do.
         if plan.detail and plan.study.user_sets == "equal":
             shares = [shares_of_clusters(*own) for own in zip(points, centres, strict=True)]
@@ -140,7 +137,11 @@ def combine(
 
 
 def _cells(
-    plan: Plan, estimator: WeightEstimator, *, rng: np.random.Generator
+    plan: Plan,
+    estimator: WeightEstimator,
+    releases: Sequence[PartyRelease],
+    *,
+    rng: np.random.Generator,
 ) -> tuple[IntArray, FloatArray, FloatArray | None]:
     """Return labels and weights of all cells, or of some where they are too many, and the grid."""
     if plan.grid_method == COUNTS:
@@ -159,6 +160,21 @@ def _cells(
     deviation = _deviation(plan, estimator)
     if plan.grid_method == "many":
         n_classes = 2 * plan.study.n_clusters
+        if not plan.bundles.is_trivial:
+            assert deviation is not None, "the noise of a decoy join is known"
+            shares = [
+                shares_of_clusters(points, release.centres)
+                for points, release in zip(_points(plan, releases), releases, strict=True)
+            ]
+            found = bundled_points(
+                estimator,
+                plan.bundles,
+                shares,
+                n_classes=n_classes,
+                rng=rng,
+                deviation=deviation,
+            )
+            return *found, None
         return *latent_points(estimator, n_classes=n_classes, rng=rng, deviation=deviation), None
     total = counted_users(plan) if plan.study.membership_facts.needs_count else None
     match plan.grid_method:
@@ -174,6 +190,14 @@ def _cells(
         case _:
             weights = joint_weights(estimator, total=total, deviation=deviation)
     return all_cells(weights.shape), weights.ravel(), weights
+
+
+def _points(plan: Plan, releases: Sequence[PartyRelease]) -> list[IntArray]:
+    """Return the features of each party's synthetic points."""
+    return [
+        coding_of(party).features(release.points.astype(np.int64))
+        for party, release in zip(plan.parties, releases, strict=True)
+    ]
 
 
 def _placed(

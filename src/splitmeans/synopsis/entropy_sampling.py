@@ -15,6 +15,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.redraw import count_pairs, redraw_labels
+from splitmeans.synopsis.pooling import Pooling
 
 # Rounds of drawing and mending; from half of them on ties move by less and less. With 24 of them
 # losses are a few per mille higher.
@@ -35,6 +36,8 @@ def max_entropy_labels(
     *,
     deviation: float,
     rng: np.random.Generator,
+    pooling: Pooling | None = None,
+    shares: FloatArray | None = None,
 ) -> IntArray:
     """Return as many label vectors as `start` has, shape (n, S).
 
@@ -45,21 +48,31 @@ def max_entropy_labels(
             segments that are far apart hardly changes.
         deviation: Standard deviation of the noise of the tables' cells, zero if exact.
         rng: Draws labels.
+        pooling: Where tables count local clusters in bundles, these; vectors are of clusters then.
+        shares: With bundles, the share of users in each cluster of each party, shape (N,).
     """
-    starts, wanted, total = _stacked(tables, n_parties=start.shape[1])
     n_others = start.shape[1] - 1
-    sizes = np.maximum(wanted.sum(axis=1) / n_others, _FLOOR)
+    if pooling is None:
+        starts, wanted, total = _stacked(tables, n_parties=start.shape[1])
+        sizes = np.maximum(wanted.sum(axis=1) / n_others, _FLOOR)
+    else:
+        assert shares is not None, "tables of bundles do not tell them"
+        starts = pooling.n_clusters * np.arange(start.shape[1] + 1)
+        total = float(np.mean([table.sum() for table in tables.values()]))
+        wanted = pooling.stacked(tables) / total
+        sizes = np.maximum(shares, _FLOOR)
     doubt = max(_DOUBT * deviation / total, _LEAST_DOUBT / len(start))
     between_parties = _between_parties(starts)
     labels = np.array(start, dtype=np.int64)
     # Segments that are far apart freeze early, in the shares that they have in the start. So ties
     # begin as if all others together said what one of them says, which keeps the start together.
-    by_chance = np.outer(sizes, sizes)
+    counted = _as_is if pooling is None else pooling.pooled
+    by_chance = counted(np.outer(sizes, sizes))
     ties = between_parties * np.log((wanted + doubt) / (by_chance + doubt)) / n_others
     # Every label is tied to those of all others, so a pair moves by more than its own tie.
     step = _STEP / start.shape[1]
     for done in range(_ROUNDS):
-        found = count_pairs(labels, starts=starts) / len(labels)
+        found = counted(count_pairs(labels, starts=starts) / len(labels))
         calm = 1 + max(done - _ROUNDS / 2, 0.0) / _CALMER_AFTER
         ties += between_parties * (step / calm) * np.log((wanted + doubt) / (found + doubt))
         redraw_labels(
@@ -70,6 +83,10 @@ def max_entropy_labels(
             uniforms=rng.random(labels.shape),
         )
     return labels
+
+
+def _as_is(matrix: FloatArray) -> FloatArray:
+    return matrix
 
 
 def _stacked(

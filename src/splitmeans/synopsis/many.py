@@ -4,9 +4,14 @@ With sixteen parties the grid has more cells than there are users, but there are
 tables. They are noisy, so what they say is first made plausible: a mixture of a few classes
 explains all of them at once (`classes.py`), and each cell is taken between what was counted and
 what the classes predict (`raking.py`). Label vectors of maximum entropy with those tables
-(`entropy_sampling.py`), weighted to agree with them as they can, are the pseudo-points. Everything
-here is post-processing of released tables.
+(`entropy_sampling.py`), weighted to agree with them as they can, are the pseudo-points.
+
+Where tables count local clusters in bundles (`membership/bundles.py`), classes and vectors are of
+clusters, and only what is compared with a table is added up over its bundles. Everything here is
+post-processing of released tables.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,12 +19,17 @@ from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
 from splitmeans.kmeans.draws import draw_evenly
+from splitmeans.membership.bundles import Bundles
 from splitmeans.membership.estimator import WeightEstimator
 from splitmeans.plan.grid_limits import N_POINTS
-from splitmeans.synopsis.classes import LatentClasses, fit_classes
+from splitmeans.synopsis.classes import LatentClasses, fit_bundled_classes, fit_classes
 from splitmeans.synopsis.entropy_sampling import max_entropy_labels
-from splitmeans.synopsis.pairs import clean_pair_tables
+from splitmeans.synopsis.pairs import clean_pair_tables, clean_tables_apart
+from splitmeans.synopsis.pooling import Pooling
 from splitmeans.synopsis.raking import between, raked
+
+# No cluster of a party is taken to have fewer of its users than this share.
+_LEAST_SHARE = 1e-5
 
 
 def latent_points(
@@ -59,6 +69,52 @@ def latent_points(
     weights = raked(drawn, np.full(n_points, total / n_points), wanted)
     labels, which = np.unique(drawn, axis=0, return_inverse=True)
     return labels, np.asarray(np.bincount(which.ravel(), weights=weights), dtype=np.float64)
+
+
+def bundled_points(
+    estimator: WeightEstimator,
+    bundles: Bundles,
+    shares: Sequence[FloatArray],
+    *,
+    n_classes: int,
+    n_points: int = N_POINTS,
+    rng: np.random.Generator,
+    deviation: float,
+) -> tuple[IntArray, FloatArray]:
+    """Return vectors of local clusters and their weights, as `latent_points` does of labels.
+
+    Args:
+        estimator: What the messages say about pairs of bundles.
+        bundles: Which clusters are in which.
+        shares: About which share of its users is in each of a party's clusters.
+        n_classes: See `latent_points`.
+        n_points: See `latent_points`.
+        rng: See `latent_points`.
+        deviation: See `latent_points`.
+    """
+    _validate.at_least(1, n_classes=n_classes, n_points=n_points)
+    tables, total = clean_tables_apart(estimator, deviation=deviation)
+    if total == 0:
+        return np.zeros((1, len(shares)), dtype=np.int64), np.zeros(1)
+    pooling = Pooling(bundles=bundles)
+    floored = [np.maximum(own, _LEAST_SHARE) for own in shares]
+    known = [own / own.sum() for own in floored]
+    model = fit_bundled_classes(tables, pooling, known, n_classes=n_classes, rng=rng)
+    profiles = np.concatenate(model.profiles)
+    cells = total * (profiles * model.shares) @ profiles.T
+    counted = {pair: estimator.joint(pair) for pair in tables}
+    predicted = {pair: pooling.table(cells, pair) for pair in tables}
+    wanted = between(counted, predicted, deviation=deviation, total=total)
+    drawn = max_entropy_labels(
+        wanted,
+        draw_labels(model, n_points, rng=rng),
+        deviation=deviation,
+        rng=rng,
+        pooling=pooling,
+        shares=profiles @ model.shares,
+    )
+    labels, counts = np.unique(drawn, axis=0, return_counts=True)
+    return labels, np.asarray(counts * (total / n_points), dtype=np.float64)
 
 
 def draw_labels(model: LatentClasses, n_points: int, *, rng: np.random.Generator) -> IntArray:

@@ -113,6 +113,30 @@ def clean_pair_tables(
     return cleaned, total
 
 
+def clean_tables_apart(estimator: WeightEstimator, *, deviation: float) -> tuple[PairTables, float]:
+    """Return tables as `clean_pair_tables` does, where labels differ from table to table.
+
+    A label then has a size of its own in each table, so that tables agree on the total alone.
+    """
+    check_deviation(deviation)
+    pairs = list(itertools.combinations(range(len(estimator.n_local_clusters)), 2))
+    counted = {pair: np.array(estimator.joint(pair), dtype=np.float64) for pair in pairs}
+    total = float(np.mean([table.sum() for table in counted.values()]))
+    if total <= 0:
+        return {pair: np.zeros(table.shape) for pair, table in counted.items()}, 0.0
+    cleaned = {}
+    for (first, second), table in counted.items():
+        same = table + (total - table.sum()) / table.size
+        alone = {(0, 1): same}
+        kept = _above_noise([same.sum(axis=1), same.sum(axis=0)], alone, deviation=deviation)
+        left = np.where(kept[0, 1], np.maximum(same, 0.0), 0.0)
+        if left.sum() > 0:
+            cleaned[first, second] = left * (total / left.sum())
+        else:
+            cleaned[first, second] = project_to_simplex(same, total=total)
+    return cleaned, total
+
+
 def _agree(shape: tuple[int, ...], tables: PairTables) -> tuple[list[FloatArray], float]:
     """Make totals and cluster sizes equal in all `tables` (INOUT), by least squares.
 

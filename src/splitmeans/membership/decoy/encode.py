@@ -16,6 +16,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.kernels.counts import ascending, decoy_counts, decoy_records
 from splitmeans.kernels.packing import ByteArray
 from splitmeans.kernels.siphash import hash_ids
+from splitmeans.membership.bundles import Bundles
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.decoy.layout import (
     Group,
@@ -51,6 +52,7 @@ def encode(
     sample_rate: float = 1.0,
     collusion: RandomisedLabels | None = None,
     presence: DecoyLaw | None = None,
+    bundles: Bundles | None = None,
     noise: NoiseSource,
 ) -> DecoyMessage:
     """Return this party's records for every group it is in.
@@ -74,12 +76,14 @@ def encode(
         users: The party's users, no id twice (already validated), with each one's cluster.
         position: Which party this is.
         groups: The parties that share records, as positions.
-        n_local_clusters: k' of every party.
+        n_local_clusters: k' of every party; with bundles, how many labels it has in a table.
         run_key: The secret of this run that all parties share.
         equal_sets: Whether all parties are known to have the same users; then no tags are sent.
         sample_rate: Share of users who take part, by a secret choice common to all parties.
         collusion: Randomised response of this party's labels; users only, once for all groups.
         presence: The law of the presence table, where the group of all parties is one.
+        bundles: Which clusters share a label, where groups are pairs and some do. A label is then
+            still one value for each user and group, by the user's cluster and public numbers.
         noise: The party's own source, for the randomised response.
     """
     chosen = check_groups(groups, n_local_clusters=n_local_clusters)
@@ -92,6 +96,8 @@ def encode(
         raise ParameterError(f"collusion must be a direct randomised response on {width} labels")
     if collusion is not None:
         users = users.relabelled(partial(_randomised, collusion, noise=noise))
+    if bundles is not None and (collusion is not None or not all(len(own) == 2 for own in chosen)):
+        raise ParameterError("bundles of clusters are for pairs of parties, without collusion")
     packing = partial(_finish, with_tags=not equal_sets)
 
     lengths: list[int] = []
@@ -102,12 +108,16 @@ def encode(
             continue
         own, widths = law_and_widths(group, law, presence, n_local_clusters=n_local_clusters)
         shape = cell_shape(group, n_local_clusters=widths, equal_sets=equal_sets)
+        label_of = np.arange(width)
+        if bundles is not None:
+            (other,) = (member for member in group if member != position)
+            label_of = bundles.labels_of(position, other)
         records_of = partial(
             _user_records,
             tag_key=keys.subkey(run_key, keys.USER_TAG, group=group),
             sample_key=keys.subkey(run_key, keys.SAMPLE),
             sample_rate=sample_rate,
-            width=width,
+            label_of=label_of.astype(np.uint8),
             only_present=own is presence,
         )
         decoys = _decoys(
@@ -169,7 +179,7 @@ def _user_records(
     tag_key: bytes,
     sample_key: bytes,
     sample_rate: float,
-    width: int,
+    label_of: ByteArray,
     only_present: bool,
 ) -> Records:
     """Return tags and labels of the users who take part; in a presence table all labels are 0.
@@ -177,11 +187,11 @@ def _user_records(
     The choice has its own key, the same for all groups: were it made by the tag, users' tags would
     lie in one part of the range and decoys' tags everywhere (rule R4).
     """
-    labels = block.labels
-    if labels.size and not 0 <= labels.min() <= labels.max() < width:
-        raise ParameterError(f"labels must be between 0 and {width - 1}")
+    clusters = block.labels
+    if clusters.size and not 0 <= clusters.min() <= clusters.max() < len(label_of):
+        raise ParameterError(f"labels must be between 0 and {len(label_of) - 1}")
     ids = block.ids
-    own_labels = np.zeros(len(labels), dtype=np.uint8) if only_present else labels.astype(np.uint8)
+    own_labels = np.zeros(len(clusters), dtype=np.uint8) if only_present else label_of[clusters]
     threshold = sample_threshold(sample_rate)
     if sample_rate < 1:
         kept = hash_ids(sample_key, ids)[:, 0] < np.uint64(threshold)
@@ -241,12 +251,13 @@ def release(
         users=users,
         position=position,
         groups=plan.groups,
-        n_local_clusters=plan.n_local_clusters,
+        n_local_clusters=plan.bundles.n_labels,
         run_key=run_key,
         equal_sets=plan.study.user_sets == "equal",
         sample_rate=plan.sample_rate,
         collusion=plan.collusion_laws[position],
         presence=plan.presence,
+        bundles=None if plan.bundles.is_trivial else plan.bundles,
         noise=noise,
     )
 
@@ -260,7 +271,7 @@ def shared_pieces(law: DecoyLaw, plan: RunFacts, run_key: bytes) -> Iterator[byt
     for group in plan.groups:
         yield hash_ids(keys.subkey(run_key, keys.USER_TAG, group=group), _PROBE).tobytes()
         own, widths = law_and_widths(
-            group, law, plan.presence, n_local_clusters=plan.n_local_clusters
+            group, law, plan.presence, n_local_clusters=plan.bundles.n_labels
         )
         counts, tags, labels = decoys_to_compare(
             own,

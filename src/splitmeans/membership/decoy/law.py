@@ -28,6 +28,10 @@ WORDS = 2**64
 # A cell has t decoys on average; beyond this a message would be decoys and little else.
 MAX_TRUNCATION = 65_535
 
+# The ends of a truncated decoy law cost their probability as delta; this share of the study's
+# delta, over all groups and runs, leaves nearly all of it to the rest.
+TRUNCATION_SHARE = 0.01
+
 # The recurrence below loses about 2 log10(t) < 10 of 60 digits; a table needs 20.
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
@@ -142,6 +146,12 @@ def decoy_law(mu: float, *, delta_share: float, server_sigma: float | None = Non
     if law.end_probability > Fraction(delta_share):
         raise PrivacyError("the truncation of the decoy law is too short for its share of delta")
     return law
+
+
+def rough_truncation(sigma: float, *, delta_share: float) -> float:
+    """Return about the t of `decoy_law`, from the density of a Gaussian at its end."""
+    at_the_middle = 1 / (sigma * math.sqrt(2 * math.pi))
+    return sigma * math.sqrt(2 * max(math.log(at_the_middle / delta_share), 0.0))
 
 
 def collusion_law(epsilon: float | None, *, n_local_clusters: int) -> DirectLabels | None:

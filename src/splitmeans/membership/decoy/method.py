@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from splitmeans._types import FloatArray, NoiseLine
-from splitmeans.membership.decoy.auto_clusters import decoy_local_clusters
+from splitmeans.membership.decoy.auto_clusters import decoy_clusters, decoy_labels
 from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise
 from splitmeans.membership.decoy.join import join_counts
-from splitmeans.membership.decoy.law import DecoyLaw, decoy_law
+from splitmeans.membership.decoy.law import TRUNCATION_SHARE, DecoyLaw, decoy_law
 from splitmeans.membership.decoy.layout import (
     cell_count,
     cell_shape,
@@ -24,16 +24,13 @@ from splitmeans.study import Study
 from splitmeans.study.methods import DECOY
 from splitmeans.wire.messages import DecoyMessage
 
-# The ends of a truncated decoy law cost their probability as delta; this share of the study's
-# delta, over all groups and runs, leaves nearly all of it to the rest.
-_TRUNCATION_SHARE = 0.01
 # Seconds for exact noise on one cell at the server (1,000,000 draws: 21 s), and bytes of a cell
 # meanwhile: whole numbers as objects.
 _NOISE_DRAW, _DRAWN_CELL = 2.1e-5, 100
 
 
 def _tight_law(study: Study, precisions: Precisions, clusters: int, groups: int) -> DecoyLaw:
-    share = _TRUNCATION_SHARE * study.budget.delta / (groups * study.n_runs)
+    share = TRUNCATION_SHARE * study.budget.delta / (groups * study.n_runs)
     own = None if precisions.server is None else 1 / precisions.server
     return decoy_law(precisions.membership, delta_share=share, server_sigma=own)
 
@@ -45,7 +42,7 @@ def _estimator(
     counts = join_counts(
         tuple(messages),
         groups=plan.groups,
-        n_local_clusters=plan.n_local_clusters,
+        n_local_clusters=plan.bundles.n_labels,
         equal_sets=equal_sets,
         presence=plan.presence is not None,
     )
@@ -54,7 +51,7 @@ def _estimator(
         noisy_tables=add_server_noise(
             law, counts, equal_sets=equal_sets, noise=noise, presence=plan.presence
         ),
-        n_local_clusters=plan.n_local_clusters,
+        n_local_clusters=plan.bundles.n_labels,
         equal_sets=equal_sets,
         sample_rate=plan.sample_rate,
         collusion=plan.collusion_laws,
@@ -66,7 +63,7 @@ def _tables(law: DecoyLaw, plan: RunFacts) -> Iterator[tuple[Group, DecoyLaw, tu
     """Yield every group with its law and how many labels every party has in it."""
     for group in plan.groups:
         own, widths = law_and_widths(
-            group, law, plan.presence, n_local_clusters=plan.n_local_clusters
+            group, law, plan.presence, n_local_clusters=plan.bundles.n_labels
         )
         yield group, own, widths
 
@@ -120,7 +117,7 @@ def _cell_error(law: DecoyLaw, plan: RunFacts, users: int) -> float:
         if response is not None:
             amplification *= float(np.square(inverse_support(response)[:, 0]).sum())
     rate = plan.sample_rate
-    cells = int(max(plan.n_local_clusters) ** len(plan.groups[0]))
+    cells = int(max(plan.bundles.n_labels) ** len(plan.groups[0]))
     from_users = (amplification / rate - 1) * users / cells
     return math.sqrt(per_cell * amplification / rate**2 + from_users)
 
@@ -128,14 +125,14 @@ def _cell_error(law: DecoyLaw, plan: RunFacts, users: int) -> float:
 def _deviation(law: DecoyLaw, plan: RunFacts, group: Group, table: FloatArray) -> float:
     """Return the standard deviation of a cell of the group, as the server would estimate it."""
     equal_sets = plan.study.user_sets == "equal"
-    shape = cell_shape(group, n_local_clusters=plan.n_local_clusters, equal_sets=equal_sets)
+    shape = cell_shape(group, n_local_clusters=plan.bundles.n_labels, equal_sets=equal_sets)
     counts = np.zeros(shape, dtype=np.int64)
-    present = tuple(slice(plan.n_local_clusters[party]) for party in group)
+    present = tuple(slice(plan.bundles.n_labels[party]) for party in group)
     counts[present] = np.rint(table * plan.sample_rate)
     estimator = DecoyEstimator(
         law=law,
         noisy_tables={group: counts + law.mean},
-        n_local_clusters=plan.n_local_clusters,
+        n_local_clusters=plan.bundles.n_labels,
         equal_sets=equal_sets,
         sample_rate=plan.sample_rate,
         collusion=plan.collusion_laws,
@@ -157,7 +154,8 @@ METHOD: MembershipMethod[DecoyLaw, DecoyMessage] = MembershipMethod(
     facts=DECOY,
     law=DecoyLaw,
     message=DecoyMessage,
-    default_clusters=decoy_local_clusters,
+    default_labels=decoy_labels,
+    clusters_of=decoy_clusters,
     tight_law=_tight_law,
     estimator=_estimator,
     noise_lines=_noise_lines,

@@ -45,7 +45,7 @@ METHOD: MembershipMethod[NoisyHistogram, HistogramMessage] = MembershipMethod(
     facts=INDEPENDENT,
     law=NoisyHistogram,
     message=HistogramMessage,
-    default_clusters=paper_clusters,
+    default_labels=paper_clusters,
     published_law=lambda study, shares, clusters: NoisyHistogram(epsilon=shares.membership_epsilon),
     # The mean loss of a pure release of small epsilon is that of a Gaussian of mu = epsilon.
     tight_law=lambda study, precisions, clusters, groups: NoisyHistogram(

@@ -19,7 +19,7 @@ from splitmeans.study.methods import SKETCH_PAPER
 from splitmeans.wire.messages import SketchMessage
 
 
-def _default_clusters(study: Study, users: int) -> int:
+def _default_labels(study: Study, users: int) -> int:
     n_parties = len(study.parties)
     shares = paper_split(study.budget, n_parties=n_parties, needs_count=True)
     return paper_local_clusters(
@@ -84,7 +84,7 @@ METHOD: MembershipMethod[SketchPaperLaw, SketchMessage] = MembershipMethod(
     facts=SKETCH_PAPER,
     law=SketchPaperLaw,
     message=SketchMessage,
-    default_clusters=_default_clusters,
+    default_labels=_default_labels,
     published_law=_published_law,
     estimator=_estimator,
     noise_lines=_noise_lines,
