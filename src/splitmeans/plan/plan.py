@@ -76,7 +76,7 @@ class Plan:
         table = None if table_hash is None else table_hash(self.membership)
         staged = (self.stages, self.released) if self.stages else None
         more: tuple[object, ...] = (self.n_local_clusters, staged, table)
-        if not self.bundles.is_trivial:
+        if self.n_labels != self.n_local_clusters:
             more = (*more, self.n_labels)
         if self.presence is not None:
             more = (*more, self.presence, self.presence.table_hash)

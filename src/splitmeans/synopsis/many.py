@@ -66,9 +66,7 @@ def latent_points(
         wanted = between(counted, predicted, deviation=deviation, total=total)
     start = draw_labels(model, n_points, rng=rng)
     drawn = max_entropy_labels(wanted, start, deviation=deviation or 0.0, rng=rng)
-    weights = raked(drawn, np.full(n_points, total / n_points), wanted)
-    labels, which = np.unique(drawn, axis=0, return_inverse=True)
-    return labels, np.asarray(np.bincount(which.ravel(), weights=weights), dtype=np.float64)
+    return _merged(drawn, raked(drawn, np.full(n_points, total / n_points), wanted))
 
 
 def bundled_points(
@@ -113,8 +111,14 @@ def bundled_points(
         pooling=pooling,
         shares=profiles @ model.shares,
     )
-    labels, counts = np.unique(drawn, axis=0, return_counts=True)
-    return labels, np.asarray(counts * (total / n_points), dtype=np.float64)
+    weights = raked(drawn, np.full(n_points, total / n_points), wanted, bundles=bundles)
+    return _merged(drawn, weights)
+
+
+def _merged(drawn: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the different vectors, and the weights of equal ones together."""
+    labels, which = np.unique(drawn, axis=0, return_inverse=True)
+    return labels, np.asarray(np.bincount(which.ravel(), weights=weights), dtype=np.float64)
 
 
 def draw_labels(model: LatentClasses, n_points: int, *, rng: np.random.Generator) -> IntArray:

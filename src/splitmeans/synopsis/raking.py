@@ -9,6 +9,7 @@ after the other. Post-processing of released tables.
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
+from splitmeans.membership.bundles import Bundles
 from splitmeans.synopsis.pairs import PairTables
 
 _ROUNDS = 10
@@ -40,18 +41,25 @@ def between(
     return tables
 
 
-def raked(labels: IntArray, weights: FloatArray, tables: PairTables) -> FloatArray:
+def raked(
+    labels: IntArray, weights: FloatArray, tables: PairTables, *, bundles: Bundles | None = None
+) -> FloatArray:
     """Return weights of label vectors, shape (n,), whose pairs agree with the tables as they can.
 
     Args:
         labels: Label vectors, shape (n, S).
         weights: Their weights before, all positive.
         tables: Users in each cell of each pair, none negative.
+        bundles: Where vectors are of local clusters and tables count bundles of them, these.
     """
     total = float(weights.sum())
     for _ in range(_ROUNDS):
         for (first, second), table in tables.items():
-            cells = labels[:, first] * table.shape[1] + labels[:, second]
+            row, column = labels[:, first], labels[:, second]
+            if bundles is not None:
+                row = bundles.labels_of(first, second)[row]
+                column = bundles.labels_of(second, first)[column]
+            cells = row * table.shape[1] + column
             found = np.bincount(cells, weights=weights, minlength=table.size)
             # No ratio is above the most: weights can become too small to divide by.
             found = np.maximum(found, table.ravel() / _MOST)

@@ -28,9 +28,9 @@ _MOST_DECOYS = 1.95
 # not told apart anyway, and cells that are mostly noise only cost.
 _WORTH_TRYING = 0.4
 # Labels for fewer than this share of the segments cannot tell clear ones apart, unless each stands
-# for up to so many clusters (`membership/bundles.py`); a few more clusters than segments find nearly
-# all. That needs a quarter of them as labels, and in all tables of a party so many cells for each
-# segment: with fewer, tables without gaps lose more than clear ones gain.
+# for up to so many clusters (`membership/bundles.py`); a few more clusters than segments find
+# nearly all. That needs a quarter of them as labels, and in all tables of a party so many cells for
+# each segment: with fewer, tables without gaps lose more than clear ones gain.
 _ENOUGH_LABELS, _FEWEST_BUNDLES = 0.75, 0.25
 _MOST_IN_A_BUNDLE = 2
 _CLUSTERS_FOR_EACH = 1.1
