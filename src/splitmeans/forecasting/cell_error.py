@@ -37,4 +37,4 @@ def segment_error(plan: Plan, *, users: int) -> float | None:
 def cells_of_group(plan: Plan) -> int:
     """Return how many cells one membership release counts."""
     size = len(plan.groups[0]) if plan.groups else 2
-    return int(max(plan.n_local_clusters) ** size)
+    return int(max(plan.n_labels) ** size)

@@ -108,7 +108,7 @@ class LossForecast:
 def strain_of(plan: Plan, *, users: int) -> Strain:
     """Return what the plan's loss depends on; the plan must be one that `refusal` lets through."""
     features = [len(features_of(party)) for party in plan.parties]
-    k, width = plan.study.n_clusters, max(plan.n_local_clusters)
+    k, width, labels = plan.study.n_clusters, max(plan.n_local_clusters), max(plan.n_labels)
     centre_noise, count_noise = 0.0, 0.0
     for law, d in zip(plan.local, features, strict=True):
         assert isinstance(law, GuidedLloydLaw)
@@ -120,7 +120,7 @@ def strain_of(plan: Plan, *, users: int) -> Strain:
     assert error is not None
     return Strain(
         centre_noise=centre_noise,
-        cell_noise=k * width**2 * (error / users) ** 2,
+        cell_noise=k * labels**2 * (error / users) ** 2,
         count_noise=count_noise,
         n_clusters=k,
         n_local_clusters=width,

@@ -36,6 +36,7 @@ from splitmeans.synopsis.plan_precision import with_precision
 from splitmeans.synopsis.presence import KnowsPresence, presence_points
 from splitmeans.synopsis.presence_counts import count_presence
 from splitmeans.synopsis.pseudo_users import place_users
+from splitmeans.synopsis.regions import regions_of
 from splitmeans.synopsis.scaling import scaled_as_agreed
 from splitmeans.synopsis.softening import softened_weights
 from splitmeans.synopsis.synopsis import Synopsis
@@ -186,6 +187,7 @@ def _cells(
                 deviation=deviation,
                 n_classes=2 * plan.study.n_clusters,
                 rng=rng.spawn(1)[0],
+                regions=regions_of([release.centres for release in releases]),
             )
         case _:
             weights = joint_weights(estimator, total=total, deviation=deviation)

@@ -10,6 +10,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.kmeans.simplex import project_to_simplex
 from splitmeans.membership.estimator import WeightEstimator
 from splitmeans.plan.grid_limits import MAX_CELLS
+from splitmeans.synopsis.regions import Regions, where_users_are
 
 # Cells below this many deviations are taken for noise: the first of these that leaves most of all
 # users. A few users less cost little, users where there are none cost much: noise above 2.5
@@ -21,7 +22,11 @@ _LEAST_SHARE = 0.5
 
 
 def joint_weights(
-    estimator: WeightEstimator, *, total: float | None, deviation: float | None = None
+    estimator: WeightEstimator,
+    *,
+    total: float | None,
+    deviation: float | None = None,
+    regions: Regions | None = None,
 ) -> FloatArray:
     """Return consistent weights of all cells, shape (k'_1, ..., k'_S).
 
@@ -32,6 +37,7 @@ def joint_weights(
         deviation: Standard deviation of the noise on a cell, where it is known. With thousands of
             cells that are mostly empty, their noise together outweighs the users; cells that
             do not stand out are then left out, and the others scaled to the same total.
+        regions: Of two parties' clusters, where cells of regions without users are left out too.
     """
     check_dense(estimator)
     check_deviation(deviation)
@@ -44,6 +50,11 @@ def joint_weights(
             found = float(standing_out.sum())
             if found >= _MOST_USERS * total:
                 break
+        if regions is not None and len(regions) == 2:
+            somebody = where_users_are(estimate, *regions, deviation=deviation)
+            left = float(standing_out[somebody].sum())
+            if left >= _LEAST_SHARE * found:
+                standing_out, found = np.where(somebody, standing_out, 0.0), left
         if found > 0 and found >= _LEAST_SHARE * total:
             # Small cells with users are cut with the noise, up to half of all users. The sum of
             # all cells has no bias, so the cells that are left are scaled to it.

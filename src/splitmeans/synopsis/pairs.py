@@ -21,8 +21,10 @@ from splitmeans._types import FloatArray
 from splitmeans.kmeans.simplex import project_to_simplex
 from splitmeans.membership.estimator import WeightEstimator
 from splitmeans.synopsis.joint import check_dense, check_deviation, joint_weights
+from splitmeans.synopsis.regions import Regions, where_users_are
 
 PairTables: TypeAlias = dict[tuple[int, int], FloatArray]
+Marks: TypeAlias = dict[tuple[int, int], npt.NDArray[np.bool_]]
 
 # Cells below this many standard deviations of noise are cut. Measured on mixed Gaussian, letter,
 # loan and taxi data with noise of 18, 65 and 120 a cell: 2 to 2.5 gives the lowest loss; 1 leaves
@@ -51,7 +53,10 @@ _GONE = 1e-200
 
 
 def max_entropy_weights(
-    estimator: WeightEstimator, *, deviation: float | None = None
+    estimator: WeightEstimator,
+    *,
+    deviation: float | None = None,
+    regions: Regions | None = None,
 ) -> FloatArray:
     """Return the weights of all cells of maximum entropy, shape (k'_1, ..., k'_S), none negative.
 
@@ -62,12 +67,13 @@ def max_entropy_weights(
         estimator: What the messages say about pairs of clusters.
         deviation: Standard deviation of the noise of a pair table's cell; None if it is not
             known, and then no cell is cut and negative ones are projected away.
+        regions: Of each party's clusters, where cells of regions without users are cut too.
     """
     check_dense(estimator)
     shape = estimator.n_local_clusters
     if len(shape) <= 2:
-        return joint_weights(estimator, total=None, deviation=deviation)
-    tables, total = clean_pair_tables(estimator, deviation=deviation)
+        return joint_weights(estimator, total=None, deviation=deviation, regions=regions)
+    tables, total = clean_pair_tables(estimator, deviation=deviation, regions=regions)
     return fitted_weights(tables, shape, total=total)
 
 
@@ -86,13 +92,17 @@ def fitted_weights(tables: PairTables, shape: tuple[int, ...], *, total: float) 
 
 
 def clean_pair_tables(
-    estimator: WeightEstimator, *, deviation: float | None = None
+    estimator: WeightEstimator,
+    *,
+    deviation: float | None = None,
+    regions: Regions | None = None,
 ) -> tuple[PairTables, float]:
     """Return tables of all pairs i < j, none negative, each with the same sum, and that sum.
 
     Args:
         estimator: What the messages say about pairs of clusters, of two parties or more.
         deviation: See `max_entropy_weights`.
+        regions: See `max_entropy_weights`.
     """
     check_deviation(deviation)
     shape = estimator.n_local_clusters
@@ -103,6 +113,8 @@ def clean_pair_tables(
         return {pair: np.zeros(table.shape) for pair, table in tables.items()}, 0.0
     if deviation:
         kept = _above_noise(sizes, tables, deviation=deviation)
+        if regions is not None:
+            kept = _with_somebody(kept, tables, regions, deviation=deviation)
         tables = {pair: np.where(kept[pair], table, 0.0) for pair, table in tables.items()}
     cleaned = {}
     for pair, table in tables.items():
@@ -178,7 +190,7 @@ def _above_noise(
     tables: PairTables,
     *,
     deviation: float,
-) -> dict[tuple[int, int], npt.NDArray[np.bool_]]:
+) -> Marks:
     """Say which cells stay: above the noise, or needed to explain the size of a cluster."""
     sure = [sure_sizes(size, deviation=deviation) for size in sizes]
     kept = {}
@@ -189,6 +201,16 @@ def _above_noise(
             | explaining(sure[second], table.T).T
         )
     return kept
+
+
+def _with_somebody(kept: Marks, tables: PairTables, regions: Regions, *, deviation: float) -> Marks:
+    """Leave out cells of regions where nobody is, in tables where others are left."""
+    found = {}
+    for (first, second), cells in kept.items():
+        rows, columns = regions[first], regions[second]
+        users = where_users_are(tables[first, second], rows, columns, deviation=deviation)
+        found[first, second] = cells & users if (cells & users).any() else cells
+    return found
 
 
 def sure_sizes(sizes: FloatArray, *, deviation: float) -> FloatArray:

@@ -21,6 +21,7 @@ from splitmeans.synopsis.pairs import (
     max_entropy_weights,
 )
 from splitmeans.synopsis.raking import between
+from splitmeans.synopsis.regions import Regions
 
 # Share of the users in cells that stay, below which the cut is taken to lose users. Measured: 0.90
 # to 0.92 on tables without gaps between segments at epsilon 0.1, 0.966 and more where there are.
@@ -36,6 +37,7 @@ def softened_weights(
     deviation: float | None,
     n_classes: int,
     rng: np.random.Generator,
+    regions: Regions | None = None,
 ) -> FloatArray:
     """Return the weights of all cells, as `max_entropy_weights` does.
 
@@ -44,11 +46,12 @@ def softened_weights(
         deviation: Standard deviation of the noise of a pair table's cell; None if not known.
         n_classes: Number of classes; about twice the number of clusters wanted.
         rng: Seeds the starts of the classes; nothing is hidden by it.
+        regions: See `max_entropy_weights`.
     """
     shape = estimator.n_local_clusters
     if len(shape) <= 2 or not deviation:
-        return max_entropy_weights(estimator, deviation=deviation)
-    cut, total = clean_pair_tables(estimator, deviation=deviation)
+        return max_entropy_weights(estimator, deviation=deviation, regions=regions)
+    cut, total = clean_pair_tables(estimator, deviation=deviation, regions=regions)
     if total > 0:
         counted = {pair: np.asarray(estimator.joint(pair), dtype=np.float64) for pair in cut}
         stay = [float(table[cut[pair] > 0].sum()) for pair, table in counted.items()]
