@@ -55,6 +55,7 @@ def score_outcome(name: str, method: Method, case: Case) -> tuple[Score, Outcome
         weight_error=outcome.weight_error,
         bytes_per_party=outcome.bytes_per_party,
         n_local_clusters=outcome.n_local_clusters,
+        n_labels=outcome.n_labels,
         seconds=seconds,
     )
     return scored, outcome

@@ -124,6 +124,7 @@ class Score:
     weight_error: float | None
     bytes_per_party: float | None
     n_local_clusters: int | None
+    n_labels: int | None
     seconds: float
 
 

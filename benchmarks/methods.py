@@ -34,6 +34,7 @@ class Outcome:
     weight_error: float | None = None
     bytes_per_party: float | None = None
     n_local_clusters: int | None = None
+    n_labels: int | None = None
     true_weights: IntArray | None = None
     run: RunResult | None = None
 
@@ -147,6 +148,7 @@ def federated(case: Case, **parameters: Any) -> Outcome:
         weight_error=error,
         bytes_per_party=float(np.mean([model.result_.bytes_from(name) for name in names])),
         n_local_clusters=max(done.plan.n_local_clusters),
+        n_labels=max(done.plan.n_labels),
         true_weights=truth,
         run=model.result_,
     )

@@ -19,7 +19,10 @@ _DEFAULT = (
     "central,vertical-plain,central-dplsf,central-dplsf-tight,decoy,sketch,sketch-paper,"
     "sketch-paper-basic,independent,ldp,dplsf-exact-weights"
 )
-_HEADINGS = ("eps", "S", "method", "loss", "ratio", "V-measure", "weight error", "k'", "kB")
+_HEADINGS = (
+    *("eps", "S", "method", "loss", "ratio", "V-measure", "weight error"),
+    *("k'", "labels", "kB"),
+)
 
 
 def accuracy(
@@ -81,5 +84,6 @@ def _row(scores: list[Score], epsilon: float, count: int, name: str) -> list[str
         mean_text([s.v_measure for s in group]),
         mean_text([s.weight_error for s in group]),
         mean_text([s.n_local_clusters for s in group], digits=1),
+        mean_text([s.n_labels for s in group], digits=1),
         mean_text([None if size is None else size / 1000 for size in sent], digits=1),
     ]
