@@ -18,10 +18,10 @@ def _study(n_parties, k, **more):
 @pytest.mark.parametrize(
     ("n_parties", "k", "labels", "expected"),
     [
-        # Three tables of 28 x 28 cells are 2,352, more than 40 for each of 50 segments.
+        # Three tables of 28 x 28 cells are 2,352, more than 30 for each of 50 segments.
         (4, 50, 28, 55),
-        # Two tables of 28 x 28 cells are 1,568: fewer than 2,000.
-        (3, 50, 28, 28),
+        # Two tables of 27 x 27 cells are 1,458: fewer than 1,500.
+        (3, 50, 27, 27),
         # Labels for three quarters of the segments are enough.
         (4, 50, 37, 55),
         (4, 50, 38, 38),

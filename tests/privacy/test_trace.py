@@ -84,9 +84,9 @@ def growing(n: int) -> tuple[Rows, ...]:
     return tuple(tables(n + more) for more in range(5))
 
 
-def odd_is_five(study: Study, stages: Any, released: Any) -> tuple[int, ...]:
+def odd_is_five(study: Study, stages: Any, released: Any) -> int:
     """A rule by which each user more gives another k'."""
-    return (4 + (released[0][0][0] % 2 if released else 0),) * len(study.parties)
+    return 4 + (released[0][0][0] % 2 if released else 0)
 
 
 RELEASED = frozenset({"T1"})
@@ -129,7 +129,7 @@ CASES = {
         worlds=growing(N),
         allowed=RELEASED | {"T4"},
         study={"name": "open", "n_local_clusters": "auto"},
-        patch={(settle, "_widths"): odd_is_five},
+        patch={(settle, "_labels"): odd_is_five},
     ),
     "half of a column clipped, and one value more": Case(
         worlds=(clipped(N // 2), clipped(N // 2 + 1)), allowed=frozenset()

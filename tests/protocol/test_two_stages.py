@@ -68,16 +68,16 @@ def halves(stage: Any, table: Any, noise: Any) -> Any:
 def study(monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
     """Three parties; the first tells the size, then the last two tell their halves."""
     study = make_study("decoy", 3, n_local_clusters="auto")
-    stages, widths = settle.first_stages, settle._widths
+    stages, labels = settle.first_stages, settle._labels
     second = PlanStage(name="halves", what="halves", parties=("org1", "org2"), law=Halves())
 
-    def widths_by_halves(study: Study, all_stages: Any, released: Any) -> Any:
-        found = widths(study, all_stages, released)
+    def labels_by_halves(study: Study, all_stages: Any, released: Any) -> Any:
+        found = labels(study, all_stages, released)
         # Most in the upper half of the last party: two local clusters more.
-        return tuple(k + 2 * (len(released) == 2 and released[1][1][1] > 0) for k in found)
+        return found + 2 * (len(released) == 2 and released[1][1][1] > 0)
 
     monkeypatch.setattr(settle, "first_stages", lambda *facts: (*stages(*facts), second))
-    monkeypatch.setattr(settle, "_widths", widths_by_halves)
+    monkeypatch.setattr(settle, "_labels", labels_by_halves)
     sides = {**party_stages.STAGE_SIDES, "halves": halves}
     monkeypatch.setattr(party_stages, "STAGE_SIDES", sides)
     for cached in (make_plan, settle._precisions_of):

@@ -19,6 +19,7 @@ from splitmeans.kernels.phantoms import raise_to_phantoms
 from splitmeans.kernels.quantise import to_grid_column
 from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.siphash import hash_ids
+from splitmeans.membership.bundles import Bundles
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.sketch_paper.law import RegisterLaw
 from splitmeans.study.id_rules import IdRules
@@ -70,6 +71,7 @@ def derivation_vectors() -> dict[str, str]:
         "decoy table": law.cdf_table,
         "sample": str(sample_threshold(0.3)).encode(),
         "labels": _labels(),
+        "bundles": _bundles(),
         "grid": _grid(),
         "registers": _registers(),
     }
@@ -95,6 +97,12 @@ def _labels() -> npt.NDArray[Any]:
     """Which centre is nearest, with ties (rule R7)."""
     rows = np.array([[0, 0], [5, 5], [-7, 2], [1, 1]])
     return np.asarray(nearest(rows, np.array([[0, 0], [2, 2], [-6, 0]])))
+
+
+def _bundles() -> npt.NDArray[Any]:
+    """The label of each of five clusters in the tables with two other parties."""
+    bundles = Bundles(n_local_clusters=(5, 5, 5), n_labels=(3, 3, 3))
+    return np.concatenate([bundles.labels_of(0, other) for other in (1, 2)])
 
 
 def _grid() -> npt.NDArray[Any]:

@@ -34,7 +34,7 @@ _WORTH_TRYING = 0.4
 _ENOUGH_LABELS, _FEWEST_BUNDLES = 0.75, 0.25
 _MOST_IN_A_BUNDLE = 2
 _CLUSTERS_FOR_EACH = 1.1
-_CELLS_FOR_EACH = 40
+_CELLS_FOR_EACH = 30
 # Of three or more parties with partial user sets: how many users, per deviation of its noise, a
 # cell of a pair table should have on average where each label is in two tables. How many two
 # parties share nobody knows. A quarter of a party's users is a cautious guess: with half, a run
