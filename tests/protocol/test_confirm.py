@@ -36,7 +36,7 @@ def session(decoy: Study) -> Session:
 
 def test_a_transcript_is_the_hash_of_protocol_study_run_and_plan(session):
     plan = make_plan(session.study)
-    lines = ["splitmeans transcript 4", "ab" * 32, session.study.hash, "1", plan.fingerprint, ""]
+    lines = ["splitmeans transcript 5", "ab" * 32, session.study.hash, "1", plan.fingerprint, ""]
     expected = hashlib.sha256("\n".join(lines).encode()).digest()
     assert session.transcript(plan, derivation=b"\xab" * 32) == expected
     # Every party has the same one.

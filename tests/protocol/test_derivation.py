@@ -159,5 +159,5 @@ def test_the_work_is_that_of_the_cells_not_of_their_decoys(plan_of):
     assert found.shape == (62_500,)
     assert len(tags) == len(labels) == found[: decoy._TAGGED_CELLS].sum()
     assert len(tags) <= decoy._TAGGED_CELLS * 2 * plan.membership.truncation
-    large = dataclasses.replace(plan, n_local_clusters=(250, 250))
+    large = dataclasses.replace(plan, n_local_clusters=(250, 250), n_labels=(250, 250))
     assert check(large) != check(plan)
