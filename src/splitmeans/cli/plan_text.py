@@ -47,7 +47,7 @@ def print_plan(
     _line(
         f"study {study.name!r}: {len(study.parties)} parties, {found.users:,} users, "
         f"{study.n_clusters} segments, {study.membership}, epsilon {budget.epsilon:g}, "
-        f"delta {budget.delta:g}, k' = {max(found.plan.n_local_clusters)}",
+        f"delta {budget.delta:g}, k' = {_width(found)}",
         indent="    ",
     )
     for warning in found.warnings:
@@ -149,6 +149,12 @@ def _print_loss(found: Forecast) -> None:
             f"(on {held_out['settings']} settings that the model had not seen: within a factor "
             f"{often} in nine of ten, {worst} at worst)",
         )
+
+
+def _width(found: Forecast) -> str:
+    """Return k', and how many labels a table has where those are fewer."""
+    clusters, labels = max(found.plan.n_local_clusters), max(found.plan.n_labels)
+    return str(clusters) if labels == clusters else f"{clusters} in {labels} labels"
 
 
 def _print_limit(found: Forecast) -> None:

@@ -148,6 +148,7 @@ def plan_file(plan: Plan) -> bytes:
         "study_hash": plan.study.hash,
         "plan": plan.fingerprint,
         "n_local_clusters": list(plan.n_local_clusters),
+        "n_labels": list(plan.n_labels),
         "stages": [{"what": stage.what, "parties": list(stage.parties)} for stage in plan.stages],
         "released": [[list(own) for own in values] for values in plan.released],
         "groups": [list(group) for group in plan.groups],

@@ -250,6 +250,7 @@ class Forecast:
             "budget": to_plain(study.budget),
             "membership": study.membership,
             "n_local_clusters": list(self.plan.n_local_clusters),
+            "n_labels": list(self.plan.n_labels),
             "grid": self.plan.grid_method,
             "noise": [asdict(level) for level in self.noise],
             "cell_error": self.cell_error,
