@@ -41,7 +41,7 @@ def labels_of_parties() -> list[np.ndarray]:
 def of_plan(method: str, **changes: str) -> WeightEstimator:
     study = make_study(method, len(WIDTHS), **changes)
     plan = plan_for(study, users=N_USERS)
-    plan = dataclasses.replace(plan, n_local_clusters=WIDTHS)
+    plan = dataclasses.replace(plan, n_local_clusters=WIDTHS, n_labels=WIDTHS)
     ids = pa.array([f"user-{number}" for number in range(N_USERS)], pa.large_string())
     noise = InsecureSeededNoise(1)
     messages = [

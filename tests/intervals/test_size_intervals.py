@@ -62,7 +62,7 @@ def test_noise_of_cells_adds_up(plan, deviation):
 
 def test_a_segment_that_may_be_noise_reaches_zero(plan, deviation):
     """A lone cell just above the cut, in a table that is otherwise empty but for one cell."""
-    wide = dataclasses.replace(plan, n_local_clusters=(8, 8))
+    wide = dataclasses.replace(plan, n_local_clusters=(8, 8), n_labels=(8, 8))
     weights = np.zeros((8, 8))
     weights[0, 0], weights[7, 7] = 20_000, 2.6 * deviation
     places = np.linspace(-1, 1, 8)
