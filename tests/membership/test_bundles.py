@@ -65,6 +65,17 @@ def test_bundles_that_are_none_are_refused(labels):
         Bundles(n_local_clusters=(3, 3), n_labels=labels)
 
 
+def test_centres_that_repeat_are_not_in_use():
+    three = np.arange(6)[:, np.newaxis].repeat(2, axis=1)
+    repeated = np.concatenate([three[:3], np.repeat(three[2:3], 3, axis=0)])
+    found = BUNDLES.in_use([three, repeated, three])
+    assert found.n_local_clusters == (6, 3, 6)
+    assert found.labels_of(1, 0).tolist() == found.labels_of(1, 2).tolist() == [0, 1, 2]
+    assert found.labels_of(0, 2).tolist() == BUNDLES.labels_of(0, 2).tolist()
+    assert BUNDLES.in_use([repeated] * 3).is_trivial
+    assert BUNDLES.of_party(1, 3) == found
+
+
 class TestRing:
     def test_a_circle_is_walked_around(self):
         angles = np.random.default_rng(0).permutation(12) * 2 * np.pi / 12

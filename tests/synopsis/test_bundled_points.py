@@ -50,20 +50,23 @@ def counted(clusters, *, deviation=0.0, rng, bundles=BUNDLES):
 
 
 class TestPooling:
-    def test_against_a_loop_over_cells(self):
-        pooling = Pooling(bundles=BUNDLES)
-        size = N_PARTIES * CLUSTERS
+    @pytest.mark.parametrize("shape", [(CLUSTERS,) * N_PARTIES, (12, 24, 20, 12)])
+    def test_against_a_loop_over_cells(self, shape):
+        bundles = Bundles(n_local_clusters=shape, n_labels=(LABELS,) * N_PARTIES)
+        starts = np.cumsum([0, *shape])
+        party_of = np.repeat(np.arange(N_PARTIES), shape)
+        size = sum(shape)
         matrix = np.random.default_rng(0).random((size, size))
-        pooled = pooling.pooled(matrix)
+        pooled = Pooling(bundles=bundles).pooled(matrix)
         for a, b in itertools.product(range(size), repeat=2):
-            party, other = a // CLUSTERS, b // CLUSTERS
+            party, other = party_of[a], party_of[b]
             if party == other:
                 assert pooled[a, b] == 0
                 continue
-            rows, columns = BUNDLES.labels_of(party, other), BUNDLES.labels_of(other, party)
+            rows, columns = bundles.labels_of(party, other), bundles.labels_of(other, party)
             alike = np.ix_(
-                party * CLUSTERS + np.flatnonzero(rows == rows[a % CLUSTERS]),
-                other * CLUSTERS + np.flatnonzero(columns == columns[b % CLUSTERS]),
+                starts[party] + np.flatnonzero(rows == rows[a - starts[party]]),
+                starts[other] + np.flatnonzero(columns == columns[b - starts[other]]),
             )
             assert pooled[a, b] == pytest.approx(matrix[alike].sum())
 
@@ -80,9 +83,9 @@ class TestPooling:
             assert np.array_equal(pooling.table(cells, pair), table)
         assert np.array_equal(pooling.stacked(tables), pooling.pooled(cells))
 
-    def test_parties_with_other_numbers_are_refused(self):
-        with pytest.raises(ParameterError, match="as many clusters"):
-            Pooling(bundles=Bundles(n_local_clusters=(6, 5), n_labels=(3, 3)))
+    def test_parties_with_other_numbers_of_labels_are_refused(self):
+        with pytest.raises(ParameterError, match="as many labels"):
+            Pooling(bundles=Bundles(n_local_clusters=(6, 6), n_labels=(3, 4)))
 
 
 def test_classes_tell_clusters_of_one_bundle_apart():

@@ -26,6 +26,7 @@ from splitmeans.kernels.coded_rows import coded_sums
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 from splitmeans.local.correction import Answer, Cluster, corrected
+from splitmeans.local.groups import lie_in_groups
 from splitmeans.local.law import l2_sensitivity, mu_scale, to_grid
 from splitmeans.local.laws.guided_lloyd import (
     FINE_UNITS,
@@ -80,12 +81,17 @@ class GuidedLloyd(GuidedLloydLaw):
         noise: NoiseSource,
         rng: np.random.Generator,
         start: IntArray | None = None,
+        without_groups: int | None = None,
     ) -> LocalRelease:
         """Return centres and synthetic points; see `LocalClustering`.
 
         `start` are points that were published before, as many as there are synthetic ones: three
         quarters of what the rounds begin with come from them. They are public, so the cost is the
         same with and without.
+
+        `without_groups` is the number of centres in the place of k' if the points before the last
+        round show no groups of rows: what was released decides, and a round of other clusters costs
+        the same.
         """
         rows = as_rows(raw_rows)
         survey = self.survey.release(rows, noise=noise)
@@ -95,7 +101,11 @@ class GuidedLloyd(GuidedLloydLaw):
         weights = np.full(len(points), survey.size / len(points))
         coding = self.coding
         centres = np.zeros((0, len(self.bounds)))
-        for n_clusters, mu in zip(self.round_clusters, self.round_mus, strict=True):
+        rounds = list(zip(self.round_clusters, self.round_mus, strict=True))
+        for place, (wanted, mu) in enumerate(rounds):
+            n_clusters = wanted
+            if without_groups is not None and place == len(rounds) - 1:
+                n_clusters = self._last_clusters(points, weights, without_groups, rng=rng)
             found = weighted_kmeans(
                 points,
                 weights,
@@ -106,7 +116,7 @@ class GuidedLloyd(GuidedLloydLaw):
                 # As many clusters as before: where they were corrected to is the best start.
                 begin=centres if len(centres) == n_clusters else None,
                 # The first clusters only show where points are wrong by much.
-                move_stuck=n_clusters >= self.n_clusters,
+                move_stuck=wanted >= self.n_clusters,
             )
             centres = to_grid(found, self.bounds).astype(np.float64)
             clusters = Cluster.of_points(points, weights, centres=centres)
@@ -127,6 +137,19 @@ class GuidedLloyd(GuidedLloydLaw):
             points=to_grid(points[draw_evenly(weights, len(points), rng=rng)], self.bounds),
             size=survey.size,
         )
+
+    def _last_clusters(
+        self,
+        points: FloatArray,
+        weights: FloatArray,
+        without_groups: int,
+        *,
+        rng: np.random.Generator,
+    ) -> int:
+        """Return how many clusters the last round has: k', or as many as told if no groups show."""
+        even = to_grid(points[draw_evenly(weights, len(points), rng=rng)], self.bounds)
+        shown = lie_in_groups(even, coding=self.coding, n_clusters=self.n_clusters, rng=rng)
+        return self.n_clusters if shown else without_groups
 
     def noisy_sums(
         self, rows: RawRows, centres: IntArray, radii: IntArray, *, mu: float, noise: NoiseSource

@@ -10,10 +10,14 @@ others, and what explains all tables at once (`synopsis/classes.py`) tells them 
 
 Which clusters make which label follows from public numbers alone. A user still has one label in
 each table, a function of the user's row and the released centres, so nothing else costs more.
+
+A party whose points show no groups (`local/groups.py`) gains nothing from more clusters: it makes
+one for each label, the same in all tables. Its other centres repeat the last of these, so that no
+row is nearest to them (the first of equals counts), and everybody sees that they are not in use.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -56,6 +60,25 @@ class Bundles:
         if labels == clusters:
             return np.arange(clusters)
         return (np.arange(clusters) + turn) % clusters * labels // clusters
+
+    def in_use(self, centres: Sequence[IntArray]) -> "Bundles":
+        """Return the bundles of the clusters that are in use, by all parties' released centres."""
+        used = tuple(
+            labels if repeats_last(own, labels) else len(own)
+            for own, labels in zip(centres, self.n_labels, strict=True)
+        )
+        return replace(self, n_local_clusters=used)
+
+    def of_party(self, party: int, n_clusters: int) -> "Bundles":
+        """Return the bundles where one party has so many clusters in use."""
+        widths = list(self.n_local_clusters)
+        widths[party] = n_clusters
+        return replace(self, n_local_clusters=tuple(widths))
+
+
+def repeats_last(centres: IntArray, n_labels: int) -> bool:
+    """Whether centres, shape (k', d), after the first so many all repeat the last of those."""
+    return bool(np.all(centres[n_labels:] == centres[n_labels - 1]))
 
 
 def ring_order(centres: IntArray) -> IntArray:

@@ -4,8 +4,11 @@ Everything in this module sees raw rows; everything it returns is a release with
 (`splitmeans.plan.releases` lists them).
 """
 
+from dataclasses import replace
+
 import numpy as np
 
+from splitmeans._types import IntArray
 from splitmeans.local.algorithms import mechanism_of
 from splitmeans.local.detail import Detail
 from splitmeans.local.guided_lloyd import GuidedLloyd
@@ -66,13 +69,23 @@ def release_party(
         rows = FeatureRows(rows, coding)
     local_noise = noise.spawn("local")
     start = None if previous is None else published_points(previous, spec, position, rng=rng)
-    if start is not None and isinstance(mechanism, GuidedLloyd):
-        found = mechanism.release(rows, noise=local_noise, rng=rng, start=start)
+    if isinstance(mechanism, GuidedLloyd):
+        labels, clusters = plan.n_labels[position], plan.n_local_clusters[position]
+        found = mechanism.release(
+            rows,
+            noise=local_noise,
+            rng=rng,
+            start=start,
+            without_groups=labels if labels < clusters else None,
+        )
     else:
         found = mechanism.release(rows, noise=local_noise, rng=rng)
     centres, points = to_valid_shares(spec, found.centres), found.points
+    in_use = plan
     if not plan.bundles.is_trivial:
-        centres = centres[ring_order(centres)]
+        own = plan.bundles.of_party(position, len(centres))
+        in_use = replace(plan, n_local_clusters=own.n_local_clusters)
+        centres = _for_bundles(centres, plan.n_local_clusters[position])
     shapes = None
     if plan.detail:
         law = plan.detail[position]
@@ -95,7 +108,7 @@ def release_party(
     points = coding.codes(points)
     users = table.labelled(labeller(coding, centres))
     membership = encode_membership(
-        plan, position, users, run_key=run_key, noise=noise.spawn("membership")
+        in_use, position, users, run_key=run_key, noise=noise.spawn("membership")
     )
     columns = ColumnRecords.none()
     if plan.columns is not None:
@@ -118,6 +131,16 @@ def release_party(
         column_lengths=columns.lengths,
         column_labels=columns.labels,
     )
+
+
+def _for_bundles(centres: IntArray, n_clusters: int) -> IntArray:
+    """Return the centres in the order of a ring; fewer than planned as they are, the last repeated.
+
+    See `membership/bundles.py`. Released centres are all that it looks at.
+    """
+    if len(centres) == n_clusters:
+        return np.asarray(centres[ring_order(centres)])
+    return np.concatenate([centres, np.repeat(centres[-1:], n_clusters - len(centres), axis=0)])
 
 
 def encode_membership(

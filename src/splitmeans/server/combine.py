@@ -161,15 +161,18 @@ def _cells(
     deviation = _deviation(plan, estimator)
     if plan.grid_method == "many":
         n_classes = 2 * plan.study.n_clusters
-        if not plan.bundles.is_trivial:
+        bundles = plan.bundles.in_use([release.centres for release in releases])
+        if not bundles.is_trivial:
             assert deviation is not None, "the noise of a decoy join is known"
             shares = [
-                shares_of_clusters(points, release.centres)
-                for points, release in zip(_points(plan, releases), releases, strict=True)
+                shares_of_clusters(points, release.centres)[:clusters]
+                for points, release, clusters in zip(
+                    _points(plan, releases), releases, bundles.n_local_clusters, strict=True
+                )
             ]
             found = bundled_points(
                 estimator,
-                plan.bundles,
+                bundles,
                 shares,
                 n_classes=n_classes,
                 rng=rng,

@@ -57,7 +57,7 @@ def max_entropy_labels(
         sizes = np.maximum(wanted.sum(axis=1) / n_others, _FLOOR)
     else:
         assert shares is not None, "tables of bundles do not tell them"
-        starts = pooling.n_clusters * np.arange(start.shape[1] + 1)
+        starts = pooling.starts
         total = float(np.mean([table.sum() for table in tables.values()]))
         wanted = pooling.stacked(tables) / total
         sizes = np.maximum(shares, _FLOOR)

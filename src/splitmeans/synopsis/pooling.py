@@ -1,9 +1,9 @@
 """Tables of bundles in the place of tables of local clusters.
 
-A matrix over all local clusters of all parties, shape (N, N) with N = S k', has a cell for every
-two clusters. A pair table counts some of these cells together (`membership/bundles.py`). What fits
-a model to cells takes the sum over the cells that were counted together wherever it would look at
-one of them: `Pooling.pooled` puts that sum into each. Post-processing of released tables.
+A matrix over all local clusters of all parties, shape (N, N), has a cell for every two of them. A
+pair table counts some of these cells together (`membership/bundles.py`). What fits a model to cells
+takes the sum over the cells that were counted together wherever it would look at one of them:
+`Pooling.pooled` puts that sum into each. Post-processing of released tables.
 """
 
 import functools
@@ -12,40 +12,48 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from splitmeans._types import FloatArray
+from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
 from splitmeans.membership.bundles import Bundles
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pooling:
-    """Sums over the cells that tables of bundles count together.
+    """Sums over the cells that tables of bundles count together; all parties have as many labels.
 
-    All parties have the same number of clusters, and of labels.
+    Parties may have different numbers of clusters: sums are worked out in blocks of the largest
+    number, in which the others have empty places.
     """
 
     bundles: Bundles
 
     def __post_init__(self) -> None:
-        if len(set(self.bundles.n_local_clusters)) != 1 or len(set(self.bundles.n_labels)) != 1:
-            raise ParameterError("all parties must have as many clusters, and as many labels")
+        if len(set(self.bundles.n_labels)) != 1:
+            raise ParameterError(f"all parties must have as many labels, got {self.bundles}")
 
     @property
-    def n_parties(self) -> int:
-        """Parties, S."""
-        return len(self.bundles.n_labels)
+    def shape(self) -> tuple[int, ...]:
+        """Local clusters of each party."""
+        return self.bundles.n_local_clusters
 
-    @property
-    def n_clusters(self) -> int:
-        """Local clusters of each party, k'."""
-        return self.bundles.n_local_clusters[0]
+    @functools.cached_property
+    def starts(self) -> IntArray:
+        """Where each party's clusters begin, and their number N; shape (S + 1,)."""
+        return np.cumsum([0, *self.shape])
+
+    @functools.cached_property
+    def _places(self) -> tuple[IntArray, ...]:
+        """Where each cluster is in blocks of the largest number."""
+        widest = max(self.shape)
+        at = np.concatenate([party * widest + np.arange(k) for party, k in enumerate(self.shape)])
+        return np.ix_(at, at)
 
     @functools.cached_property
     def _members(self) -> FloatArray:
         """1 where a cluster has a label, by party and other party: shape (S, S, labels, k')."""
-        n, clusters = self.n_parties, self.n_clusters
-        members = np.zeros((n, n, self.bundles.n_labels[0], clusters))
-        for party in range(n):
+        n = len(self.shape)
+        members = np.zeros((n, n, self.bundles.n_labels[0], max(self.shape)))
+        for party, clusters in enumerate(self.shape):
             for other in range(n):
                 if party != other:
                     labels = self.bundles.labels_of(party, other)
@@ -64,32 +72,30 @@ class Pooling:
 
         Blocks of a party with itself, which no table counts, become zero.
         """
+        n, widest = len(self.shape), max(self.shape)
+        whole = np.zeros((n * widest, n * widest))
+        whole[self._places] = matrix
+        blocks = np.ascontiguousarray(whole.reshape(n, widest, n, widest).transpose(0, 2, 1, 3))
         first, second = self._sides
-        return self._joined(first @ self._blocks(matrix) @ second)
+        sums = (first @ blocks @ second).transpose(0, 2, 1, 3).reshape(whole.shape)
+        return np.asarray(sums[self._places])
 
     def table(self, matrix: FloatArray, pair: tuple[int, int]) -> FloatArray:
         """Return the table of two parties that a matrix of cells adds up to."""
-        first, second = pair
-        width = self.n_clusters
-        block = matrix[first * width : (first + 1) * width, second * width : (second + 1) * width]
-        return np.asarray(self._members[first, second] @ block @ self._members[second, first].T)
+        first, second = (slice(self.starts[party], self.starts[party + 1]) for party in pair)
+        rows, columns = (
+            self._members[party, other][:, : self.shape[party]]
+            for party, other in (pair, pair[::-1])
+        )
+        return np.asarray(rows @ matrix[first, second] @ columns.T)
 
     def stacked(self, tables: Mapping[tuple[int, int], FloatArray]) -> FloatArray:
         """Return in each cell the count of the bundles that it is in, shape (N, N), symmetric."""
-        n, width = self.n_parties, self.n_clusters
-        stacked = np.zeros((n, width, n, width))
-        for (first, second), table in tables.items():
-            rows = self.bundles.labels_of(first, second)
-            columns = self.bundles.labels_of(second, first)
+        stacked = np.zeros((self.starts[-1], self.starts[-1]))
+        for pair, table in tables.items():
+            rows, columns = (self.bundles.labels_of(*own) for own in (pair, pair[::-1]))
+            first, second = (slice(self.starts[party], self.starts[party + 1]) for party in pair)
             spread = table[np.ix_(rows, columns)]
-            stacked[first, :, second] = spread
-            stacked[second, :, first] = spread.T
-        return stacked.reshape(n * width, n * width)
-
-    def _blocks(self, matrix: FloatArray) -> FloatArray:
-        n, width = self.n_parties, self.n_clusters
-        return np.ascontiguousarray(matrix.reshape(n, width, n, width).transpose(0, 2, 1, 3))
-
-    def _joined(self, blocks: FloatArray) -> FloatArray:
-        size = self.n_parties * self.n_clusters
-        return np.ascontiguousarray(blocks.transpose(0, 2, 1, 3)).reshape(size, size)
+            stacked[first, second] = spread
+            stacked[second, first] = spread.T
+        return stacked
