@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError
-from splitmeans.membership.bundles import Bundles, ring_order, trivial_bundles
+from splitmeans.membership.bundles import Bundles, ring_order
 from splitmeans.membership.decoy.encode import encode
 from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import collusion_law, decoy_law
@@ -52,8 +52,8 @@ def test_every_label_has_clusters_and_no_two_clusters_share_all_labels(n_parties
         assert len(together) == clusters
 
 
-def test_trivial_bundles_are_the_clusters():
-    bundles = trivial_bundles([4, 7])
+def test_bundles_of_one_are_the_clusters():
+    bundles = Bundles(n_local_clusters=(4, 7), n_labels=(4, 7))
     assert bundles.is_trivial
     assert bundles.labels_of(1, 0).tolist() == list(range(7))
     assert not BUNDLES.is_trivial
@@ -73,7 +73,8 @@ def test_centres_that_repeat_are_not_in_use():
     assert found.labels_of(1, 0).tolist() == found.labels_of(1, 2).tolist() == [0, 1, 2]
     assert found.labels_of(0, 2).tolist() == BUNDLES.labels_of(0, 2).tolist()
     assert BUNDLES.in_use([repeated] * 3).is_trivial
-    assert BUNDLES.of_party(1, 3) == found
+    assert BUNDLES.of_party(1, repeated) == found
+    assert BUNDLES.of_party(1, three) == BUNDLES
 
 
 class TestRing:

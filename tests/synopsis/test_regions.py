@@ -23,9 +23,9 @@ def test_few_clusters_are_one_region():
 
 def test_cells_by_hand():
     rows, columns = np.array([0, 0, 1]), np.array([0, 1, 1])
-    table = np.array([[3.0, -4.0, 4.0], [2.0, 9.0, -8.0], [0.0, 3.0, 2.0]])
+    table = np.array([[3.0, -4.0, 2.4], [2.0, 2.4, 0.2], [0.0, 3.0, 2.0]])
     # Sums 5 of two cells, 1 of four, 0 of one and 5 of two; of one user's noise a cell two
-    # deviations are 2.8, 4, 2 and 2.8.
+    # deviations are 2.8, 4, 2 and 2.8. No cell of the second and third region is above 2.5.
     expected = [[True, False, False], [True, False, False], [False, True, True]]
     assert where_users_are(table, rows, columns, deviation=1.0).tolist() == expected
 
@@ -36,7 +36,7 @@ def noisy():
     table = np.full((24, 24), -3.0)
     table[:12, :12] = 150.0
     table[12:, 12:] = 150.0
-    table[2, 20] = 120.0
+    table[2, 20] = 110.0
     regions = [np.repeat(np.arange(4), 6)] * 2
     return table, regions
 
@@ -49,6 +49,30 @@ def test_noise_far_from_everybody_goes(noisy):
     assert before[2, 20] > 0
     assert after[2, 20] == 0
     assert after.sum() == pytest.approx(before.sum())
+
+
+@pytest.mark.parametrize("deviations", [6.0, 8.0, 15.0])
+def test_a_rare_combination_that_is_beyond_doubt_stays(deviations):
+    """Thirty-six cells, of which one has users: their sum hides it, the cell itself does not."""
+    rng = np.random.default_rng(2)
+    everywhere = np.zeros(6, dtype=np.int64)
+    kept = 0
+    for _ in range(200):
+        table = rng.standard_normal((6, 6))
+        table[2, 3] += deviations
+        kept += where_users_are(table, everywhere, everywhere, deviation=1.0)[2, 3]
+    assert kept > 160
+
+
+def test_noise_alone_seldom_stays():
+    """Where one table in five has a cell that stands out; expected 4 %, here at most 8 % of 500."""
+    rng = np.random.default_rng(3)
+    everywhere = np.zeros(6, dtype=np.int64)
+    kept = sum(
+        where_users_are(rng.standard_normal((6, 6)), everywhere, everywhere, deviation=1.0)[0, 0]
+        for _ in range(500)
+    )
+    assert kept <= 40
 
 
 def test_of_three_parties_too(noisy):

@@ -163,7 +163,9 @@ def _print_limit(found: Forecast) -> None:
     assert share is not None, "there is no loss to explain"
     width = max(found.plan.n_local_clusters)
     noise = f"{share:.0%} comes from noise (lower with more users or a larger epsilon)"
-    coarse = f"{1 - share:.0%} from coarse cells (lower with more local clusters than {width})"
+    coarse = f"{1 - share:.0%} from coarse cells"
+    if found.plan.bundles.is_trivial:
+        coarse += f" (lower with more local clusters than {width})"
     _figure("", f"of the increase {noise}, {coarse}")
 
 

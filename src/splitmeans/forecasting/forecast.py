@@ -179,7 +179,11 @@ class Forecast:
         if unusual:
             notes.append(f"outside what the loss model was fitted to: {', '.join(unusual)}")
         k, width = self.study.n_clusters, max(self.plan.n_local_clusters)
-        if width < k:
+        if not self.plan.bundles.is_trivial:
+            notes.append(
+                "the loss model was not fitted to labels that stand for several local clusters"
+            )
+        elif width < k:
             notes.append(
                 f"a party makes k' = {width} local clusters, fewer than the {k} segments: "
                 f"clear segments would be merged; n_local_clusters = {k} or more avoids it"

@@ -59,7 +59,7 @@ class Strain:
     Attributes:
         centre_noise: Mean squared error of local centres over the spread of their clusters, all
             columns of a party together.
-        cell_noise: k k'^2 (cell error / users)^2: how far noise on cells moves the mean of a
+        cell_noise: k labels^2 (cell error / users)^2: how far noise on cells moves the mean of a
             segment, squared, were cells as far apart as segments are wide.
         count_noise: Noise on the count of a local cluster over its users on average.
         n_clusters: Segments, k.

@@ -3,10 +3,10 @@
 Noise on a cell does not depend on how many cells there are, so a table with fewer labels is surer;
 but with fewer local clusters than segments, segments that share a cluster cannot be told apart. So
 a party may have more clusters than a table has labels. Its released centres are in an order in
-which neighbours lie close together, as on a ring, and a label stands for one, two or three
-neighbours. In the table with the next party the ring is cut at the first cluster, with the one
-after that a cluster later, and so on: two clusters that one table counts together are apart in
-others, and what explains all tables at once (`synopsis/classes.py`) tells them apart.
+which neighbours lie close together, as on a ring, and a label stands for one or two neighbours. In
+the table with the next party the ring is cut at the first cluster, with the one after that a
+cluster later, and so on: two clusters that one table counts together are apart in others, and what
+explains all tables at once (`synopsis/classes.py`) tells them apart.
 
 Which clusters make which label follows from public numbers alone. A user still has one label in
 each table, a function of the user's row and the released centres, so nothing else costs more.
@@ -63,22 +63,20 @@ class Bundles:
 
     def in_use(self, centres: Sequence[IntArray]) -> "Bundles":
         """Return the bundles of the clusters that are in use, by all parties' released centres."""
-        used = tuple(
-            labels if repeats_last(own, labels) else len(own)
-            for own, labels in zip(centres, self.n_labels, strict=True)
-        )
+        used = tuple(map(_n_in_use, centres, self.n_labels))
         return replace(self, n_local_clusters=used)
 
-    def of_party(self, party: int, n_clusters: int) -> "Bundles":
-        """Return the bundles where one party has so many clusters in use."""
+    def of_party(self, party: int, centres: IntArray) -> "Bundles":
+        """Return the bundles of what one party has in use, by its released centres."""
         widths = list(self.n_local_clusters)
-        widths[party] = n_clusters
+        widths[party] = _n_in_use(centres, self.n_labels[party])
         return replace(self, n_local_clusters=tuple(widths))
 
 
-def repeats_last(centres: IntArray, n_labels: int) -> bool:
-    """Whether centres, shape (k', d), after the first so many all repeat the last of those."""
-    return bool(np.all(centres[n_labels:] == centres[n_labels - 1]))
+def _n_in_use(centres: IntArray, n_labels: int) -> int:
+    """Return how many centres are in use: of those that repeat the last label's, none is."""
+    repeated = bool(np.all(centres[n_labels:] == centres[n_labels - 1]))
+    return n_labels if repeated else len(centres)
 
 
 def ring_order(centres: IntArray) -> IntArray:
@@ -124,9 +122,3 @@ def _untangled(order: IntArray, distances: np.typing.NDArray[np.float64]) -> Int
                 order[first + 1 : end + 1] = order[first + 1 : end + 1][::-1]
                 shorter = True
     return order
-
-
-def trivial_bundles(n_local_clusters: Sequence[int]) -> Bundles:
-    """Return bundles of one cluster each."""
-    widths = tuple(n_local_clusters)
-    return Bundles(n_local_clusters=widths, n_labels=widths)

@@ -83,9 +83,10 @@ def release_party(
     centres, points = to_valid_shares(spec, found.centres), found.points
     in_use = plan
     if not plan.bundles.is_trivial:
-        own = plan.bundles.of_party(position, len(centres))
-        in_use = replace(plan, n_local_clusters=own.n_local_clusters)
         centres = _for_bundles(centres, plan.n_local_clusters[position])
+        # As the server will read them: centres may be at one place by chance, too.
+        own = plan.bundles.of_party(position, centres)
+        in_use = replace(plan, n_local_clusters=own.n_local_clusters)
     shapes = None
     if plan.detail:
         law = plan.detail[position]

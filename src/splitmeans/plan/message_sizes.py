@@ -79,7 +79,7 @@ def check_readable(plan: "Plan") -> None:
     sizes = message_sizes(plan, users=round(plan.assumed_users))
     if sizes.largest <= MAX_LARGE_BYTES:
         return
-    k, n_parties = max(plan.n_local_clusters), len(plan.study.parties)
+    k, n_parties = max(plan.n_labels), len(plan.study.parties)
     raise ParameterError(
         f"a message of this study would take {shown_bytes(sizes.largest)}, and no participant "
         f"reads more than {shown_bytes(MAX_LARGE_BYTES)}; lower n_local_clusters (now {k} at "

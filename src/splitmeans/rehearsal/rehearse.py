@@ -218,7 +218,7 @@ def _lighter(study: Study, plan: Plan) -> Study:
         lighter = replace(
             lighter,
             budget=Budget(epsilon=epsilon, delta=study.budget.delta),
-            n_local_clusters=max(plan.n_local_clusters),
+            n_local_clusters=max(plan.n_labels),
         )
         plan = make_plan(lighter)
     return lighter

@@ -53,13 +53,13 @@ def raked(
         bundles: Where vectors are of local clusters and tables count bundles of them, these.
     """
     total = float(weights.sum())
+    cells_of = {
+        pair: _cells(labels, pair, width=table.shape[1], bundles=bundles)
+        for pair, table in tables.items()
+    }
     for _ in range(_ROUNDS):
-        for (first, second), table in tables.items():
-            row, column = labels[:, first], labels[:, second]
-            if bundles is not None:
-                row = bundles.labels_of(first, second)[row]
-                column = bundles.labels_of(second, first)[column]
-            cells = row * table.shape[1] + column
+        for pair, table in tables.items():
+            cells = cells_of[pair]
             found = np.bincount(cells, weights=weights, minlength=table.size)
             # No ratio is above the most: weights can become too small to divide by.
             found = np.maximum(found, table.ravel() / _MOST)
@@ -67,3 +67,15 @@ def raked(
             weights = weights * np.maximum(ratios, 1 / _MOST)[cells]
         weights = weights * (total / float(weights.sum()))
     return weights
+
+
+def _cells(
+    labels: IntArray, pair: tuple[int, int], *, width: int, bundles: Bundles | None
+) -> IntArray:
+    """Return the cell of each vector in the table of two parties."""
+    first, second = pair
+    rows, columns = labels[:, first], labels[:, second]
+    if bundles is not None:
+        rows = bundles.labels_of(first, second)[rows]
+        columns = bundles.labels_of(second, first)[columns]
+    return np.asarray(rows * width + columns)

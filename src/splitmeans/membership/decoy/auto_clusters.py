@@ -58,7 +58,7 @@ def decoy_clusters(study: Study, labels: int) -> int:
     return min(wanted, _MOST_IN_A_BUNDLE * labels, max(_MOST, labels))
 
 
-def _bundles_pay(study: Study, labels: float) -> bool:
+def _bundles_pay(study: Study, labels: int) -> bool:
     """Whether so many labels should stand for more clusters than one each.
 
     Bundles need several tables, points that tell the sizes of clusters, and every user in each
@@ -102,10 +102,11 @@ def _pair_labels(study: Study, users: int) -> int:
     most = _MOST if n_parties == 2 else min(_MOST, _most_by_decoys(study, users))
     if n_parties >= MANY_PARTIES:
         fine = min(math.sqrt(precision / 5), _MOST_OF_MANY)
-        needed = min(k, math.sqrt(precision / _USERS_IN_A_CELL_OF_MANY))
-        if needed < _WORTH_TRYING * k and not _bundles_pay(study, needed):
-            needed = 0.0
-        return max(math.floor(min(max(fine, needed) + 0.5, most)), _FEWEST)
+        needed = math.sqrt(precision / _USERS_IN_A_CELL_OF_MANY)
+        labels = math.floor(min(min(k, needed) + 0.5, most))
+        if labels < _WORTH_TRYING * k and not _bundles_pay(study, labels):
+            labels = 0
+        return max(labels, math.floor(min(fine + 0.5, most)), _FEWEST)
     per_cell = min(max(3 * math.sqrt(20 / k), 3.0), 6.0)
     if n_parties == 2:
         # One table has no other that it must agree with, and noise in it is cut well.
