@@ -8,7 +8,7 @@ from splitmeans.membership.decoy import auto_clusters
 from splitmeans.plan import settle
 from splitmeans.privacy.noise import InsecureSeededNoise
 
-K, N = 20, 6_000
+K, N = 20, 10_000
 
 
 @pytest.fixture(autouse=True)
@@ -34,10 +34,16 @@ def blocks(*clear):
     ]
 
 
-def fitted(tables, **more):
+def fitted(tables, *, epsilon, **more):
     return VerticalKMeans(
-        K, epsilon=1.5, delta=1e-5, bounds=(0, 1), noise=InsecureSeededNoise(0), random_state=0
-    ).fit(tables, **more)
+        K,
+        epsilon=epsilon,
+        delta=1e-5,
+        bounds=(0, 1),
+        noise=InsecureSeededNoise(0),
+        random_state=0,
+        **more,
+    ).fit(tables)
 
 
 def n_different(model):
@@ -47,7 +53,7 @@ def n_different(model):
 
 def test_clear_segments_are_found_with_fewer_labels_than_segments():
     tables = blocks(True, True, True)
-    model = fitted(tables)
+    model = fitted(tables, epsilon=0.5)
     plan = model.result_.plan
     assert plan.n_labels[0] < K < plan.n_local_clusters[0]
     assert plan.grid_method == "many"
@@ -56,22 +62,14 @@ def test_clear_segments_are_found_with_fewer_labels_than_segments():
     # With columns from -1 to 1 the loss within groups is 9 x 0.04^2 = 0.0144; where groups are
     # merged it is far more, as the same run without bundles shows.
     assert -model.score(tables) < 0.04
-    merged = VerticalKMeans(
-        K,
-        epsilon=1.5,
-        delta=1e-5,
-        bounds=(0, 1),
-        n_local_clusters=plan.n_labels[0],
-        noise=InsecureSeededNoise(0),
-        random_state=0,
-    ).fit(tables)
+    merged = fitted(tables, epsilon=0.5, n_local_clusters=plan.n_labels[0])
     assert -model.score(tables) < 0.5 * -merged.score(tables)
 
 
 @pytest.mark.parametrize("clear", [(False, True, True), (False, False, False)])
 def test_a_party_without_groups_has_a_cluster_for_each_label(clear):
     tables = blocks(*clear)
-    model = fitted(tables)
+    model = fitted(tables, epsilon=0.9)
     plan = model.result_.plan
     expected = [plan.n_local_clusters[0] if is_clear else plan.n_labels[0] for is_clear in clear]
     assert n_different(model) == expected
