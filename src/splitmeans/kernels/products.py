@@ -33,3 +33,12 @@ def product_sum(first: FloatArray, second: FloatArray) -> float:
     starts = range(0, len(first), _TERMS_ALONE)
     parts = (slice(start, start + _TERMS_ALONE) for start in starts)
     return sum((float(first[part] @ second[part]) for part in parts), 0.0)
+
+
+def summed_products(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return `first.T @ second`, shape (p, q), of n rows each, the same whatever the threads."""
+    found = np.zeros((first.shape[1], second.shape[1]))
+    step = max(1, _ALONE // max(1, found.size))
+    for start in range(0, len(first), step):
+        found += first[start : start + step].T @ second[start : start + step]
+    return found

@@ -42,6 +42,7 @@ from splitmeans.kernels.set_sums import KEY_BYTES, number_sum
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.kernels.swaps import exchange
 from splitmeans.kernels.tallies import tally_columns
+from splitmeans.kernels.tilting import tilted_sums
 
 _log = logging.getLogger(__name__)
 _MARK = "all-compiled"
@@ -84,6 +85,7 @@ def _call_all() -> None:
     count_pairs(pair, starts=starts)
     redraw_labels(pair, sizes=np.zeros(2), ties=ties, starts=starts, uniforms=np.zeros((1, 2)))
     normal_tails(np.ones(3))
+    tilted_sums(np.ones((2, 1, 2)), np.zeros((2, 1), dtype=np.int64), np.zeros((1, 2)), np.zeros(2))
     bins, places = np.array([4, 4]), np.zeros(8, dtype=np.int64)
     counted: Any
     for counted in (rows.astype(np.int32), rows):

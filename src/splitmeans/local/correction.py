@@ -1,8 +1,8 @@
 """Moving synthetic points to agree with what the rows answered, as far as that is more than noise.
 
 Every part of an answer (count, mean, spread) is compared with the same of the points of the
-cluster. How much of the differences is noise is known; the rest, over all clusters, tells how far
-to believe each (empirical Bayes: the share signal / (signal + noise)). Post-processing.
+cluster, and believed as far as the differences are more than noise (`belief.py`).
+Post-processing.
 """
 
 from dataclasses import dataclass
@@ -12,11 +12,14 @@ import numpy.typing as npt
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.nearest import nearest_centres
+from splitmeans.local.belief import believed, believed_offsets
 from splitmeans.local.level_moves import moved_levels
 from splitmeans.study.coding import Coding
 
 # A coordinate's spread changes by no more than this factor in a round, either way.
 _MOST_STRETCH = 3.0
+# A cluster keeps the rows that it had up to so many deviations of noise above its new count.
+_DOUBT = 1.0
 # No squares are believed to be below this share of what they were.
 _LEAST_SQUARES = 0.1
 
@@ -105,7 +108,10 @@ def corrected(
     """
     nearest, before = clusters.of_point, clusters.totals
     off = answer.counts - before
-    totals = np.maximum(before + _believed(off, answer.count_deviations) * off, 0.0)
+    totals = np.maximum(before + believed(off, answer.count_deviations) * off, 0.0)
+    # Points that are gone never come back, so they go only as far as answers are beyond noise.
+    not_refuted = answer.counts + _DOUBT * answer.count_deviations
+    totals = np.maximum(totals, np.minimum(before, not_refuted))
     if totals.sum() <= 0:
         totals = before
     totals = totals * (size / max(float(totals.sum()), 1e-9))
@@ -127,7 +133,7 @@ def corrected(
     # Apart for each column of levels: of many levels most have next to no signal.
     columns = (np.arange(own.start, own.stop) for _, own in coding.categorical)
     for own in (numbers, *columns):
-        shift[:, own] *= _believed(shift[:, own] / unit, noise[:, own])
+        shift[:, own] *= believed_offsets(shift[:, own] / unit, noise[:, own])
 
     squares = _means(np.square(clipped[:, numbers]), weights, nearest, before)
     wanted = _believed_squares(squares, answer, rows=there[:, numbers], unit=unit)
@@ -195,34 +201,19 @@ def _believed_squares(
     of_cluster = squares.sum(axis=1, keepdims=True)
     off = (counted.sum(axis=1, keepdims=True) - of_cluster) / unit**2
     of_sums = np.sqrt(np.square(deviations).sum(axis=1, keepdims=True))
-    off *= _believed(off, of_sums / unit**2)
+    off *= believed(off, of_sums / unit**2)
     ratios = np.divide(off * unit**2, of_cluster, out=np.zeros_like(off), where=of_cluster > 0)
     squares = squares * _factor(1 + ratios)
     if together:
         return np.asarray(squares)
     single = counted - squares
-    single *= _believed(single / unit**2, deviations / unit**2)
+    single *= believed(single / unit**2, deviations / unit**2)
     return np.asarray(np.maximum(squares + single, _LEAST_SQUARES * squares))
 
 
 def _factor(ratio: npt.ArrayLike) -> FloatArray:
     """Return a ratio of squares within what a round may change."""
     return np.clip(ratio, 1 / _MOST_STRETCH**2, _MOST_STRETCH**2)
-
-
-def _believed(differences: FloatArray, deviations: FloatArray) -> FloatArray:
-    """Return how much of each difference to believe, given the deviation of its noise.
-
-    The mean square beyond the noise is estimated from all differences, the more of each the less
-    noise it has: those of clusters with few rows are mostly noise and say nothing about the others.
-    """
-    if differences.size == 0:
-        return differences
-    noise = np.square(np.broadcast_to(deviations, differences.shape))
-    weights = np.square(noise.min() / noise)
-    surplus = weights * (np.square(differences) - noise)
-    signal = max(float(surplus.sum() / weights.sum()), 0.0)
-    return np.asarray(signal / (signal + noise))
 
 
 def _means(

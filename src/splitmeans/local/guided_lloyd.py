@@ -25,6 +25,7 @@ from splitmeans.kernels.assign import clipped_sums
 from splitmeans.kernels.coded_rows import coded_sums
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
+from splitmeans.local.agreement import Asked, agreeing_shares
 from splitmeans.local.correction import Answer, Cluster, corrected
 from splitmeans.local.groups import lie_in_groups
 from splitmeans.local.law import l2_sensitivity, mu_scale, to_grid
@@ -98,14 +99,17 @@ class GuidedLloyd(GuidedLloydLaw):
         points = draw_points(survey, bounds=self.bounds, n_points=self.N_POINTS, rng=rng)
         if start is not None:
             points = _blended(points, start, rng=rng)
+        # Points stand for equally many rows, before every round and at last.
         weights = np.full(len(points), survey.size / len(points))
         coding = self.coding
+        present = coding.of_features(survey.present)
         centres = np.zeros((0, len(self.bounds)))
         rounds = list(zip(self.round_clusters, self.round_mus, strict=True))
+        asked: list[Asked] = []
         for place, (wanted, mu) in enumerate(rounds):
             n_clusters = wanted
             if without_groups is not None and place == len(rounds) - 1:
-                n_clusters = self._last_clusters(points, weights, without_groups, rng=rng)
+                n_clusters = self._last_clusters(points, without_groups, rng=rng)
             found = weighted_kmeans(
                 points,
                 weights,
@@ -122,33 +126,36 @@ class GuidedLloyd(GuidedLloydLaw):
             clusters = Cluster.of_points(points, weights, centres=centres)
             radii = self._radii(clusters.spreads)
             answer = self._ask(rows, centres, radii, mu=mu, noise=noise)
-            points, weights, centres = corrected(
+            asked.append(Asked(centres=centres, answer=answer))
+            points, weighted, centres = corrected(
                 points,
                 weights,
                 clusters,
                 answer,
                 coding=coding,
-                present=coding.of_features(survey.present),
+                present=present,
                 size=survey.size,
                 rng=rng,
             )
+            # One column is known by its histogram, which its points follow.
+            if self.survey.n_columns > 1:
+                weighted = agreeing_shares(
+                    points, weighted, asked, coding=coding, present=present, size=survey.size
+                )
+            points = points[draw_evenly(weighted, len(points), rng=rng)]
+            centres = Cluster.of_points(points, weights, centres=centres).means
         return LocalRelease(
             centres=to_grid(centres, self.bounds),
-            points=to_grid(points[draw_evenly(weights, len(points), rng=rng)], self.bounds),
+            points=to_grid(points, self.bounds),
             size=survey.size,
         )
 
     def _last_clusters(
-        self,
-        points: FloatArray,
-        weights: FloatArray,
-        without_groups: int,
-        *,
-        rng: np.random.Generator,
+        self, points: FloatArray, without_groups: int, *, rng: np.random.Generator
     ) -> int:
         """Return how many clusters the last round has: k', or as many as told if no groups show."""
-        even = to_grid(points[draw_evenly(weights, len(points), rng=rng)], self.bounds)
-        shown = lie_in_groups(even, coding=self.coding, n_clusters=self.n_clusters, rng=rng)
+        on_grid = to_grid(points, self.bounds)
+        shown = lie_in_groups(on_grid, coding=self.coding, n_clusters=self.n_clusters, rng=rng)
         return self.n_clusters if shown else without_groups
 
     def noisy_sums(
