@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitmeans.synopsis.arranging import _partners, arrange_within_cells
+from splitmeans.synopsis.arranging import arrange_within_cells
 from splitmeans.synopsis.dependence import dependence, party_side
+from splitmeans.synopsis.partners import partners
 
 _N = 20_000
 # Places are whole numbers; so much is a deviation.
@@ -147,7 +148,7 @@ def test_ties_are_those_of_the_normal_distribution():
 def test_partners_have_one_label_and_nobody_has_two(seed, n_users, n_labels):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, n_labels, size=n_users)
-    first, second = _partners(labels, rng=rng)
+    first, second = partners(labels, rng=rng)
     assert (labels[first] == labels[second]).all()
     both = np.concatenate([first, second])
     assert len(np.unique(both)) == len(both)

@@ -3,8 +3,9 @@
 Pseudo-users of a cell have their places put together by chance (`pseudo_users.py`). Where columns
 depend on each other beyond cells (`dependence.py`), pseudo-users with the same local cluster at a
 party exchange their places there, drawn so that places with large values meet as the dependence
-says. Every cell keeps its users and every party its places, so single columns, what one party's
-columns have in common and the pair tables stay as they were released. Post-processing.
+says; where they do not, segments that share a local cluster are told apart (`segment_places.py`).
+Every cell keeps its users and every party its places, so single columns, what one party's columns
+have in common and the pair tables stay as they were released. Post-processing.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,8 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.products import row_products
 from splitmeans.synopsis.dependence import PartySide, dependence, party_side
+from splitmeans.synopsis.partners import partners
+from splitmeans.synopsis.segment_places import Sought, exchange_by_segments
 
 # How often every pseudo-user is offered an exchange at every party. With twice as many, losses are
 # the same.
@@ -29,6 +32,7 @@ def arrange_within_cells(
     *,
     widths: Sequence[int],
     rng: np.random.Generator,
+    sought: Sought | None = None,
 ) -> IntArray:
     """Return the places of pseudo-users, shape (u, D), exchanged within local clusters.
 
@@ -38,6 +42,8 @@ def arrange_within_cells(
         places: In grid integers, all parties' features one after the other, shape (u, D).
         widths: How many features each party has.
         rng: Draws exchanges; nothing is hidden by it.
+        sought: The segments by which places are exchanged where columns do not depend on each
+            other; None if there are none.
     """
     if len(widths) < 2 or not weights.sum() > 0:
         return places
@@ -49,7 +55,9 @@ def arrange_within_cells(
     ]
     found = dependence(sides, weights, rng=rng)
     if found.believed < _LEAST_BELIEVED:
-        return places
+        if sought is None:
+            return places
+        return exchange_by_segments(labels, weights, places, widths=widths, sought=sought, rng=rng)
     turns = _exchanged(sides, found.ties, rng=rng)
     return np.concatenate([part[turn] for part, turn in zip(parts, turns, strict=True)], axis=1)
 
@@ -69,7 +77,7 @@ def _exchanged(
                 continue
             pull = row_products(now, ties[:, own])
             mine = now[:, own]
-            first, second = _partners(side.labels, rng=rng)
+            first, second = partners(side.labels, rng=rng)
             # What the density of both would be multiplied by (Metropolis), as a logarithm.
             gain = np.einsum("ud,ud->u", mine[second] - mine[first], pull[first] - pull[second])
             agreed = np.log(rng.random(len(first))) < gain
@@ -77,11 +85,3 @@ def _exchanged(
             mine[first], mine[second] = mine[second], mine[first]
             turn[first], turn[second] = turn[second], turn[first]
     return turns
-
-
-def _partners(labels: IntArray, *, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Return pairs of pseudo-users with the same label, nobody in two of them."""
-    order = np.argsort(labels + rng.random(len(labels)))
-    first, second = order[0:-1:2], order[1::2]
-    same = labels[first] == labels[second]
-    return first[same], second[same]

@@ -15,6 +15,7 @@ result: it is post-processing and costs no privacy.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.plan.grid_limits import N_POINTS
 from splitmeans.synopsis.earlier_users import EarlierUsers
 from splitmeans.synopsis.pseudo_users import place_users
+from splitmeans.synopsis.segment_places import Sought
 
 # Largest share of a cell's users that are old ones; docs/accuracy.md has what was measured.
 MOST_OLD = 0.6
@@ -41,6 +43,7 @@ def place_with_earlier(
     deviations: Sequence[float],
     rng: np.random.Generator,
     n_users: int = N_POINTS,
+    sought: Sought | None = None,
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Return pseudo-users as `place_users` does, some of them old ones.
 
@@ -54,10 +57,12 @@ def place_with_earlier(
             the cluster, for one of average size.
         rng: Draws which places meet; nothing is hidden by it.
         n_users: About how many.
+        sought: See `arrange_within_cells`; for the new ones.
     """
+    place = partial(place_users, labels, centres=centres, points=points, rng=rng, sought=sought)
     total, used = float(weights.sum()), int(np.count_nonzero(weights > 0))
     if total <= 0:
-        return place_users(labels, weights, centres, points, rng=rng, n_users=n_users)
+        return place(weights, n_users=n_users)
     nearest_ones = [nearest(own, local) for own, local in zip(earlier.places, centres, strict=True)]
     old_labels = np.stack(nearest_ones, axis=1).astype(np.int64)
     cells, old_cells = _numbered(labels, old_labels)
@@ -80,7 +85,7 @@ def place_with_earlier(
     taken = np.minimum(MOST_OLD * trust * users, there)
     n_old = min(round(n_users * float(taken.sum()) / total), n_users - used)
     if n_old <= 0:
-        return place_users(labels, weights, centres, points, rng=rng, n_users=n_users)
+        return place(weights, n_users=n_users)
     shares = np.divide(taken, there, out=np.zeros(n_cells), where=there > 0)
     drawn = draw_evenly(scaled * shares[old_cells], n_old, rng=rng)
     of_drawn = old_cells[drawn]
@@ -90,7 +95,7 @@ def place_with_earlier(
         weights
         * np.divide(users - each * found, users, out=np.zeros(n_cells), where=users > 0)[cells]
     )
-    new_users = place_users(labels, left, centres, points, rng=rng, n_users=n_users - n_old)
+    new_users = place(left, n_users=n_users - n_old)
     places = np.concatenate([own[drawn] for own in earlier.places], axis=1)
     old_users = old_labels[drawn], each[of_drawn], places
     both = (np.concatenate(parts) for parts in zip(new_users, old_users, strict=True))

@@ -1,0 +1,115 @@
+"""Places within local clusters by segment: a cluster of two segments has each on its own side.
+
+Pseudo-users of a cell have any of the places of their local cluster at a party. Where two segments
+share a local cluster, as they do when there are many parties with few columns each, the users of
+each are nearer to the rest of their segment; put together by chance, both have the same mean there,
+and the centres of both are drawn towards each other (mixed Gaussian data, 8 parties, k = 20,
+epsilon 0.25: half of all that is lost).
+
+Segments are found once with the places as they are. At each party users of different segments and
+the same local cluster then exchange places as two normal distributions with the same covariance
+would have them (linear discriminants): what a segment has in clusters of its own tells where its
+users are in those that it shares. Every cell keeps its users and every party its places.
+Post-processing.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.kernels.products import summed_products
+from splitmeans.kmeans.nearest import nearest_centres
+from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
+from splitmeans.synopsis.partners import partners
+
+# How often every pseudo-user is offered an exchange at every party; twice as many change losses by
+# less than 0.001.
+_OFFERS = 4
+# Share of the mean variance that every direction has at least.
+_LEAST_VARIANCE = 1e-6
+
+
+class Sought(NamedTuple):
+    """The segments that a study looks for.
+
+    Attributes:
+        n_segments: How many.
+        levels: See `weighted_kmeans`.
+    """
+
+    n_segments: int
+    levels: Sequence[slice] = ()
+
+
+def exchange_by_segments(
+    labels: IntArray,
+    weights: FloatArray,
+    places: IntArray,
+    *,
+    widths: Sequence[int],
+    sought: Sought,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Return the places of pseudo-users, shape (u, D), exchanged within local clusters.
+
+    Args:
+        labels: The local cluster of each pseudo-user at each party, shape (u, S).
+        weights: How many users each stands for.
+        places: In grid integers, all parties' features one after the other, shape (u, D).
+        widths: How many features each party has.
+        sought: The segments.
+        rng: Finds segments and draws exchanges; nothing is hidden by it.
+    """
+    # One start: segments that are not the best still tell who goes with whom.
+    points = places.astype(np.float64)
+    centres = weighted_kmeans(
+        points, weights, n_clusters=sought.n_segments, rng=rng, starts=1, levels=sought.levels
+    )
+    segments = nearest_centres(points, centres).astype(np.int64)
+    parts = []
+    end = 0
+    for width, own in zip(widths, labels.T, strict=True):
+        start, end = end, end + width
+        parts.append(_exchanged(places[:, start:end], own, segments, weights, rng=rng))
+    return np.concatenate(parts, axis=1)
+
+
+def _exchanged(
+    places: IntArray,
+    labels: IntArray,
+    segments: IntArray,
+    weights: FloatArray,
+    *,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Return one party's places, shape (u, d), exchanged."""
+    pulls = _pulls(places.astype(np.float64), segments, weights)
+    now = places.copy()
+    for _ in range(_OFFERS):
+        first, second = partners(labels, rng=rng)
+        # Within a segment nothing is told apart, and what is arranged stays so.
+        apart = segments[first] != segments[second]
+        first, second = first[apart], second[apart]
+        # What the density of both would be multiplied by (Metropolis), as a logarithm.
+        pull = pulls[segments[first]] - pulls[segments[second]]
+        gain = np.einsum("ud,ud->u", now[second] - now[first], pull)
+        agreed = np.log(rng.random(len(first))) < gain
+        first, second = first[agreed], second[agreed]
+        now[first], now[second] = now[second], now[first]
+    return now
+
+
+def _pulls(places: FloatArray, segments: IntArray, weights: FloatArray) -> FloatArray:
+    """Return the mean of each segment over the covariance within segments, shape (k, d)."""
+    totals = np.bincount(segments, weights=weights)
+    sums = np.stack([np.bincount(segments, weights * own) for own in places.T], axis=1)
+    means = sums / np.maximum(totals, 1e-9)[:, np.newaxis]
+    within = places - means[segments]
+    covariance = summed_products(within * weights[:, np.newaxis], within) / totals.sum()
+    d = len(covariance)
+    least = _LEAST_VARIANCE * float(np.trace(covariance)) / d
+    # Columns in which nobody differs within a segment leave nothing to exchange.
+    whole = covariance + max(least, 1.0) * np.eye(d)
+    return np.asarray(np.linalg.solve(whole, means.T).T)
