@@ -98,7 +98,7 @@ def test_every_mechanism_of_a_plan_has_a_part() -> None:
     assert set(LONG_ONLY) == set(ALL_CASES) - set(QUICK)
     for names in (
         {"round", "column-histogram", "score-products", "cell-histogram", "guided-lloyd"},
-        {"mixed-round", "level-histogram", "detail"},
+        {"wide-round", "mixed-round", "level-histogram", "detail", "bundles", "columns"},
         {"dplsf-counts", "dplsf-sums", "dplloyd-step", "tree-counts", "leaf-sum"},
         {"decoy", "sketch", "histogram", "ldp-direct", "ldp-hashed", "user-count", "size"},
         {"bounds", "categories", "low-threshold"},

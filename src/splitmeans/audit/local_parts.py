@@ -27,6 +27,7 @@ from splitmeans.local.dplloyd import DpLloyd
 from splitmeans.local.dplsf import Dplsf
 from splitmeans.local.dplsf_paper import DplsfPaper
 from splitmeans.local.guided_lloyd import GuidedLloyd
+from splitmeans.local.laws.guided_lloyd import MOST_SQUARES
 from splitmeans.local.laws.survey import CELL_SHARE, COLUMN_SHARE, SIZE_SHARE
 from splitmeans.local.rows import LocalClustering
 from splitmeans.local.survey import ColumnSurvey
@@ -60,6 +61,20 @@ def _round() -> Part:
         GaussianClaim(mu=_MU),
         functools.partial(guided_views.one_round, mechanism),
         trials=20_000,
+        long_trials=50_000,
+    )
+
+
+def _wide_round() -> Part:
+    # Four columns are far wider than the others, so that many centres have room on them.
+    bounds = (_BOUND,) * 4 + (_BOUND // 8,) * (MOST_SQUARES - 3)
+    mechanism = GuidedLloyd(n_clusters=1, bounds=bounds, mu=_MU)
+    return _part(
+        "wide-round",
+        "noisy sums of one round that adds the squares of many columns, user at three radii",
+        GaussianClaim(mu=_MU),
+        functools.partial(guided_views.one_round, mechanism),
+        trials=10_000,
         long_trials=50_000,
     )
 
@@ -285,6 +300,7 @@ def _leaf_sum_pooled() -> Part:
 
 LOCAL_PARTS: Mapping[str, Callable[[], Part]] = {
     "round": _round,
+    "wide-round": _wide_round,
     "mixed-round": _mixed_round,
     "column-histogram": _one_column,
     "level-histogram": _levels,

@@ -4,8 +4,15 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 
-from splitmeans.audit import decoy_views, fit_views, label_views, sketch_views, table_views
-from splitmeans.audit.case import Part, Sampler
+from splitmeans.audit import (
+    bundle_views,
+    decoy_views,
+    fit_views,
+    label_views,
+    sketch_views,
+    table_views,
+)
+from splitmeans.audit.case import Part, Sampler, Scores
 from splitmeans.audit.claims import BudgetClaim, CurveClaim, GaussianClaim
 from splitmeans.audit.noise_twins import with_half_noise
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law, decoy_law
@@ -135,14 +142,15 @@ def _presence() -> Part:
     )
 
 
-def _columns() -> Part:
+def _tables(name: str, what: str, view: Callable[..., Scores], *, n_tables: int) -> Part:
+    """Return a part in which a user is in one cell of each of several tables."""
     law, halved = audit_decoys(), audit_decoys(2 * _DECOY_MU)
     return Part(
-        name="columns",
-        what="joined records of two tables of columns, in the user's cells",
-        claim=CurveClaim(events=(law.event,) * table_views.N_TABLES),
-        sample=functools.partial(table_views.changed_cells, law),
-        halved=functools.partial(table_views.changed_cells, halved),
+        name=name,
+        what=f"joined records of {what}, in the user's cells",
+        claim=CurveClaim(events=(law.event,) * n_tables),
+        sample=functools.partial(view, law),
+        halved=functools.partial(view, halved),
         trials=30_000,
         long_trials=300_000,
     )
@@ -224,7 +232,20 @@ MEMBERSHIP_PARTS: Mapping[str, Callable[[], Part]] = {
         _decoy, "decoy-sampled", "the same for a user who is in a sample", rate=0.05
     ),
     "presence": _presence,
-    "columns": _columns,
+    "bundles": functools.partial(
+        _tables,
+        "bundles",
+        "two pair tables that count clusters in bundles",
+        bundle_views.changed_cells,
+        n_tables=bundle_views.N_TABLES,
+    ),
+    "columns": functools.partial(
+        _tables,
+        "columns",
+        "two tables of columns",
+        table_views.changed_cells,
+        n_tables=table_views.N_TABLES,
+    ),
     "fellow-party": _fellow_party,
     "collusion": _coalition,
     "sketch": _sketch,
