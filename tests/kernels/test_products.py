@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from splitmeans.kernels.products import product_sum, row_products
+from splitmeans.kernels.products import product_sum, row_products, summed_products
 
 
 @pytest.mark.parametrize(("n", "d", "q"), [(3, 2, 2), (10_000, 8, 8), (9_001, 5, 7), (600, 60, 60)])
@@ -26,3 +26,10 @@ def test_products_by_hand() -> None:
 def test_a_sum_of_many_terms_has_all_of_them() -> None:
     # Whole numbers, so any order gives the same sum.
     assert product_sum(np.arange(25_001.0), np.full(25_001, 2.0)) == 25_000 * 25_001
+
+
+@pytest.mark.parametrize(("n", "p", "q"), [(0, 2, 3), (7, 1, 1), (9_001, 8, 8), (50, 600, 600)])
+def test_summed_products_are_those_of_whole_numbers(n: int, p: int, q: int) -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(-9, 9, (n, p)).astype(float), rng.integers(-9, 9, (n, q)) * 1.0
+    np.testing.assert_array_equal(summed_products(first, second), first.T @ second)

@@ -1,5 +1,7 @@
 """Points that agree with the answers of all rounds: by hand, and better than the last round."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -127,7 +129,7 @@ def test_next_to_no_noise_changes_nothing(monkeypatch):
     assert np.ptp(_agreed(points, [asked], size=5_000.0)) > 1e-4
 
 
-def test_columns_of_levels_and_missing_values():
+def test_missing_values_are_no_reason_to_move():
     # Half of the rows lack the column; with that known, points need not move.
     rng = np.random.default_rng(4)
     rows = rng.normal(scale=1e5, size=(4_000, 1)) + 5e4
@@ -150,3 +152,58 @@ def test_columns_of_levels_and_missing_values():
         rows, np.ones(4_000), [both], coding=_coding(1), present=np.array([0.5]), size=4_000.0
     )
     assert float(shares @ rows[:, 0]) == pytest.approx(rows.mean(), abs=4e3)
+
+
+def _with_levels(asked, *, levels):
+    """Return the same round with a column of levels before the numbers, wildly answered."""
+    answer, k = asked.answer, len(asked.centres)
+    wild = np.tile([1e9, -1e9, 3e8][:levels], (k, 1))
+    return Asked(
+        centres=np.hstack([np.zeros((k, levels)), asked.centres]),
+        answer=dataclasses.replace(answer, offsets=np.hstack([wild, answer.offsets])),
+    )
+
+
+def test_columns_of_levels_go_along_with_numbers():
+    rng = np.random.default_rng(5)
+    rows = rng.normal(scale=1e5, size=(2_000, 1)) + 3e4
+    points = rng.normal(scale=1e5, size=(1_000, 1))
+    asked = _asked(rows, np.array([[-1e5], [1e5]]), radius=2e6, deviation=30.0, rng=rng)
+    alone = _agreed(points, [asked], size=2_000.0)
+    # No level of a point is far from 0, and no row is clipped, so numbers are as they were but for
+    # what answers are taken to be off by, which shrinks with the number of features.
+    beside = agreeing_shares(
+        np.hstack([np.zeros((1_000, 3)), points]),
+        np.ones(1_000),
+        [_with_levels(asked, levels=3)],
+        coding=Coding(bounds=(_BOUND,) * 4, levels=(3, 0)),
+        present=np.ones(4),
+        size=2_000.0,
+    )
+    np.testing.assert_allclose(beside, alone, rtol=0.05)
+
+
+def test_levels_alone_follow_the_counts():
+    points = np.repeat(np.eye(2) * 1e5, 50, axis=0)
+    counts = np.array([150.0, 50.0])
+    asked = Asked(
+        centres=np.eye(2) * 1e5,
+        answer=Answer(
+            radii=np.full(2, 1e5),
+            counts=counts,
+            count_deviations=np.full(2, 5.0),
+            offsets=np.zeros((2, 2)),
+            offset_deviations=np.full(2, 1e6),
+            squares=np.zeros((2, 0)),
+            square_deviations=np.full(2, 1e11),
+        ),
+    )
+    shares = agreeing_shares(
+        points,
+        np.ones(100),
+        [asked],
+        coding=Coding(bounds=(_BOUND,) * 2, levels=(2,)),
+        present=np.ones(2),
+        size=200.0,
+    )
+    assert 0.6 < shares[:50].sum() < 0.75

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from splitmeans.synopsis import segment_places
 from splitmeans.synopsis.segment_places import Sought, exchange_by_segments
 
 _UNIT = 10_000
@@ -91,3 +92,20 @@ def test_users_in_one_place(places):
         rng=np.random.default_rng(0),
     )
     np.testing.assert_array_equal(found, whole)
+
+
+def test_of_many_features_those_count_in_which_segments_differ(monkeypatch):
+    """Features in which nobody differs, as levels of a large column, change nothing."""
+    monkeypatch.setattr(segment_places, "_MOST_FEATURES", 1)
+    segment, truth, labels, places = _scene(1)
+    flat = np.zeros((len(places), 5), dtype=np.int64)
+    found = exchange_by_segments(
+        labels,
+        np.ones(len(labels)),
+        np.hstack([flat, places]),
+        widths=(6, 1),
+        sought=Sought(n_segments=2),
+        rng=np.random.default_rng(1),
+    )
+    before, after = (_gap(segment, own / _UNIT) for own in (places[:, 0], found[:, 5]))
+    assert after > before + 0.4 * (_gap(segment, truth) - before)

@@ -8,6 +8,9 @@ noise, and as near as that allows to the weights before (relative entropy). A me
 round knows well, such as that of a segment that lies in several clusters, then has what all of them
 say of it. Post-processing; docs/local-clustering.md has what it is worth.
 
+Counts and columns of numbers take part. Columns of levels go along with them: with their shares as
+answers too losses were the same on three tables, and hundreds of levels took ten times as long.
+
 The minimum is found in the dual: one slope for each answer, and points weighted by the exponential
 of their features' products with the slopes of their clusters.
 """
@@ -82,8 +85,9 @@ def agreeing_shares(
         axis=1,
     )
     groups = np.stack([own + first for own, first in zip(nearest, firsts, strict=False)], axis=1)
-    answers = np.concatenate([_answers(asked.answer) for asked in rounds])
-    worth = min(max(_WORTH, _WORTH_TO_COLUMN * points.shape[1]), size)
+    answers = np.concatenate([_answers(asked.answer, coding=coding) for asked in rounds])
+    n_numbers = len(coding.number_features)
+    worth = min(max(_WORTH, _WORTH_TO_COLUMN * n_numbers), size)
     logs = np.log(np.maximum(weights / weights.sum(), _SMALLEST))
     # Features are of all rows together, and slopes such that this is the exponent.
     features *= size / worth
@@ -121,20 +125,21 @@ def _features(
     offsets = points - asked.centres[nearest]
     lengths = np.sqrt(np.square(offsets).sum(axis=1))
     shorter = np.minimum(1.0, answer.radii[nearest] / np.maximum(lengths, 1e-9))
-    clipped = offsets * (shorter[:, np.newaxis] * present)
-    squares = np.square(clipped[:, coding.number_features])
+    numbers = coding.number_features
+    clipped = offsets[:, numbers] * (shorter[:, np.newaxis] * present[numbers])
+    squares = np.square(clipped)
     if answer.squares.shape[1] < squares.shape[1]:
         squares = squares.sum(axis=1, keepdims=True)
     count, offset, square = (own[nearest][:, np.newaxis] for own in _deviations(answer))
     return np.concatenate([1 / count, clipped / offset, squares / square], axis=1)
 
 
-def _answers(answer: Answer) -> FloatArray:
+def _answers(answer: Answer, *, coding: Coding) -> FloatArray:
     """Return a round's answers in deviations of their noise, shape (k, m)."""
     count, offset, square = (own[:, np.newaxis] for own in _deviations(answer))
+    offsets = answer.offsets[:, coding.number_features] / offset
     return np.concatenate(
-        [answer.counts[:, np.newaxis] / count, answer.offsets / offset, answer.squares / square],
-        axis=1,
+        [answer.counts[:, np.newaxis] / count, offsets, answer.squares / square], axis=1
     )
 
 

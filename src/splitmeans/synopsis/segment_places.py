@@ -27,6 +27,9 @@ from splitmeans.synopsis.partners import partners
 # How often every pseudo-user is offered an exchange at every party; twice as many change losses by
 # less than 0.001.
 _OFFERS = 4
+# Of so many of a party's features, those in which segments differ most; of a column with hundreds
+# of levels, few tell segments apart.
+_MOST_FEATURES = 96
 # Share of the mean variance that every direction has at least.
 _LEAST_VARIANCE = 1e-6
 
@@ -102,12 +105,25 @@ def _exchanged(
 
 
 def _pulls(places: FloatArray, segments: IntArray, weights: FloatArray) -> FloatArray:
-    """Return the mean of each segment over the covariance within segments, shape (k, d)."""
+    """Return the mean of each segment over the covariance within segments, shape (k, d).
+
+    Features in which segments differ least have no part in it where there are many.
+    """
     totals = np.bincount(segments, weights=weights)
     sums = np.stack([np.bincount(segments, weights * own) for own in places.T], axis=1)
     means = sums / np.maximum(totals, 1e-9)[:, np.newaxis]
+    apart = totals @ np.square(means - totals @ means / totals.sum())
+    kept = np.sort(np.argsort(-apart, kind="stable")[:_MOST_FEATURES])
+    pulls = np.zeros_like(means)
+    pulls[:, kept] = _over_covariance(means[:, kept], places[:, kept], segments, weights)
+    return pulls
+
+
+def _over_covariance(
+    means: FloatArray, places: FloatArray, segments: IntArray, weights: FloatArray
+) -> FloatArray:
     within = places - means[segments]
-    covariance = summed_products(within * weights[:, np.newaxis], within) / totals.sum()
+    covariance = summed_products(within * weights[:, np.newaxis], within) / weights.sum()
     d = len(covariance)
     least = _LEAST_VARIANCE * float(np.trace(covariance)) / d
     # Columns in which nobody differs within a segment leave nothing to exchange.
