@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from splitmeans.synopsis import arranging
 from splitmeans.synopsis.arranging import arrange_within_cells
-from splitmeans.synopsis.dependence import dependence, party_side
+from splitmeans.synopsis.dependence import Dependence, dependence, party_side
 from splitmeans.synopsis.partners import partners
+from splitmeans.synopsis.segment_places import Sought
 
 _N = 20_000
 # Places are whole numbers; so much is a deviation.
@@ -152,3 +154,36 @@ def test_partners_have_one_label_and_nobody_has_two(seed, n_users, n_labels):
     assert (labels[first] == labels[second]).all()
     both = np.concatenate([first, second])
     assert len(np.unique(both)) == len(both)
+
+
+@pytest.mark.parametrize(
+    ("n_parties", "believed", "by_segments"),
+    [(2, 0.0, True), (2, 0.9, False), (5, 0.9, False), (6, 0.0, True), (6, 0.9, True)],
+)
+def test_who_is_told_apart_by_segments(monkeypatch, n_parties, believed, by_segments):
+    """Few parties whose columns depend on each other follow that alone."""
+    monkeypatch.setattr(
+        arranging,
+        "dependence",
+        lambda sides, weights, *, rng: Dependence(
+            ties=np.zeros((n_parties, n_parties)), believed=believed
+        ),
+    )
+    seen = []
+    monkeypatch.setattr(
+        arranging,
+        "exchange_by_segments",
+        lambda labels, weights, places, **_: seen.append(places) or places,
+    )
+    rng = np.random.default_rng(0)
+    places = rng.integers(-_UNIT, _UNIT, size=(500, n_parties))
+    found = arrange_within_cells(
+        (places > 0).astype(np.int64),
+        np.ones(500),
+        places,
+        widths=(1,) * n_parties,
+        rng=rng,
+        sought=Sought(n_segments=3),
+    )
+    assert len(seen) == by_segments
+    np.testing.assert_array_equal(np.sort(found, axis=0), np.sort(places, axis=0))

@@ -3,9 +3,10 @@
 Pseudo-users of a cell have their places put together by chance (`pseudo_users.py`). Where columns
 depend on each other beyond cells (`dependence.py`), pseudo-users with the same local cluster at a
 party exchange their places there, drawn so that places with large values meet as the dependence
-says; where they do not, segments that share a local cluster are told apart (`segment_places.py`).
-Every cell keeps its users and every party its places, so single columns, what one party's columns
-have in common and the pair tables stay as they were released. Post-processing.
+says. Where they do not, and always where many parties have few columns each, segments that share a
+local cluster are told apart (`segment_places.py`). Every cell keeps its users and every party its
+places, so single columns, what one party's columns have in common and the pair tables stay as they
+were released. Post-processing.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.products import row_products
+from splitmeans.study.methods import MANY_PARTIES
 from splitmeans.synopsis.dependence import PartySide, dependence, party_side
 from splitmeans.synopsis.partners import partners
 from splitmeans.synopsis.segment_places import Sought, exchange_by_segments
@@ -42,8 +44,8 @@ def arrange_within_cells(
         places: In grid integers, all parties' features one after the other, shape (u, D).
         widths: How many features each party has.
         rng: Draws exchanges; nothing is hidden by it.
-        sought: The segments by which places are exchanged where columns do not depend on each
-            other; None if there are none.
+        sought: The segments by which places are exchanged, of few parties where columns do not
+            depend on each other; None if there are none.
     """
     if len(widths) < 2 or not weights.sum() > 0:
         return places
@@ -54,12 +56,14 @@ def arrange_within_cells(
         for part, own in zip(parts, labels.T, strict=True)
     ]
     found = dependence(sides, weights, rng=rng)
-    if found.believed < _LEAST_BELIEVED:
-        if sought is None:
-            return places
-        return exchange_by_segments(labels, weights, places, widths=widths, sought=sought, rng=rng)
-    turns = _exchanged(sides, found.ties, rng=rng)
-    return np.concatenate([part[turn] for part, turn in zip(parts, turns, strict=True)], axis=1)
+    depends = found.believed >= _LEAST_BELIEVED
+    if depends:
+        turns = _exchanged(sides, found.ties, rng=rng)
+        parts = [part[turn] for part, turn in zip(parts, turns, strict=True)]
+        places = np.concatenate(parts, axis=1)
+    if sought is None or (depends and len(widths) < MANY_PARTIES):
+        return places
+    return exchange_by_segments(labels, weights, places, widths=widths, sought=sought, rng=rng)
 
 
 def _exchanged(
