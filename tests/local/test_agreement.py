@@ -129,29 +129,53 @@ def test_next_to_no_noise_changes_nothing(monkeypatch):
     assert np.ptp(_agreed(points, [asked], size=5_000.0)) > 1e-4
 
 
-def test_missing_values_are_no_reason_to_move():
-    # Half of the rows lack the column; with that known, points need not move.
+def _mean_with_gaps(present, *, told):
+    """Return the points' mean in deviations from what it was, where half of the rows have gaps."""
     rng = np.random.default_rng(4)
-    rows = rng.normal(scale=1e5, size=(4_000, 1)) + 5e4
-    centres = np.array([[5e4]])
-    asked = _asked(rows[:2_000], centres, radius=2e5, deviation=20.0)
-    answer = asked.answer
-    both = Asked(
-        centres=centres,
-        answer=Answer(
-            radii=answer.radii,
-            counts=np.array([4_000.0]),
-            count_deviations=answer.count_deviations,
-            offsets=answer.offsets,
-            offset_deviations=answer.offset_deviations,
-            squares=answer.squares,
-            square_deviations=answer.square_deviations,
-        ),
-    )
+    points = rng.normal(scale=1e5, size=(4_000, 1)) + 5e4
+    asked = _asked(points[:2_000], np.zeros((1, 1)), radius=4e5, deviation=10.0)
+    answer = dataclasses.replace(asked.answer, counts=np.array([4_000.0]))
     shares = agreeing_shares(
-        rows, np.ones(4_000), [both], coding=_coding(1), present=np.array([0.5]), size=4_000.0
+        points,
+        np.ones(4_000),
+        [Asked(centres=asked.centres, answer=answer)],
+        coding=_coding(1),
+        present=np.array([present if told else 1.0]),
+        size=4_000.0,
     )
-    assert float(shares @ rows[:, 0]) == pytest.approx(rows.mean(), abs=4e3)
+    after = float(shares @ points[:, 0])
+    spread = float(np.sqrt(shares @ np.square(points[:, 0] - after)))
+    return (after - points.mean()) / 1e5, spread / points.std()
+
+
+def test_missing_values_are_no_reason_to_move(monkeypatch):
+    monkeypatch.setattr(agreement, "_PRECISE", 0.0)
+    monkeypatch.setattr(agreement, "_SHAPE", 0.01)
+    moved, spread = _mean_with_gaps(0.5, told=True)
+    assert abs(moved) < 0.01
+    assert spread == pytest.approx(1.0, abs=0.01)
+    # Half of the sum is half of the mean for who does not know of the gaps.
+    moved, spread = _mean_with_gaps(0.5, told=False)
+    assert moved < -0.15
+    assert spread < 0.98
+
+
+def test_next_to_no_noise_in_a_large_table_still_has_units():
+    """Beside so many rows the second derivatives are not positive in floats."""
+    rng = np.random.default_rng(6)
+    features = rng.normal(scale=1e12, size=(400, 1, 3)) + 1e14
+    features[:, 0, 2] = features[:, 0, 1]
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(np.eye(3) + 1e3 * np.cov(features[:, 0].T, bias=True))
+    units = agreement._units(
+        features,
+        np.zeros((400, 1), dtype=np.int64),
+        np.full(400, 1 / 400),
+        n_groups=1,
+        worth=1e3,
+    )
+    assert np.isfinite(units).all()
+    assert (np.abs(units) <= 1).all()
 
 
 def _with_levels(asked, *, levels):
@@ -207,3 +231,25 @@ def test_levels_alone_follow_the_counts():
         size=200.0,
     )
     assert 0.6 < shares[:50].sum() < 0.75
+
+
+def test_what_a_point_adds_by_hand():
+    # Of a point at 30 from a centre with radius 60, half of whose rows have a value: count 1, sum
+    # 15 and squares 450, each over its deviation; one at 120 is clipped to 60.
+    answer = Answer(
+        radii=np.array([60.0]),
+        counts=np.array([0.0]),
+        count_deviations=np.array([2.0]),
+        offsets=np.zeros((1, 1)),
+        offset_deviations=np.array([5.0]),
+        squares=np.zeros((1, 1)),
+        square_deviations=np.array([90.0]),
+    )
+    found = agreement._features(
+        np.array([[40.0], [130.0]]),
+        Asked(centres=np.array([[10.0]]), answer=answer),
+        np.zeros(2, dtype=np.int64),
+        coding=_coding(1),
+        present=np.array([0.5]),
+    )
+    np.testing.assert_allclose(found, [[0.5, 3.0, 5.0], [0.5, 6.0, 20.0]])
