@@ -34,14 +34,14 @@ def blocks(*clear):
     ]
 
 
-def fitted(tables, *, epsilon, **more):
+def fitted(tables, *, epsilon, seed=0, **more):
     return VerticalKMeans(
         K,
         epsilon=epsilon,
         delta=1e-5,
         bounds=(0, 1),
-        noise=InsecureSeededNoise(0),
-        random_state=0,
+        noise=InsecureSeededNoise(seed),
+        random_state=seed,
         **more,
     ).fit(tables)
 
@@ -53,17 +53,18 @@ def n_different(model):
 
 def test_clear_segments_are_found_with_fewer_labels_than_segments():
     tables = blocks(True, True, True)
-    model = fitted(tables, epsilon=0.75)
-    plan = model.result_.plan
+    models = [fitted(tables, epsilon=0.5, seed=seed) for seed in range(3)]
+    plan = models[0].result_.plan
     assert plan.n_labels[0] < K < plan.n_local_clusters[0]
     assert plan.grid_method == "many"
-    assert n_different(model) == list(plan.n_local_clusters)
-    assert model.synopsis_.labels.max() >= plan.n_labels[0]
-    # With columns from -1 to 1 the loss within groups is 9 x 0.04^2 = 0.0144; where groups are
-    # merged it is far more, as the same run without bundles shows.
-    assert -model.score(tables) < 0.025
-    merged = fitted(tables, epsilon=0.75, n_local_clusters=plan.n_labels[0])
-    assert -model.score(tables) < 0.75 * -merged.score(tables)
+    assert n_different(models[0]) == list(plan.n_local_clusters)
+    assert models[0].synopsis_.labels.max() >= plan.n_labels[0]
+    # With columns from -1 to 1 the loss within groups is 9 x 0.04^2 = 0.0144. Where groups are
+    # merged, as the same run without bundles does, it is 0.064; with bundles 0.036, and 0.011 is
+    # the deviation of a run: the mean of three is above the limit for one seed in a hundred.
+    merged = fitted(tables, epsilon=0.5, n_local_clusters=plan.n_labels[0])
+    losses = [-model.score(tables) for model in models]
+    assert np.mean(losses) < 0.8 * -merged.score(tables)
 
 
 @pytest.mark.parametrize("clear", [(False, True, True), (False, False, False)])
