@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from splitmeans.kernels.tilting import tilted_sums
 from splitmeans.local import agreement
 from splitmeans.local.agreement import Asked, agreeing_shares
 from splitmeans.local.correction import Answer
@@ -253,3 +254,21 @@ def test_what_a_point_adds_by_hand():
         present=np.array([0.5]),
     )
     np.testing.assert_allclose(found, [[0.5, 3.0, 5.0], [0.5, 6.0, 20.0]])
+
+
+def test_the_kernel_is_given_the_layouts_that_it_was_compiled_for(monkeypatch):
+    """Another would be compiled anew, at a party whose wheel brings the code."""
+    layouts = []
+
+    def watched(*arrays):
+        layouts.extend(array.flags.c_contiguous for array in arrays)
+        return tilted_sums(*arrays)
+
+    monkeypatch.setattr(agreement, "tilted_sums", watched)
+    rng = np.random.default_rng(7)
+    points = rng.normal(scale=1e5, size=(300, 2))
+    centres = np.array([[-1e5, 0.0], [1e5, 0.0]])
+    asked = _asked(points, centres, radius=1.5e5, deviation=9.0, rng=rng)
+    _agreed(points, [asked, asked], size=300.0)
+    assert layouts
+    assert all(layouts)

@@ -80,13 +80,12 @@ def agreeing_shares(
         return np.asarray(weights / weights.sum())
     firsts = np.cumsum([0, *(len(asked.centres) for asked in rounds)])
     nearest = [nearest_centres(points, asked.centres).astype(np.int64) for asked in rounds]
-    features = np.stack(
-        [
-            _features(points, asked, own, coding=coding, present=present)
-            for asked, own in zip(rounds, nearest, strict=True)
-        ],
-        axis=1,
-    )
+    of_rounds = [
+        _features(points, asked, own, coding=coding, present=present)
+        for asked, own in zip(rounds, nearest, strict=True)
+    ]
+    # Row after row, as the kernel was compiled for.
+    features = np.ascontiguousarray(np.stack(of_rounds, axis=1))
     groups = np.stack([own + first for own, first in zip(nearest, firsts, strict=False)], axis=1)
     answers = np.concatenate([_answers(asked.answer, coding=coding) for asked in rounds])
     worth = min(_worth(len(coding.number_features), len(rounds[-1].centres)), size)
