@@ -5,8 +5,8 @@ depend on each other beyond cells (`dependence.py`), pseudo-users with the same 
 party exchange their places there, drawn so that places with large values meet as the dependence
 says. Where they do not, and always where many parties have few columns each, segments that share a
 local cluster are told apart (`segment_places.py`). Every cell keeps its users and every party its
-places, so single columns, what one party's columns have in common and the pair tables stay as they
-were released. Post-processing.
+places, so the pair tables stay as they were released, and so do single columns and what one party's
+columns have in common, but for users of different weight who exchange places. Post-processing.
 """
 
 from collections.abc import Sequence
