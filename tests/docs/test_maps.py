@@ -7,7 +7,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "splitmeans"
-PAGES = ("docs/architecture.md", "docs/extending.md", "docs/concepts/rules.md", "CONTRIBUTING.md")
+PAGES = (
+    "docs/architecture.md",
+    "docs/extending.md",
+    "docs/concepts/rules.md",
+    "docs/decide/evaluation.md",
+    "CONTRIBUTING.md",
+)
 _PATH = re.compile(r"`([\w.<>/-]+(?:\.(?:py|html|css|js|json|toml|md)|/))`")
 # What people write themselves, and a file that a study is.
 _NOT_OURS = ("study.toml", "result.json", "statement.txt", "pyproject.toml", "certificate.json")
