@@ -79,28 +79,6 @@ def wheel_problems(files: Files, *, package: Files, licence: bytes, version: str
     return problems + record_problems(files, record=f"{info}/RECORD")
 
 
-def compiled_problems(
-    files: Files, *, pure: Files, name: str, levels: Iterable[str]
-) -> list[str]:
-    """Return what is wrong with a wheel that brings compiled kernels, against the one without."""
-    (info,) = {own.partition("/")[0] for own in pure if own.partition("/")[0].endswith("-info")}
-    # The list of hashes has more lines, and the tag says another platform.
-    own = {f"{info}/RECORD", f"{info}/WHEEL"}
-    code = {f"splitmeans/kernels/ready/{level}" for level in levels}
-    problems = [f"{missing} is missing" for missing in sorted((set(pure) | code) - set(files))]
-    problems += [f"{more} is too much" for more in sorted(set(files) - set(pure) - code)]
-    problems += [
-        f"{file} differs from the wheel without code"
-        for file in sorted((set(files) & set(pure)) - own)
-        if files[file] != pure[file]
-    ]
-    tag = name.removesuffix(".whl").split("-", 2)[2]
-    told = files.get(f"{info}/WHEEL", b"").decode()
-    if "linux" not in tag or f"Tag: {tag}\n" not in told or "Root-Is-Purelib: false" not in told:
-        problems.append(f"its tag must name its platform, got {tag}")
-    return problems + record_problems(files, record=f"{info}/RECORD")
-
-
 def metadata_problems(text: bytes, *, version: str) -> list[str]:
     """Return what an index would refuse, or a reader miss, in the metadata."""
     try:

@@ -14,10 +14,6 @@ from pathlib import Path
 
 def main() -> int:
     """Use the installed package as a newcomer does; any failure ends it."""
-    if sys.argv[1] == "compiled":
-        _fit()
-        assert "numba" not in sys.modules, "something was compiled"
-        return 0
     facts = json.loads(sys.argv[1])
     command = str(Path(sys.executable).parent / "splitmeans")
     said = subprocess.run([command, "--version"], check=True, capture_output=True, text=True)

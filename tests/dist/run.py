@@ -3,10 +3,6 @@
 The wheel is built from the sdist; one that is built from the tree must hold the same bytes. Then it
 is installed into an empty environment with its requirements only, in the versions of the lock file,
 and used there: `in_empty_environment.py`.
-
-On Linux with an x86-64 processor a second wheel is built, for this platform, that brings compiled
-kernels (`hatch_build.py`); it must hold the first one's files and the code, and a fit in the same
-environment must find everything compiled.
 """
 
 import argparse
@@ -20,10 +16,8 @@ import time
 from pathlib import Path
 
 from splitmeans import __version__
-from splitmeans.kernels.ready import LEVELS, system
 
 from .contents import (
-    compiled_problems,
     extras,
     package_files,
     path_problems,
@@ -65,39 +59,6 @@ def main() -> int:
         _tell(f"checked {wheel.name} and {sdist.name}", started)
         _use(wheel, place, uv)
         _tell("used the wheel in an empty environment", started)
-        if LEVELS.get(system()):
-            return _with_code(build, wheel, out=out, place=place, uv=uv, started=started)
-    return 0
-
-
-def _with_code(
-    build: list[str], pure: Path, *, out: Path, place: Path, uv: Path, started: float
-) -> int:
-    """Build, check and use the wheel with compiled kernels."""
-    code = place / "code"
-    _run(sys.executable, "-m", "splitmeans.kernels.make_ready", str(code))
-    _tell("compiled all kernels", started)
-    told = os.environ | {"SPLITMEANS_OBJECT_CODE": str(code)}
-    _run(*build, "--wheel", "--out-dir", str(place / "compiled"), str(ROOT), env=told)
-    (made,) = (place / "compiled").glob("*.whl")
-    levels = [f"{level}.code" for level in LEVELS[system()]]
-    files = wheel_files(made)
-    problems = compiled_problems(files, pure=wheel_files(pure), name=made.name, levels=levels)
-    problems += path_problems(files, places=[str(ROOT), str(place)])
-    for problem in problems:
-        sys.stderr.write(f"{made.name}: {problem}\n")
-    if problems:
-        return 1
-    python = place / "environment" / "bin" / "python"
-    install = [str(uv), "pip", "install", "-q", "--python", str(python), "--no-deps"]
-    _run(*install, "--reinstall", str(made))
-    # Nothing that was compiled on this machine may help.
-    clean = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    clean["NUMBA_CACHE_DIR"] = str(place / "nothing")
-    script = place / SMOKE.name
-    _run(str(python), "-I", str(script), "compiled", cwd=place / "work", env=clean)
-    shutil.copy(made, out)
-    _tell(f"checked and used {made.name}", started)
     return 0
 
 

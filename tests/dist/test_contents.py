@@ -10,7 +10,6 @@ import pytest
 from splitmeans import __version__
 
 from .contents import (
-    compiled_problems,
     extras,
     package_files,
     path_problems,
@@ -161,42 +160,3 @@ def test_folders_of_a_machine_are_found() -> None:
 
 def test_extras_are_what_nothing_else_requires() -> None:
     assert extras(METADATA.encode()) == {"duckdb"}
-
-
-COMPILED = "splitmeans-1-py3-none-manylinux_2_28_x86_64.whl"
-TAG = b"Root-Is-Purelib: false\nTag: py3-none-manylinux_2_28_x86_64\n"
-
-
-def compiled_wheel() -> Wheel:
-    code = {"splitmeans/kernels/ready/a.code": b"code", f"{INFO}/WHEEL": TAG}
-    return wheel() | code
-
-
-def compiled_faults(files: Wheel, name: str = COMPILED) -> list[str]:
-    pure = sealed(wheel() | {f"{INFO}/WHEEL": b"Tag: py3-none-any\n"})
-    return compiled_problems(sealed(files), pure=pure, name=name, levels=["a.code"])
-
-
-def test_a_sound_wheel_with_compiled_kernels_passes() -> None:
-    assert compiled_faults(compiled_wheel()) == []
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ({"splitmeans/more.py": b""}, "more.py is too much"),
-        ({"splitmeans/report/data.py": b"pass"}, "data.py differs"),
-        ({f"{INFO}/WHEEL": TAG.replace(b"false", b"true")}, "its tag must name its platform"),
-        ({f"{INFO}/WHEEL": b"Tag: py3-none-any\n"}, "its tag must name its platform"),
-    ],
-)
-def test_faults_of_a_wheel_with_compiled_kernels_are_found(change: Wheel, expected: str) -> None:
-    (found,) = compiled_faults(compiled_wheel() | change)
-    assert expected in found
-
-
-def test_code_that_is_missing_or_a_tag_for_all_platforms_is_found() -> None:
-    files = without("splitmeans/kernels/ready/a.code")(compiled_wheel())
-    assert compiled_faults(files) == ["splitmeans/kernels/ready/a.code is missing"]
-    (found,) = compiled_faults(compiled_wheel(), name="splitmeans-1-py3-none-any.whl")
-    assert "its tag must name its platform" in found

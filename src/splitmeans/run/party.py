@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from splitmeans.errors import ParameterError, PrivacyError, StudyError
-from splitmeans.kernels.warm_up import warm_up
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
@@ -94,7 +93,6 @@ class _Driver:
             return self._ending.again()
         self._check_provable()
         check_place(self.what.result_folder)
-        warm_up(self.what.say)
         if saved is None:
             state = self._join()
         else:

@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 
 from splitmeans.errors import MailboxUnavailable, ProtocolError
-from splitmeans.kernels.warm_up import warm_up
 from splitmeans.mailbox.open import Mailbox
 from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settle import make_plan
@@ -108,7 +107,6 @@ def _drive(what: ServerRun, desk: Desk, previous: Previous | None) -> Path:
     if saved is not None and saved.outcome == DONE:
         return ending.again()
     check_place(what.result_folder)
-    warm_up(what.say)
     greeting = Greeting(
         desk=desk,
         identity=what.identity,

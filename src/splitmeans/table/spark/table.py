@@ -11,7 +11,6 @@ import numpy as np
 
 from splitmeans._types import IntArray, LabelArray
 from splitmeans.errors import DataError
-from splitmeans.kernels.warm_up import warm_up
 from splitmeans.study import PartySpec
 from splitmeans.study.id_rules import AS_IS, IdRules
 from splitmeans.study.methods import LOCALS
@@ -79,7 +78,6 @@ def open_spark(
     place = make_spool(session, spool, is_private=spool_is_private)
     try:
         n_tasks = check_workers(session)
-        warm_up()
         frozen = freeze_frame(party, frame, rules=rules, spool=place)
         progress("read", rows=frozen.n_rows, of=frozen.n_rows)
         walk = Walk(frozen=frozen, n_tasks=n_tasks, progress=progress, names=count(1))

@@ -12,7 +12,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from splitmeans.errors import DataError
-from splitmeans.kernels.warm_up import warm_up
 from splitmeans.study import PartySpec
 from splitmeans.study.id_rules import AS_IS, IdRules
 from splitmeans.table.checks.facts import TableFacts, finish_checks, ignore_facts
@@ -74,8 +73,6 @@ def open_blocks(
     except OSError as problem:
         raise DataError(f"spool folder {spool}: cannot be used ({problem.strerror})") from problem
     try:
-        # Here and once: each worker would compile the kernels for itself.
-        warm_up()
         checked = list(store(own.path, pool))
         if not checked:
             raise DataError(f"{where}: the table must have at least one row, got none")
