@@ -17,7 +17,7 @@ T = TypeVar("T")
 def collected(items: Iterable[T], *, what: str, total: int | None = None) -> list[T]:
     """Take all items and show meanwhile how many there are."""
     found = []
-    with Progress(console=err.console, transient=True) as progress:
+    with Progress(console=err, transient=True) as progress:
         task = progress.add_task(what, total=total)
         for item in items:
             found.append(item)

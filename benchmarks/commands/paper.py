@@ -147,7 +147,7 @@ def _failed(failures: Sequence[Failure]) -> list[str]:
 @contextlib.contextmanager
 def _progress() -> Iterator[Progress]:
     """Show which cell is done and how many there are."""
-    with bars.Progress(console=err.console, transient=True) as shown:
+    with bars.Progress(console=err, transient=True) as shown:
         task = shown.add_task("starting", total=None)
 
         def advance(cell: Cell, done: int, total: int) -> None:

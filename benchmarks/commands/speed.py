@@ -90,7 +90,7 @@ def speed(
     measured = [group for group in groups if group not in _WITH_FILES]
     total = sum(len(run.jobs(n, sizes=users, groups=measured, peers=peers)) for n in users)
     found: list[results.Row] = []
-    with Progress(console=err.console, transient=True) as progress:
+    with Progress(console=err, transient=True) as progress:
         task = progress.add_task("measurements", total=total)
         for row in run.run_speed(
             sizes=users if measured else [],

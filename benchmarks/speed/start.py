@@ -22,22 +22,18 @@ from benchmarks.speed.inputs import N_CLUSTERS, N_COLUMNS, Inputs
 from benchmarks.speed.measure import Task
 from benchmarks.speed.stage import Stage
 from benchmarks.whole_run import agree, run_five
-from splitmeans.kernels.make_ready import make_ready
 
 FIT = "VerticalKMeans.fit, labels included"
 _FIRST_USERS = 20_000
 FIRST_FIT = f"first fit of {_FIRST_USERS:,} users from process start, compiled before"
 FIRST_FIT_OF_ALL = f"first fit of {_FIRST_USERS:,} users from process start, nothing compiled"
-FIRST_FIT_OF_WHEEL = f"first fit of {_FIRST_USERS:,} users from process start, code of the wheel"
 HELP = "splitmeans --help"
 WHOLE_RUN = f"party run of 3 parties with {_FIRST_USERS:,} users, server run and relay, over TLS"
 
 _FIRST_FIT = f"""
-import pathlib, sys, warnings
+import sys, warnings
 import numpy as np
 from splitmeans import VerticalKMeans
-from splitmeans.kernels import ready
-ready.FOLDER = pathlib.Path(sys.argv[2]) if sys.argv[2:] else ready.FOLDER
 warnings.simplefilter("ignore")
 rows = np.load(sys.argv[1], mmap_mode="r")[:{_FIRST_USERS}]
 blocks = np.split(rows, [{N_COLUMNS // 2}], axis=1)
@@ -67,20 +63,6 @@ def _first_fit(inputs: Inputs, *, compiled: bool) -> Task:
     def task() -> None:
         with contextlib.ExitStack() as folders:
             changes = {} if compiled else folders.enter_context(_no_kernels())
-            subprocess.run(command, env=environment() | changes, check=True)
-
-    return task
-
-
-def _first_fit_of_wheel(inputs: Inputs) -> Task:
-    """Nothing was compiled on this machine, but for the wheel, which takes a minute before."""
-    kept = tempfile.TemporaryDirectory(prefix="splitmeans-code-")
-    atexit.register(kept.cleanup)
-    make_ready(Path(kept.name))
-    command = [sys.executable, "-c", _FIRST_FIT, str(inputs.folder / "rows.npy"), kept.name]
-
-    def task() -> None:
-        with _no_kernels() as changes:
             subprocess.run(command, env=environment() | changes, check=True)
 
     return task
@@ -119,7 +101,6 @@ START_STAGES = (
             (HELP, _help),
             (FIRST_FIT, partial(_first_fit, compiled=True)),
             (FIRST_FIT_OF_ALL, partial(_first_fit, compiled=False)),
-            (FIRST_FIT_OF_WHEEL, _first_fit_of_wheel),
             (WHOLE_RUN, _whole_run),
         )
     ),

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from splitmeans import protocol
-from splitmeans._estimators import Estimator, check_fitted, seeds_of
 from splitmeans._types import FloatArray, LabelArray
 from splitmeans.analysis.fitted import HasResult
 from splitmeans.errors import ParameterError
@@ -53,11 +55,8 @@ from splitmeans.synopsis.segments import letter
 from splitmeans.table.prepare import PartyTable
 
 
-class VerticalKMeans(HasResult, Estimator):
+class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Differentially private k-means over columns that different organisations hold.
-
-    An estimator of scikit-learn, which is not loaded for it: a model is a `BaseEstimator` if
-    scikit-learn was loaded before it was made, or as soon as scikit-learn asks it anything.
 
     Args:
         n_clusters: Number of segments, k.
@@ -175,7 +174,6 @@ class VerticalKMeans(HasResult, Estimator):
         self.allow_clipping = allow_clipping
         self.noise = noise
         self.random_state = random_state
-        self._join_if_loaded()
 
     def fit(self, X: Any, y: None = None, *, ids: Any = None, previous: Any = None) -> Self:
         """Run the protocol.
@@ -241,7 +239,8 @@ class VerticalKMeans(HasResult, Estimator):
             study = with_rows_expected(study, tables) if expected is None else study
             for note in learning_warnings(make_plan(study).stages, users=study.assumed_users):
                 warnings.warn(note, UserWarning, stacklevel=4)
-        rng = np.random.default_rng(seeds_of(self.random_state, 4))
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=4)
+        rng = np.random.default_rng(seeds)
         before = _previous(previous, study)
         self.result_ = protocol.run(study, tables, noise=self.noise, rng=rng, previous=before)
         self.study_ = study
@@ -276,19 +275,19 @@ class VerticalKMeans(HasResult, Estimator):
 
     def predict(self, X: Sequence[Any]) -> LabelArray:
         """Return the nearest segment of each row; needs all parties' columns (simulation only)."""
-        check_fitted(self, "cluster_centers_")
+        check_is_fitted(self, "cluster_centers_")
         return self._nearest(self._prepared(X))
 
     def transform(self, X: Any) -> Any:
         """Return the distance of each row to each centre, in scaled units (simulation only)."""
-        check_fitted(self, "cluster_centers_")
+        check_is_fitted(self, "cluster_centers_")
         rows, _ = pooled_rows(self._prepared(X))
         centres = self.result_.server.clustering.scaled_centres
         return np.sqrt(squared_distances(self.synopsis_.seen(rows), self.synopsis_.seen(centres)))
 
     def get_feature_names_out(self, input_features: None = None) -> Any:
         """Return the names of what `transform` gives, for `set_output`."""
-        check_fitted(self, "cluster_centers_")
+        check_is_fitted(self, "cluster_centers_")
         return np.array([f"distance to {name}" for name in self.segment_names_], dtype=object)
 
     def score(self, X: Sequence[Any], y: None = None) -> float:
@@ -296,7 +295,7 @@ class VerticalKMeans(HasResult, Estimator):
 
         If there is no segment, to the middle of the bounds.
         """
-        check_fitted(self, "cluster_centers_")
+        check_is_fitted(self, "cluster_centers_")
         tables = self._prepared(X)
         centres = self.result_.server.clustering.scaled_centres
         rows, _ = pooled_rows(tables)

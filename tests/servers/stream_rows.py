@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from splitmeans.kernels.warm_up import warm_up
 from splitmeans.study import Column, PartySpec
 from splitmeans.table.sources.open import open_source, read_batches
 
@@ -29,7 +28,6 @@ def main(url: str, query: str, columns: int) -> None:
         columns=tuple(Column(name=f"x{at}", low=0, high=1) for at in range(columns)),
     )
     # What is loaded and compiled once is no matter of rows: one row brings it all in.
-    warm_up()
     with open_source(spec, url, query=f"{query} limit 1"):
         pass
     pa.default_memory_pool().release_unused()

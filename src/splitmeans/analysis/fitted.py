@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from splitmeans._estimators import check_fitted
+from sklearn.utils.validation import check_is_fitted
+
 from splitmeans.plan.statement import PrivacyReport
 
 if TYPE_CHECKING:
@@ -64,5 +65,5 @@ class HasResult:
         return self
 
     def _result(self) -> "Result":
-        check_fitted(self, "published_")
+        check_is_fitted(self, "published_")
         return self.published_

@@ -74,7 +74,7 @@ def make(
         participant=read.facts["participant"],
     )
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=err.console, transient=True) as progress:
+    with Progress(*columns, console=err, transient=True) as progress:
         task = progress.add_task("reading the ledger", total=None)
         data = make_bundle(
             read,

@@ -56,7 +56,7 @@ def audit(
     noise: NoiseSource = SecureNoise() if long else InsecureSeededNoise(seed)
     err.print("preparing the parts and their claims", markup=False)
     cases = choose_cases(only or (), long=long)
-    with Progress(console=err.console, transient=True) as progress:
+    with Progress(console=err, transient=True) as progress:
         task = progress.add_task("lines", total=len(cases))
         report = run_audit(
             cases,
@@ -118,7 +118,7 @@ def _gap() -> dict[str, Any]:
 
     named = list(table_cases())
     gaps = []
-    with Progress(console=err.console, transient=True) as progress:
+    with Progress(console=err, transient=True) as progress:
         for name, case in progress.track(named, description="cases"):
             gaps.append((name, true_cost(case)))
     claim = f"{CLAIMED_EPSILON:g} at {CLAIMED_DELTA:g}"

@@ -1,22 +1,20 @@
 """Where commands write: `out` for data, `err` for progress and messages, `alarm` for errors.
 
-On a terminal there are colours, lines and bars; in a pipe or a file there is plain text. What draws
-them is loaded when something is drawn: a run that writes lines to a log does without.
+On a terminal there are colours, lines and bars; in a pipe or a file there is plain text.
 """
 
 import os
 import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
 from splitmeans.errors import ParameterError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 # A pipe or a file has no width; tables should not be squeezed into 80 columns there. (Both sizes
 # are given, because the width alone is ignored on a dumb terminal.)
@@ -25,69 +23,9 @@ _PIPE: dict[str, Any] = {"width": 160, "height": 50}
 # Names, paths and errors are other people's text: nothing in it is markup, and ":x:" stays ":x:".
 _PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
 
-# Such characters move the cursor of a terminal, wherever a log is read later.
-_MOVES = dict.fromkeys((7, 8, 11, 12, 13))
-
-
-class Screen:
-    """A console that is loaded when something is drawn on it; it has all that a console has."""
-
-    def __init__(self, *, is_stderr: bool) -> None:
-        self._is_stderr = is_stderr
-        self._quiet = False
-        self._console: Console | None = None
-
-    @property
-    def console(self) -> "Console":
-        """The console itself, for what takes no other."""
-        if self._console is None:
-            from rich.console import Console
-
-            size = {} if self._is_stderr or sys.stdout.isatty() else _PIPE
-            self._console = Console(stderr=self._is_stderr, **size, **_PLAIN)
-            self._console.quiet = self._quiet
-        return self._console
-
-    @property
-    def quiet(self) -> bool:
-        """Whether nothing is shown."""
-        return self._quiet
-
-    @quiet.setter
-    def quiet(self, quiet: bool) -> None:
-        self._quiet = quiet
-        if self._console is not None:
-            self._console.quiet = quiet
-
-    @property
-    def is_terminal(self) -> bool:
-        """Whether a person looks at it."""
-        if self._console is not None or {"FORCE_COLOR", "TTY_COMPATIBLE"} & set(os.environ):
-            return self.console.is_terminal
-        return bool(self._stream.isatty())
-
-    def print(self, *shown: Any, soft_wrap: bool = False, **options: Any) -> None:
-        """Show something; lines of text that stay as they are need no console in a pipe or file."""
-        is_text = soft_wrap and len(shown) == 1 and isinstance(shown[0], str)
-        if not is_text or self._console is not None or self.is_terminal:
-            self.console.print(*shown, soft_wrap=soft_wrap, **options)
-        elif not self._quiet:
-            text = shown[0].translate(_MOVES).expandtabs()
-            try:
-                self._stream.write(f"{text}\n")
-                self._stream.flush()
-            except BrokenPipeError:
-                self.console.print(text, soft_wrap=True)  # which ends as any command in a pipe does
-
-    @property
-    def _stream(self) -> Any:
-        return sys.stderr if self._is_stderr else sys.stdout
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.console, name)
-
-
-out, err, alarm = Screen(is_stderr=False), Screen(is_stderr=True), Screen(is_stderr=True)
+_size = {} if sys.stdout.isatty() else _PIPE
+out = Console(**_size, **_PLAIN)
+err, alarm = Console(stderr=True, **_PLAIN), Console(stderr=True, **_PLAIN)
 
 
 _for_programs = False
@@ -110,11 +48,8 @@ Quiet = Annotated[
 ]
 
 
-def new_table(title: str = "") -> "Table":
+def new_table(title: str = "") -> Table:
     """Return an empty table; without lines where no person looks at it."""
-    from rich import box
-    from rich.table import Table
-
     return Table(
         title=title or None,
         title_justify="left",
@@ -123,7 +58,7 @@ def new_table(title: str = "") -> "Table":
     )
 
 
-def print_table(table: "Table") -> None:
+def print_table(table: Table) -> None:
     """Print a table and its title, which would be broken to the width of a narrow table."""
     title, table.title = table.title, None
     if title is not None:
@@ -131,7 +66,7 @@ def print_table(table: "Table") -> None:
     out.print(table)
 
 
-def print_text(screen: Screen, text: str, *, style: str | None = None) -> None:
+def print_text(screen: Console, text: str, *, style: str | None = None) -> None:
     """Print text; on a terminal with whole words on its lines, each indented like its first.
 
     In a pipe or a file lines stay as they are: what reads them should not meet half of one.

@@ -79,7 +79,7 @@ def demo(
         for party, table in zip(made_up.parties, made_up.tables, strict=True)
     ]
     with Progress(
-        SpinnerColumn(), TextColumn("{task.description}", markup=False), console=err.console
+        SpinnerColumn(), TextColumn("{task.description}", markup=False), console=err
     ) as progress:
         planning = progress.add_task("work out the noise that the budget asks for", total=1)
         make_plan(study)

@@ -64,7 +64,7 @@ def _table(
 
 def _width(table: Table) -> int:
     """Return how wide a table is if nothing is cut."""
-    return Measurement.get(out.console, out.options.update(max_width=10**4), table).maximum
+    return Measurement.get(out, out.options.update(max_width=10**4), table).maximum
 
 
 def bar(loss_ratio: float, *, marks: int = _MOST_MARKS, unicode: bool | None = None) -> str:

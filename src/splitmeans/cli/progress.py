@@ -58,7 +58,7 @@ def rows_progress() -> "Iterator[RowProgress]":
         TextColumn("{task.fields[rate]}", markup=False),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=err.console, transient=True) as bars:
+    with Progress(*columns, console=err, transient=True) as bars:
         yield _Rows(bars)
 
 

@@ -47,7 +47,7 @@ def report(
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
-        console=err.console,
+        console=err,
         transient=True,
     ) as progress:
         task = progress.add_task("reading the result", total=None)

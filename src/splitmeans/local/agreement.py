@@ -22,7 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.kernels.products import summed_products
 from splitmeans.kernels.tilting import tilted_sums
 from splitmeans.kmeans.nearest import nearest_centres
 from splitmeans.local.correction import Answer
@@ -182,7 +181,7 @@ def _units(
         present, firsts = np.unique(in_order, return_index=True)
         for group, start, end in zip(present, firsts, [*firsts[1:], len(rows)], strict=True):
             means = weighted[start:end].sum(axis=0)
-            product = summed_products(weighted[start:end], rows[start:end])
+            product = weighted[start:end].T @ rows[start:end]
             squares[group] = product - np.outer(means, means)
     curved = np.eye(width) + worth * squares
     try:

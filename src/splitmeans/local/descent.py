@@ -10,7 +10,6 @@ from typing import TypeAlias
 import numpy as np
 
 from splitmeans._types import FloatArray
-from splitmeans.kernels.products import product_sum
 
 # A value, and the slopes there.
 Function: TypeAlias = Callable[[FloatArray], tuple[float, FloatArray]]
@@ -38,7 +37,7 @@ def lowest(function: Function, start: FloatArray, *, most_steps: int) -> FloatAr
         if np.abs(slopes).max(initial=0.0) <= rest:
             break
         direction = -_scaled(slopes, steps)
-        promised = product_sum(slopes, direction)
+        promised = float(slopes @ direction)
         length = 1.0
         for _ in range(_HALVINGS):
             moved = place + length * direction
@@ -49,7 +48,7 @@ def lowest(function: Function, start: FloatArray, *, most_steps: int) -> FloatAr
         else:
             break
         step, change = moved - place, new_slopes - slopes
-        curvature = product_sum(step, change)
+        curvature = float(step @ change)
         if curvature > 0:
             steps.append((step, change, curvature))
         place, value, slopes = moved, new_value, new_slopes
@@ -61,12 +60,12 @@ def _scaled(slopes: FloatArray, steps: deque[tuple[FloatArray, FloatArray, float
     found = slopes.copy()
     shares = []
     for step, change, curvature in reversed(steps):
-        share = product_sum(step, found) / curvature
+        share = float(step @ found) / curvature
         shares.append(share)
         found -= share * change
     if steps:
         _, change, curvature = steps[-1]
-        found *= curvature / product_sum(change, change)
+        found *= curvature / float(change @ change)
     for (step, change, curvature), share in zip(steps, reversed(shares), strict=True):
-        found += (share - product_sum(change, found) / curvature) * step
+        found += (share - float(change @ found) / curvature) * step
     return found

@@ -11,7 +11,6 @@ import math
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.kernels.products import row_products
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.local.survey import CellCounts, Survey, cells_of, normal_scores
 
@@ -37,7 +36,7 @@ def draw_points(
     correlation = _correlation(survey)
     c = len(correlation)
     factor = np.asarray(np.linalg.cholesky(correlation).T, dtype=np.float64)
-    scores = row_products(rng.standard_normal((n_points, c)), factor)
+    scores = rng.standard_normal((n_points, c)) @ factor
     edges = [np.concatenate([[0.0], np.cumsum(own)]) for own in survey.shares]
     places = _places(scores, edges)
     if survey.cells is not None:

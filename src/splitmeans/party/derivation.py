@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.counts import decoy_records
@@ -24,7 +25,6 @@ from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.sketch_paper.law import RegisterLaw
 from splitmeans.study.id_rules import IdRules
 from splitmeans.table.ids.canonical import canonical_text
-from splitmeans.table.plain_arrow import text_array
 from splitmeans.wire import keys
 
 _KEY = bytes(range(16))
@@ -67,7 +67,7 @@ def derivation_vectors() -> dict[str, str]:
             )
             for group in ((), (0, 1), (1, 2))
         ),
-        "tags": hash_ids(_KEY, text_array(["a", "user-7", "\u00e9" * 9])),
+        "tags": hash_ids(_KEY, pa.array(["a", "user-7", "\u00e9" * 9], pa.large_string())),
         "decoy table": law.cdf_table,
         "sample": str(sample_threshold(0.3)).encode(),
         "labels": _labels(),
@@ -88,7 +88,7 @@ def derivation_vectors() -> dict[str, str]:
         found[f"decoys, {name} sets"] = tags
         found[f"decoy labels, {name} sets"] = labels
     for kind, values in _IDS.items():
-        text = canonical_text(text_array(values), rules=IdRules(type=kind))
+        text = canonical_text(pa.array(values, pa.large_string()), rules=IdRules(type=kind))
         found[f"ids as {kind}"] = "\n".join(text.to_pylist()).encode()
     return {name: hashlib.sha256(_bytes(value)).hexdigest() for name, value in found.items()}
 
@@ -116,7 +116,7 @@ def _grid() -> npt.NDArray[Any]:
 def _registers() -> npt.NDArray[Any]:
     law = RegisterLaw(gamma=0.5)
     registers = user_registers(
-        hash_ids(_KEY, text_array(["a", "b", "c"])),
+        hash_ids(_KEY, pa.array(["a", "b", "c"], pa.large_string())),
         np.array([0, 1, 1], dtype=np.int32),
         n_clusters=2,
         repetitions=16,

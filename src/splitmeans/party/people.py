@@ -3,8 +3,8 @@
 from functools import partial
 
 import numpy as np
+import pyarrow.compute as pc
 
-from splitmeans import _compute as pc
 from splitmeans._types import WordArray
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.privacy.people import SIZE, People, hash_key

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from splitmeans._types import IntArray
+from splitmeans.kernels.one_thread import on_one_thread
 from splitmeans.local.algorithms import mechanism_of
 from splitmeans.local.detail import Detail
 from splitmeans.local.guided_lloyd import GuidedLloyd
@@ -30,6 +31,7 @@ from splitmeans.table.walk.interface import RawRows, Table, Users
 from splitmeans.wire.messages import MembershipMessage, PartyRelease
 
 
+@on_one_thread
 def release_party(
     plan: Plan,
     table: Table,

@@ -8,14 +8,15 @@ derive in this very run, by the functions that the release itself uses.
 import hashlib
 from collections.abc import Iterator
 
+import pyarrow as pa
+
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.party.memberships import PARTY_SIDES
 from splitmeans.plan.plan import Plan
-from splitmeans.table.plain_arrow import text_array
 from splitmeans.wire import keys
 
 # An id that stands for the users; who is really there has no part in this.
-_PROBE = text_array(["splitmeans probe"])
+_PROBE = pa.array(["splitmeans probe"], pa.large_string())
 
 
 def shared_check(plan: Plan, *, run_key: bytes) -> bytes:

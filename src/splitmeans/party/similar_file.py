@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from splitmeans import _compute as pc
 from splitmeans._types import FloatArray
 from splitmeans.errors import DataError
 from splitmeans.kernels.row_numbers import as_text

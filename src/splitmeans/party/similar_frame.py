@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from splitmeans import _compute as pc
 from splitmeans.errors import DataError
 from splitmeans.party.label_frame import beside, chosen_rows, frame_probabilities
 from splitmeans.party.similar import Audience, audience, check_threshold, chosen_segments, lifts

@@ -18,7 +18,6 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.kernels.normal import normal_tails
-from splitmeans.kernels.products import product_sum
 
 # Mass beyond both ends of a law that is given up: at the top counted as infinite loss, at the
 # bottom moved up. A run composes some dozens of laws, so that 10^-13 is never reached.
@@ -96,8 +95,8 @@ def compose(one: LossGrid, other: LossGrid) -> LossGrid:
 def compose_many(one: LossGrid, count: int) -> LossGrid:
     """Return the loss of `count` independent copies, by one Fourier transform."""
     losses, kept = one.losses, float(one.mass.sum())
-    mean = product_sum(one.mass, losses) / kept
-    spread = product_sum(one.mass, (losses - mean) ** 2) / kept
+    mean = float(one.mass @ losses) / kept
+    spread = float(one.mass @ ((losses - mean) ** 2)) / kept
     deviation = math.sqrt(max(spread, one.width**2))
     centre = round(count * mean / one.width)
     reach = math.ceil(_REACH * deviation * math.sqrt(count) / one.width) + len(one.mass)
@@ -122,7 +121,7 @@ def delta_at(grid: LossGrid, epsilon: float) -> float:
     """Return delta at this epsilon: E max(0, 1 - e^(epsilon - loss))."""
     over = max(0, math.floor(epsilon / grid.width) + 1 - grid.start)
     gains = -np.expm1(epsilon - grid.losses[over:])
-    return min(1.0, grid.infinite + product_sum(grid.mass[over:], np.maximum(gains, 0.0)))
+    return min(1.0, grid.infinite + float(grid.mass[over:] @ np.maximum(gains, 0.0)))
 
 
 def epsilon_at(grid: LossGrid, delta: float) -> float:
@@ -191,7 +190,7 @@ def _mass_beyond(one: LossGrid, count: int, *, low: float, high: float) -> float
     """Chernoff bound on the mass of the composed loss outside [low, high)."""
     seen = one.mass > 0
     losses, mass = one.losses[seen], one.mass[seen]
-    typical = math.sqrt(count) * max(one.width, math.sqrt(product_sum(mass, losses**2)))
+    typical = math.sqrt(count) * max(one.width, math.sqrt(float(mass @ (losses**2))))
     # Where a rare loss is far above the typical total, small orders give the better bound.
     lowest = 0.1 / max(typical, float(np.abs(losses).max()))
     orders = np.geomspace(lowest, 1e5 / typical, 61)
@@ -200,9 +199,7 @@ def _mass_beyond(one: LossGrid, count: int, *, low: float, high: float) -> float
         top = float((sign * losses).max())
         exponent = 0.0
         for order in orders:
-            moment = order * top + math.log(
-                product_sum(mass, np.exp(order * (sign * losses - top)))
-            )
+            moment = order * top + math.log(float(mass @ np.exp(order * (sign * losses - top))))
             exponent = min(exponent, count * moment - order * limit)
         total += math.exp(exponent)
     return total

@@ -15,7 +15,6 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.kernels.normal import normal_tails
-from splitmeans.kernels.products import product_sum
 from splitmeans.privacy.events import CellSketchEvent, Event, GaussianEvent, NonPrivateEvent
 from splitmeans.privacy.losses import LossGrid, compose, compose_many, epsilon_at
 from splitmeans.privacy.pld import FINE, flatten, gap_of, grouped, laws_of
@@ -58,11 +57,11 @@ def _many(event: Event, count: int, direction: int, interval: float) -> LossGrid
     infinite = float(upper[~(lower > 0)].sum())
     if count == 1:
         return _floored(losses, mass, infinite=infinite, width=interval)
-    deviation = math.sqrt(max(product_sum(mass, losses**2), interval**2))
+    deviation = math.sqrt(max(float(mass @ (losses**2)), interval**2))
     root = math.sqrt(count)
     width = max(interval / root, 28 * deviation * root / _LARGEST_GRID)
     one = _floored(losses, mass, infinite=infinite, width=width)
-    error = product_sum(mass, losses - np.floor(losses / width) * width) / float(mass.sum())
+    error = float(mass @ (losses - np.floor(losses / width) * width)) / float(mass.sum())
     given_back = max(0.0, count * error - _DEVIATIONS * width * root)
     many = compose_many(one, count)
     return _floored(

@@ -18,7 +18,6 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import PrivacyError
-from splitmeans.kernels.products import product_sum
 from splitmeans.privacy.events import (
     CellSketchEvent,
     ComposedEvent,
@@ -299,7 +298,7 @@ def _rows_one_direction(
     upper: FloatArray, lower: FloatArray, rows: int, interval: float
 ) -> LossGrid:
     loss = np.log(upper) - np.log(lower)
-    typical = math.sqrt(product_sum(upper, loss**2))
+    typical = math.sqrt(float(upper @ (loss**2)))
     # Where large losses are rare, the largest one decides: a finer grid would only grow.
     own = min(interval, max(typical / _ROW_STEPS, float(np.abs(loss).max()) / _LARGEST_STEPS))
     return regrid(compose_many(from_laws(upper, lower, width=own), rows), width=interval)

@@ -10,6 +10,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ProtocolError
+from splitmeans.kernels.one_thread import on_one_thread
 from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
 from splitmeans.membership.estimator import KnowsDeviation, WeightEstimator
 from splitmeans.membership.method import counted_users
@@ -98,6 +99,7 @@ def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
         raise ProtocolError(f"party {party!r} sent {problem}")
 
 
+@on_one_thread
 def combine(
     plan: Plan,
     releases: Sequence[PartyRelease],

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from splitmeans import _compute as pc
 from splitmeans._types import NO_VALUE, FloatArray, IntArray
 from splitmeans.errors import DataError
 from splitmeans.kernels.row_numbers import as_text

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from splitmeans import _compute as pc
 from splitmeans._types import FloatArray, LabelArray
 from splitmeans.kernels.row_numbers import as_text
 from splitmeans.party.labels import segment_probabilities

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.kernels.products import row_products
 from splitmeans.study.methods import MANY_PARTIES
 from splitmeans.synopsis.dependence import PartySide, dependence, party_side
 from splitmeans.synopsis.partners import partners
@@ -79,7 +78,7 @@ def _exchanged(
         for side, own, turn in zip(sides, slices, turns, strict=True):
             if own.start == own.stop:
                 continue
-            pull = row_products(now, ties[:, own])
+            pull = now @ ties[:, own]
             mine = now[:, own]
             first, second = partners(side.labels, rng=rng)
             # What the density of both would be multiplied by (Metropolis), as a logarithm.

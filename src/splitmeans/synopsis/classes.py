@@ -10,7 +10,6 @@ Post-processing of released tables.
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -72,11 +71,9 @@ def fit_classes(
     _validate.at_least(1, n_classes=n_classes, n_starts=n_starts)
     stacked = _stack(tables, shape)
     counted = _Counted(shape=shape, stacked=stacked, sizes=stacked.sum(axis=1, keepdims=True))
-    with _one_thread():
-        fits = [
-            _steps(counted, *_start(counted, n_classes, rng=rng), most=_STEPS)
-            for _ in range(n_starts)
-        ]
+    fits = [
+        _steps(counted, *_start(counted, n_classes, rng=rng), most=_STEPS) for _ in range(n_starts)
+    ]
     return max(fits, key=lambda fit: fit.log_likelihood)
 
 
@@ -109,14 +106,13 @@ def fit_bundled_classes(
         sizes=sizes / sizes.sum(),
         pooling=pooling,
     )
-    with _one_thread():
-        # Most of what tells starts apart shows early, and a step is dear.
-        tried = [
-            _steps(counted, *_start(counted, n_classes, rng=rng), most=_FIRST_STEPS)
-            for _ in range(STARTS)
-        ]
-        best = max(tried, key=lambda fit: fit.log_likelihood)
-        return _steps(counted, np.concatenate(best.profiles), best.shares, most=_STEPS)
+    # Most of what tells starts apart shows early, and a step is dear.
+    tried = [
+        _steps(counted, *_start(counted, n_classes, rng=rng), most=_FIRST_STEPS)
+        for _ in range(STARTS)
+    ]
+    best = max(tried, key=lambda fit: fit.log_likelihood)
+    return _steps(counted, np.concatenate(best.profiles), best.shares, most=_STEPS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -225,13 +221,3 @@ def _steps(
         shares = in_party.sum(axis=0) / in_party.sum()
     by_party = tuple(np.split(profiles, starts[1:]))
     return LatentClasses(shares=shares, profiles=by_party, log_likelihood=likelihood)
-
-
-def _one_thread() -> Any:
-    """Products of such small matrices gain nothing from threads.
-
-    And waiting for them on a busy machine takes many times longer than the work.
-    """
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(limits=1, user_api="blas")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from splitmeans._types import FloatArray
-from splitmeans.kernels.products import product_sum
 from splitmeans.kmeans.distances import CHUNK_ROWS, distance_chunks
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 from splitmeans.study import EVERYONE, Study
@@ -136,5 +135,5 @@ def _assign(
     for rows, distances in distance_chunks(points, centres, chunk_rows=CHUNK_ROWS):
         nearest = distances.argmin(axis=1)
         sizes += np.bincount(nearest, weights=weights[rows], minlength=len(centres))
-        cost += product_sum(weights[rows], distances.min(axis=1))
+        cost += float(weights[rows] @ distances.min(axis=1))
     return sizes, cost

@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.kernels.products import row_products
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 
 # The least part of a direction that clusters are taken to show: noise is divided by it twice.
@@ -82,10 +81,10 @@ def party_side(places: FloatArray, labels: IntArray, weights: FloatArray) -> Par
     if not spread.max(initial=0.0) > 0:
         return PartySide(np.zeros((len(places), 0)), labels, np.zeros(0))
     even = _directions(_covariance(centred, centred, weights))
-    whitened = row_products(centred, even)
+    whitened = centred @ even
     shown, turn = np.linalg.eigh(_between(whitened, labels, weights))
     kept = shown > _NO_VARIANCE
-    return PartySide(row_products(whitened, turn[:, kept]), labels, np.minimum(shown[kept], 1.0))
+    return PartySide(whitened @ turn[:, kept], labels, np.minimum(shown[kept], 1.0))
 
 
 def dependence(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from splitmeans import _compute as pc
 from splitmeans import _validate
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
@@ -126,7 +125,7 @@ def read_synopsis(path: str | Path) -> dict[str, Any]:
 
 def _matrix(table: Any, *, start: int, stop: int) -> FloatArray:
     """Return columns of an Arrow table as one array, shape (rows, stop - start)."""
-    columns = [pc.numbers_of(table.column(position)) for position in range(start, stop)]
+    columns = [table.column(position).to_numpy() for position in range(start, stop)]
     if not columns:
         return np.zeros((table.num_rows, 0))
     return np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.float64)

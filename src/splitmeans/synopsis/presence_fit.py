@@ -79,11 +79,7 @@ def fit_presence(
         n_starts: Number of starts.
     """
     _validate.at_least(1, n_classes=n_classes, n_starts=n_starts)
-    # As for `classes.fit_classes`: threads gain nothing on matrices as small as these.
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"):
-        fits = [_Fit(observed, n_classes=n_classes, rng=rng).run() for _ in range(n_starts)]
+    fits = [_Fit(observed, n_classes=n_classes, rng=rng).run() for _ in range(n_starts)]
     return max(fits, key=lambda fit: fit.log_likelihood)
 
 

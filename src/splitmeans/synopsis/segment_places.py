@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.kernels.products import summed_products
 from splitmeans.kmeans.nearest import nearest_centres
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 from splitmeans.synopsis.partners import partners
@@ -123,7 +122,7 @@ def _over_covariance(
     means: FloatArray, places: FloatArray, segments: IntArray, weights: FloatArray
 ) -> FloatArray:
     within = places - means[segments]
-    covariance = summed_products(within * weights[:, np.newaxis], within) / weights.sum()
+    covariance = (within * weights[:, np.newaxis]).T @ within / weights.sum()
     d = len(covariance)
     least = _LEAST_VARIANCE * float(np.trace(covariance)) / d
     # Columns in which nobody differs within a segment leave nothing to exchange.

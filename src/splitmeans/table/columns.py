@@ -6,8 +6,8 @@ Errors name row numbers, never values: a value is personal data and error texts 
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from splitmeans import _compute as pc
 from splitmeans.errors import DataError
 from splitmeans.table.checks.problems import ROWS, BrokenRule, rows_problem
 

@@ -1,40 +1,19 @@
-"""To Arrow and back without `pa.array` and `to_numpy`, which load pandas wherever there is one.
+"""From Arrow to NumPy where values may be missing."""
 
-Loading pandas takes longer than a fit of 20,000 users, and constants, flags of rows and the checks
-that every run begins with do not need it.
-"""
-
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitmeans import _compute as pc
 
-
-def text_array(values: Sequence[str]) -> pa.LargeStringArray:
-    """Return text, none of it missing, as an Arrow array with 64-bit offsets."""
-    encoded = [value.encode() for value in values]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    buffers = pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
-    return pa.LargeStringArray.from_buffers(len(encoded), *buffers)
-
-
-def flags_array(flags: npt.NDArray[np.bool_]) -> pa.BooleanArray:
-    """Return booleans as an Arrow array."""
-    packed = pa.py_buffer(np.packbits(flags, bitorder="little"))
-    return pa.BooleanArray.from_buffers(pa.bool_(), len(flags), [None, packed])
+def numbers_of(array: Any, *, missing: int | None = None) -> npt.NDArray[Any]:
+    """Return numbers; `missing` stands where there is none, None where none can be missing."""
+    whole = array if missing is None else array.fill_null(missing)
+    return np.asarray(whole.to_numpy(zero_copy_only=False))
 
 
 def flags_of(array: Any) -> npt.NDArray[np.bool_]:
-    """Return booleans as NumPy has them, missing ones as not set."""
-    if not isinstance(array, pa.BooleanArray):
-        return np.asarray(array)
-    if not len(array):
-        return np.zeros(0, dtype=np.bool_)
-    first, end = array.offset, array.offset + len(array)
-    valid, data = array.buffers()
-    flags = pc.bits_of(data, first, end)
-    return flags & pc.bits_of(valid, first, end) if array.null_count else flags
+    """Return booleans, missing ones as not set."""
+    whole = array.fill_null(False) if isinstance(array, pa.Array | pa.ChunkedArray) else array
+    return np.asarray(whole, dtype=np.bool_)

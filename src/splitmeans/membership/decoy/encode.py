@@ -30,14 +30,13 @@ from splitmeans.membership.ldp.encode import encode as randomise
 from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import RunFacts
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.table.plain_arrow import text_array
 from splitmeans.table.walk.interface import Records, UserBlock, Users
 from splitmeans.wire import keys
 from splitmeans.wire.messages import DecoyMessage
 
 # What parties compare: the tags of so many cells' decoys, and an id that stands for the users.
 _TAGGED_CELLS = 64
-_PROBE = text_array(["splitmeans probe"])
+_PROBE = pa.array(["splitmeans probe"], pa.large_string())
 
 
 def encode(

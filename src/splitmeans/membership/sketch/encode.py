@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from splitmeans import _validate
 from splitmeans._types import LabelArray, RegisterArray
@@ -14,7 +15,6 @@ from splitmeans.membership.method import RunFacts
 from splitmeans.membership.registers.encode import sketch_users
 from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.table.plain_arrow import text_array
 from splitmeans.table.walk.interface import Users
 from splitmeans.table.walk.memory import MemoryUsers
 from splitmeans.wire.keys import PHANTOM_REGISTERS, USER_REGISTERS, subkey
@@ -25,7 +25,7 @@ _MOST_CELLS = 2**32
 
 # What parties compare: rows of the sketch, and an id that stands for the users.
 _COMPARED_ROWS = 16
-_PROBE = text_array(["splitmeans probe"])
+_PROBE = pa.array(["splitmeans probe"], pa.large_string())
 
 
 def encode(

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from splitmeans import _compute as pc
 from splitmeans._types import NO_VALUE, IntArray
 from splitmeans.errors import DataError
 from splitmeans.study import Column
@@ -15,7 +15,7 @@ from splitmeans.study.parties import OTHER_LEVEL, SKIP
 from splitmeans.table.checks.number_columns import as_floats, missing_problem
 from splitmeans.table.checks.problems import ROWS, BrokenRule, Problem, rows_problem
 from splitmeans.table.columns import is_text, normalised_text, read_array, refuse_rows
-from splitmeans.table.plain_arrow import flags_array, flags_of, text_array
+from splitmeans.table.plain_arrow import flags_of, numbers_of
 
 _Flags = npt.NDArray[np.bool_]
 
@@ -30,12 +30,12 @@ def level_codes(
         return None, [replace(broken.problem, column=column.name)]
     missing = flags_of(text.is_null())
     problems = missing_problem(column, missing, first_row=first_row)
-    listed = normalised_text(text_array(column.categories))
+    listed = normalised_text(pa.array(column.categories, pa.large_string()))
     position = pc.index_in(text, value_set=listed)
     unknown = flags_of(position.is_null()) & ~missing
     # The code behind the listed ones is the level of missing values, or equal shares of all.
     behind = len(column.categories)
-    codes = pc.numbers_of(position, missing=behind).astype(np.int64)
+    codes = numbers_of(position, missing=behind).astype(np.int64)
     if OTHER_LEVEL in column.categories:
         codes[unknown] = column.categories.index(OTHER_LEVEL)
     elif unknown.any():
@@ -53,9 +53,9 @@ def _unknown_categories(
     empty = unknown & flags_of(pc.match_substring_regex(text, pattern=r"\A\s*\z"))
     alike = {_folded(category) for category in column.categories}
     # Of few different texts, however many rows there are.
-    values = text.filter(flags_array(unknown)).unique()
+    values = text.filter(pa.array(unknown)).unique()
     near = [value for value in values.to_pylist() if value.strip() and _folded(value) in alike]
-    similar = unknown & flags_of(pc.is_in(text, value_set=text_array(near)))
+    similar = unknown & flags_of(pc.is_in(text, value_set=pa.array(near, pa.large_string())))
     here: dict[str, Any] = {"first_row": first_row, "column": column.name}
     return [
         *rows_problem(

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from splitmeans import _compute as pc
 from splitmeans._types import FloatArray
 from splitmeans.errors import DataError
 from splitmeans.study import Column
 from splitmeans.table.checks.problems import ROWS, Problem, rows_problem
 from splitmeans.table.columns import is_text, read_array
-from splitmeans.table.plain_arrow import flags_of
+from splitmeans.table.plain_arrow import flags_of, numbers_of
 
 # As Arrow reads them from a csv file.
 _NUMBER = r"(?i)\A\s*-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?\s*\z"
@@ -84,9 +84,9 @@ def as_floats(array: pa.Array) -> FloatArray:
     elif pa.types.is_decimal(array.type):
         array = array.cast(pa.float64())
     if array.null_count == 0:
-        return np.ascontiguousarray(pc.numbers_of(array), dtype=np.float64)
+        return np.ascontiguousarray(numbers_of(array), dtype=np.float64)
     # Integers beyond 2^53 are rounded to the nearest float, which Arrow's own cast refuses.
-    numbers = pc.numbers_of(array, missing=0).astype(np.float64)
+    numbers = numbers_of(array, missing=0).astype(np.float64)
     numbers[flags_of(array.is_null())] = np.nan
     return np.asarray(numbers)
 

@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from splitmeans import _compute as pc
 from splitmeans._types import NO_VALUE, IntArray
 from splitmeans.study import Column
 from splitmeans.study.parties import OTHER_LEVEL, SKIP
@@ -19,7 +20,7 @@ from splitmeans.table.checks.category_columns import read_categories
 from splitmeans.table.checks.number_columns import missing_problem
 from splitmeans.table.checks.problems import BrokenRule, Problem
 from splitmeans.table.columns import normalised_text
-from splitmeans.table.plain_arrow import flags_of, text_array
+from splitmeans.table.plain_arrow import flags_of, numbers_of
 
 # What stands for a missing category; no name has it.
 MISSING_HASH = 0
@@ -30,7 +31,7 @@ def name_hashes(names: Iterable[str]) -> IntArray:
     """Return 64 bits for each name in normal form C; two names share them once in 2^64."""
     found = [
         int.from_bytes(hashlib.blake2b(name.encode(), digest_size=_BYTES).digest(), "big")
-        for name in normalised_text(text_array(list(names))).to_pylist()
+        for name in normalised_text(pa.array(list(names), pa.large_string())).to_pylist()
     ]
     hashes = np.array(found, dtype=np.uint64).view(np.int64)
     return np.where(hashes == MISSING_HASH, 1, hashes)
@@ -48,7 +49,7 @@ def hash_categories(
     names = text.drop_null().unique()
     hashes = name_hashes(names.to_pylist())
     # The place behind all names is that of a missing one.
-    places = pc.numbers_of(pc.index_in(text, value_set=names), missing=len(names))
+    places = numbers_of(pc.index_in(text, value_set=names), missing=len(names))
     return np.append(hashes, MISSING_HASH)[places], tuple(names.to_pylist()), problems
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from splitmeans import _compute as pc
 from splitmeans._types import IntArray, WordArray
 from splitmeans.errors import DataError
 from splitmeans.kernels.siphash import hash_ids, string_buffers
@@ -30,7 +30,7 @@ from splitmeans.table.checks.problems import (
 )
 from splitmeans.table.columns import read_array
 from splitmeans.table.ids.forms import COMPARED, to_form
-from splitmeans.table.plain_arrow import flags_of, text_array
+from splitmeans.table.plain_arrow import flags_of
 from splitmeans.table.walk.interface import Records, UserBlock, Users
 
 
@@ -88,7 +88,7 @@ def check_ids(
     return text, [*found, *(_renumbered(problem, numbers) for problem in wrong)]
 
 
-_NO_IDS: pa.LargeStringArray = text_array([])
+_NO_IDS: pa.LargeStringArray = pa.array([], pa.large_string())
 
 
 def _renumbered(problem: Problem, numbers: IntArray) -> Problem:

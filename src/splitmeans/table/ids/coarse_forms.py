@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from splitmeans import _compute as pc
 from splitmeans.table.ids.forms import BLANK_ENDS, INVISIBLE, ODD_SPACE
 
 _NUMBER = r"\A\+?(-?)0*([0-9]+?)(?:\.0+)?\z"

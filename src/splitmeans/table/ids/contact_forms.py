@@ -8,11 +8,10 @@ a rule that would take two people for one is worse than one that takes a person 
 import unicodedata
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from splitmeans import _compute as pc
 from splitmeans.study.id_rules import IdRules
 from splitmeans.table.columns import refuse_rows
-from splitmeans.table.plain_arrow import text_array
 
 # One @, nothing before it that an address without quotes cannot have, a domain of two or more names
 # in ASCII (others are written in their xn-- form).
@@ -30,7 +29,7 @@ def caseless(text: pa.LargeStringArray) -> pa.LargeStringArray:
     """Return text in Unicode normal form KC without case (full case folding)."""
     if pc.all(pc.string_is_ascii(text)).as_py() is not False:
         return pc.utf8_lower(text)
-    return text_array([_folded(one) for one in text.to_pylist()])
+    return pa.array([_folded(one) for one in text.to_pylist()], pa.large_string())
 
 
 def email(text: pa.LargeStringArray, *, first_row: int) -> pa.LargeStringArray:

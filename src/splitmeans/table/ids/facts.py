@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from splitmeans import _compute as pc
 from splitmeans.kernels.plain_text import plain_texts
 from splitmeans.table.columns import is_text, read_array
 from splitmeans.table.ids.forms import BLANK_ENDS, INVISIBLE, ODD_SPACE, is_uuid
-from splitmeans.table.plain_arrow import flags_array, flags_of
+from splitmeans.table.plain_arrow import flags_of, numbers_of
 
 # What can be odd about an id, in the words that people read; several may hold for one id.
 _PATTERNS = {
@@ -105,7 +105,7 @@ def _kind(kind: pa.DataType) -> str:
 def _odd(column: pa.Array) -> dict[str, Any]:
     """Return which ids are odd in which way; of text only those that may be odd, none missing."""
     if pa.types.is_floating(column.type):
-        numbers = pc.numbers_of(column)
+        numbers = numbers_of(column)
         return {
             _NOT_WHOLE: ~(np.isfinite(numbers) & (np.rint(numbers) == numbers)),
             _ROUNDED: np.abs(numbers) >= 2**53,
@@ -115,7 +115,7 @@ def _odd(column: pa.Array) -> dict[str, Any]:
     plain = plain_texts(column)
     if plain.all():
         return {}
-    column = column.filter(flags_array(~plain))
+    column = column.filter(pa.array(~plain))
     column = column.filter(_may_be_odd(column))
     found = {
         name: pc.match_substring_regex(column, pattern=pattern)

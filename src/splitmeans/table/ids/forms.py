@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from splitmeans import _compute as pc
 from splitmeans.errors import DataError
 from splitmeans.study.id_rules import IdRules
 from splitmeans.table.columns import is_text, normalised_text, refuse_rows
 from splitmeans.table.ids.contact_forms import caseless, email, phone
-from splitmeans.table.plain_arrow import text_array
+from splitmeans.table.plain_arrow import numbers_of
 
 # Spaces of any kind, line ends, control characters, and what has no width (RE2 classes).
 BLANK = r"[\s\p{Z}\p{Cc}\p{Cf}]"
@@ -133,7 +133,7 @@ def _integer(column: pa.Array, first_row: int) -> pa.LargeStringArray:
 
 def _whole_floats(column: pa.Array, first_row: int) -> pa.LargeStringArray:
     """Take 7.0 as 7: pandas holds whole numbers as floats once a value was missing."""
-    numbers = pc.numbers_of(column).astype(np.float64)
+    numbers = numbers_of(column).astype(np.float64)
     whole = np.isfinite(numbers) & (np.rint(numbers) == numbers) & (np.abs(numbers) < _EXACT)
     refuse_rows(
         ~whole,
@@ -180,7 +180,7 @@ def _trimmed(text: pa.LargeStringArray) -> pa.LargeStringArray:
     return pc.replace_substring_regex(text, pattern=BLANK_ENDS, replacement="")
 
 
-_MINUS_ZERO, _ZERO = text_array(["-0", "0"])
+_MINUS_ZERO, _ZERO = pa.array(["-0", "0"], pa.large_string())
 _FORMS: dict[str, Callable[[pa.Array, int], pa.LargeStringArray]] = {
     "as-is": _as_is,
     "text": _text,

@@ -9,9 +9,9 @@ import functools
 import re
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
-from splitmeans import _compute as pc
 from splitmeans.errors import DataError
 from splitmeans.study import Column, PartySpec
 from splitmeans.table.checks.names import study_columns

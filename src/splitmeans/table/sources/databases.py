@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from splitmeans import _compute as pc
 from splitmeans.errors import DataError
 from splitmeans.study import PartySpec
 from splitmeans.table.batches import Batches, guarded
