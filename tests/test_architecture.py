@@ -13,8 +13,8 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 # Rooms from the ground up. What is in a room may import its own room and rooms before it.
 LEVELS = (
-    ("_types", "_version", "_compute", "errors", "figures"),
-    ("_validate", "_html", "_estimators"),
+    ("_types", "_version", "errors", "figures"),
+    ("_validate", "_html"),
     ("wire", "kernels"),
     ("kmeans",),
     ("study",),
