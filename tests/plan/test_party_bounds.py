@@ -10,10 +10,10 @@ import pytest
 from splitmeans.errors import PrivacyError, StudyError
 from splitmeans.plan.settle import make_plan, plan_at
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.plan.views import coalition_cost, fellow_party_cost, replaced
-from splitmeans.privacy.events import CountGaussianEvent, GaussianEvent, Relation
+from splitmeans.plan.views import coalition_cost, fellow_party_cost
+from splitmeans.privacy.events import GaussianEvent, Relation
 from splitmeans.privacy.gaussian import gaussian_multiplier
-from splitmeans.privacy.pld import epsilon_for, flatten
+from splitmeans.privacy.pld import flatten
 from splitmeans.study import Study
 from tests.privacy import contour
 
@@ -152,34 +152,6 @@ def test_a_study_without_bounds_keeps_its_hash():
     bounded = study_of(party_epsilon=1)
     assert bounded.hash != study.hash
     assert Study.from_toml(bounded.to_toml()) == bounded
-
-
-@pytest.mark.parametrize("n_parties", [3, 4])
-@pytest.mark.parametrize("user_sets", ["equal", "partial"])
-def test_parties_that_pool_what_they_know_are_no_more_than_one(n_parties, user_sets):
-    """What a set of parties sees move is a part of what any one of them alone sees move."""
-    plan = make_plan(study_of(n_parties=n_parties, user_sets=user_sets))
-    relations = [Relation.REPLACE] + [Relation.ADD_OR_REMOVE] * (user_sets == "partial")
-    for relation in relations:
-        single = fellow_party_cost(plan, relation).epsilon
-        for size in range(2, n_parties):
-            for pooled in itertools.combinations(range(n_parties), size):
-                assert pooled_cost(plan, set(pooled), relation) <= single + 1e-9
-
-
-def pooled_cost(plan, pooled, relation):
-    events = [
-        replaced(mechanism.event) if relation is Relation.REPLACE else mechanism.event
-        for party, mechanism in enumerate(plan.local)
-        if party not in pooled
-    ]
-    for group in plan.groups:
-        inside = pooled & set(group)
-        if inside == set(group):
-            continue  # nothing of this group changes
-        moves = 2 if inside or relation is Relation.REPLACE else 1
-        events += [CountGaussianEvent(scale=plan.membership.server_sigma)] * moves
-    return epsilon_for(events, plan.study.budget.delta)
 
 
 # --- what is refused

@@ -228,13 +228,13 @@ class PrivacyReport:
             ),
             View(
                 who="another party, if the server follows the rules",
-                sees=f"{self._seen_by_party}; several parties who share what they know learn no "
-                "more than this about a user's columns at the rest",
+                sees=f"{self._seen_by_party}; the figure is the largest for one party, or for "
+                "several that share what they know, about a user's columns at the rest",
                 bounds=self._party_bounds,
             ),
             View(
                 who="server and a party together",
-                sees="the releases and the run key",
+                sees="the releases and the run key; with several parties the same holds",
                 bounds=((about, self._coalition_cost),),
             ),
         )

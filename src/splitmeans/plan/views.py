@@ -10,6 +10,8 @@ may change in any.
 """
 
 import math
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from splitmeans.membership.methods import method_of
@@ -27,7 +29,7 @@ from splitmeans.privacy.events import (
     RareEvent,
     Relation,
 )
-from splitmeans.privacy.pld import FINE, epsilon_for
+from splitmeans.privacy.pld import FINE, epsilon_for, flatten
 
 if TYPE_CHECKING:
     from splitmeans.plan.plan import Plan
@@ -39,22 +41,23 @@ _SMALL_SLACK = 0.01
 def fellow_party_cost(
     plan: "Plan", relation: Relation, *, interval: float = FINE, runs: int | None = None
 ) -> Cost | None:
-    """Return the worst cost towards any one party, None where no guarantee is claimed.
+    """Return the worst cost towards any parties, None where no guarantee is claimed.
 
-    ADD_OR_REMOVE is about the user's columns at all other parties, REPLACE about their values.
-    Where user sets are equal, every party knows who is in them: only REPLACE has a meaning. The
-    cost towards several parties together is no larger (docs, "Towards another party"). `runs` is
-    how many runs the user is there in, by default all.
+    It is that of one party, or of several that share what they know (docs, "Towards another
+    party"). ADD_OR_REMOVE is about the user's columns at the rest, REPLACE about their values.
+    Where user sets are equal, every party knows who is in them: only REPLACE has a meaning. `runs`
+    is how many runs the user is there in, by default all.
     """
     views = fellow_party_events(plan, relation, runs=runs)
     return _worst(views, plan.study.budget.delta, interval) if views else None
 
 
 def coalition_cost(plan: "Plan", *, interval: float = FINE) -> Cost | None:
-    """Return the cost, towards the server and one party together, of a user's values elsewhere.
+    """Return the cost, towards the server and parties together, of a user's values elsewhere.
 
     They can remove all decoys, so only the randomiser on each label and the noise of the other
     parties' local releases are left. None without `collusion_epsilon`; presence is never covered.
+    The server and one party are the worst case: each further party takes events away.
     """
     views = coalition_events(plan)
     return _worst(views, plan.study.budget.delta, interval) if views else None
@@ -80,14 +83,21 @@ def party_events(plan: "Plan") -> Views:
 
 
 def fellow_party_events(plan: "Plan", relation: Relation, *, runs: int | None = None) -> Views:
-    """Return what each party sees of a user's change elsewhere; nothing if no bound is claimed."""
+    """Return what each party sees of a user's change elsewhere, then what several see together.
+
+    Nothing if no bound is claimed. Several parties have views of their own only where those may
+    cost more than the views of fewer.
+    """
     if method_of(plan.study).server_noise is None:
         return ()
     if relation is Relation.ADD_OR_REMOVE and plan.study.user_sets == "equal":
         return ()
     observers = range(len(plan.study.parties))
+    views = tuple(_events(plan, observer, relation) for observer in observers)
+    if relation is Relation.ADD_OR_REMOVE:
+        views += _pooled_events(plan)
     times = plan.study.n_runs if runs is None else runs
-    return tuple(_events(plan, observer, relation) * times for observer in observers)
+    return tuple(view * times for view in views)
 
 
 def coalition_events(plan: "Plan") -> Views:
@@ -135,25 +145,99 @@ def _epsilon(view: tuple[Event, ...], delta: float, interval: float) -> float:
 
 
 def _events(plan: "Plan", observer: int, relation: Relation) -> tuple[Event, ...]:
-    server_noise = method_of(plan.study).server_noise
-    assert server_noise is not None, "no bound is claimed"
     name = plan.study.party_names[observer]
     seen = _staged_events(plan, relation, without=name)
     local = [event for party, event in enumerate(plan.local_events) if party != observer]
     seen += [replaced(event) for event in local] if relation is Relation.REPLACE else local
-    for group in plan.groups:
-        law = plan.law_of(group)
-        if law is plan.presence and relation is Relation.REPLACE:
-            continue  # other values, at the same parties
-        # With the observer in the group the user's record moves from one cell to another; without
-        # it a record appears in, or leaves, one cell. A replaced user always moves.
-        moves = 2 if observer in group or relation is Relation.REPLACE else 1
-        seen += [CountGaussianEvent(scale=server_noise(law))] * moves
+    seen += _moved_counts(plan, (observer,), relation)
     if plan.columns is not None:
         # User sets are equal there, so users are replaced: two cells of each table move.
         moved = 2 * len(plan.columns.tables)
         seen += [CountGaussianEvent(scale=plan.columns.law.server_sigma)] * moved
     return tuple(seen)
+
+
+def _moved_counts(plan: "Plan", observers: Collection[int], relation: Relation) -> list[Event]:
+    """Return the counts under E that move where a user changes at all but the observers."""
+    server_noise = method_of(plan.study).server_noise
+    assert server_noise is not None, "no bound is claimed"
+    moved: list[Event] = []
+    for group in plan.groups:
+        law = plan.law_of(group)
+        if law is plan.presence and relation is Relation.REPLACE:
+            continue  # other values, at the same parties
+        known = sum(party in observers for party in group)
+        if known == len(group):
+            continue  # no record of the group changes
+        # With an observer in the group the user's record moves from one cell to another; without
+        # one a record appears in, or leaves, one cell. A replaced user always moves.
+        moves = 2 if known or relation is Relation.REPLACE else 1
+        moved += [CountGaussianEvent(scale=server_noise(law))] * moves
+    return moved
+
+
+def _pooled_events(plan: "Plan") -> Views:
+    """Return what parties who share what they know see of a user who comes or goes at the rest.
+
+    They see fewer local releases than one of them, but of pairs of parties more have an observer:
+    two counts of such a pair move instead of one. Groups are all pairs, or everyone, so the counts
+    follow from how many parties pool; the rest are taken to have the costliest releases. Where no
+    more counts move than for fewer parties, all that is seen is a part of what those see.
+    """
+    n_parties = len(plan.study.parties)
+    releases = [
+        (*_staged_events(plan, Relation.ADD_OR_REMOVE, only=name), *plan.local_events[party:][:1])
+        for party, name in enumerate(plan.study.party_names)
+    ]
+    views: Views = ()
+    most = len(_moved_counts(plan, (0,), Relation.ADD_OR_REMOVE))
+    for size in range(2, n_parties):
+        moved = _moved_counts(plan, range(size), Relation.ADD_OR_REMOVE)
+        if len(moved) > most:
+            most = len(moved)
+            views += ((*_costliest(releases, n_parties - size), *moved),)
+    return views
+
+
+def _costliest(releases: Sequence[tuple[Event, ...]], n: int) -> list[Event]:
+    """Return events that cost no less together than the releases of any `n` of the parties.
+
+    Of each kind of event the `n` costliest are taken among every party's costliest one, `n` among
+    every party's second one, and so on. Gaussian releases of a party compose to one exactly.
+    """
+    ranked: defaultdict[tuple[type, int], list[Event]] = defaultdict(list)
+    precisions, slacks = [], []
+    for own in releases:
+        parts = tuple(flatten(own))
+        gaussians = [part for part in parts if isinstance(part, GaussianEvent)]
+        precisions.append(math.fsum(part.noise_multiplier**-2 for part in gaussians))
+        slacks.append(math.fsum(part.slack for part in gaussians))
+        seen: defaultdict[type, int] = defaultdict(int)
+        for part in sorted(parts, key=_size, reverse=True):
+            if not isinstance(part, GaussianEvent):
+                ranked[type(part), seen[type(part)]].append(part)
+                seen[type(part)] += 1
+    largest = zip(sorted(precisions)[-n:], sorted(slacks)[-n:], strict=True)
+    found: list[Event] = [
+        GaussianEvent(noise_multiplier=precision**-0.5, slack=slack)
+        for precision, slack in largest
+        if precision
+    ]
+    for events in ranked.values():
+        found += sorted(events, key=_size)[-n:]
+    return found
+
+
+def _size(event: Event) -> float:
+    """Return what events of one kind are ordered by: the larger, the costlier."""
+    match event:
+        case LaplaceEvent(noise_multiplier=multiplier) | GaussianEvent(noise_multiplier=multiplier):
+            return 1 / multiplier
+        case PureEvent(epsilon=epsilon):
+            return epsilon
+        case RareEvent(probability=probability):
+            return probability
+    return math.inf  # it has no protection, and neither has a view with it
 
 
 def replaced_events(plan: "Plan") -> tuple[Event, ...]:
@@ -163,13 +247,15 @@ def replaced_events(plan: "Plan") -> tuple[Event, ...]:
     return one_run * plan.study.n_runs
 
 
-def _staged_events(plan: "Plan", relation: Relation, *, without: str = "") -> list[Event]:
-    """Return what stages cost, but for the releases of one party: it knows its own rows."""
+def _staged_events(
+    plan: "Plan", relation: Relation, *, without: str = "", only: str = ""
+) -> list[Event]:
+    """Return what stages cost, without the releases of a party that knows its rows, or of one."""
     found: list[Event] = []
     for stage in plan.stages:
         for party, law in zip(stage.parties, stage.laws, strict=True):
             event = law.event if relation is Relation.ADD_OR_REMOVE else law.replaced_event
-            if event is not None and party != without:
+            if event is not None and party != without and only in ("", party):
                 found.append(event)
     return found
 
