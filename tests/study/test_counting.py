@@ -19,6 +19,7 @@ from splitmeans.result.result import Result
 from splitmeans.result.write import write_folder
 from splitmeans.study import Budget, PartySpec, Study
 from splitmeans.study.id_rules import IdRules
+from splitmeans.study.renewal import Renewal
 from splitmeans.table.prepare import prepare_table
 from tests.intervals.test_overlap import counts_study
 from tests.scene import numbers
@@ -65,6 +66,47 @@ def test_the_whole_budget_goes_to_one_table(n_parties):
     assert report.towards_party is not None
     assert report.towards_party[1].epsilon <= 1
     assert "no column is read" in report.statement()
+
+
+def two_counts(scale, epsilon):
+    """Delta of two counts under discrete Gaussian noise that both move by one, from its law."""
+    reach = int(14 * scale) + 40
+    at = np.arange(-reach, reach + 1)
+    law = np.exp(-((at / scale) ** 2) / 2)
+    law /= law.sum()
+    before, after = np.append(0.0, law), np.append(law, 0.0)
+    gap = np.multiply.outer(before, before) - np.exp(epsilon) * np.multiply.outer(after, after)
+    return np.maximum(gap, 0.0).sum()
+
+
+BUDGETS = [(0.1, 3), (0.5, 2), (1, 8), (2, 3), (4, 2), (4, 5), (6, 3), (8, 4), (10, 2), (12, 3)]
+
+
+@pytest.mark.parametrize(("epsilon", "n_parties"), BUDGETS)
+def test_a_party_learns_no_more_than_the_budget(epsilon, n_parties):
+    """As the pages say; the server's own noise is as large as that needs, and hardly larger."""
+    plan = make_plan(counts_study(n_parties, budget=Budget(epsilon=epsilon, delta=1e-6)))
+    report = PrivacyReport(plan=plan, secure_noise=True)
+    what, cost = report.towards_party
+    assert report.epsilon <= epsilon
+    assert cost.epsilon <= epsilon
+    assert report.towards.party_epsilon == cost.epsilon
+    assert f"      {what}: epsilon {cost.epsilon:.4g}, delta 1e-06" in report.statement()
+    scale = plan.presence.server_sigma
+    assert two_counts(scale, cost.epsilon) <= 1e-6 * (1 + 1e-6)
+    assert two_counts(0.99 * scale, epsilon) > 1e-6
+
+
+def test_a_bound_towards_parties_above_the_budget_changes_nothing():
+    budget = Budget(epsilon=1, delta=1e-6)
+    plan = make_plan(counts_study(budget=budget))
+    loose = make_plan(counts_study(budget=dataclasses.replace(budget, party_epsilon=5)))
+    assert loose.membership == plan.membership
+
+
+def test_a_series_of_counts_keeps_its_budget_towards_a_party():
+    study = counts_study(3, budget=Budget(epsilon=4, delta=1e-6), renewal=Renewal(runs=4))
+    assert PrivacyReport.for_study(study).towards_party[1].epsilon <= 4
 
 
 def test_a_bound_towards_parties_is_kept():

@@ -2,10 +2,10 @@
 
 Towards the server decoys hide a user; towards a party, which knows the decoys, only the noise of
 the other parties' local releases and the server's own noise E do. So a bound towards parties
-(`party_epsilon`) scales those two by one factor, and the decoys get what the budget towards the
-server then has left. A bound towards a party together with the server (`coalition_epsilon`) scales
-the local releases alone: who holds the run key and the releases removes decoys and E. All of it
-follows from public quantities, before the first release.
+(`party_epsilon`; in a study of counts alone always) scales those two by one factor, and the decoys
+get what the budget towards the server then has left. A bound towards a party together with the
+server (`coalition_epsilon`) scales the local releases alone: who holds the run key and the releases
+removes decoys and E. All of it follows from public quantities, before the first release.
 """
 
 import math
@@ -30,6 +30,24 @@ if TYPE_CHECKING:
 _MOST_OVER_SERVER = 4.0
 
 
+def party_bound(study: Study) -> float | None:
+    """Return the largest epsilon towards parties that a plan may have; None: any.
+
+    In a study of counts alone, who is a user where is all there is to learn: a fellow party, which
+    knows the decoys and for which a user moves from one cell to another, must not learn more of it
+    than the server.
+    """
+    asked, epsilon = study.budget.party_epsilon, study.budget.epsilon
+    if study.counts_only:
+        return epsilon if asked is None else min(asked, epsilon)
+    return asked
+
+
+def has_bounds(study: Study) -> bool:
+    """Whether a plan keeps a bound beside that towards the server."""
+    return party_bound(study) is not None or study.budget.coalition_epsilon is not None
+
+
 def keep_bounds(
     study: Study,
     base: Precisions,
@@ -44,10 +62,10 @@ def keep_bounds(
         plan_at: The plan of given precisions.
         server_events: What the server sees of a plan, in events.
     """
-    budget = study.budget
+    budget, towards_party = study.budget, party_bound(study)
     local = server = 1.0
-    if budget.party_epsilon is not None:
-        limit = Budget(epsilon=budget.party_epsilon, delta=budget.delta)
+    if towards_party is not None:
+        limit = Budget(epsilon=towards_party, delta=budget.delta)
         server = _factor(
             lambda at: party_events(plan_at(_scaled(base, at, at))), limit, "party_epsilon"
         )
@@ -79,12 +97,12 @@ def rough_bounds(study: Study, base: Precisions, *, n_groups: float) -> Precisio
     Replacing a user's values moves a local release by twice its bound and two cells of each group
     by one: mu^2 is 4 (S - 1) local^2 + 2 groups server^2 towards a party.
     """
-    budget, others = study.budget, len(study.parties) - 1
+    budget, others, towards_party = study.budget, len(study.parties) - 1, party_bound(study)
     local = server = 1.0
-    if budget.party_epsilon is not None:
+    if towards_party is not None:
         spent = 4 * others * _own(base) + 2 * n_groups * base.membership**2
         spent *= study.n_runs
-        server = local = min(1.0, _precision(budget.party_epsilon, budget.delta) / spent**0.5)
+        server = local = min(1.0, _precision(towards_party, budget.delta) / spent**0.5)
     if budget.coalition_epsilon is not None:
         labels = others * study.n_runs * (study.decoy.collusion_epsilon or 0.0)
         left = max(budget.coalition_epsilon - labels, 1e-3)

@@ -17,7 +17,7 @@ from splitmeans.membership.decoy.column_tables import COLUMNS_SHARE, n_column_ta
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.method import enough_clusters
 from splitmeans.membership.methods import method_of
-from splitmeans.plan.bounds import keep_bounds, rough_bounds
+from splitmeans.plan.bounds import has_bounds, keep_bounds, rough_bounds
 from splitmeans.plan.details import detail_laws, tables_of_columns
 from splitmeans.plan.enough_users import check_enough_users
 from splitmeans.plan.first_stages import first_stages
@@ -125,12 +125,6 @@ def plan_at(study: Study, *, precision: float, users: int | None = None) -> Plan
     if users is None or not first.stages:
         return first
     return _later_plan(first, precisions, _values(first.stages, [users] * len(first.stages)))
-
-
-def has_bounds(study: Study) -> bool:
-    """Whether the study sets a bound beside that towards the server."""
-    budget = study.budget
-    return budget.party_epsilon is not None or budget.coalition_epsilon is not None
 
 
 @functools.lru_cache(maxsize=64)

@@ -114,15 +114,9 @@ def tight_split(study: Study, *, n_groups: float, n_sizes: int, scale: float) ->
     if study.user_sets == "partial" and facts.hides_from_parties:
         share = _PARTIAL_SHARE if len(study.parties) > 2 else _PARTIAL_SHARE_OF_TWO
     if study.counts_only:
-        # Who is a user where is all there is to learn, so a fellow party, which knows the decoys
-        # and for which a user moves from one cell to another, must not learn more than the server:
-        # two counts move under the server's noise where one moves under the decoys'.
-        membership = scale / math.sqrt(n_groups)
-        server = membership / math.sqrt(2)
         none = (0.0,) * len(study.parties)
-        return Precisions(
-            size=0.0, local=0.0, membership=membership, server=server, bounds=none, categories=none
-        )
+        membership = scale / math.sqrt(n_groups)
+        return Precisions(size=0.0, local=0.0, membership=membership, bounds=none, categories=none)
     assert share is not None, "a study whose method has no tight accounting is refused"
     learned, named = bounds_shares(study), categories_shares(study)
     before = sizes + math.fsum(learned) + math.fsum(named)
