@@ -1,7 +1,9 @@
 """Common customer segments across organisations, without pooling data.
 
 Organisations that hold different columns about the same people find k-means centres over all
-columns; each sends one differentially private message to a server that nobody has to trust.
+columns. Each releases noisy local clusters and memberships to a server that never sees rows. The
+noise protects a user from the server, even one that breaks the rules, and from readers of the
+result; protection between parties holds only while the server follows the protocol.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from splitmeans.cli.study import app
 from splitmeans.evidence.dpia import BLANK, dpia_of
-from splitmeans.evidence.guesses import _chance, best_guess, least_guess
+from splitmeans.evidence.guesses import _chance
 from splitmeans.evidence.pages import Section, as_html, as_markdown, as_text
 from splitmeans.study import Budget, Column, IdRules, PartySpec
 from tests.scene import keyed_study, make_study
@@ -77,14 +77,7 @@ def test_names_are_no_markup(form) -> None:  # type: ignore[no-untyped-def]
         assert BLANK in written
 
 
-def test_guesses_by_hand() -> None:
-    """At epsilon ln 3 the odds of 1 to 1 become 3 to 1 at most."""
-    from math import log
-
-    assert best_guess(0.5, log(3)) == pytest.approx(0.75)
-    assert least_guess(0.5, log(3)) == pytest.approx(0.25)
-    assert best_guess(0.1, log(3)) == pytest.approx(0.25)  # 1 to 9 becomes 3 to 9
-    assert best_guess(0.3, 0.0) == pytest.approx(0.3)
+def test_delta_is_a_chance() -> None:
     assert _chance(1e-5) == "1e-05 (one in 100,000)"  # 1 / 1e-5 is a little less in floats
 
 

@@ -14,7 +14,6 @@ from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.plan.statement_words import in_words
 from splitmeans.plan.views import _events, fellow_party_cost, replaced
 from splitmeans.privacy.accountant import Cost
 from splitmeans.privacy.events import (
@@ -499,12 +498,3 @@ def test_a_person_moves_a_cell_for_each_spelling(kind, cells):
     change = joined(with_person=True)
     change.subtract(joined(with_person=False))
     assert sum(abs(moved) for moved in change.values()) == cells
-
-
-def test_the_total_in_words_by_hand():
-    """e is 2.718..., and 1 to 1 becomes e to 1, which is 73.1 %: both are rounded up."""
-    (line,) = in_words(1.0, 1e-5)
-    assert "at most 2.72 times as likely" in line
-    assert "but for 1e-05" in line
-    assert "becomes 73.2 % at most" in line
-    assert in_words(11.0, 1e-5) == ()

@@ -84,7 +84,7 @@ def serve(
     ),
     quiet: Quiet = False,
 ) -> None:
-    """Serve a mailbox over HTTPS; nobody has to trust it, messages are sealed and signed.
+    """Serve a mailbox over HTTPS; messages are sealed and signed, so it can open none.
 
     Example: splitmeans relay serve --study study.toml --folder messages --tls-cert cert.pem
     --tls-key key.pem

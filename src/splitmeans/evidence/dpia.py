@@ -84,7 +84,7 @@ def _counting(study: Study) -> str:
         "no groups are made. Each organisation sends a random-looking tag for each of its people, "
         "among invented records that look the same, to a server. The server counts the tags that "
         "several organisations sent, adds random noise and gives the numbers to all organisations. "
-        "Nobody is told who is counted."
+        "No organisation is given a list of who is counted."
     )
 
 
@@ -264,9 +264,11 @@ def _risks(study: Study, report: PrivacyReport) -> Section:
     has_collusion = study.decoy.collusion_epsilon is not None
     rows = [
         (
-            "Somebody concludes from messages or result that a person is in the data"
+            "The server or a reader concludes from messages or result that a person is in the data"
             + ("" if study.counts_only else ", or what a value is"),
-            "limited by the figures above" if report.proved else "not limited",
+            "limited for the server and readers of the result by the figures above"
+            if report.proved
+            else "not limited",
             BLANK,
         ),
         (
@@ -279,7 +281,10 @@ def _risks(study: Study, report: PrivacyReport) -> Section:
         ),
         (
             "An organisation learns about people of another from the result",
-            "limited by the figure towards another party above",
+            "no limit"
+            if report.towards_party is None
+            else "limited by the figure towards another party above, while the server follows the "
+            "rules",
             BLANK,
         ),
         (
@@ -289,8 +294,8 @@ def _risks(study: Study, report: PrivacyReport) -> Section:
         ),
         (
             "A key file or home folder is stolen",
-            "passphrase, file rights, disk encryption; a thief of a key can open messages that "
-            "were sealed to it and are still in the mailbox",
+            "passphrase, file rights, disk encryption; a key file alone opens no message, with the "
+            "home it opens those of a run that has not ended; the thief can sign as its owner",
             BLANK,
         ),
     ]

@@ -16,7 +16,7 @@ _KEPT = (
     (
         "The run key and the state of a run (home)",
         "at each organisation",
-        "erased when the run ends; without the key nobody tells real records from invented ones",
+        "erased when the run ends; without the key real records cannot be told from invented ones",
     ),
     (
         "The keys that messages of a run are sealed to (home, run-keys)",

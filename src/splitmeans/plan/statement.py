@@ -21,7 +21,15 @@ from splitmeans.plan.learned import learned_lines
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import Release, releases_of
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement_words import DRAWN_NOISE, KEYED_NOISE, in_words
+from splitmeans.plan.statement_words import (
+    ASSUMPTIONS,
+    DRAWN_NOISE,
+    KEYED_NOISE,
+    LEARNED_BOUNDS,
+    SEALED_CHANNEL,
+    SIMULATED_CHANNEL,
+    in_words,
+)
 from splitmeans.plan.views import (
     coalition_cost,
     fellow_party_cost,
@@ -45,25 +53,6 @@ _ELSEWHERE = {
 
 # Below this share of the budget a plan says that it leaves some of it unused.
 ENOUGH_USED = 0.95
-
-_SIMULATED_CHANNEL = (
-    "parties exchange key contributions over a channel the server can neither read nor change"
-)
-_SEALED_CHANNEL = (
-    "each party's key file and home stay with the party until the run has ended, when the run's "
-    "own keys are erased, and the parties compared the study's digits"
-)
-_ASSUMPTIONS = (
-    "no party shows the run key or another party's message to the server",
-    "a run key is used once, and a message that was sent is resent as it is, never made anew",
-    "nobody without the secret keys can tell what SipHash and HKDF make of them from chance, as "
-    "cryptography assumes of them",
-    "column bounds, categories and expected_users were not chosen by looking at the data",
-)
-_LEARNED_BOUNDS = (
-    "expected_users, categories, and column bounds but for those that the run learns, were not "
-    "chosen by looking at the data"
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +152,7 @@ class PrivacyReport:
 
     @functools.cached_property
     def _party_bounds(self) -> tuple[tuple[str, Cost | None], ...]:
-        interval = self._step(self.plan.study.budget.party_epsilon)
+        interval = self.step(self.plan.study.budget.party_epsilon)
         if self.plan.study.counts_only:
             cost = fellow_party_cost(self.plan, Relation.ADD_OR_REMOVE, interval=interval)
             return ((USER_ELSEWHERE, cost),)
@@ -182,7 +171,7 @@ class PrivacyReport:
     @functools.cached_property
     def _coalition_cost(self) -> Cost | None:
         bound = self.plan.study.budget.coalition_epsilon
-        return coalition_cost(self.plan, interval=self._step(bound))
+        return coalition_cost(self.plan, interval=self.step(bound))
 
     @property
     def towards(self) -> Towards:
@@ -196,7 +185,7 @@ class PrivacyReport:
             coalition_epsilon=math.inf if coalition is None else coalition.epsilon,
         )
 
-    def _step(self, bound: float | None) -> float:
+    def step(self, bound: float | None) -> float:
         """The step of privacy loss that a bound of the budget was calibrated with."""
         return self.interval if bound is None else FINE * max(1.0, bound)
 
@@ -213,7 +202,7 @@ class PrivacyReport:
         if self.plan.study.membership_facts.covers_replacing:
             events = replaced_events(self.plan)
             towards_server += (("a user's values replaced", self._cost(events)),)
-        values = "a user's values elsewhere replaced; not presence"
+        values = f"{_ELSEWHERE[Relation.REPLACE]}; not presence"
         about = USER_ELSEWHERE if self.plan.study.counts_only else values
         return (
             View(
@@ -234,8 +223,14 @@ class PrivacyReport:
             ),
             View(
                 who="server and a party together",
-                sees="the releases and the run key; with several parties the same holds",
-                bounds=((about, self._coalition_cost),),
+                sees="the releases and the run key; the same holds with several parties, and for a "
+                "party if the server breaks the rules",
+                bounds=(
+                    (
+                        USER_ELSEWHERE if self.plan.study.counts_only else about,
+                        self._coalition_cost,
+                    ),
+                ),
             ),
         )
 
@@ -258,11 +253,11 @@ class PrivacyReport:
         # The server draws noise of its own where a bound towards parties rests on it.
         is_keyed = with_keys and self.towards_party is not None
         return (
-            _ASSUMPTIONS[0],
-            _SEALED_CHANNEL if with_keys else _SIMULATED_CHANNEL,
+            ASSUMPTIONS[0],
+            SEALED_CHANNEL if with_keys else SIMULATED_CHANNEL,
             self._one_person_one_id,
-            *_ASSUMPTIONS[1:-1],
-            _ASSUMPTIONS[-1] if self.plan.study.all_public else _LEARNED_BOUNDS,
+            *ASSUMPTIONS[1:-1],
+            ASSUMPTIONS[-1] if self.plan.study.all_public else LEARNED_BOUNDS,
             KEYED_NOISE if is_keyed else DRAWN_NOISE,
         )
 
@@ -325,7 +320,7 @@ class PrivacyReport:
             f"budget {study.budget.words})"
             + ("; NOT A PROVED BOUND, see below" if self._unproved else ""),
             *(f"    {line}" for line in map(str, self.attended)),
-            *(in_words(self.epsilon, self.delta) if self.proved else ()),
+            *(in_words(self) if self.proved else ()),
             f"  releases{'' if study.renewal is None else ' of each run'}, with what each would "
             "cost alone",
         ]

@@ -63,7 +63,8 @@ def _total(privacy: PrivacyInfo) -> str:
     return (
         f"{figures}<p>In words: take anything that the server could receive or publish in this "
         f"run. With a user in the data its probability is at most {ratio} times that without the "
-        f"user, plus {_decimal(privacy.total.delta)}, and the other way round.</p>"
+        f"user, plus {_decimal(privacy.total.delta)}, and the other way round. This holds for the "
+        "server and for readers of the result; other parties have figures of their own, below.</p>"
     )
 
 

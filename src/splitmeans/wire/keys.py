@@ -1,4 +1,4 @@
-"""Keys of one run: every party adds a fresh contribution, the server learns nothing.
+"""Keys of one run: every party adds a fresh contribution, the server learns none of them.
 
 The run key is HKDF over all contributions, salted with the hash of study, run and plan; each
 purpose gets its own subkey by label (rule R1), so that no two uses of randomness can ever be the
