@@ -25,8 +25,8 @@ def meaning(report: PrivacyReport) -> Section:
             "of all organisations together, towards the server and readers of the result. Other "
             "observers have other figures.",
             "Take any one person, and two cases that differ as in the second column: what "
-            "happened, and what would have happened otherwise. An observer may know everything about "
-            "everybody else. Any conclusion from what the observer sees is at most the stated "
+            "happened, and what would have happened otherwise. An observer may know everything "
+            "about everybody else. Any conclusion from what is seen is at most the stated "
             f"number of times as likely in one case as in the other, plus {_chance(delta)}. The "
             "last column is for an observer to whom both cases are equally likely beforehand: how "
             "often the best guess between them is right, on average over the noise. Without "
