@@ -25,6 +25,7 @@ from splitmeans.wire.slot import SERVER
 from tests.evidence.conftest import IDS, Ran, play
 from tests.result.small_result import write_small_result
 from tests.scene import KEYS, keyed_study, with_key
+from tests.temporary_files import ENDINGS, check_temporary_files
 
 Files = dict[str, bytes]
 
@@ -369,3 +370,19 @@ def test_who_did_not_take_part_makes_none(ran: Ran, tmp_path: Path) -> None:
     simulated = Result.read(write_small_result(tmp_path / "simulated"))
     with pytest.raises(ParameterError, match="it is of a simulation"):
         make_bundle(simulated, ran.home("bank"), KEYS["bank"])
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_verifying_leaves_no_temporary_files(
+    bundle: bytes,
+    ending: BaseException | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check_temporary_files(
+        lambda: verify_bundle(bundle),
+        inside=(verify.Result, "read"),
+        ending=ending,
+        folder=tmp_path,
+        monkeypatch=monkeypatch,
+    )

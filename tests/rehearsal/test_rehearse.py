@@ -14,6 +14,7 @@ from splitmeans.rehearsal import passed, rehearse
 from splitmeans.rehearsal.tables import made_up_tables
 from splitmeans.study import Budget, Column, DecoyOptions, IdRules, Study
 from tests.scene import make_study
+from tests.temporary_files import ENDINGS, check_temporary_files
 
 # Numbers and categories, with characters that mean something elsewhere, also in party names.
 rehearsed_study = functools.partial(
@@ -173,3 +174,17 @@ def test_a_study_is_rehearsed_once_from_a_home(tmp_path, monkeypatch):
     monkeypatch.setattr(passed, "__version__", "99")
     passed.rehearse_once(study, home, say=lambda text: None)
     assert held == [study, other, study], "another study and another version are rehearsed anew"
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_rehearsal_leaves_no_temporary_files(ending, tmp_path, monkeypatch):
+    monkeypatch.setattr(rehearse, "_fast_disk", lambda: None)
+    monkeypatch.setattr(rehearse._Cast, "play", lambda cast, run: None)
+    monkeypatch.setattr(rehearse._Cast, "look_at_results", lambda cast: None)
+    check_temporary_files(
+        lambda: rehearse.rehearse(rehearsed_study()),
+        inside=(rehearse._Cast, "look_at_results"),
+        ending=ending,
+        folder=tmp_path,
+        monkeypatch=monkeypatch,
+    )

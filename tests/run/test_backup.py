@@ -1,7 +1,9 @@
 """A backup of a home: what is in it and what is not; a ledger never goes back in time."""
 
+import hashlib
 import json
 import shutil
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -198,3 +200,33 @@ def test_a_twin_without_the_mark_is_caught(
     monkeypatch.setattr(module, "_marked", lambda contents, manifest: {})
     restore(file, tmp_path / "again")
     pay(tmp_path / "again", "3")  # what the real one refuses
+
+
+def test_backup_and_restore_need_no_temporary_files(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None can stay behind, also of a process that is killed: there is no place for any."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    file, other = tmp_path / "backup.zip", tmp_path / "other"
+    backup(home, file)
+    restore(file, other)
+    restore(file, home)  # it is as old as the backup
+    with pytest.raises(JournalError, match="a ledger never goes back in time"):
+        restore(file, other)
+
+
+def test_a_backup_of_something_else_than_a_database(file: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(file) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    contents["splitmeans.sqlite"] = b"no database" * 1000
+    manifest = json.loads(contents["manifest.json"])
+    manifest["files"]["splitmeans.sqlite"] = hashlib.sha256(
+        contents["splitmeans.sqlite"]
+    ).hexdigest()
+    contents["manifest.json"] = json.dumps(manifest).encode()
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        for name, data in contents.items():
+            archive.writestr(name, data)
+    with pytest.raises(ParameterError, match=r"the backup's splitmeans.sqlite cannot be read"):
+        restore(tmp_path / "other.zip", tmp_path / "other")
+    assert not (tmp_path / "other" / "ledger.head").exists()

@@ -14,9 +14,7 @@ obligations in docs/concepts/guarantee.md).
 import hashlib
 import io
 import json
-import os
 import sqlite3
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -39,6 +37,7 @@ from splitmeans.wire.private_file import write_new
 _FORMAT = "splitmeans home backup 1"
 _MANIFEST = "manifest.json"
 _MAX_BYTES = 2**30
+_LEDGER_FILES = (DATABASE, ledger_tables.HEAD_FILE)
 _ENDED = "the home was put back from a backup, and a run must not go on from one"
 _CLEAN = (
     f"UPDATE runs SET outcome = '{FAILED}', reason = '{_ENDED}', state = NULL, "
@@ -62,7 +61,7 @@ def backup(home: Path, file: Path, *, with_keys: bool = True) -> dict[str, objec
     with Journal.open(home) as journal:
         Ledger(journal.connection).verify()
         database, head = _clean_copy(journal.connection)
-    contents = {DATABASE: database, ledger_tables.HEAD_FILE: head}
+    contents = dict(zip(_LEDGER_FILES, (database, head), strict=True))
     for path in _other_files(home, with_keys=with_keys):
         contents[str(path.relative_to(home))] = path.read_bytes()
     number, digest = head.decode().split()
@@ -111,33 +110,42 @@ def restore(file: Path, home: Path) -> dict[str, object]:
 def _marked(contents: dict[str, bytes], manifest: dict[str, object]) -> dict[str, bytes]:
     """Return database and head with the entry that the home was restored, before it is there."""
     what = f"backup of {manifest['time']}, {manifest['ledger_entries']} entries"
-    with tempfile.TemporaryDirectory(prefix="splitmeans-restore-") as name:
-        for one in (DATABASE, ledger_tables.HEAD_FILE):
-            (Path(name) / one).write_bytes(contents[one])
-        with closing(sqlite3.connect(Path(name) / DATABASE, isolation_level=None)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            Ledger(connection).act(RESTORED, what=what)
-            connection.execute("COMMIT")
-            number, digest = connection.execute("SELECT number, hash FROM ledger_head").fetchone()
-        return {
-            DATABASE: (Path(name) / DATABASE).read_bytes(),
-            ledger_tables.HEAD_FILE: f"{number} {digest}\n".encode(),
-        }
+    with closing(_in_memory(contents[DATABASE])) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        Ledger(connection).act(RESTORED, what=what)
+        connection.execute("COMMIT")
+        return dict(zip(_LEDGER_FILES, _written(connection), strict=True))
 
 
 def _clean_copy(connection: sqlite3.Connection) -> tuple[bytes, bytes]:
     """Return the database without what must not be restored, and the ledger's head in it."""
-    with tempfile.TemporaryDirectory(prefix="splitmeans-backup-") as name:
-        draft, whole = Path(name) / "draft.sqlite", Path(name) / "whole.sqlite"
-        with closing(sqlite3.connect(draft, isolation_level=None)) as copy:
-            connection.backup(copy)
-            copy.execute("PRAGMA secure_delete = 1")
-            for statement in _CLEAN:
-                copy.execute(statement)
-            # A new file: nothing of what was erased is in its free pages.
-            copy.execute("VACUUM INTO ?", (str(whole),))
-            number, digest = copy.execute("SELECT number, hash FROM ledger_head").fetchone()
-        return whole.read_bytes(), f"{number} {digest}\n".encode()
+    with closing(_in_memory()) as copy:
+        connection.backup(copy)
+        copy.execute("PRAGMA secure_delete = 1")
+        for statement in _CLEAN:
+            copy.execute(statement)
+        copy.execute("VACUUM")  # nothing of what was erased stays in free pages
+        return _written(copy)
+
+
+def _in_memory(database: bytes | None = None) -> sqlite3.Connection:
+    """Open a database in memory: a killed process leaves no copy of a ledger in any folder."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    if database is not None:
+        try:
+            with closing(sqlite3.connect(":memory:")) as given:
+                given.deserialize(database)
+                given.backup(connection)  # has no file name, which a deserialised one has
+        except sqlite3.DatabaseError as problem:
+            raise ParameterError(f"the backup's {DATABASE} cannot be read: {problem}") from None
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
+def _written(connection: sqlite3.Connection) -> tuple[bytes, bytes]:
+    """Return a database as the bytes of its file, and the ledger's head in it."""
+    number, digest = connection.execute("SELECT number, hash FROM ledger_head").fetchone()
+    return connection.serialize(), f"{number} {digest}\n".encode()
 
 
 def _other_files(home: Path, *, with_keys: bool) -> Iterator[Path]:
@@ -184,13 +192,9 @@ def _refuse_newer(home: Path, head: str, database: bytes) -> None:
     if (home / DATABASE).exists() and (home / DATABASE).stat().st_size:
         with closing(connect(home)) as connection:
             number, digest = Ledger(connection).verify().n_entries, Ledger(connection).verify().head
-    with tempfile.NamedTemporaryFile(prefix="splitmeans-backup-") as file:
-        file.write(database)
-        file.flush()
-        os.fsync(file.fileno())
-        with closing(sqlite3.connect(file.name)) as connection:
-            rows = connection.execute("SELECT hash FROM ledger WHERE number = ?", (number,))
-            known = [one for (one,) in rows] if number else [ledger_tables.GENESIS]
+    with closing(_in_memory(database)) as connection:
+        rows = connection.execute("SELECT hash FROM ledger WHERE number = ?", (number,))
+        known = [one for (one,) in rows] if number else [ledger_tables.GENESIS]
     if known != [digest]:
         raise JournalError(
             f"{home} has a ledger of {number} entries, and the backup ends at entry "
