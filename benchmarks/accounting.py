@@ -79,5 +79,6 @@ def _plan(n_parties: int, membership: str, accounting: str, epsilon: float, delt
         accounting=accounting,
         local="dplsf",
         expected_users=10_000,
+        allow_unproved=True,
     )
     return make_plan(study)

@@ -131,6 +131,7 @@ class Inputs:
             accounting="paper" if published else "tight",
             expected_users=self.n,
             sketch=SketchOptions(gamma=gamma),
+            allow_unproved=True,
             **options,
         )
 

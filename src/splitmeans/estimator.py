@@ -100,6 +100,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             their columns spread within clusters, for synthetic rows that look like rows.
         runs: How many times the study is to be run as its users change; epsilon and delta are of
             all runs together then. `fit(X, previous=model)` is the next run.
+        allow_unproved: Fit also with methods that have no proved bound ("exact", "ldp",
+            "sketch-paper", "plain"), which are refused otherwise.
         allow_clipping: Fit also if more than half of a column's values lie outside the bounds and
             become the bound; such a table is refused otherwise. Fewer give a warning.
         noise: Source of privacy noise; None takes the operating system's.
@@ -146,6 +148,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         decoy: DecoyOptions | None = None,
         detail: Any = None,
         runs: int = 1,
+        allow_unproved: bool = False,
         allow_clipping: bool = False,
         noise: NoiseSource | None = None,
         random_state: Any = None,
@@ -171,6 +174,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.decoy = decoy
         self.detail = detail
         self.runs = runs
+        self.allow_unproved = allow_unproved
         self.allow_clipping = allow_clipping
         self.noise = noise
         self.random_state = random_state
@@ -362,6 +366,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             decoy=self.decoy or DecoyOptions(),
             detail=self._detail(),
             renewal=None if self.runs == 1 else Renewal(runs=self.runs),
+            allow_unproved=self.allow_unproved,
         )
 
     def _detail(self) -> DetailOptions | None:

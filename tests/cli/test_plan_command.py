@@ -170,7 +170,9 @@ def test_refused_epsilons_are_named(run):
 
 
 def test_methods_without_a_loss_forecast_say_so(run, tmp_path):
-    text = STUDY.replace("[budget]", 'membership = "ldp"\naccounting = "paper"\n[budget]')
+    text = STUDY.replace(
+        "[budget]", 'membership = "ldp"\naccounting = "paper"\nallow_unproved = true\n[budget]'
+    )
     (tmp_path / "paper.toml").write_text(text)
     done = run(study="paper.toml")
     assert done.code == 0

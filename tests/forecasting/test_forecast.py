@@ -39,6 +39,7 @@ def tiny_study(*, parties=2, columns=2, epsilon=1.0, **changes) -> Study:
             "budget": Budget(epsilon=epsilon, delta=1e-5),
             "expected_users": 20_000,
             "ids": AS_IS,
+            "allow_unproved": True,
             **changes,
         }
     )
@@ -126,6 +127,7 @@ def runs():
             membership=membership,
             accounting="paper" if membership in ("independent", "ldp", "exact") else "tight",
             expected_users=3000,
+            allow_unproved=True,
             noise=InsecureSeededNoise(1),
             random_state=1,
         )

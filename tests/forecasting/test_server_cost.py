@@ -30,6 +30,7 @@ def study(n_parties=2, *, columns=1, **changes):
         "parties": tuple(PartySpec(name=f"p{number}", columns=own) for number in range(n_parties)),
         "n_clusters": 5,
         "budget": Budget(epsilon=1, delta=1e-6),
+        "allow_unproved": True,
     }
     return Study(**facts | changes)
 

@@ -179,7 +179,7 @@ def test_three_parties_are_redrawn_in_pairs():
 
 @pytest.mark.parametrize("local", ["dplsf", "dplloyd", "plain"])
 def test_without_places_of_users_they_are_withheld(local):
-    plan = make_plan(small_study(local=local))
+    plan = make_plan(small_study(local=local, allow_unproved=True))
     synopsis = synopsis_of(plan.study, [[400, 200], [0, 300]])
     halves = centres_at((NEAR, 0), (FAR, 0))
     assert size_intervals(plan, synopsis, [halves], rng=np.random.default_rng(1)) is None
@@ -188,7 +188,7 @@ def test_without_places_of_users_they_are_withheld(local):
 
 @pytest.mark.parametrize("membership", ["ldp", "exact", "sketch"])
 def test_other_methods_are_withheld(membership):
-    study = small_study(membership=membership)
+    study = small_study(membership=membership, allow_unproved=True)
     plan = make_plan(study)
     synopsis = synopsis_of(study, [[400, 200], [0, 300]])
     halves = centres_at((NEAR, 0), (FAR, 0))

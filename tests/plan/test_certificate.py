@@ -31,6 +31,7 @@ def study_of(epsilon=1.0, delta=1e-6, *, n_parties=2, d=3, **changes):
         "budget": {"epsilon": epsilon, "delta": delta},
         "expected_users": 20_000,
         "ids": {"type": "as-is"},
+        "allow_unproved": True,
         "parties": [{"name": f"p{i}", "columns": columns} for i in range(n_parties)],
     }
     return Study.from_mapping(mapping | changes)

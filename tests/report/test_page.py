@@ -197,15 +197,14 @@ def test_a_proved_total_is_said_in_words(data):
 
 
 def test_an_unproved_total_is_no_claim(data):
-    text = privacy_page(dataclasses.replace(data.privacy, proved=False, caveats=("Not proved.",)))
-    assert "This total is not a proved bound." in text
+    text = privacy_page(dataclasses.replace(data.privacy, warning="NOT PROVED: <why>"))
+    assert "NOT PROVED: &lt;why&gt;" in text
     assert "In words" not in text
-    assert "Not proved." in text
 
 
 def test_no_privacy_is_said(data):
-    text = privacy_page(dataclasses.replace(data.privacy, total=None, proved=False))
-    assert "No privacy." in text
+    text = privacy_page(dataclasses.replace(data.privacy, total=None, warning="NOT PRIVATE: why"))
+    assert "NOT PRIVATE: why" in text
     assert "epsilon, total" not in text
 
 

@@ -105,6 +105,7 @@ def test_messages_equal_those_of_memory_and_of_row_groups(options, spark, tmp_pa
         budget=Budget(epsilon=2.0, delta=1e-4),
         n_local_clusters=4,
         expected_users=N,
+        allow_unproved=True,
         **{name: value for name, value in options.items() if name != "missing"},
     )
     bank, shop = rows_of(1), rows_of(2)

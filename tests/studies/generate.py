@@ -266,7 +266,7 @@ def _methods(
         + ("independent",) * 3
         + ("ldp", "ldp", "exact", "exact", "sketch-paper")
     )
-    chosen: dict[str, Any] = {"membership": membership}
+    chosen: dict[str, Any] = {"membership": membership, "allow_unproved": True}
     if partial:
         chosen["user_sets"] = "partial"
     paper = membership == "sketch-paper" or chance.random() < 0.15

@@ -81,6 +81,7 @@ def study(local, *, epsilon=0.3, **rest):
         budget=Budget(epsilon=epsilon, delta=1e-6),
         local=local,
         n_local_clusters=6,
+        allow_unproved=True,
         **rest,
     )
 

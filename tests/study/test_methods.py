@@ -71,8 +71,8 @@ def test_the_record_of_a_membership_method_is_complete(name: str) -> None:
     assert {facts.grid_of_two, facts.grid_of_more} <= {"joint", "pairs", "pairs-paper"}
     assert method.message in typing.get_args(messages.MembershipMessage)
     assert tag_of(method.law)
-    # Who simulates a method without a proof, or reads its statement, is told so.
-    assert facts.proved or facts.caveats
+    # Who reads the statement of a method without a proof learns what it does not hide.
+    assert facts.unproved is None or facts.caveats
 
 
 def test_every_law_and_message_belongs_to_one_method() -> None:
@@ -180,7 +180,6 @@ MADE_UP = MembershipFacts(
     name="made-up",
     accountings=(TIGHT,),
     budget_share=0.3,
-    proved=True,
     caveats=("It was made up.",),
     warning="made up",
     needs_count=True,

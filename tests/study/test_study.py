@@ -370,6 +370,8 @@ def every_change(value):
             along = {"membership": "independent"}
         elif item.name == "user_sets":
             along = {"ids": AS_IS}
+        elif item.name in ("membership", "local"):
+            along = {"allow_unproved": True}
         if new != old:
             yield dataclasses.replace(value, **{item.name: new}, **along)
         if dataclasses.is_dataclass(old):
@@ -583,7 +585,7 @@ def test_population():
 
 def test_gamma_follows_the_method():
     assert Study.from_mapping(MAPPING | {"membership": "sketch"}).gamma == 0.1
-    published = {"membership": "sketch-paper", "accounting": "paper"}
+    published = {"membership": "sketch-paper", "accounting": "paper", "allow_unproved": True}
     assert Study.from_mapping(MAPPING | published).gamma == 1.0
     assert Study.from_mapping(MAPPING | published | {"sketch": {"gamma": 0.5}}).gamma == 0.5
 
@@ -609,7 +611,7 @@ def test_a_delta_below_one_over_the_users_is_taken():
 
 
 def test_the_paper_s_own_delta_needs_the_paper_s_accounting():
-    published = {"membership": "sketch-paper", "accounting": "paper"}
+    published = {"membership": "sketch-paper", "accounting": "paper", "allow_unproved": True}
     assert study(budget=Budget(epsilon=1.0, delta=1e-4), **published).budget.delta == 1e-4
     with pytest.raises(StudyError, match="delta must be below"):
         study(budget=Budget(epsilon=1.0, delta=1.1e-4), **published)

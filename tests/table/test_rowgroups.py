@@ -92,6 +92,7 @@ def test_messages_equal_those_of_the_table_in_memory(options, tmp_path, small_bl
         n_local_clusters=4,
         expected_users=N,
         ids=AS_IS,
+        allow_unproved=True,
         **{name: value for name, value in options.items() if name != "missing"},
     )
     bank, shop = rows_of(1), rows_of(2)

@@ -65,7 +65,9 @@ def signed_part(certificate: Mapping[str, Any]) -> dict[str, Any]:
 def claims_of(plan: Plan) -> dict[str, Any]:
     """Return a certificate without the lower bound: what is signed."""
     study = plan.study
+    warning = PrivacyReport(plan=plan, secure_noise=True).warning
     certificate = {
+        **({} if warning is None else {"warning": warning}),
         "format": FORMAT,
         "study_hash": study.hash,
         "plan": plan.fingerprint,

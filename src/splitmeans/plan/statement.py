@@ -43,6 +43,7 @@ from splitmeans.privacy.pld import FINE, flatten, gap_of
 from splitmeans.study import Study
 from splitmeans.study.counting import COUNTS_CAVEAT, USER_ELSEWHERE
 from splitmeans.study.plain_values import to_plain
+from splitmeans.study.unproved import why_unproved
 from splitmeans.wire.tags import tagged_text
 
 # What can change of a user at the parties that an onlooking party is not.
@@ -100,7 +101,7 @@ class PrivacyReport:
     @property
     def proved(self) -> bool:
         """Whether the total bounds what a server can learn about a user added or removed."""
-        return not self._unproved and math.isfinite(self.epsilon)
+        return why_unproved(self.plan.study) is None and math.isfinite(self.epsilon)
 
     def cost(self, release: Release) -> Cost:
         """What one release costs on its own; tight costs do not add up to the total."""
@@ -116,9 +117,11 @@ class PrivacyReport:
         )
 
     @property
-    def _unproved(self) -> bool:
-        """Whether the method's stated cost is no bound for a user added or removed."""
-        return not self.plan.study.membership_facts.proved
+    def warning(self) -> str | None:
+        """The first line of a statement whose total is no proved bound; None where it is."""
+        why = why_unproved(self.plan.study) or "what was released"
+        kind = "NOT PROVED" if math.isfinite(self.epsilon) else "NOT PRIVATE"
+        return None if self.proved else f"{kind}: no privacy bound is proved for {why}"
 
     @property
     def interval(self) -> float:
@@ -197,7 +200,7 @@ class PrivacyReport:
     @functools.cached_property
     def views(self) -> tuple[View, ...]:
         """Who can learn what."""
-        proved = None if self._unproved else self.total
+        proved = self.total if self.proved else None
         towards_server: tuple[tuple[str, Cost | None], ...] = (("a user added or removed", proved),)
         if self.plan.study.membership_facts.covers_replacing:
             events = replaced_events(self.plan)
@@ -236,10 +239,9 @@ class PrivacyReport:
 
     @property
     def _seen_by_party(self) -> str:
-        seen = f"the published result{self._staged}, "
-        if self.plan.study.user_sets == "partial":
-            return f"{seen}and the run key"
-        return f"{seen}the run key, and whether all have the same users"
+        partial = self.plan.study.user_sets == "partial"
+        key = "and the run key" if partial else "the run key, and whether all have the same users"
+        return f"the published result{self._staged}, {key}"
 
     @property
     def _staged(self) -> str:
@@ -312,13 +314,13 @@ class PrivacyReport:
         """Return the statement as text."""
         study = self.plan.study
         lines = [
+            *(() if self.warning is None else (self.warning,)),
             f"Privacy of study {study.name!r} (hash {study.hash[:16]})",
             f"  unit       {unit_of(study)}",
             *series_lines(self.plan),
             *self._party_first,
             f"  total      {cost_text(self.total)} ({study.accounting} accounting, "
-            f"budget {study.budget.words})"
-            + ("; NOT A PROVED BOUND, see below" if self._unproved else ""),
+            f"budget {study.budget.words})",
             *(f"    {line}" for line in map(str, self.attended)),
             *(in_words(self) if self.proved else ()),
             f"  releases{'' if study.renewal is None else ' of each run'}, with what each would "
@@ -326,19 +328,17 @@ class PrivacyReport:
         ]
         width = max(len(release.party) for release in self.releases)
         for release in self.releases:
-            what = f"{release.party:<{width}}  {release.what:<16}"
-            lines.append(f"    {what} {cost_text(self.cost(release))}")
+            cost = cost_text(self.cost(release))
+            lines.append(f"    {release.party:<{width}}  {release.what:<16} {cost}")
         if study.membership_facts.machine_checked is not None:
             lines.append(f"    checked by a machine: {study.membership_facts.machine_checked}")
         if learned := learned_lines(self.plan):
-            lines.append("  learned from the tables, with noise")
-            lines += [f"    {line}" for line in learned]
+            lines += ["  learned from the tables, with noise", *(f"    {line}" for line in learned)]
         lines.append("  who sees what")
         for view in self.views:
             lines.append(f"    {view.who}: {view.sees}")
             lines += [f"      {what}: {cost_text(cost)}" for what, cost in view.bounds]
-        lines.append("  holds if")
-        lines += [f"    {assumption}" for assumption in self.assumptions]
+        lines += ["  holds if", *(f"    {assumption}" for assumption in self.assumptions)]
         lines += [f"  NOTE: {caveat}" for caveat in self.caveats]
         return "\n".join(lines)
 
@@ -354,6 +354,7 @@ class PrivacyReport:
         """Return the statement as plain values for machines."""
         study = self.plan.study
         return {
+            **({} if self.warning is None else {"warning": self.warning}),
             "study": study.name,
             "study_hash": study.hash,
             "relation": Relation.ADD_OR_REMOVE.name,
@@ -386,8 +387,7 @@ class PrivacyReport:
         }
 
     def __repr__(self) -> str:
-        proved = ", not a proved bound" if self._unproved else ""
-        return f"<PrivacyReport {cost_text(self.total)}{proved}>"
+        return f"<PrivacyReport {cost_text(self.total) if self.proved else self.warning}>"
 
     def _repr_html_(self) -> str:
         from splitmeans.plan.statement_html import privacy_html

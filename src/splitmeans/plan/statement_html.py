@@ -1,6 +1,5 @@
 """How a privacy statement looks in a notebook."""
 
-import math
 from typing import TYPE_CHECKING
 
 from splitmeans._html import box, bullets, line, table
@@ -13,8 +12,6 @@ if TYPE_CHECKING:
 def privacy_html(report: "PrivacyReport") -> str:
     """Return the privacy statement, with the same content as its text."""
     study = report.plan.study
-    doubtful = not report.proved and math.isfinite(report.epsilon)
-    proved = "; NOT A PROVED BOUND" if doubtful else ""
     budget = f"epsilon {study.budget.epsilon:g}, delta {study.budget.delta:g}"
     releases = [
         (release.party, release.what, cost_text(report.cost(release)))
@@ -26,8 +23,9 @@ def privacy_html(report: "PrivacyReport") -> str:
         for what, cost in view.bounds
     ]
     return box(
+        *(() if report.warning is None else (line(report.warning, strong=True),)),
         line(f"Privacy of study {study.name}", strong=True),
-        line(f"total {cost_text(report.total)}{proved} ({study.accounting} accounting, {budget})"),
+        line(f"total {cost_text(report.total)} ({study.accounting} accounting, {budget})"),
         *(line(f"NOTE: {caveat}", strong=True) for caveat in report.caveats),
         table("what was released", ("party", "release", "cost alone"), releases),
         table("who can learn what", ("who", "sees", "about", "guarantee"), views),

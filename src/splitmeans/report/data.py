@@ -146,13 +146,13 @@ class ViewInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyInfo:
-    """The privacy statement of the run; `proved` is whether the total bounds the server's view."""
+    """The privacy statement of the run; `warning` says why its total is no proved bound."""
 
     unit: str
     accounting: str
     budget: CostInfo
     total: CostInfo | None
-    proved: bool
+    warning: str | None
     secure_noise: bool
     releases: tuple[ReleaseInfo, ...]
     views: tuple[ViewInfo, ...]

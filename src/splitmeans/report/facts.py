@@ -37,8 +37,6 @@ def _privacy(saved: Mapping[str, Any], statement: str) -> PrivacyInfo:
         )
         for view in saved["views"]
     )
-    # The server comes first; it has a bound for a user's presence only where one is proved.
-    proved = total is not None and views[0].bounds[0][1] is not None
     return PrivacyInfo(
         unit=Relation[saved["relation"]].value,
         accounting=str(saved["accounting"]),
@@ -46,7 +44,7 @@ def _privacy(saved: Mapping[str, Any], statement: str) -> PrivacyInfo:
             epsilon=float(saved["budget"]["epsilon"]), delta=float(saved["budget"]["delta"])
         ),
         total=total,
-        proved=proved,
+        warning=None if (warning := saved.get("warning")) is None else str(warning),
         secure_noise=bool(saved["secure_noise"]),
         releases=tuple(
             ReleaseInfo(

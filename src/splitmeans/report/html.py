@@ -19,7 +19,7 @@ from splitmeans.report.data import MapInfo, ReportData, SegmentationInfo
 from splitmeans.report.drift_page import drift_section
 from splitmeans.report.overlap_page import overlap_section
 from splitmeans.report.partners_page import partners_page
-from splitmeans.report.privacy_page import privacy_page
+from splitmeans.report.privacy_page import privacy_page, warning_box
 from splitmeans.report.profiles import cards, heat_map, size_table, strip
 from splitmeans.report.two_columns_page import two_columns_link, two_columns_section
 from splitmeans.report.words import escape, heads, interval_text, percent, table, users
@@ -35,6 +35,7 @@ def render(data: ReportData) -> str:
         "title": escape(data.title),
         "style": style(),
         "version": escape(data.version),
+        "warning": warning_box(data.privacy),
         "origin": _origin(data),
         "privacy": privacy_page(data.privacy),
         "facts": _facts(data),

@@ -25,7 +25,7 @@ def privacy_page(privacy: PrivacyInfo) -> str:
         kind="views",
     )
     return (
-        f"{_total(privacy)}{_caveats(privacy)}"
+        f"{warning_box(privacy)}{_total(privacy)}{_caveats(privacy)}"
         f"<h3>What was released</h3>{released}"
         f"<p>{_adding_up(privacy)} Memberships of “all parties” are made by all parties under one "
         "key and have one cost together.</p>"
@@ -38,12 +38,16 @@ def privacy_page(privacy: PrivacyInfo) -> str:
     )
 
 
+def warning_box(privacy: PrivacyInfo) -> str:
+    """Return the warning of a run whose total is no proved bound; nothing where it is."""
+    if privacy.warning is None:
+        return ""
+    return f'<p class="warning"><strong>{escape(privacy.warning)}</strong></p>'
+
+
 def _total(privacy: PrivacyInfo) -> str:
     if privacy.total is None:
-        return (
-            '<p class="warning"><strong>No privacy.</strong> Something was released without '
-            "protection, so no bound holds.</p>"
-        )
+        return ""
     budget = cost(privacy.budget, none="")
     figures = (
         '<dl class="figures">'
@@ -52,12 +56,7 @@ def _total(privacy: PrivacyInfo) -> str:
         f"<p>Unit: {escape(privacy.unit)}. Budget: {budget}; {escape(privacy.accounting)} "
         "accounting.</p>"
     )
-    if not privacy.proved:
-        return (
-            '<p class="warning"><strong>This total is not a proved bound.</strong> See the notes '
-            f"below.</p>{figures}"
-        )
-    if not privacy.secure_noise:
+    if privacy.warning is not None or not privacy.secure_noise:
         return figures
     ratio = _factor(privacy.total.epsilon)
     return (

@@ -17,7 +17,9 @@ def result_html(result: "Result") -> str:
     total = None if saved is None else Cost(epsilon=saved["epsilon"], delta=saved["delta"])
     about = f"run {result.facts['run']}; the run cost {cost_text(total)}; sizes are noisy estimates"
     remark = [] if result.remark is None else [line(f"NOTE: {result.remark}", strong=True)]
+    warning = result.privacy.get("warning")
     return box(
+        *(() if warning is None else (line(warning, strong=True),)),
         line(f"Result of study {result.study.name}", strong=True),
         line(about),
         line(result.origin),

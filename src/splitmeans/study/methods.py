@@ -26,8 +26,8 @@ class MembershipFacts:
             the parties' local clustering has the rest in equal parts. From the accuracy benchmark,
             see docs/concepts/budget.md. None without tight accounting.
         share_of_many: The same from `MANY_PARTIES` on, where it differs: their pairs share it.
-        proved: Whether the stated total bounds what a server can learn about a user added or
-            removed; an infinite total does.
+        unproved: Why the stated total does not bound what a server can learn about a user added or
+            removed, as a clause; None where the bound is proved.
         covers_replacing: Whether replacing a user's values has a stated cost towards the server.
         hides_from_parties: Whether costs towards other parties, and towards a party together with
             the server, can be bounded.
@@ -54,7 +54,7 @@ class MembershipFacts:
     name: str
     accountings: tuple[str, ...] = ACCOUNTING_METHODS
     budget_share: float | None
-    proved: bool
+    unproved: str | None = None
     covers_replacing: bool = False
     hides_from_parties: bool = False
     caveats: tuple[str, ...]
@@ -88,6 +88,7 @@ class LocalFacts:
     Attributes:
         name: What studies call it.
         accountings: The accountings it has a form for.
+        unproved: As for memberships.
         caveats: What a reader of a statement must know.
         is_private: False for a baseline that hides nothing.
         gathers_rows: Whether it needs all rows in one place; others need sums only.
@@ -97,6 +98,7 @@ class LocalFacts:
 
     name: str
     accountings: tuple[str, ...] = ACCOUNTING_METHODS
+    unproved: str | None = None
     caveats: tuple[str, ...] = ()
     is_private: bool = True
     gathers_rows: bool
@@ -108,7 +110,6 @@ DECOY = MembershipFacts(
     name="decoy",
     accountings=(TIGHT,),
     budget_share=0.5,
-    proved=True,
     hides_from_parties=True,
     caveats=(),
     machine_checked=(
@@ -131,7 +132,6 @@ SKETCH = MembershipFacts(
     name="sketch",
     accountings=(TIGHT,),
     budget_share=0.5,
-    proved=True,
     caveats=(
         "Registers must never be shown to a party: the parties know the hash keys, and the "
         "guarantee is towards the server and outsiders only.",
@@ -151,8 +151,7 @@ SKETCH_PAPER = MembershipFacts(
     name="sketch-paper",
     accountings=(PAPER,),
     budget_share=None,
-    # Hash keys that parties share are not covered by the published bound.
-    proved=False,
+    unproved="the published bound does not cover hash keys that parties share",
     caveats=(
         "The published bound does not cover sketches that share hash keys across parties: a user "
         "with a rare combination of clusters can lose more than the stated total. Use this method "
@@ -172,8 +171,7 @@ SKETCH_PAPER = MembershipFacts(
 LDP = MembershipFacts(
     name="ldp",
     budget_share=0.5,
-    # Presence is not covered by local reports.
-    proved=False,
+    unproved="local reports do not hide whether a user is present",
     covers_replacing=True,
     caveats=(
         "Reports reveal how many users there are, and cover the cluster of a user at each party, "
@@ -188,7 +186,6 @@ LDP = MembershipFacts(
 INDEPENDENT = MembershipFacts(
     name="independent",
     budget_share=0.2,
-    proved=True,
     caveats=(),
     needs_count=True,
     grouped=False,
@@ -199,7 +196,7 @@ INDEPENDENT = MembershipFacts(
 EXACT = MembershipFacts(
     name="exact",
     budget_share=0.5,
-    proved=True,
+    unproved="every user's cluster is sent as it is",
     caveats=("Every user's cluster at every party is sent as it is: no privacy at all.",),
     is_private=False,
     needs_count=False,
@@ -217,6 +214,7 @@ DPLSF = LocalFacts(name="dplsf", gathers_rows=True)
 DPLLOYD = LocalFacts(name="dplloyd", gathers_rows=False)
 PLAIN = LocalFacts(
     name="plain",
+    unproved="local centres are computed without noise",
     caveats=("Local centres are exact k-means centres: no privacy at all.",),
     is_private=False,
     gathers_rows=True,

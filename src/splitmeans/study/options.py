@@ -1,11 +1,14 @@
 """The tables of a study that have rules of their own: its budget, and options of the methods."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from splitmeans import _validate
 from splitmeans.errors import StudyError
-from splitmeans.study.methods import LocalFacts
 from splitmeans.study.parties import to_builtin
+
+if TYPE_CHECKING:
+    from splitmeans.study.study import Study
 
 SKETCH_ESTIMATORS = ("calibrated", "printed")
 
@@ -81,21 +84,22 @@ class DetailOptions:
         to_builtin(self, share=float)
 
 
-def check_detail(detail: object, local: LocalFacts, *, counts_only: bool, is_renewed: bool) -> None:
+def check_detail(study: "Study") -> None:
     """Refuse detail that is not one, or that does not go with the rest of a study.
 
     In a series each run would begin where the last one ended, with points that detail has moved:
     nobody has measured what becomes of them, so the two are kept apart.
     """
+    detail, local = study.detail, study.local_facts
     if not isinstance(detail, DetailOptions | None):
         raise StudyError("detail must be a table with a share ([detail], or DetailOptions)")
-    if detail is not None and counts_only:
+    if detail is not None and study.counts_only:
         raise StudyError(
             "[detail] must be left out in a study of counts alone (n_clusters = 1): it tells how "
             "columns spread within clusters, and there are none; leave it out, or ask for more "
             "segments"
         )
-    if detail is not None and is_renewed:
+    if detail is not None and study.renewal is not None:
         raise StudyError(
             "[detail] and [renewal] cannot be in one study: what detail does to a series of runs "
             "is not known; leave one of the two tables out"

@@ -52,6 +52,7 @@ from splitmeans.study.parties import (
 )
 from splitmeans.study.private_shorthand import spread_bounds
 from splitmeans.study.renewal import Renewal, check_renewal
+from splitmeans.study.unproved import check_unproved
 from splitmeans.wire.slot import SERVER
 
 __all__ = ["Budget", "Column", "DecoyOptions", "IdRules", "PartySpec", "SketchOptions", "Study"]
@@ -111,6 +112,8 @@ class Study:
         detail: If set, parties also release how their columns spread, whole and within clusters,
             from a share of the budget; None for not.
         renewal: How many runs the budget is for, where there are several; None for one run.
+        allow_unproved: Whether methods without a proved bound may be simulated (`unproved.py`);
+            None, which False becomes, where no method needs it.
     """
 
     name: str
@@ -132,6 +135,7 @@ class Study:
     scaling: str | None = None
     detail: DetailOptions | None = None
     renewal: Renewal | None = None
+    allow_unproved: bool | None = None
 
     def __post_init__(self) -> None:
         check_name("study name", self.name)
@@ -224,13 +228,9 @@ class Study:
             self._check_many_parties()
         if self.user_sets == "partial" and self.ids is None:
             raise StudyError(IDS_NEEDED)
-        check_detail(
-            self.detail,
-            self.local_facts,
-            counts_only=self.counts_only,
-            is_renewed=self.renewal is not None,
-        )
+        check_detail(self)
         check_renewal(self.renewal, accounting=self.accounting)
+        check_unproved(self)
 
     def _check_many_parties(self) -> None:
         method = self.membership_facts

@@ -27,6 +27,8 @@ def model_html(
     parts = [line(text, strong=True)]
     if found is None or privacy is None:
         return box(*parts, line("not fitted"))
+    if privacy.warning is not None:
+        parts.insert(0, line(privacy.warning, strong=True))
     synopsis, clustering = found
     about = (
         f"fitted on {len(synopsis.party_names)} parties, about {users(synopsis.total)} users "
