@@ -6,6 +6,7 @@ import typer
 
 from benchmarks.commands import options
 from benchmarks.commands.output import show, write_json
+from benchmarks.half_open import AFTER_TLS, run_half_open
 from benchmarks.relay_load import run_load
 from splitmeans.cli.console import Quiet
 
@@ -13,6 +14,9 @@ from splitmeans.cli.console import Quiet
 def relay(
     parties: Annotated[int, typer.Option(help="Parties that upload at once.", min=2)] = 50,
     megabytes: Annotated[float, typer.Option(help="Size of each message.")] = 5.0,
+    half_open: Annotated[
+        int, typer.Option(help="Half-open connections beside requests, instead of uploads.", min=0)
+    ] = 0,
     json_file: options.JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
@@ -21,8 +25,12 @@ def relay(
     Example: python -m benchmarks relay --parties 50 --megabytes 5
     """
     options.need_relay()
-    figures = run_load(parties, megabytes)
+    # After TLS each takes one of the relay's places for requests.
+    figures = (
+        run_half_open(half_open, kinds=(AFTER_TLS,)) if half_open else run_load(parties, megabytes)
+    )
     rows = [(name.replace("_", " "), f"{value:.4g}") for name, value in figures.items()]
-    title = f"{parties} parties, {megabytes:g} MB each"
+    load = f"{parties} parties, {megabytes:g} MB each"
+    title = f"{half_open} half-open connections" if half_open else load
     show(title, ("figure", "value"), rows, left=("figure", "value"))
     write_json(json_file, figures)

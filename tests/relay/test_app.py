@@ -364,15 +364,19 @@ def test_a_body_without_end_is_cut(make_relay: Callable[..., Relay]) -> None:
     assert received < 300 << 20
 
 
-@pytest.mark.parametrize("limit", ["idle_seconds", "transfer_seconds"])
+@pytest.mark.parametrize(
+    ("limit", "pause"),
+    [("idle_seconds", 60), ("idle_seconds", 0.002), ("transfer_seconds", 0.001)],
+    ids=["stands still", "below the least rate", "takes too long"],
+)
 def test_a_slow_body_ends(
-    make_relay: Callable[..., Relay], limit: str, monkeypatch: pytest.MonkeyPatch
+    make_relay: Callable[..., Relay], limit: str, pause: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("splitmeans.relay.replies._KNOWN_SECONDS", 0.05)
     relay = make_relay(**{limit: 0.05})
 
     async def drip() -> dict[str, Any]:
-        await asyncio.sleep(60 if limit == "idle_seconds" else 0.001)
+        await asyncio.sleep(pause)
         return {"type": "http.request", "body": b"x", "more_body": True}
 
     answer = relay.ask("PUT", slot_path(), receive=drip)

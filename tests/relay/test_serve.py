@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,7 +26,8 @@ from splitmeans.mailbox.http import HttpMailbox
 from splitmeans.mailbox.request_signature import sign_request
 from splitmeans.mailbox.retries import Retries
 from splitmeans.relay import serve as relay_serve
-from splitmeans.relay.limits import RelayLimits
+from splitmeans.relay.gate import Gate
+from splitmeans.relay.limits import ConnectionLimits, RelayLimits
 from splitmeans.relay.serve import serve
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import Slot
@@ -323,7 +325,10 @@ def test_a_connection_without_a_request_is_closed(
     async def scene() -> None:
         listener = socket.create_server(("127.0.0.1", 0))
         config = uvicorn.Config(
-            Starlette(), http=relay_serve._WatchedProtocol, ws="none", log_config=None
+            Starlette(),
+            http=partial(relay_serve._WatchedProtocol, gate=Gate(ConnectionLimits())),
+            ws="none",
+            log_config=None,
         )
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server._serve(sockets=[listener]))

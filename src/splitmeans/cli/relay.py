@@ -11,7 +11,7 @@ from splitmeans.cli.json_log import LOG_FORMAT, LogFormat
 from splitmeans.cli.relay_study import app as study_commands
 from splitmeans.cli.sizes import parse_size
 from splitmeans.errors import ParameterError
-from splitmeans.relay.limits import RelayLimits
+from splitmeans.relay.limits import ConnectionLimits, RelayLimits
 from splitmeans.study import Study
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ app = typer.Typer(
 app.add_typer(study_commands, name="study")
 
 _LIMITS = RelayLimits()
-_CONNECTIONS = 500
+_CONNECTIONS = ConnectionLimits()
 _LOG_LINES = 60
 
 
@@ -61,13 +61,33 @@ def serve(
         _LIMITS.transfers_per_participant, "--max-transfers-each", help="Those of one participant."
     ),
     max_connections: int = typer.Option(
-        _CONNECTIONS, "--max-connections", help="Connections at the same time."
+        _CONNECTIONS.total, "--max-connections", help="Connections of participants at once."
+    ),
+    max_unsigned: int = typer.Option(
+        _CONNECTIONS.unsigned,
+        "--max-unsigned",
+        help="Connections without a signed request yet; the oldest is closed for one more.",
+    ),
+    max_unsigned_per_address: int = typer.Option(
+        _CONNECTIONS.unsigned_per_address,
+        "--max-unsigned-per-address",
+        help="Those of one address; no limit for a --proxy.",
+    ),
+    unsigned_seconds: float = typer.Option(
+        _CONNECTIONS.unsigned_seconds,
+        "--unsigned-seconds",
+        help="How long a connection may be open before a signed request.",
     ),
     clock_seconds: int = typer.Option(
         _LIMITS.clock_seconds, "--clock-seconds", help="How far participants' clocks may be off."
     ),
     idle_seconds: float = typer.Option(
         _LIMITS.idle_seconds, "--idle-seconds", help="How long an upload may stand still."
+    ),
+    min_upload_rate: int = typer.Option(
+        _LIMITS.upload_rate,
+        "--min-upload-rate",
+        help="Bytes a second of an upload that takes longer than --idle-seconds.",
     ),
     transfer_seconds: float = typer.Option(
         _LIMITS.transfer_seconds, "--transfer-seconds", help="How long a transfer may take."
@@ -77,7 +97,9 @@ def serve(
     ),
     log_format: LogFormat = LOG_FORMAT,
     proxy: list[str] = typer.Option(
-        [], "--proxy", help="Address of a proxy whose X-Forwarded-For the log believes."
+        [],
+        "--proxy",
+        help="Address of a proxy whose X-Forwarded-For the log believes.",
     ),
     insecure: bool = typer.Option(
         False, "--insecure", help="Without TLS: tests, or a TLS proxy in front."
@@ -108,11 +130,17 @@ def serve(
         transfers_per_participant=max_transfers_each,
         clock_seconds=clock_seconds,
         idle_seconds=idle_seconds,
+        upload_rate=min_upload_rate,
         transfer_seconds=transfer_seconds,
     )
-    for option, value in (("--max-connections", max_connections), ("--log-lines", log_lines)):
-        if value < 1:
-            raise ParameterError(f"{option} must be >= 1, got {value}")
+    connections = ConnectionLimits(
+        total=max_connections,
+        unsigned=max_unsigned,
+        unsigned_per_address=max_unsigned_per_address,
+        unsigned_seconds=unsigned_seconds,
+    )
+    if log_lines < 1:
+        raise ParameterError(f"--log-lines must be >= 1, got {log_lines}")
     for place in studies:
         if not place.is_dir():
             raise ParameterError(f"--studies {place}: there is no such folder")
@@ -137,7 +165,7 @@ def serve(
             cert=tls_cert,
             key=tls_key,
             insecure=insecure,
-            connections=max_connections,
+            connections=connections,
             proxies=proxy,
             on_ready=partial(_say_ready, as_json=as_json, metrics=metrics, cert=tls_cert),
         )

@@ -28,6 +28,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.mailbox.request_signature import Verifier
 from splitmeans.relay.access import Access, Caller, Refused, naming
 from splitmeans.relay.book import EventBook
+from splitmeans.relay.gate import keep_open
 from splitmeans.relay.limits import RelayLimits
 from splitmeans.relay.metrics import Metrics
 from splitmeans.relay.purge import take_requests
@@ -101,6 +102,7 @@ def make_app(
     async def put_message(request: Request) -> Response:
         try:
             caller = access.admit("PUT", request.path_params["path"], request.headers)
+            keep_open(request)
             _check_length(request, limits)
             with naming(caller.key), access.transfer(caller):
                 return await _receive(request, caller, store=store, limits=limits)
@@ -110,6 +112,7 @@ def make_app(
     async def get_message(request: Request) -> Response:
         try:
             caller = access.admit("GET", request.path_params["path"], request.headers)
+            keep_open(request)
         except Refused as refused:
             return Refusal(refused)
         return Download(
@@ -123,6 +126,7 @@ def make_app(
         study: str = request.path_params["study"]
         try:
             signed = access.admit_to_study("GET", study, f"{study}/limits", request.headers)
+            keep_open(request)
         except Refused as refused:
             return Refusal(refused)
         told = {
@@ -137,6 +141,7 @@ def make_app(
         try:
             path = f"{study}/runs/{run}/room/{n_bytes}"
             signed = access.admit_to_study("PUT", study, path, request.headers)
+            keep_open(request)
             place = SenderRun(study=study, run=run, sender=signed.participant)
             with naming((study, signed.participant)):
                 await asyncio.to_thread(_reserve, store, place, n_bytes)
@@ -251,10 +256,10 @@ async def _receive(
 
 
 async def _pieces(request: Request, limits: RelayLimits) -> AsyncIterator[bytearray]:
-    """Pass on the body in larger pieces; a body that stands still ends with TimeoutError."""
+    """Pass on the body in larger pieces; one that is too slow ends with TimeoutError."""
     stream = request.stream()
     piece = bytearray()
-    n_received = 0
+    n_received, start = 0, time.monotonic()
     while True:
         try:
             async with asyncio.timeout(limits.idle_seconds):
@@ -264,6 +269,9 @@ async def _pieces(request: Request, limits: RelayLimits) -> AsyncIterator[bytear
         n_received += len(chunk)
         if n_received > limits.message_bytes:
             raise MessageTooLarge(f"a message may have {limits.message_bytes} bytes")
+        taken = time.monotonic() - start
+        if taken > limits.idle_seconds and n_received < limits.upload_rate * taken:
+            raise TimeoutError
         piece += chunk
         if len(piece) >= _PIECE:
             yield piece

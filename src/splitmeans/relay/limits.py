@@ -20,6 +20,7 @@ class RelayLimits:
         transfers_per_participant: Those of one participant in one study.
         clock_seconds: How far a participant's clock may be from the relay's.
         idle_seconds: How long an upload may stand still.
+        upload_rate: Bytes a second that an upload has at least, once it has taken `idle_seconds`.
         transfer_seconds: How long one upload or download may take.
     """
 
@@ -31,6 +32,7 @@ class RelayLimits:
     transfers_per_participant: int = 8
     clock_seconds: int = 300
     idle_seconds: float = 30.0
+    upload_rate: int = 1000
     transfer_seconds: float = 900.0
 
     def __post_init__(self) -> None:
@@ -43,5 +45,34 @@ class RelayLimits:
             transfers=self.transfers,
             transfers_per_participant=self.transfers_per_participant,
             clock_seconds=self.clock_seconds,
+            upload_rate=self.upload_rate,
         )
         _validate.positive(idle_seconds=self.idle_seconds, transfer_seconds=self.transfer_seconds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectionLimits:
+    """How many connections may be open at the same time.
+
+    Attributes:
+        total: Those of participants; one more gets the status 503.
+        unsigned: Those without a signed request so far, beside them. For one more the oldest of
+            them is closed.
+        unsigned_per_address: Those of one address (IPv6: one network of 64 bits).
+        unsigned_seconds: How long one may be open before a signed request: TLS and the request's
+            head have to be there by then.
+    """
+
+    total: int = 500
+    unsigned: int = 200
+    unsigned_per_address: int = 64
+    unsigned_seconds: float = 15.0
+
+    def __post_init__(self) -> None:
+        _validate.at_least(
+            1,
+            max_connections=self.total,
+            max_unsigned=self.unsigned,
+            max_unsigned_per_address=self.unsigned_per_address,
+        )
+        _validate.positive(unsigned_seconds=self.unsigned_seconds)

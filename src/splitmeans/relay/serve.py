@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from splitmeans.errors import MailboxError, MailboxUnavailable, ParameterError
 from splitmeans.mailbox.certificates import check_own
+from splitmeans.relay.gate import SIGNED, Gate, GatedListener
+from splitmeans.relay.limits import ConnectionLimits
 
 _log = logging.getLogger("splitmeans.relay")
 
@@ -37,7 +40,7 @@ def serve(
     cert: Path | None = None,
     key: Path | None = None,
     insecure: bool = False,
-    connections: int = 500,
+    connections: ConnectionLimits = ConnectionLimits(),  # noqa: B008
     proxies: Sequence[str] = (),
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
@@ -50,15 +53,16 @@ def serve(
         cert: File with the certificate chain, PEM.
         key: File with the certificate's private key, PEM.
         insecure: Serve without TLS: for tests, or behind a proxy that does TLS.
-        connections: Connections at the same time; one more gets the status 503.
-        proxies: Addresses of proxies that are believed who asks through them; it is for the log
-            only, nothing else depends on a client's address.
+        connections: How many may be open at the same time, and for how long without a request.
+        proxies: Addresses of proxies that are believed who asks through them, for the log. Many
+            clients share such an address, so it has no limit of its own.
         on_ready: Called with the URL once connections are accepted.
     """
     _check_tls(cert, key, insecure=insecure)
+    gate = Gate(connections, proxies=proxies)
     config = uvicorn.Config(
         app,
-        http=_WatchedProtocol,
+        http=partial(_WatchedProtocol, gate=gate),  # type: ignore[arg-type]
         ws="none",
         loop="asyncio",
         lifespan="on",
@@ -67,7 +71,7 @@ def serve(
         server_header=False,
         proxy_headers=bool(proxies),
         forwarded_allow_ips=list(proxies),
-        limit_concurrency=connections,
+        limit_concurrency=connections.total + connections.unsigned,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=_STOP_SECONDS,
         h11_max_incomplete_event_size=_HEADER_BYTES,
@@ -82,7 +86,7 @@ def serve(
         ) from problem
     for warning in [] if cert is None else check_own(cert, now=datetime.now(UTC)):
         _log.warning("%s", warning)
-    listener = _listen(host, port)
+    listener = _listen(host, port, gate)
     shown_host = f"[{host}]" if ":" in host else host
     url = f"{'https' if cert else 'http'}://{shown_host}:{listener.getsockname()[1]}"
     if cert is None and not is_loopback(host):
@@ -120,11 +124,12 @@ def _check_tls(cert: Path | None, key: Path | None, *, insecure: bool) -> None:
             raise ParameterError(f"{file}: no such file")
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, gate: Gate) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, asyncio sends small replies at once instead of after 40 ms (Nagle);
     # `socket.create_server` does not name it.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = GatedListener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.gate = gate
     try:
         if os.name == "posix":  # a restart must not wait for old connections to be forgotten
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -172,6 +177,16 @@ class _WatchedProtocol(H11Protocol):
     """
 
     _seen: object = None
+
+    def __init__(self, *arguments: Any, gate: Gate, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._gate = gate
+        self._whole_app, self.app = self.app, self._with_mark
+
+    async def _with_mark(self, scope: Any, receive: Any, send: Any) -> None:
+        """Run the application, which says when a request is a participant's."""
+        address = self.transport.get_extra_info("peername")
+        await self._whole_app({**scope, SIGNED: partial(self._gate.signed, address)}, receive, send)
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
