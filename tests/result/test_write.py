@@ -6,7 +6,7 @@ import json
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.plan.certificate import certificate_of
+from splitmeans.plan.certificate import claims_of
 from splitmeans.plan.settle import make_plan
 from splitmeans.report.facts import run_facts
 from splitmeans.result.result import Result
@@ -57,7 +57,7 @@ def test_the_certificate_is_that_of_the_plan(tmp_path):
     folder = write_small_result(tmp_path / "result")
     saved = json.loads((folder / "certificate.json").read_text())
     read = Result.read(folder)
-    assert saved == json.loads(json.dumps(certificate_of(make_plan(read.study))))
+    assert saved == json.loads(json.dumps(claims_of(make_plan(read.study))))
     assert saved["plan"] == read.facts["plan"]
 
 

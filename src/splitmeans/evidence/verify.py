@@ -20,7 +20,7 @@ from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.lower_bound import epsilon_at_least
 from splitmeans.result.previous import series_run_of
 from splitmeans.result.result import Result
-from splitmeans.result.signed import certificate_hash
+from splitmeans.result.signed import privacy_hash
 from splitmeans.study import Study
 from splitmeans.wire.slot import SERVER
 
@@ -177,7 +177,7 @@ def _epsilon(plan: Plan, result: Result) -> tuple[float, float]:
         raise EvidenceError(
             f"the plan costs epsilon {upper:.6g}, more than the agreed {budget.epsilon:g}"
         )
-    if certificate_hash(claims_of(plan)) != result.signed_facts.certificate:
+    if privacy_hash(claims_of(plan)) != result.signed_facts.certificate:
         raise EvidenceError(
             "result/certificate.json: its whole numbers or its epsilon do not follow from the plan"
         )

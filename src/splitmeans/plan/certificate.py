@@ -3,13 +3,13 @@
 Small enough to read, and complete enough to check with a few lines that use nothing of this package
 (docs/concepts/certificate.md). It has public values only.
 
-The server signs all of it but the lower bound, which claims nothing that anyone relies on and whose
-last digits may differ between machines; nothing that differs may be met after a charge.
+A result folder has what the server signs: all of it except the lower bound, which anyone can
+compute and whose last digits may differ between machines; nothing that differs may be met after a
+charge.
 """
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, assert_never
 
@@ -52,14 +52,6 @@ def certificate_of(plan: Plan) -> dict[str, Any]:
     delta = plan.study.budget.delta
     lower = epsilon_at_least(plan.lifetime_events, delta, interval=report.interval)
     return {**claims, "epsilon": {**claims["epsilon"], "lower": lower}}
-
-
-def signed_part(certificate: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `claims_of` the plan returned when a certificate was made."""
-    claims, bracket = dict(certificate), certificate.get("epsilon")
-    if isinstance(bracket, Mapping):
-        claims["epsilon"] = {name: value for name, value in bracket.items() if name != "lower"}
-    return claims
 
 
 def claims_of(plan: Plan) -> dict[str, Any]:

@@ -1,34 +1,39 @@
-"""A result folder as files: what must be there, and whether it is what the server signed.
+"""Reads a result folder: what must be there, and whether it is what the server signed.
 
-`result/write.py` writes it. `result.json` has the facts that the server signed, with its
-signature, and the key that it must fit is pinned by `study.toml`. Every other part is compared with
-those facts, or made again from parts that were, so a number that was changed anywhere is found and
-the error says where. `transcript.json` and the date of writing are the participant's own word.
+`result.json` has the facts that the server signed, with its signature, and the key that it must fit
+is pinned by `study.toml`. Three steps leave nothing that a person reads outside of the signature:
+
+    parts       statement, privacy figures, certificate, grid, segments and presence have the hashes
+                that were signed, and the study too
+    columns     names, bounds and categories follow from the study and the released values, never
+                from the grid's own header
+    the rest    every file is made again from these parts and compared (`contents.py`)
+
+Not signed, and shown as such: who wrote the folder, when and with which version, its transcript,
+and names that people gave to segments.
 
 A study without keys is a simulation. Its folder is compared with its own facts in the same way, but
 nobody signed them: it proves nothing about who made it.
 """
 
-import csv
 import dataclasses
 import hashlib
-import io
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.errors import ParameterError
-from splitmeans.figures import digits
+from splitmeans.errors import ParameterError, SplitmeansError
+from splitmeans.plan.settle import make_plan
+from splitmeans.plan.stages import ReleasedValues
+from splitmeans.result.contents import FORMAT, GRID, TEXTS
 from splitmeans.result.names import checked_names
+from splitmeans.result.of_run import SIMULATION
 from splitmeans.result.signed import (
     SignedFacts,
-    certificate_hash,
     dates_text,
     grid_hash,
     is_date,
@@ -37,14 +42,15 @@ from splitmeans.result.signed import (
     segments_hash,
     statement_hash,
 )
-from splitmeans.study import Study
-from splitmeans.study.features import to_own_units
+from splitmeans.study import PartySpec, Study
+from splitmeans.study.features import features_of
+from splitmeans.synopsis.file import is_file_of
 from splitmeans.synopsis.scaling import scaled_as_agreed
 from splitmeans.synopsis.segments import letter
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.saved_result import read_values
+from splitmeans.wire.slot import SERVER
 
-FORMAT = 4
 _FILES = (
     "centres.csv",
     "certificate.json",
@@ -53,7 +59,7 @@ _FILES = (
     "synopsis.parquet",
     "transcript.json",
 )
-TEXTS = ("splitmeans", "study", "participant", "written_at", "result_hash")
+_LONGEST_VERSION = 40
 _PRIVACY = {
     "relation": str,
     "accounting": str,
@@ -64,38 +70,6 @@ _PRIVACY = {
     "assumptions": list,
     "caveats": list,
 }
-
-
-def centres_csv(
-    synopsis: Synopsis,
-    centres: FloatArray,
-    sizes: FloatArray,
-    *,
-    names: Mapping[str, str] = MappingProxyType({}),
-) -> str:
-    """Return `centres.csv`: a row for each segment, in the columns' own units.
-
-    Where people named segments there is a column for that.
-    """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    head = ["segment", "name", "size"] if names else ["segment", "size"]
-    writer.writerow([*head, *synopsis.feature_names])
-    for at, (centre, size) in enumerate(zip(_own_units(synopsis, centres), sizes, strict=True)):
-        called = [letter(at), names.get(letter(at), "")] if names else [letter(at)]
-        values = (digits(value, 10) for value in centre)
-        writer.writerow([*called, round(float(size), 1), *values])
-    return text.getvalue()
-
-
-def derived(synopsis: Synopsis, centres: FloatArray, sizes: FloatArray) -> dict[str, Any]:
-    """Return the parts of `result.json` that follow from grid and segments."""
-    return {
-        "columns": list(synopsis.feature_names),
-        "segments": [letter(at) for at in range(len(sizes))],
-        "centres": _own_units(synopsis, centres).tolist(),
-        "users": synopsis.total,
-    }
 
 
 def read_fields(place: Path) -> dict[str, Any]:
@@ -118,13 +92,15 @@ def read_fields(place: Path) -> dict[str, Any]:
     facts = _facts(head, main)
     signed = _check_signature(head, study, facts, main)
     says = "the server signed" if signed else "the run recorded"
+    _check_writer(texts, study, main)
+    _require(study.hash == facts.study_hash, place / "study.toml", f"not the study that {says}")
 
-    grid_file, text_file, csv_file, certificate_file = (
-        place / name
-        for name in ("synopsis.parquet", "statement.txt", "centres.csv", "certificate.json")
+    grid_file, text_file, certificate_file = (
+        place / name for name in (GRID, "statement.txt", "certificate.json")
     )
     certificate = _read_json(certificate_file)
-    synopsis = Synopsis.from_parquet(grid_file)
+    parties = _parties(study, facts.released, main)
+    synopsis = _synopsis(grid_file, study, parties)
     centres, sizes = _segments(head, study, synopsis, main)
     names = _names(head, len(sizes), main)
     presence = _presence(head, main)
@@ -135,66 +111,29 @@ def read_fields(place: Path) -> dict[str, Any]:
     dates = dates_text(
         facts, key=key, participant=texts["participant"], written_at=texts["written_at"]
     )
-    statement, dated = _split_statement(text_file, dates)
-    csv_text = csv_file.read_bytes().decode(errors="replace")
+    statement = _without_dates(text_file, dates)
     checks = (
-        (study.hash == facts.study_hash, place / "study.toml", f"not the study that {says}"),
-        (texts["study"] == study.name, main, "'study' is not the name in study.toml"),
-        (texts["result_hash"] == facts.digest, main, f"'result_hash' is not that of what {says}"),
-        (
-            grid_hash(synopsis) == facts.grid,
-            place / "synopsis.parquet",
-            f"not the grid that {says}",
-        ),
-        (
-            _is_scaled(synopsis, study),
-            grid_file,
-            "its columns do not count in distances as the study says",
-        ),
+        (grid_hash(synopsis) == facts.grid, grid_file, "not the grid"),
         (
             segments_hash(centres, sizes) == facts.segments,
             main,
-            f"'scaled_centres' and 'sizes' are not those that {says}",
+            "'scaled_centres' and 'sizes' are not those",
         ),
         (
             (presence_hash(presence) if len(presence) else None) == facts.presence,
             main,
-            f"'presence' is not what {says}",
+            "'presence' is not the one",
         ),
+        (_nested(privacy_hash, privacy, main) == facts.privacy, main, "'privacy' is not the one"),
+        (statement_hash(statement) == facts.statement, text_file, "not the privacy statement"),
         (
-            _nested(privacy_hash, privacy, main) == facts.privacy,
-            main,
-            f"'privacy' is not what {says}",
-        ),
-        (
-            statement_hash(statement) == facts.statement,
-            text_file,
-            f"not the privacy statement that {says}",
-        ),
-        (
-            _nested(certificate_hash, certificate, certificate_file) == facts.certificate,
+            _nested(privacy_hash, certificate, certificate_file) == facts.certificate,
             certificate_file,
-            f"not the certificate that {says}",
-        ),
-        (
-            _is_bracket(certificate.get("epsilon")),
-            certificate_file,
-            "its lower bound is above its upper one",
-        ),
-        (dated, text_file, "its last lines are not the dates in result.json"),
-        *_derived_checks(head, synopsis, centres, sizes, main),
-        (
-            csv_text == centres_csv(synopsis, centres, sizes, names=names),
-            csv_file,
-            f"not the segments that {says}",
+            "not the certificate",
         ),
     )
     for fits, path, problem in checks:
-        if not fits:
-            raise ParameterError(
-                f"{path}: {problem}; it was changed, or belongs to another result: get the folder "
-                "again from the run"
-            )
+        _require(fits, path, f"{problem} that {says}")
     transcript = place / "transcript.json"
     return {
         "folder": place,
@@ -207,19 +146,29 @@ def read_fields(place: Path) -> dict[str, Any]:
         "statement": f"{statement}\n{dates}",
         "facts": {
             **texts,
+            "study": study.name,
+            "result_hash": facts.digest,
             "study_hash": facts.study_hash,
             "run": facts.run,
             "plan": facts.plan,
             "published_at": facts.published_at,
         },
         "signed": signed,
-        "messages": tuple(_entry(_read_json(transcript), "messages", list, transcript)),
+        "messages": _messages(_read_json(transcript), transcript),
         "certificate": certificate,
         "signed_facts": facts,
         "signature": bytes.fromhex(head["signature"]),
         "presence": presence,
         "names": names,
     }
+
+
+def _require(fits: bool, path: Path, problem: str) -> None:
+    if not fits:
+        raise ParameterError(
+            f"{path}: {problem}; it was changed, or belongs to another result: get the folder "
+            "again from the run"
+        )
 
 
 def _presence(head: Mapping[str, Any], path: Path) -> IntArray:
@@ -294,46 +243,66 @@ def _nested(
         raise ParameterError(f"{path}: its values are nested too deep") from problem
 
 
-def _is_scaled(synopsis: Synopsis, study: Study) -> bool:
-    """Whether distances on the grid are those of the study: they follow from both."""
-    agreed, saved = scaled_as_agreed(synopsis, study).stretch, synopsis.stretch
-    if study.scaling is None or agreed is None or saved is None:
-        return study.scaling is None and saved is None
-    # Machines may add numbers up in another order.
-    return bool(np.allclose(agreed, saved, rtol=1e-9))
+def _check_writer(texts: Mapping[str, str], study: Study, path: Path) -> None:
+    """Refuse a writer or version that could pass for other lines of what is shown."""
+    known = (*study.party_names, SERVER, SIMULATION)
+    if texts["participant"] not in known:
+        raise ParameterError(f"{path}: 'participant' must be one of {', '.join(known)}")
+    version = texts["splitmeans"]
+    if not version.isprintable() or " " in version or len(version) > _LONGEST_VERSION:
+        raise ParameterError(f"{path}: 'splitmeans' must be a version such as 0.1.0")
 
 
-def _is_bracket(epsilon: Any) -> bool:
-    """Whether the only figure that is not signed, a lower bound, is below the signed one."""
-    if not isinstance(epsilon, dict):
-        return epsilon is None
-    lower, upper = epsilon.get("lower"), epsilon.get("upper")
-    if not (isinstance(lower, int | float) and isinstance(upper, int | float)):
-        return False
-    return 0 <= lower <= upper
+def _messages(transcript: Mapping[str, Any], path: Path) -> tuple[Mapping[str, str], ...]:
+    keys = ("direction", "slot", "sha256")
+    messages = tuple(_entry(transcript, "messages", list, path))
+    for one in messages:
+        if not isinstance(one, dict) or tuple(one) != keys or set(map(type, one.values())) != {str}:
+            raise ParameterError(f"{path}: messages must have {', '.join(keys)}, all of them texts")
+    return messages
 
 
-def _split_statement(path: Path, dates: str) -> tuple[str, bool]:
-    """Return the statement without its dates, and whether they are the result's."""
-    text = path.read_text(encoding="utf-8", errors="replace").removesuffix("\n")
-    statement = text.removesuffix(f"\n{dates}")
-    if statement != text:
-        return statement, True
-    return "\n".join(text.split("\n")[: -dates.count("\n") - 1]), False
+def _parties(study: Study, released: ReleasedValues, path: Path) -> tuple[PartySpec, ...]:
+    """Return the parties with the bounds and categories that the run learned, if it did."""
+    if all(column.is_settled for party in study.parties for column in party.columns):
+        return study.parties
+    try:
+        return make_plan(study, released=released).parties
+    except SplitmeansError as problem:
+        raise ParameterError(f"{path}: 'released' does not fit the study ({problem})") from problem
 
 
-def _derived_checks(
-    head: Mapping[str, Any], synopsis: Synopsis, centres: FloatArray, sizes: FloatArray, path: Path
-) -> Iterator[tuple[bool, Path, str]]:
-    for name, value in derived(synopsis, centres, sizes).items():
-        saved = _entry(head, name, type(value), path)
+def _synopsis(path: Path, study: Study, parties: tuple[PartySpec, ...]) -> Synopsis:
+    """Return the grid with the study's columns and distances; refuse a file that has others."""
+    saved = Synopsis.from_parquet(path)
+    try:
+        agreed = dataclasses.replace(
+            saved,
+            party_names=tuple(party.name for party in parties),
+            features=tuple(features_of(party) for party in parties),
+            columns=tuple(party.columns for party in parties),
+            weight_deviation=None,
+            stretch=None,
+        )
+        agreed = as_saved = scaled_as_agreed(agreed, study)
         # Machines may add numbers up in another order.
-        fits = math.isclose(saved, value, rel_tol=1e-9) if name == "users" else saved == value
-        yield fits, path, f"{name!r} does not follow from the grid and the segments"
+        if _are_close(agreed.stretch, saved.stretch):
+            as_saved = dataclasses.replace(agreed, stretch=saved.stretch)
+        fits = is_file_of(path, as_saved)
+    except ParameterError:
+        fits = False
+    _require(fits, path, "its columns or how they count in distances are not those of the study")
+    return agreed
 
 
-def _own_units(synopsis: Synopsis, centres: FloatArray) -> FloatArray:
-    return to_own_units(tuple(item for group in synopsis.features for item in group), centres)
+def _are_close(one: FloatArray | None, other: FloatArray | None) -> bool:
+    return one is not None and other is not None and np.allclose(one, other, rtol=1e-9)
+
+
+def _without_dates(path: Path, dates: str) -> str:
+    """Return the statement without its last lines, which are compared with the rest."""
+    text = path.read_text(encoding="utf-8", errors="replace").removesuffix("\n")
+    return "\n".join(text.split("\n")[: -dates.count("\n") - 1])
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from splitmeans._version import __version__
-from splitmeans.plan.certificate import certificate_of
+from splitmeans.plan.certificate import claims_of
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.result.publish import published_facts, read_published
 from splitmeans.result.signed import dates_text, utc_now
@@ -68,7 +68,7 @@ def fields_of_run(
             {"direction": direction, "slot": path, "sha256": digest}
             for direction, path, digest in transcript
         ),
-        "certificate": certificate_of(report.plan),
+        "certificate": claims_of(report.plan),
         "signed_facts": facts,
         "signature": message.signature,
         "presence": message.presence,

@@ -24,6 +24,7 @@ from splitmeans.figures import users
 from splitmeans.kmeans.distances import nearest_distance
 from splitmeans.kmeans.weighted_kmeans import n_different
 from splitmeans.plan.stages import ReleasedValues
+from splitmeans.result.contents import check_contents
 from splitmeans.result.files import read_fields
 from splitmeans.result.model_segments import (
     MEANS,
@@ -115,7 +116,7 @@ class Result:
         signed: Whether the server signed the result; the signature fits the study's key then. A
             study without keys is a simulation, of which nothing is signed.
         messages: The transcript: for each message its direction, slot and hash.
-        certificate: Whole numbers of every release, and epsilon with two sides.
+        certificate: Whole numbers of every release, and epsilon.
         signed_facts: What the server signs.
         signature: Its signature; empty for a simulation.
         presence: How many users are at which parties, with noise (`synopsis/presence_counts.py`);
@@ -148,7 +149,9 @@ class Result:
             ParameterError: If a file is missing, changed or not of this format, or what the server
                 signed does not fit; the file is named.
         """
-        return cls(**read_fields(Path(folder)))
+        result = cls(**read_fields(Path(folder)))
+        check_contents(result)
+        return result
 
     def __repr__(self) -> str:
         return (

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.plan.certificate import claims_of, signed_part
+from splitmeans.plan.certificate import claims_of
 from splitmeans.plan.stages import ReleasedValues
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.synopsis.synopsis import Synopsis
@@ -72,7 +72,7 @@ class SignedFacts:
         published_at: When the server published, in UTC, by its clock.
         statement: Hash of the privacy statement's text.
         privacy: Hash of the same as values.
-        certificate: Hash of the certificate without its lower bound.
+        certificate: Hash of the certificate.
         grid: Hash of the weighted grid.
         segments: Hash of centres and sizes.
         presence: Hash of who is at which parties; None, and not signed, where that is not counted.
@@ -131,7 +131,7 @@ def facts_of(
         published_at=published_at,
         statement=statement_hash(report.statement()),
         privacy=privacy_hash(report.to_mapping()),
-        certificate=certificate_hash(claims_of(plan)),
+        certificate=privacy_hash(claims_of(plan)),
         grid=grid_hash(synopsis),
         segments=segments_hash(centres, sizes),
         presence=presence_hash(presence) if len(presence) else None,
@@ -145,7 +145,7 @@ def statement_to_compare(report: PrivacyReport) -> str:
     hashes = (
         statement_hash(report.statement()),
         privacy_hash(report.to_mapping()),
-        certificate_hash(claims_of(report.plan)),
+        privacy_hash(claims_of(report.plan)),
     )
     return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
@@ -156,13 +156,8 @@ def statement_hash(text: str) -> str:
 
 
 def privacy_hash(mapping: Mapping[str, Any]) -> str:
-    """Return the hash of a privacy statement as values, numbers to six digits."""
+    """Return the hash of a privacy statement or certificate, numbers to six digits."""
     return hashlib.sha256(_canonical(_rounded(mapping))).hexdigest()
-
-
-def certificate_hash(certificate: Mapping[str, Any]) -> str:
-    """Return the hash of a certificate without its lower bound, numbers to six digits."""
-    return privacy_hash(signed_part(certificate))
 
 
 def grid_hash(synopsis: Synopsis) -> str:
@@ -189,7 +184,7 @@ def dates_text(facts: SignedFacts, *, key: str | None, participant: str, written
     """Return the lines under the privacy statement: when, by whom, and whether it is signed."""
     return (
         f"  published  {facts.published_at} by the server, {signer_text(key)}\n"
-        f"  written    {written_at} by {participant}, run {facts.run!r}"
+        f"  run        {facts.run!r}; written {written_at} by {participant} (not signed)"
     )
 
 

@@ -3,30 +3,27 @@
 result.json       the run, the segments in the columns' own units, sizes, file hashes, signature
 centres.csv       the segments, one row each
 synopsis.parquet  the weighted grid: any number of segments can be found on it again
-certificate.json  whole numbers of every release and epsilon with two sides, to be checked
+certificate.json  whole numbers of every release and epsilon, to be checked
 statement.txt     what the run cost and who could see what, in plain words, with dates
 study.toml        what was agreed
 transcript.json   hashes of all messages that this participant sent and took
 
 Segments are in the order in which the server published them, A the largest, in both files and in
-everything that is made of them. `result_file` reads the folder and checks every part against what
-the server signed.
+everything that is made of them. `files.py` reads the folder and checks every part against what the
+server signed.
 """
 
-import hashlib
-import json
 import os
 import re
 import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from splitmeans.errors import ParameterError
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.result.files import FORMAT, TEXTS, centres_csv, derived
+from splitmeans.result.contents import GRID, contents
 from splitmeans.result.of_run import TranscriptLine, fields_of_run
 from splitmeans.result.result import Result
 from splitmeans.wire.messages import PublishedResult
@@ -106,34 +103,9 @@ def check_place(folder: Path) -> None:
 
 
 def _write_files(folder: Path, result: Result) -> None:
-    synopsis, facts = result.synopsis, result.facts
-    centres, sizes = result.published_centres, result.published_sizes
-    synopsis.to_parquet(folder / "synopsis.parquet")
-    (folder / "study.toml").write_text(result.study.to_toml(), encoding="utf-8")
-    _write_json(folder / "certificate.json", result.certificate)
-    (folder / "statement.txt").write_text(f"{result.statement}\n", encoding="utf-8")
-    _write_json(folder / "transcript.json", {"messages": list(result.messages)})
-    csv_text = centres_csv(synopsis, centres, sizes, names=result.names)
-    (folder / "centres.csv").write_text(csv_text, encoding="utf-8", newline="")
-    _write_json(
-        folder / "result.json",
-        {
-            "format": FORMAT,
-            **{name: facts[name] for name in TEXTS},
-            "signed": result.signed_facts.mapping,
-            "signature": result.signature.hex(),
-            **({"names": dict(result.names)} if result.names else {}),
-            **derived(synopsis, centres, sizes),
-            "scaled_centres": centres.tolist(),
-            "sizes": sizes.tolist(),
-            **({"presence": result.presence.tolist()} if len(result.presence) else {}),
-            "privacy": result.privacy,
-            "files": {
-                item.name: hashlib.sha256(item.read_bytes()).hexdigest()
-                for item in sorted(folder.iterdir())
-            },
-        },
-    )
+    result.synopsis.to_parquet(folder / GRID)
+    for name, data in contents(result, (folder / GRID).read_bytes()).items():
+        (folder / name).write_bytes(data)
 
 
 def _remove_drafts(folder: Path) -> None:
@@ -151,9 +123,3 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _write_json(path: Path, value: Any) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        json.dump(value, file, indent=1, allow_nan=False)
-        file.write("\n")

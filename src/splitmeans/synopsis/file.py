@@ -1,9 +1,10 @@
 """A synopsis as a Parquet file: readable by any tool, restored exactly by ours."""
 
 import dataclasses
+import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ _METADATA_KEY = b"splitmeans synopsis"
 _FORMAT = 2
 
 
-def write_synopsis(synopsis: "Synopsis", path: str | Path) -> None:
+def write_synopsis(synopsis: "Synopsis", place: str | Path | IO[bytes]) -> None:
     """Write weights, nodes in own units, nodes in distance units, and labels if there are any."""
     names = synopsis.feature_names
     columns: list[tuple[str, Any]] = [("weight", synopsis.weights)]
@@ -41,7 +42,27 @@ def write_synopsis(synopsis: "Synopsis", path: str | Path) -> None:
     schema = pa.schema(fields, metadata={_METADATA_KEY: header})
     import pyarrow.parquet as pq  # loaded where files are: a fit writes none
 
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path)
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), place)
+
+
+def is_file_of(path: str | Path, synopsis: "Synopsis") -> bool:
+    """Whether a file has the names, header and values that `write_synopsis` writes.
+
+    Values in own units, which are not read back, may differ in their last digits.
+    """
+    import pyarrow.parquet as pq
+
+    again = io.BytesIO()
+    write_synopsis(synopsis, again)
+    found, expected = pq.read_table(path), pq.read_table(again)
+    if not found.schema.equals(expected.schema, check_metadata=True) or len(found) != len(expected):
+        return False
+    pairs = zip(found.columns, expected.columns, strict=True)
+    return all(_is_close(pc.numbers_of(own), pc.numbers_of(other)) for own, other in pairs)
+
+
+def _is_close(values: FloatArray, others: FloatArray) -> bool:
+    return np.allclose(values, others, rtol=1e-9, atol=1e-9 * float(np.abs(others).max(initial=0)))
 
 
 def _as_arrow(values: Any) -> pa.Array:

@@ -45,8 +45,10 @@ class Precision:
         object.__setattr__(
             self, "groups", tuple(tuple(int(one) for one in group) for group in self.groups)
         )
-        object.__setattr__(self, "deviations", tuple(float(one) for one in self.deviations))
-        object.__setattr__(self, "resolutions", tuple(float(one) for one in self.resolutions))
+        for name in ("deviations", "resolutions"):
+            # As many digits as are signed (`result/signed.py`), so that no others are shown.
+            rounded = tuple(float(f"{one:.6g}") for one in getattr(self, name))
+            object.__setattr__(self, name, rounded)
         n_parties = len(self.shape)
         usable = (
             n_parties > 0
