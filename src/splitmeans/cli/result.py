@@ -130,7 +130,9 @@ app.command()(audience)
 
 def _say_origin(read: Result) -> None:
     say(f"{read.origin}; {_verified(read)}")
-    say(f"written {read.facts['written_at']} by {read.facts['participant']}")
+    say(f"written {read.facts['written_at']} by {read.facts['participant']} (not signed)")
+    if read.names:
+        say("names of segments are not signed: the holder of the folder gave them")
 
 
 def _verified(result: Result) -> str:

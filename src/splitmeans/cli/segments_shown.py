@@ -111,6 +111,7 @@ def segments_mapping(
         "published_at": result.facts["published_at"],
         "written_at": result.facts["written_at"],
         "signed": result.signed,
+        "not_signed": ["written_at", *(["name"] if names else [])],
         "remark": result.remark,
         "asked": result.study.n_clusters,
         "k": item.k,

@@ -89,7 +89,7 @@ def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
         ("Points of the grid", f"{nodes:,}, {_POINTS[synopsis.has_places]}"),
         *_released_count(result),
         ("Messages in the transcript", _messages(len(result.messages))),
-        ("Made by", f"splitmeans {facts['splitmeans']}"),
+        ("Made by", f"splitmeans {facts['splitmeans']} (not signed)"),
     ]
     return tuple(listed)
 
@@ -103,7 +103,11 @@ def _which_run(result: Result) -> tuple[tuple[str, str], ...]:
         ("Run", facts["run"]),
         ("Published", f"{facts['published_at']}, by the server's clock (UTC)"),
         ("Signature", _signature(result)),
-        ("Result held by", f"{facts['participant']}, written {facts['written_at']}"),
+        (
+            "Result held by",
+            f"{facts['participant']}, written {facts['written_at']} (not signed)",
+        ),
+        *([("Names of segments", "given by the holder (not signed)")] if result.names else []),
         ("Result hash", facts["result_hash"]),
         ("Plan fingerprint", facts["plan"]),
         ("Parties", ", ".join(study.party_names)),
@@ -120,7 +124,7 @@ def _count_facts(result: Result) -> tuple[tuple[str, str], ...]:
         ("Asked for", "counts alone; no column was read"),
         ("Counted by", study.membership),
         ("Messages in the transcript", _messages(len(result.messages))),
-        ("Made by", f"splitmeans {facts['splitmeans']}"),
+        ("Made by", f"splitmeans {facts['splitmeans']} (not signed)"),
     )
 
 
@@ -181,7 +185,7 @@ def _released_count(result: Result) -> tuple[tuple[str, str], ...]:
 
 
 def _messages(count: int) -> str:
-    return f"{count:,}" if count else "none: the run was simulated in one process"
+    return f"{count:,} (not signed)" if count else "none: the run was simulated in one process"
 
 
 def _expected(users: int | None) -> str:

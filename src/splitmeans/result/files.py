@@ -19,6 +19,7 @@ nobody signed them: it proves nothing about who made it.
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,6 @@ _FILES = (
     "synopsis.parquet",
     "transcript.json",
 )
-_LONGEST_VERSION = 40
 _PRIVACY = {
     "relation": str,
     "accounting": str,
@@ -249,7 +249,7 @@ def _check_writer(texts: Mapping[str, str], study: Study, path: Path) -> None:
     if texts["participant"] not in known:
         raise ParameterError(f"{path}: 'participant' must be one of {', '.join(known)}")
     version = texts["splitmeans"]
-    if not version.isprintable() or " " in version or len(version) > _LONGEST_VERSION:
+    if not re.fullmatch(r"[0-9A-Za-z.+!-]{1,40}", version):
         raise ParameterError(f"{path}: 'splitmeans' must be a version such as 0.1.0")
 
 
