@@ -14,6 +14,7 @@ from splitmeans.cli.console import new_table, print_table
 from splitmeans.cli.explore_models import print_models, print_tree
 from splitmeans.cli.result_options import JSON, MODEL, RESULT, K, check_table_file, parse_ks
 from splitmeans.cli.segments_shown import origin_table, print_segments, say, segments_mapping
+from splitmeans.csv_cells import safe_table
 from splitmeans.errors import ParameterError
 from splitmeans.figures import digits, fixed
 from splitmeans.result.intervals import intervals_of
@@ -113,7 +114,7 @@ def _curve_mapping(result: Result, curve: ChooseK) -> dict[str, Any]:
 def _write_table(table: pa.Table, path: Path) -> None:
     try:
         if path.suffix.lower() == ".csv":
-            pyarrow.csv.write_csv(table, path)
+            pyarrow.csv.write_csv(safe_table(table), path)
         else:
             pq.write_table(table, path)
     except OSError as problem:

@@ -11,6 +11,7 @@ import typer
 
 from splitmeans.cli.console import new_table, out, print_table
 from splitmeans.cli.result_options import RESULT
+from splitmeans.csv_cells import safe_row
 from splitmeans.errors import ParameterError
 from splitmeans.figures import number
 from splitmeans.result.intervals import why_none
@@ -125,8 +126,7 @@ def _print(
         return
     if as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+        writer.writerows(safe_row(row) for row in (columns, *rows))
         return
     shown = new_table()
     for at, name in enumerate(columns):

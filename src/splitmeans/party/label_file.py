@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from splitmeans.csv_cells import safe_table
 from splitmeans.errors import DataError, ParameterError
 from splitmeans.party.label_frame import label_columns, settled_party, with_public_bounds
 from splitmeans.party.labels import probabilities_of
@@ -79,6 +80,7 @@ def write_labels(
         for table, ids, total in parts:
             own_ids = csv_ids(ids, canonical=table.ids) if is_csv else ids
             labelled = _labelled(table, own_ids, result, spec=spec, segments=segments)
+            labelled = safe_table(labelled) if is_csv else labelled
             if writer is None:
                 kind = pyarrow.csv.CSVWriter if is_csv else pq.ParquetWriter
                 writer = opened.enter_context(kind(draft, labelled.schema))

@@ -9,6 +9,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from splitmeans._types import FloatArray
+from splitmeans.csv_cells import also_restored, safe_table
 from splitmeans.errors import DataError
 from splitmeans.kernels.row_numbers import as_text
 from splitmeans.party.label_file import csv_ids, party_parts, replacing
@@ -142,7 +143,7 @@ def _write(draft: Path, columns: dict[str, pa.ChunkedArray | FloatArray], *, is_
     ]
     table = pa.table(arrays, names=list(columns))
     if is_csv:
-        pyarrow.csv.write_csv(table, draft)
+        pyarrow.csv.write_csv(safe_table(table), draft)
     else:
         pq.write_table(table, draft)
 
@@ -154,7 +155,7 @@ def _seed_ids(spec: PartySpec, path: Path) -> pa.ChunkedArray:
             # As text: 007 stays 007.
             names = pyarrow.csv.open_csv(path).schema.names
             options = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
-            table = pyarrow.csv.read_csv(path, convert_options=options)
+            table = also_restored(pyarrow.csv.read_csv(path, convert_options=options))
         elif path.suffix.lower() == ".parquet":
             table = pq.read_table(path)
         else:

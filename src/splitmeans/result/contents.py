@@ -14,6 +14,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from splitmeans._types import FloatArray
+from splitmeans.csv_cells import safe_row
 from splitmeans.errors import ParameterError
 from splitmeans.figures import digits
 from splitmeans.study.features import to_own_units
@@ -85,12 +86,12 @@ def _centres_csv(result: "Result") -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     head = ["segment", "name", "size"] if names else ["segment", "size"]
-    writer.writerow([*head, *synopsis.feature_names])
+    writer.writerow(safe_row([*head, *synopsis.feature_names]))
     own = _own_units(synopsis, result.published_centres)
     for at, (centre, size) in enumerate(zip(own, result.published_sizes, strict=True)):
         called = [letter(at), names.get(letter(at), "")] if names else [letter(at)]
         values = (digits(value, 10) for value in centre)
-        writer.writerow([*called, round(float(size), 1), *values])
+        writer.writerow([*safe_row(called), round(float(size), 1), *values])
     return text.getvalue()
 
 

@@ -251,7 +251,8 @@ class PartySpec:
         names = [column.name for column in self.columns]
         if self.name == SERVER:
             raise StudyError(f"a party must not be named {SERVER!r}; choose another name")
-        if len(set(names)) != len(names):
+        # Names that share this form look the same.
+        if len({unicodedata.normalize("NFC", name) for name in names}) != len(names):
             raise StudyError(f"party {self.name!r} lists a column twice")
         if names:
             self._check_weights()

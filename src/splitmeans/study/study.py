@@ -52,6 +52,7 @@ from splitmeans.study.parties import (
 )
 from splitmeans.study.private_shorthand import spread_bounds
 from splitmeans.study.renewal import Renewal, check_renewal
+from splitmeans.study.shown_names import check_shown_names
 from splitmeans.study.unproved import check_unproved
 from splitmeans.wire.slot import SERVER
 
@@ -142,9 +143,7 @@ class Study:
         object.__setattr__(self, "parties", tuple(self.parties))
         if len(self.parties) < 2:
             raise StudyError(f"a study needs at least 2 parties, got {len(self.parties)}")
-        names = [party.name for party in self.parties]
-        if len(set(names)) != len(names):
-            raise StudyError("party names must be different")
+        check_shown_names(self.parties)
         _validate.at_least(1, error=StudyError, n_clusters=self.n_clusters)
         if self.n_clusters > MAX_CLUSTERS:
             raise StudyError(f"n_clusters must be <= {MAX_CLUSTERS}, got {self.n_clusters}")

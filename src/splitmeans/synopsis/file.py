@@ -15,6 +15,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.plan.grid_limits import MAX_CELLS
 from splitmeans.study import Column
 from splitmeans.study.features import Feature
+from splitmeans.study.shown_names import SCALED
 from splitmeans.synopsis.precision import Precision
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def write_synopsis(synopsis: "Synopsis", place: str | Path | IO[bytes]) -> None:
     names = synopsis.feature_names
     columns: list[tuple[str, Any]] = [("weight", synopsis.weights)]
     columns += zip(names, synopsis.nodes.T, strict=True)
-    columns += zip([f"{name} (scaled)" for name in names], synopsis.scaled_nodes.T, strict=True)
+    columns += zip([f"{name}{SCALED}" for name in names], synopsis.scaled_nodes.T, strict=True)
     if synopsis.labels is not None:
         labelled = [f"{party} (local cluster)" for party in synopsis.party_names]
         columns += zip(labelled, synopsis.labels.T, strict=True)
