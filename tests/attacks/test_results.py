@@ -5,16 +5,19 @@ takes nothing that cannot be a result of its run, and every refusal is a typed e
 """
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
-from splitmeans.errors import ProtocolError
+from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.result.publish import published_facts, read_published
+from splitmeans.result.result import Result
 from splitmeans.wire.messages import PartyRelease, PublishedResult
 from splitmeans.wire.slot import SERVER
 from tests.scene import KEYS
@@ -245,6 +248,27 @@ def test_same_results_have_the_same_hash(stage):
         for name in ("bank", "shop", SERVER)
     }
     assert len(hashes) == 1
+
+
+def test_columns_renamed_in_a_result_folder(stage):
+    """Whoever holds a result folder gives a column another name or other bounds in its grid.
+
+    Gain: readers who take one column, or one unit, for another under the server's signature.
+    Fails: columns follow from the study and the released values, which are signed, and every file
+    is made again from signed parts and compared.
+    """
+    place = stage("finished").home("bank") / "results" / "1"
+    path, main = place / "synopsis.parquet", place / "result.json"
+    table = pq.read_table(path)
+    (key, header), *_ = table.schema.metadata.items()
+    for old, new in ((b'"x"', b'"income"'), (b"100.0", b"100000.0")):
+        changed = table.replace_schema_metadata({key: header.replace(old, new)})
+        pq.write_table(changed, path)
+        head = json.loads(main.read_text())
+        head["files"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        main.write_text(json.dumps(head, indent=1) + "\n")
+        with pytest.raises(ParameterError, match=r"synopsis\.parquet: its columns .* the study"):
+            Result.read(place)
 
 
 def test_second_result_after_the_first(stage):

@@ -155,7 +155,7 @@ def test_counts_that_were_changed_do_not_fit_what_was_recorded(tmp_path):
     result, _ = played(counts_study(2), n_users=50)
     other = dataclasses.replace(result, presence=result.presence + 1)
     write_folder(tmp_path / "result", other)
-    with pytest.raises(ParameterError, match="'presence' is not what the run recorded"):
+    with pytest.raises(ParameterError, match="'presence' is not the one that the run recorded"):
         Result.read(tmp_path / "result")
 
 
