@@ -34,7 +34,7 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.result.publish import published_facts, read_published
 from splitmeans.study import Column, PartySpec, Study
-from splitmeans.study.features import GRID_UNITS, ONE_HOT_WEIGHT
+from splitmeans.study.features import GRID_UNITS, ONE_HOT_WEIGHT, features_of_columns
 from splitmeans.study.id_rules import AS_IS
 from splitmeans.synopsis.presence_counts import presence_length
 from splitmeans.wire.identity import Identity
@@ -381,6 +381,38 @@ def test_every_value_of_the_grid(folder):
     changes = [(what, as_file(table)) for what, table in changed_tables(folder / GRID)]
     assert len(changes) > 100
     check_changes(folder, GRID, changes)
+
+
+COLUMNS: dict[str, Callable[[Column], Column]] = {
+    "name": lambda column: dataclasses.replace(column, name=f"{column.name} (EUR)"),
+    "bounds": lambda column: (
+        column if column.levels else dataclasses.replace(column, high=1000 * column.high)
+    ),
+    "categories": lambda column: (
+        dataclasses.replace(column, categories=column.categories[::-1]) if column.levels else column
+    ),
+    "missing": lambda column: dataclasses.replace(column, missing="skip"),
+    "weight": lambda column: dataclasses.replace(column, weight=2 * column.weight),
+}
+
+
+@pytest.mark.parametrize("what", [*COLUMNS, "party"])
+def test_columns_that_are_changed_in_all_files_at_once(folder, what):
+    """All files are written again by this package for another synopsis, so they fit each other."""
+    result = Result.read(folder)
+    columns = result.synopsis.columns
+    assert columns is not None
+    change = COLUMNS.get(what, lambda column: column)
+    changed = tuple(tuple(change(column) for column in group) for group in columns)
+    names = tuple(f"{name}2" if what == "party" else name for name in result.study.party_names)
+    other = dataclasses.replace(
+        result.synopsis,
+        party_names=names,
+        columns=changed,
+        features=tuple(features_of_columns(group) for group in changed),
+    )
+    dataclasses.replace(result, synopsis=other).save(folder)
+    refused(folder, GRID, what)
 
 
 def test_files_that_are_missing_and_files_that_are_new(folder):
