@@ -314,8 +314,8 @@ def test_sample_rate_comes_from_public_numbers():
     assert make_plan(open_study(decoy=options, expected_users=4000)).sample_rate == 0.25
     assert make_plan(open_study(decoy=options, expected_users=900)).sample_rate == 1.0
     unsaid = open_study(decoy=options, expected_users=None)
-    assert make_plan(unsaid).sample_rate == 0.1
-    assert make_plan(unsaid, released=(((5000,),),)).sample_rate == 0.2
+    for users in (-5, 5000, 10**8):
+        assert make_plan(unsaid, released=(((users,),),)).sample_rate == 1.0
     assert make_plan(unsaid, released=(((400,),),)).sample_rate == 1.0
 
 

@@ -38,7 +38,8 @@ from splitmeans.party.states import (
     Surveying,
 )
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.settle import make_plan
+from splitmeans.plan.settle import plan_of_run
+from splitmeans.plan.size_stage import GaussianSize, LaplaceSize
 from splitmeans.plan.stages import ReleasedValues, Stage, flat_values
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource
@@ -266,7 +267,9 @@ def _take_values(
 ) -> tuple[PartyState, list[Envelope]]:
     """The values decide what follows, so the next plan is confirmed like the first (R10)."""
     session, stage = state.session, _current_stage(state)
-    values = {**state.values, sender: stage.checked(sender, release.values.ravel().tolist())}
+    own_values = stage.checked(sender, release.values.ravel().tolist())
+    _check_size(state, sender, own_values)
+    values = {**state.values, sender: own_values}
     if len(values) < len(stage.parties):
         return replace(state, values=values), []
     agreeing = Agreeing(
@@ -280,6 +283,24 @@ def _take_values(
     plan = _plan(session, agreeing.released)
     own = plan_confirmation(session, session.party, run_key=state.run_key, plan=plan)
     return agreeing, _to_others(session, own)
+
+
+def _check_size(state: Surveying, sender: str, values: tuple[int, ...]) -> None:
+    """Refuse a number of users that noise cannot make of this party's, which has the same users.
+
+    The length of this party's release follows from that number. The sender knows the users, so
+    whether this fails tells it nothing; if it follows the protocol, it fails with a probability
+    below 2e-22.
+    """
+    session, law = state.session, _current_stage(state).law
+    if session.study.user_sets != "equal" or not isinstance(law, LaplaceSize | GaussianSize):
+        return
+    if abs(values[0] - len(state.table)) > law.most_noise:
+        raise ProtocolError(
+            f"party {sender!r} released a number of users that its noise does not explain: parties "
+            f"{sender!r} and {session.party!r} have the same users, so the numbers must agree but "
+            "for noise; begin another run if its operator can say why"
+        )
 
 
 def _take_plan_confirmation(
@@ -343,7 +364,7 @@ def _answer_plan(
 
 def _plan(session: Session, released: ReleasedValues = ()) -> Plan:
     """What follows from the study and the values released so far."""
-    return make_plan(session.study, released=released, series_run=session.series_run)
+    return plan_of_run(session.study, released=released, series_run=session.series_run)
 
 
 def _other_series(session: Session) -> str:

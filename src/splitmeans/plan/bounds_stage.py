@@ -40,6 +40,10 @@ _MANTISSA_BITS = 53
 # Of the numbers between which bounds are learned, and of the smallest distance to zero.
 _MOST_EXPONENT = 1074
 
+# No search ends beyond the first number, nor with bounds closer to each other than the others, in
+# own units and as a part of the larger bound (`party.range_search`).
+_MOST_BOUND, _LEAST_WIDTH, _CLOSEST = 2.0**52, 2.0**-32, 1e-10
+
 # Noise of so many deviations, as a share of all users: quantiles are off by about as much.
 _DEVIATIONS = 5
 
@@ -141,9 +145,13 @@ class BoundsLaw:
         """
         for own, column in zip(decode_bounds(values), self.columns, strict=True):
             within = _at_least(own.low, column.low) and _at_least(column.high, own.high)
-            is_range = own.low < own.high and math.isfinite(own.high - own.low)
-            if own.state not in _STATES or not is_range or not within:
-                raise ProtocolError("learned bounds must be a lower and a higher finite number")
+            largest = max(abs(own.low), abs(own.high))
+            is_range = own.high - own.low >= max(_LEAST_WIDTH, _CLOSEST * largest)
+            if own.state not in _STATES or not is_range or not within or largest > _MOST_BOUND:
+                raise ProtocolError(
+                    "learned bounds must be a lower and a higher number within the study's limits, "
+                    f"at most {_MOST_BOUND:g} and at least {_CLOSEST:g} of them apart"
+                )
 
     def _sensitivity(self, bins: int) -> int:
         return whole_root(bins * len(self.columns) * COUNT_UNITS**2)

@@ -2,10 +2,11 @@
 
 A plan whose messages no participant would read is refused before anything is spent.
 
-Between organisations a release is padded to a length that follows from the plan alone, for any
-table of up to `HEADROOM` times the expected users: whoever carries messages, or can list a shared
-folder, would otherwise see how many users a party has. Beyond that the length is doubled until the
-release fits, which tells the number of users to a factor of two.
+Between organisations a release is padded: the carrier of a message, or a party that can list a
+shared folder, would otherwise see how many users a party has. The length holds `HEADROOM` times the
+users of the study and, where the party has released its number of users, any number that the noise
+allows. No value of another party makes it shorter. A table beyond both doubles the length until the
+release fits, which tells the number of users to a factor of two; without a released number only.
 """
 
 import math
@@ -76,7 +77,16 @@ def check_readable(plan: "Plan") -> None:
     Raises:
         ParameterError: It says how large, and what makes it smaller.
     """
-    sizes = message_sizes(plan, users=round(plan.assumed_users))
+    for party, users in plan.most_users.items():
+        longest = _longest_release(plan, party, users=users)
+        if longest > _MAX_PADDED_BYTES:
+            raise ParameterError(
+                f"the released number of users of {party!r} allows {users:,}, whose message would "
+                f"take {shown_bytes(longest)}, and no participant reads more than "
+                f"{shown_bytes(MAX_LARGE_BYTES)}; set expected_users, and decoy.max_users to send "
+                "a secret sample of the users"
+            )
+    sizes = message_sizes(plan, users=plan.study.assumed_users)
     if sizes.largest <= MAX_LARGE_BYTES:
         return
     k, n_parties = max(plan.n_labels), len(plan.study.parties)
@@ -124,11 +134,12 @@ def message_sizes(plan: "Plan", *, users: int) -> MessageSizes:
 
 
 def release_length(plan: "Plan", party: str) -> int:
-    """Return the bytes of a party's padded release before sealing; they follow from the plan."""
-    users = math.ceil(HEADROOM * plan.assumed_users)
-    position = plan.study.party_names.index(party)
-    size, _ = _release_bytes(plan, position, users=users, deviations=_DEVIATIONS)
-    return min(size + _SPARE_BYTES, _MAX_PADDED_BYTES)
+    """Return the bytes of a party's padded release before sealing; they follow from the plan.
+
+    They hold the study's users, and those that the party's own released number allows.
+    """
+    users = max(math.ceil(HEADROOM * plan.study.assumed_users), plan.most_users.get(party, 0))
+    return min(_longest_release(plan, party, users=users), _MAX_PADDED_BYTES)
 
 
 def padded_length(size: int, length: int) -> int:
@@ -143,6 +154,13 @@ def padded_length(size: int, length: int) -> int:
             return size  # no participant reads it
         length = min(2 * length, _MAX_PADDED_BYTES)
     return length
+
+
+def _longest_release(plan: "Plan", party: str, *, users: int) -> int:
+    """Return the bytes that a release of this many users exceeds with negligible probability."""
+    position = plan.study.party_names.index(party)
+    size, _ = _release_bytes(plan, position, users=users, deviations=_DEVIATIONS)
+    return size + _SPARE_BYTES
 
 
 def _release_bytes(

@@ -19,7 +19,7 @@ from splitmeans.membership.methods import method_of
 from splitmeans.plan.categories_stage import CATEGORIES
 from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settled import settled_parties
-from splitmeans.plan.size_stage import SIZE
+from splitmeans.plan.size_stage import SIZE, GaussianSize, LaplaceSize
 from splitmeans.plan.stages import ReleasedValues, Stage
 from splitmeans.privacy.events import ComposedEvent, Event, with_slack
 from splitmeans.study import PartySpec, Study
@@ -118,6 +118,20 @@ class Plan:
         return users_of(self.stages, self.released)
 
     @property
+    def most_users(self) -> dict[str, int]:
+        """The most users that each party can have by its own released number, and by no other's.
+
+        With equal user sets all parties have the first one's number, which each has checked. Noise
+        exceeds the margin with a probability below 2e-22. Empty before the stage or without it.
+        """
+        for stage, values in zip(self.stages, self.released, strict=False):
+            if isinstance(stage.law, LaplaceSize | GaussianSize):
+                most = [max(own, 0) + stage.law.most_noise for (own,) in values]
+                names = self.study.party_names
+                return dict(zip(names, most * (len(names) // len(most)), strict=True))
+        return {}
+
+    @property
     def assumed_users(self) -> float:
         """About how many users a party has: as the study says, else as released, else a guess."""
         said: float | None = self.study.expected_users
@@ -127,8 +141,9 @@ class Plan:
 
     @property
     def sample_rate(self) -> float:
-        """Share of users in a decoy message, from public quantities."""
-        return min(1.0, self.study.decoy.max_users / self.assumed_users)
+        """Share of users in a decoy message: from the study alone, so no party can lower it."""
+        expected = self.study.expected_users
+        return 1.0 if expected is None else min(1.0, self.study.decoy.max_users / expected)
 
     @property
     def collusion_laws(self) -> tuple[RandomisedLabels | None, ...]:
@@ -196,8 +211,8 @@ class Plan:
 
 
 def users_of(stages: tuple[Stage, ...], released: ReleasedValues) -> float | None:
-    """Return the mean of the released numbers of users, at least one; None if there are none."""
+    """Return the mean of the released numbers of users, each at least one; None without any."""
     for stage, values in zip(stages, released, strict=False):
         if stage.name == SIZE:
-            return max(sum(own for (own,) in values) / len(values), 1.0)
+            return sum(max(own, 1) for (own,) in values) / len(values)
     return None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from splitmeans.errors import ParameterError, PrivacyError
+from splitmeans.errors import ParameterError, PrivacyError, ProtocolError
 from splitmeans.local.methods import local_law
 from splitmeans.membership.decoy.column_tables import COLUMNS_SHARE, n_column_tables
 from splitmeans.membership.decoy.law import DecoyLaw
@@ -67,7 +67,8 @@ def make_plan(
         series_run: Which run of its series; no noise depends on it.
 
     Raises:
-        ParameterError: Nobody could run such a plan. No later plan is refused if the first is not.
+        ParameterError: Nobody could run such a plan. If the first is not refused, a later one is
+            only for a released number of users that no message holds.
         PrivacyError: What was released would change the noise; no plan may do that.
     """
     if series_run is not None:
@@ -84,6 +85,22 @@ def make_plan(
     later = _later_plan(first, precisions, released)
     _check_same_noise(first, later)
     return later
+
+
+def plan_of_run(
+    study: Study, *, released: ReleasedValues, series_run: SeriesRun | None = None
+) -> Plan:
+    """Return the plan that follows from values which participants sent; see `make_plan`.
+
+    Raises:
+        ProtocolError: The values allow no plan that anybody could run.
+    """
+    try:
+        return make_plan(study, released=released, series_run=series_run)
+    except ParameterError as problem:
+        if not released:
+            raise
+        raise ProtocolError(f"no plan follows from the released values: {problem}") from problem
 
 
 def plan_for(study: Study, *, users: int) -> Plan:

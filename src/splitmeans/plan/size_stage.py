@@ -6,6 +6,7 @@ its share of the budget is small (`privacy.split`). Where all parties have the s
 of them tells; otherwise each has a number of its own, and a user moves all of them by one.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,6 +19,9 @@ from splitmeans.privacy.events import GaussianEvent, LaplaceEvent
 from splitmeans.study import Study
 
 SIZE = "size"
+
+# Noise exceeds `most_noise` with a probability below exp(-_TAIL) = 2e-22.
+_TAIL = 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +53,11 @@ class LaplaceSize:
     def replaced_event(self) -> None:
         """Nothing changes."""
         return
+
+    @property
+    def most_noise(self) -> int:
+        """Users by which the number is below the truth, or above it, at most (`_TAIL`)."""
+        return math.ceil(_TAIL * self.scale)
 
     def noise_lines(self) -> Iterator[NoiseLine]:
         """Yield the noise in users."""
@@ -83,6 +92,12 @@ class GaussianSize:
     def replaced_event(self) -> None:
         """Nothing changes."""
         return
+
+    @property
+    def most_noise(self) -> int:
+        """Users by which the number is below the truth, or above it, at most (`_TAIL`)."""
+        # The noise is sub-Gaussian; rounding to whole users adds less than one.
+        return math.ceil(math.sqrt(2 * _TAIL) * self.scale / COUNT_UNITS) + 1
 
     def noise_lines(self) -> Iterator[NoiseLine]:
         """Yield the noise in users."""

@@ -12,7 +12,7 @@ import numpy as np
 from splitmeans._types import FloatArray
 from splitmeans.errors import ProtocolError
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.settle import make_plan
+from splitmeans.plan.settle import plan_of_run
 from splitmeans.plan.stages import ReleasedValues, flat_values
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource
@@ -57,7 +57,7 @@ class Gathering:
     def plan(self) -> Plan:
         """What follows from the values so far."""
         this = series_run(self.study, self.run, self.previous)
-        return make_plan(self.study, released=self.released, series_run=this)
+        return plan_of_run(self.study, released=self.released, series_run=this)
 
 
 @dataclass(frozen=True, kw_only=True)
