@@ -293,7 +293,9 @@ def _check_size(state: Surveying, sender: str, values: tuple[int, ...]) -> None:
     below 2e-22.
     """
     session, law = state.session, _current_stage(state).law
-    if session.study.user_sets != "equal" or not isinstance(law, LaplaceSize | GaussianSize):
+    if sender == session.party or session.study.user_sets != "equal":
+        return
+    if not isinstance(law, LaplaceSize | GaussianSize):
         return
     if abs(values[0] - len(state.table)) > law.most_noise:
         raise ProtocolError(
