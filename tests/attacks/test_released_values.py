@@ -283,7 +283,7 @@ def test_released_size_of_equal_sets(stage: Callable[..., World], counted, lie):
     assert world.releases("shop") == {}
 
 
-def test_every_size_that_noise_makes_is_taken(counted):
+def test_the_number_that_noise_makes_is_taken(counted):
     """A party that follows the protocol is never refused for its noise."""
     (stage,) = make_plan(counted).stages
     state: Any = dataclasses.make_dataclass("State", ["session", "released", "table"])(

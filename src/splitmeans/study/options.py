@@ -145,8 +145,8 @@ class DecoyOptions:
     """Public parameters of the decoy join.
 
     Attributes:
-        max_users: Above this expected number of users a secret sample of about this size is sent,
-            which saves bandwidth; the join takes any number that a message can hold.
+        max_users: If `expected_users` is above, a secret sample of about this size is sent, which
+            saves bandwidth; the join takes any number that a message can hold.
         collusion_epsilon: If set, every user's label passes a randomiser of this epsilon, which
             protects it should a party and the server collude; costs accuracy.
     """
