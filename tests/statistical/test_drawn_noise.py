@@ -1,0 +1,320 @@
+"""Every draw of a whole run has the scale that the plan's events name, and no draw is missing.
+
+A recording source stands for the operating system's in `protocol.run`, so participants are the
+real ones. Draws are compared by purpose (the labels of `spawn`) with the events of the plan: these
+tests cannot fail by chance. `test_released_noise.py` measures that draws are in what is released.
+"""
+
+import ast
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import splitmeans
+from splitmeans import protocol
+from splitmeans._types import IntArray, WordArray
+from splitmeans.local.law import l2_sensitivity
+from splitmeans.local.laws.dplloyd import DpLloydLaw
+from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
+from splitmeans.plan.plan import Plan
+from splitmeans.plan.settle import make_plan
+from splitmeans.plan.stages import Stage
+from splitmeans.plan.views import party_events
+from splitmeans.privacy.events import (
+    CountGaussianEvent,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+)
+from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.privacy.pld import flatten
+from splitmeans.study import Budget, Column, DecoyOptions, DetailOptions, PartySpec, Study
+from splitmeans.study.id_rules import AS_IS
+from splitmeans.table.prepare import PartyTable, prepare_table
+from tests.scene import make_study, make_tables, numbers
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
+
+Scales = list[tuple[str, float]]
+
+
+class Draw(NamedTuple):
+    kind: str
+    scale: float
+    size: int
+
+
+@dataclass
+class Recorder:
+    """Draws from a source and notes law, scale and number of the draws of every purpose."""
+
+    source: InsecureSeededNoise
+    path: str = ""
+    draws: dict[str, list[Draw]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def secure(self) -> bool:
+        return False
+
+    def laplace(self, scale: float, size: int) -> IntArray:
+        self.draws[self.path].append(Draw("laplace", scale, size))
+        return self.source.laplace(scale, size)
+
+    def gaussian(self, scale: float, size: int) -> IntArray:
+        self.draws[self.path].append(Draw("gaussian", scale, size))
+        return self.source.gaussian(scale, size)
+
+    def words(self, size: int) -> WordArray:
+        self.draws[self.path].append(Draw("words", 1, size))
+        return self.source.words(size)
+
+    def spawn(self, label: str) -> "Recorder":
+        return Recorder(self.source.spawn(label), f"{self.path}/{label}", self.draws)
+
+
+def detailed() -> Study:
+    """Shapes within clusters with tables of pairs, and tables of columns of two parties."""
+    columns = (*numbers("x", "y"), Column(name="z", categories=("a", "b", "c")))
+    budget = Budget(epsilon=4, delta=1e-6)
+    return make_study(columns=columns, budget=budget, expected_users=100_000, detail=DetailOptions())
+
+
+def learning() -> Study:
+    """The number of users, bounds and categories are learned before."""
+    income = Column(name="income", bounds="private", low=0)
+    job = Column(name="job", categories="open", missing="spread")
+    return make_study(
+        parties=(
+            PartySpec(name="bank", columns=(income, job)),
+            PartySpec(name="shop", columns=numbers("visits")),
+        ),
+        n_local_clusters="auto",
+        expected_users=2000,
+    )
+
+
+def counting() -> Study:
+    """Counts alone: who is at which parties."""
+    return Study(
+        name="counts",
+        parties=tuple(PartySpec(name=f"org{number}", columns=()) for number in range(3)),
+        n_clusters=1,
+        budget=Budget(epsilon=1, delta=1e-6),
+        user_sets="partial",
+        ids=AS_IS,
+    )
+
+
+# A bound towards fellow parties gives the server's noise another scale than the decoys'.
+BOUNDED = Budget(epsilon=4, delta=1e-6, party_epsilon=2)
+STUDIES: dict[str, Callable[[], Study]] = {
+    "detail and tables of columns": detailed,
+    "the same with a bound towards parties": lambda: replace(detailed(), budget=BOUNDED),
+    "values learned before": learning,
+    "counts alone": counting,
+    "presence and pairs": lambda: make_study(n_parties=3, user_sets="partial"),
+    "presence with a bound": lambda: make_study(n_parties=3, user_sets="partial", budget=BOUNDED),
+    "pairs of three": lambda: make_study(n_parties=3, grid="pairs"),
+    "against collusion": lambda: make_study(decoy=DecoyOptions(collusion_epsilon=3)),
+    "hash tree": lambda: make_study(local="dplsf"),
+    "hash tree as published": lambda: make_study("independent", accounting="paper", local="dplsf"),
+    "Lloyd as published": lambda: make_study("independent", accounting="paper", local="dplloyd"),
+    "registers": lambda: make_study("sketch"),
+    "registers as published": lambda: make_study("sketch-paper"),
+    "randomised labels": lambda: make_study("ldp"),
+}
+
+
+def tables_of(study: Study) -> list[PartyTable]:
+    if study.name == "counts":
+        return [prepare_table(party, {"id": np.arange(300)}) for party in study.parties]
+    if study.party_names == ("bank", "shop"):
+        rng = np.random.default_rng(3)
+        n = 2000
+        bank = {"id": np.arange(n), "income": rng.lognormal(8, 1, n), "job": ["a", "b"] * (n // 2)}
+        shop = {"id": np.arange(n), "visits": rng.uniform(0, 100, n)}
+        data = (bank, shop)
+        return [prepare_table(party, own) for party, own in zip(study.parties, data, strict=True)]
+    if study.detail is not None:
+        rng = np.random.default_rng(4)
+        n = 2000
+        made = []
+        for party in study.parties:
+            values = {"id": np.arange(n), "z": rng.choice(["a", "b", "c"], n)}
+            values |= {name: rng.uniform(0, 100, n) for name in ("x", "y")}
+            made.append(prepare_table(party, values))
+        return made
+    return make_tables(study)
+
+
+def scales_of(event: Event) -> Scales:
+    """The noise that an event says is added, in the order of its parts."""
+    found: Scales = []
+    for part in flatten((event,)):
+        match part:
+            case GaussianEvent(realised=realised):
+                assert realised is not None, "a plan's Gaussian releases name their whole numbers"
+                found.append(("gaussian", realised.scale))
+            case LaplaceEvent(noise_multiplier=scale, single_count=True):
+                found.append(("laplace", scale))
+    return found
+
+
+def drawn_in_stage(stage: Stage, party: str) -> Scales:
+    law = stage.law_of(party)
+    scales = scales_of(law.event)
+    # The counts of all open columns are one vector, drawn column by column.
+    return scales * len(law.columns) if stage.name == "categories" else scales
+
+
+def expected(plan: Plan) -> dict[str, Scales]:
+    """What every purpose draws, from the plan's events; local clustering is checked apart."""
+    found: dict[str, Scales] = {}
+    for number, stage in enumerate(plan.stages, start=1):
+        for party in stage.parties:
+            found[f"/party {party}/stage {number}"] = drawn_in_stage(stage, party)
+    for place, party in enumerate(plan.study.party_names):
+        release = f"/party {party}/release"
+        found[f"/party {party}/contribution"] = found[f"/party {party}/user shares"] = [
+            ("words", 1)
+        ]
+        if plan.detail:
+            found[f"{release}/detail"] = scales_of(plan.detail[place].event)
+        of_method: dict[str, Scales] = {
+            "decoy": [("words", 1)] if plan.collusion_laws[place] else [],
+            "independent": [("laplace", getattr(plan.membership, "scale", 0.0))],
+            "sketch-paper": [("words", 1)],
+            "ldp": [("words", 1)] * (1 + getattr(plan.membership, "uses_hashing", False)),
+        }
+        found[f"{release}/membership"] = of_method.get(plan.study.membership, [])
+    if plan.study.membership == "decoy":
+        server = [("gaussian", plan.law_of(group).server_sigma) for group in plan.groups]
+        found["/server/publication"] = server
+    if plan.columns is not None:
+        own = [("gaussian", plan.columns.law.server_sigma)] * len(plan.columns.tables)
+        found["/server/publication/columns"] = own
+    return {path: scales for path, scales in found.items() if scales}
+
+
+def check_local(plan: Plan, place: int, draws: list[Draw]) -> None:
+    """Compare a local clustering's draws with its event; some scales are known in a run only."""
+    law = plan.local[place]
+    got = [(draw.kind, draw.scale) for draw in draws]
+    scales = scales_of(law.event)
+    match law:
+        case GuidedLloydLaw():
+            first = len(law.survey.event.parts)
+            assert got[:first] == scales[:first]
+            # Each round draws for all its centres: those of one radius together, at a scale that
+            # grows with the radius from the event's, which is that of the smallest.
+            rounds = iter(draws[first:])
+            width = len(law.bounds) + 1 + law.n_squares
+            n_labels = plan.n_labels[place]
+            for (kind, least), n in zip(scales[first:], law.round_clusters, strict=True):
+                size = 0
+                while size < n * width:
+                    own = next(rounds, None)
+                    if own is None:
+                        assert size == n_labels * width, "the last round may have fewer centres"
+                        break
+                    assert own.kind == kind
+                    assert own.scale >= least
+                    size += own.size
+            assert next(rounds, None) is None
+        case DpLloydLaw():
+            assert got[:1] == scales
+            n_steps, left = divmod(len(got) - 1, 1 + len(law.bounds))
+            counts, sums = law.iteration_scales(n_steps)
+            assert left == 0
+            assert got[1:] == n_steps * [("laplace", s) for s in (counts, *sums)]
+        case _:
+            # A tree: one draw a level for its counts, then the leaves' sums.
+            *levels, (kind, sum_scale) = got
+            assert levels == scales[: 1 + law.depth]
+            *_, sums = flatten((law.event,))
+            assert kind == ("gaussian" if isinstance(sums, GaussianEvent) else "laplace")
+            moved = l2_sensitivity(law.bounds) if kind == "gaussian" else sum(law.bounds)
+            assert sum_scale == pytest.approx(sums.noise_multiplier * moved, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_draw_of_a_run_has_the_scale_of_its_event(name: str) -> None:
+    study = STUDIES[name]()
+    noise = Recorder(InsecureSeededNoise(5))
+    run = protocol.run(study, tables_of(study), noise=noise, rng=np.random.default_rng(5))
+    draws, plan = dict(noise.draws), run.plan
+    if not study.counts_only:
+        for place, party in enumerate(study.party_names):
+            check_local(plan, place, draws.pop(f"/party {party}/release/local"))
+    got = {path: [(draw.kind, draw.scale) for draw in own] for path, own in draws.items()}
+    assert got == expected(plan)
+    if plan.columns is not None:
+        sizes = [draw.size for draw in draws["/server/publication/columns"]]
+        assert sizes == [table.n_cells for table in plan.columns.tables]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_accounting_towards_parties_has_the_servers_scales(name: str) -> None:
+    """A fellow party is charged for E at the scale that the run draws."""
+    plan = make_plan(STUDIES[name]())
+    drawn = {scale for path, own in expected(plan).items() if "/server" in path for _, scale in own}
+    charged = {
+        event.scale
+        for view in party_events(plan)
+        for event in flatten(view)
+        if isinstance(event, CountGaussianEvent)
+    }
+    if plan.presence is not None and plan.study.user_sets == "equal":
+        drawn -= {plan.presence.server_sigma}
+    assert charged == drawn
+
+
+# ---- every place that draws ----
+
+DRAWS = {"laplace", "gaussian", "words", "gaussian_counts", "_count_errors", "randomise"}
+SOURCE = Path(splitmeans.__file__).parent
+SOURCES = {"privacy/noise.py", "privacy/keyed_noise.py"}
+# Files that draw, and how often: a draw that is added needs a study above whose run has it, and a
+# case in `test_released_noise.py`.
+PLACES = {
+    "local/detail.py": 3,
+    "local/dplloyd.py": 3,
+    "local/dplsf.py": 1,
+    "local/dplsf_paper.py": 4,
+    "local/guided_lloyd.py": 1,
+    "local/law.py": 1,
+    "local/survey.py": 4,
+    "membership/decoy/encode.py": 1,
+    "membership/decoy/estimate.py": 1,
+    "membership/independent/encode.py": 1,
+    "membership/ldp/encode.py": 2,
+    "membership/sketch_paper/encode.py": 1,
+    "party/node.py": 2,
+    "party/open_categories.py": 1,
+    "party/private_bounds.py": 1,
+    "party/stages.py": 2,
+    "run/server.py": 1,
+}
+
+
+def calls(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            yield getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
+def test_no_place_draws_that_is_not_listed() -> None:
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        if name.startswith(("audit/", "kernels/")) or name in SOURCES:
+            continue
+        number = sum(call in DRAWS for call in calls(path))
+        if number:
+            found[name] = number
+    assert found == PLACES
