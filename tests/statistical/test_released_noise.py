@@ -159,16 +159,16 @@ def guided_cases() -> Iterator[tuple[str, Release, float, int]]:
     )
     centres = np.array([[-1, 0], [1, 0], [0, 1]]) * limits // 2
     multipliers = [part.noise_multiplier for part in flatten((event,))][-len(rounds) :]
+    # Noise is in proportion to what a row can move at a centre of its radius.
+    radii = guided.smallest_radius * np.array([1, 3, 20])
+    units = np.array([[sensitivity(radius)] for radius in radii.tolist()])
     for number, multiplier in enumerate(multipliers):
-        radius = guided.smallest_radius * (1 + 5 * number)
-        yield (
-            f"round {number} of local clustering",
-            lambda noise, at=number, r=radius: guided.noisy_sums(
-                rows, centres, np.array([r] * 3), mu=guided.round_mus[at], noise=noise
-            ),
-            multiplier * sensitivity(radius),
-            200,
-        )
+
+        def sums(noise: NoiseSource, at: int = number) -> FloatArray:
+            mu = guided.round_mus[at]
+            return guided.noisy_sums(rows, centres, radii, mu=mu, noise=noise) / units
+
+        yield f"round {number} of local clustering", sums, multiplier, 200
 
 
 def detail_cases() -> Iterator[tuple[str, Release, float, int]]:
