@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 
-.PHONY: demo test slow fuzz crash browser servers deploy spark proofs check docs guides dist format bench lock clean
+.PHONY: demo test slow fuzz crash mutants browser servers deploy spark proofs check docs guides dist format bench lock clean
 
 demo: $(INSTALLED)
 	@$(BIN)/splitmeans demo --output splitmeans-demo
@@ -28,6 +28,11 @@ fuzz: $(INSTALLED)
 # Kills the processes of runs at 200 random instants.
 crash: $(INSTALLED)
 	$(BIN)/python -m tests.crash.kill_run --kills 200
+
+# Breaks the code in one place at a time, in a copy, and reports which test notices it; about ten
+# minutes. WORDS chooses some of them: make mutants WORDS="ledger seals".
+mutants: $(INSTALLED)
+	$(BIN)/python -m tests.mutants.run $(WORDS)
 
 # What the browser tests need: Debian's Chromium (as root) and axe-core, then the tests themselves.
 browser: $(INSTALLED)

@@ -21,6 +21,12 @@ COPIED = ("src", "tests", "pyproject.toml")
 TIMEOUT_SECONDS = 900
 
 
+def say(text: str) -> None:
+    """Print a line at once: a run takes minutes."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 def main(words: list[str]) -> int:
     """Run the chosen mutants and print a line for each."""
     chosen = [
@@ -35,16 +41,16 @@ def main(words: list[str]) -> int:
         named = sorted({test for _, mutant in chosen for test in mutant.tests})
         failed, seconds = first_failure(copy, named)
         if failed is not None:
-            print(f"without any mutant {failed} fails, so nothing can be told")
+            say(f"without any mutant {failed} fails, so nothing can be told")
             return 2
-        print(f"{len(chosen)} mutants; their tests pass without one ({seconds:.0f} s)", flush=True)
+        say(f"{len(chosen)} mutants; their tests pass without one ({seconds:.0f} s)")
         survivors = 0
         for area, mutant in chosen:
             killer, seconds = run_mutant(copy, mutant)
             survivors += killer is None
             verdict = "SURVIVES" if killer is None else f"killed by {killer}"
-            print(f"{area:12} {mutant.breaks:64} {seconds:5.0f} s  {verdict}", flush=True)
-    print(f"{survivors} of {len(chosen)} mutants survive")
+            say(f"{area:12} {mutant.breaks:64} {seconds:5.0f} s  {verdict}")
+    say(f"{survivors} of {len(chosen)} mutants survive")
     return 1 if survivors else 0
 
 
