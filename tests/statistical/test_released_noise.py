@@ -3,8 +3,8 @@
 Each case calls the code of a real participant many times on fixed rows, with the operating
 system's noise (the server's is keyed, as in a run), and subtracts what it releases without noise.
 What is left is compared with the event's own numbers, never with a property that the code under
-test may have changed too. A case fails by chance with probability below 5e-8, all of them together
-below 1e-6. `test_drawn_noise.py` ties the draws of whole runs to the same events.
+test may have changed too. `noise_laws.py` says how often a case fails by chance.
+`test_drawn_noise.py` ties the draws of whole runs to the same events.
 """
 
 import math

@@ -3,8 +3,8 @@
 Parties have no users, so what a server counts are decoys. The code is that of a run, from a party's
 message to the tables that a server computes everything from; the server's noise is keyed, as in a
 run. What is measured is compared with the events of the plan: those of the server's view for
-decoys, those of a fellow party's view for the server's noise. See `noise_laws.py` for how often
-tests fail by chance.
+decoys, those of a fellow party's view for the server's noise. `noise_laws.py` says how often tests
+fail by chance.
 """
 
 import os
@@ -34,8 +34,8 @@ from tests.statistical.noisy_studies import plan_of
 
 NOBODY = MemoryUsers(ids=pa.array([], pa.large_string()), labels=np.zeros(0, dtype=np.int32))
 # As many cells of each kind are measured, at least. A scale that is off by this factor is noticed
-# then: 30 % in a variance that is measured with a deviation of 2.8 %.
-CELLS, NOTICED = 2500, 1.15
+# for certain: its square is off by a third or more, and measured with a deviation of 2.8 %.
+CELLS, NOTICED = 2500, 1.25
 # With tables of pairs, of presence, or of both.
 JOINED = ("presence and pairs", "presence with a bound", "counts alone", "against collusion")
 WITH_COLUMNS = ("detail and tables of columns", "the same with a bound towards parties")

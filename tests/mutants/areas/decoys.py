@@ -4,7 +4,7 @@ from tests.mutants.mutant import Mutant
 
 DECOY = "tests/membership/test_decoy.py"
 VIEW = "tests/privacy/test_decoy_server_view.py"
-TABLES = "tests/statistical/test_table_noise.py"
+TABLES = "tests/statistical/test_table_noise.py::test_decoys_are_as_many_as_their_event_says"
 
 MUTANTS = [
     Mutant(

@@ -4,7 +4,11 @@ from tests.mutants.mutant import Mutant
 
 DRAWN = "tests/statistical/test_drawn_noise.py"
 RELEASED = "tests/statistical/test_released_noise.py"
-TABLES = "tests/statistical/test_table_noise.py"
+GAUSSIAN = f"{RELEASED}::test_gaussian_noise_of_parties_is_that_of_their_events"
+SERVER = (
+    "tests/statistical/test_table_noise.py"
+    "::test_the_servers_noise_is_that_of_the_cost_towards_parties"
+)
 REPEATED = "tests/attacks/test_draws.py"
 
 MUTANTS = [
@@ -13,35 +17,35 @@ MUTANTS = [
         old="noisy_tables=add_server_noise(law, counts, equal_sets=True, noise=noise),",
         new="noisy_tables=counts,",
         breaks="no server noise on tables of columns",
-        tests=(TABLES,),
+        tests=(SERVER,),
     ),
     Mutant(
         file="src/splitmeans/membership/decoy/estimate.py",
         old="own = law if presence is None or table.ndim == 2 else presence",
         new="own = law",
         breaks="server noise of pair tables on the presence table",
-        tests=(TABLES,),
+        tests=(SERVER,),
     ),
     Mutant(
         file="src/splitmeans/local/detail.py",
         old="gaussian_counts(raw[:n_columns], scale=self.cluster_scale, noise=noise)",
         new="gaussian_counts(raw[:n_columns], scale=self.cluster_scale // 2, noise=noise)",
         breaks="detail: columns in clusters with half their noise",
-        tests=(RELEASED,),
+        tests=(GAUSSIAN,),
     ),
     Mutant(
         file="src/splitmeans/local/detail.py",
         old="noisy = gaussian_counts(raw, scale=self.whole_scale, noise=noise)",
         new="noisy = gaussian_counts(raw, scale=self.whole_scale // 2, noise=noise)",
         breaks="detail: whole columns with half their noise",
-        tests=(RELEASED,),
+        tests=(GAUSSIAN,),
     ),
     Mutant(
         file="src/splitmeans/local/detail.py",
         old="gaussian_counts(raw[n_columns:], scale=self.pair_scale, noise=noise)",
         new="gaussian_counts(raw[n_columns:], scale=self.cluster_scale, noise=noise)",
         breaks="detail: pairs of columns with the noise of columns",
-        tests=(RELEASED,),
+        tests=(GAUSSIAN,),
     ),
     Mutant(
         file="src/splitmeans/party/release.py",
@@ -55,14 +59,14 @@ MUTANTS = [
         old="(raw_counts * COUNT_UNITS + errors) / COUNT_UNITS",
         new="(raw_counts * COUNT_UNITS + errors // 2) / COUNT_UNITS",
         breaks="noise is drawn in full and halved before it is added",
-        tests=(RELEASED,),
+        tests=(GAUSSIAN,),
     ),
     Mutant(
         file="src/splitmeans/membership/decoy/estimate.py",
         old="noise.gaussian(own.server_sigma, n_cells)",
         new="noise.gaussian(own.server_sigma, 1)",
         breaks="all cells of a table share one draw of server noise",
-        tests=(TABLES,),
+        tests=(SERVER,),
     ),
     Mutant(
         file="src/splitmeans/server/column_tables.py",
@@ -76,14 +80,14 @@ MUTANTS = [
         old="noise.gaussian(_scale(radius, mu=mu), len(alike)",
         new="noise.gaussian(_scale(radii.min(), mu=mu), len(alike)",
         breaks="local rounds: large clusters with the noise of the smallest",
-        tests=(RELEASED,),
+        tests=(GAUSSIAN,),
     ),
     Mutant(
         file="src/splitmeans/local/survey.py",
         old="raw + noise.gaussian(self.product_scale, len(raw))",
         new="raw + 0 * noise.gaussian(self.product_scale, len(raw))",
         breaks="survey: products are drawn for and released without noise",
-        tests=(RELEASED,),
+        tests=(GAUSSIAN,),
     ),
     Mutant(
         file="src/splitmeans/party/private_bounds.py",
