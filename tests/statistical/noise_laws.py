@@ -43,7 +43,7 @@ def p_laplace(errors: FloatArray, scale: float) -> float:
     return min(stats.gamma.cdf(total, errors.size), stats.gamma.sf(total, errors.size))
 
 
-def p_table(values: IntArray, weights: tuple[int, ...]) -> float:
+def p_table(values: IntArray, weights: tuple[float, ...]) -> float:
     """The p-value of whole numbers against an exact table, by chi-square; rare values together."""
     chances = np.array(weights, dtype=float) / sum(weights)
     common = chances * values.size >= 20

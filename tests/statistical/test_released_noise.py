@@ -8,6 +8,7 @@ test may have changed too. `noise_laws.py` says how often a case fails by chance
 """
 
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -34,8 +35,10 @@ from splitmeans.party.stages import release_stage
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.events import (
+    CellSketchEvent,
     GaussianEvent,
     LaplaceEvent,
+    PublishedSketchEvent,
     PureEvent,
     RandomisedResponseEvent,
     RareEvent,
@@ -47,10 +50,12 @@ from splitmeans.study.coding import coding_of
 from splitmeans.table.prepare import prepare_table
 from splitmeans.table.walk.memory import MemoryUsers, as_rows
 from splitmeans.wire.messages import (
+    CellSketchMessage,
     DecoyMessage,
     HistogramMessage,
     MembershipMessage,
     RandomisedLabelsMessage,
+    SketchMessage,
 )
 from tests.statistical.noise_laws import (
     TAIL,
@@ -59,6 +64,7 @@ from tests.statistical.noise_laws import (
     p_gaussian,
     p_laplace,
     p_share,
+    p_table,
 )
 from tests.statistical.noisy_studies import STUDIES, plan_of, tables_of
 
@@ -319,3 +325,39 @@ def zeros_in(plan: Plan, message: MembershipMessage) -> int:
     (length,) = message.lengths.tolist()
     labels = unpack(message.labels, length, n_clusters=plan.n_local_clusters[0])
     return int(np.sum(labels == 0))
+
+
+# ---- phantoms in registers ----
+
+
+def test_phantoms_are_as_many_as_their_event_says() -> None:
+    """Registers of a party without users: the largest of so many hash values, floored."""
+    for name, kind in (
+        ("registers", CellSketchEvent),
+        ("registers as published", PublishedSketchEvent),
+    ):
+        plan = plan_of(name)
+        event = next(iter(flatten((plan.membership_event,))))
+        assert isinstance(event, kind)
+        # In every cell, of which a label has as many as the other party has labels; or by cluster.
+        per_label = plan.n_local_clusters[1] if plan.groups else 1
+        registers = np.concatenate(
+            [
+                registers_of(encode_membership(plan, 0, NOBODY, run_key=key, noise=SecureNoise()))
+                for key in map(os.urandom, [32] * 12)
+            ]
+        )
+        assert registers.size >= 2500
+        floor = max(event.floor, 1)
+        values = np.arange(floor, floor + 200)
+        cdf = (1 - (1 + event.gamma) ** -values.astype(float)) ** (event.phantoms * per_label)
+        chances = np.diff(np.append(cdf[:-1], 1.0), prepend=0.0)
+        found = np.minimum(registers.ravel(), values[-1]) - floor
+        assert p_table(found.astype(np.int64), tuple(chances)) > TAIL, name
+        fewer = np.diff(np.append(np.sqrt(cdf[:-1]), 1.0), prepend=0.0)
+        assert p_table(found.astype(np.int64), tuple(fewer)) < TAIL, name
+
+
+def registers_of(message: MembershipMessage) -> IntArray:
+    assert isinstance(message, CellSketchMessage | SketchMessage)
+    return message.registers.astype(np.int64)

@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant
 DRAWN = "tests/statistical/test_drawn_noise.py"
 RELEASED = "tests/statistical/test_released_noise.py"
 GAUSSIAN = f"{RELEASED}::test_gaussian_noise_of_parties_is_that_of_their_events"
+PHANTOMS = f"{RELEASED}::test_phantoms_are_as_many_as_their_event_says"
 SERVER = (
     "tests/statistical/test_table_noise.py"
     "::test_the_servers_noise_is_that_of_the_cost_towards_parties"
@@ -116,6 +117,20 @@ MUTANTS = [
         new="changed = words >= np.uint64(law.true_words + law.other_words)",
         breaks="randomised labels are kept too often",
         tests=(RELEASED,),
+    ),
+    Mutant(
+        file="src/splitmeans/membership/sketch/encode.py",
+        old="    raise_to_phantoms(\n        registers,\n",
+        new="    raise_to_phantoms(\n        registers.copy(),\n",
+        breaks="registers without phantoms",
+        tests=(PHANTOMS,),
+    ),
+    Mutant(
+        file="src/splitmeans/membership/sketch_paper/encode.py",
+        old="maxima = 1 + np.searchsorted",
+        new="maxima = np.searchsorted",
+        breaks="registers as published: phantoms one value lower",
+        tests=(PHANTOMS,),
     ),
     Mutant(
         file="src/splitmeans/privacy/keyed_noise.py",
