@@ -1,7 +1,8 @@
+import contextlib
 import hashlib
 import math
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -446,18 +447,56 @@ def test_rules_are_checked_also_under_a_good_chain(connection: sqlite3.Connectio
         ({"run": "second", "epsilon": 0.1, **vars(TOWARDS), "party_epsilon": -1.0}, "must be > 0"),
         ({"run": "second", "epsilon": 0.1, **vars(TOWARDS), "party_relation": "X"}, "must be 'REP"),
     ):
-        entry = Entry(**({**first.__dict__} | {"number": 3} | change))
-        digest = entry.hash_after(head)
-        row = entry.plain | {"previous": head, "hash": digest}
-        connection.execute("BEGIN")
-        connection.execute(
-            f"INSERT INTO ledger ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
-            tuple(row.values()),
-        )
-        connection.execute("UPDATE ledger_head SET number = 3, hash = ?", (digest,))
-        with pytest.raises(BudgetError, match=f"ledger entry 3 breaks a rule: .*{match}"):
+        with (
+            forged(connection, Entry(**({**first.__dict__} | {"number": 3} | change)), head),
+            pytest.raises(BudgetError, match=f"ledger entry 3 breaks a rule: .*{match}"),
+        ):
             ledger_of(connection).verify()
-        connection.execute("ROLLBACK")
+
+
+def test_a_charge_covers_free_releases_of_its_own_run_and_nothing_else(
+    connection: sqlite3.Connection,
+) -> None:
+    set_limit(connection, 1.5)
+    charge(connection)
+    head = ledger_of(connection).verify().head
+    first = ledger_of(connection).entries()[1]
+    free = dict.fromkeys(vars(TOWARDS)) | {"epsilon": 0.0, "delta": 0.0}
+    covered = Entry(
+        **{**first.__dict__, "number": 3, "kind": "cover", "what": "more", "covered_by": 2, **free}
+    )
+    with forged(connection, covered, head):
+        ledger_of(connection).verify()
+    for change in (
+        {"covered_by": None},
+        {"covered_by": 1},
+        {"source": "others"},
+        {"relation": "REPLACE"},
+        {"epsilon": 0.1},
+        {"delta": 1e-9},
+        *({name: value} for name, value in vars(TOWARDS).items()),
+        {"run": "second"},
+    ):
+        with (
+            forged(connection, replace(covered, **change), head),
+            pytest.raises(BudgetError, match=r"ledger entry 3 breaks a rule: .*that covers 'more'"),
+        ):
+            ledger_of(connection).verify()
+
+
+@contextlib.contextmanager
+def forged(connection: sqlite3.Connection, entry: Entry, head: str) -> Iterator[None]:
+    """Add a third entry, with good hashes, until the end of the block."""
+    digest = entry.hash_after(head)
+    row = entry.plain | {"previous": head, "hash": digest}
+    connection.execute("BEGIN")
+    connection.execute(
+        f"INSERT INTO ledger ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
+        tuple(row.values()),
+    )
+    connection.execute("UPDATE ledger_head SET number = 3, hash = ?", (digest,))
+    yield
+    connection.execute("ROLLBACK")
 
 
 AMOUNTS = st.sampled_from([0.1, 0.25, 0.3, 1.0, 1e-9, 7.5])

@@ -16,10 +16,16 @@ from tests.scene import make_study, make_tables, numbers
 
 def detailed() -> Study:
     """Shapes within clusters with tables of pairs, and tables of columns of two parties."""
-    columns = (*numbers("x", "y"), Column(name="z", categories=("a", "b", "c")))
-    budget = Budget(epsilon=4, delta=1e-6)
+    kind = Column(name="z", categories=("a", "b", "c"))
     return make_study(
-        columns=columns, budget=budget, expected_users=100_000, detail=DetailOptions()
+        # Of three columns pairs have the noise of columns by chance, of two another one.
+        parties=(
+            PartySpec(name="org0", columns=(*numbers("x", "y"), kind)),
+            PartySpec(name="org1", columns=numbers("x", "y")),
+        ),
+        budget=Budget(epsilon=4, delta=1e-6),
+        expected_users=100_000,
+        detail=DetailOptions(),
     )
 
 
@@ -84,9 +90,10 @@ def tables_of(study: Study) -> list[PartyTable]:
         n = 2000
         made = []
         for party in study.parties:
-            values = {"id": np.arange(n), "z": rng.choice(["a", "b", "c"], n)}
-            values |= {name: rng.uniform(0, 100, n) for name in ("x", "y")}
-            made.append(prepare_table(party, values))
+            columns = {"z": rng.choice(["a", "b", "c"], n)}
+            columns |= {name: rng.uniform(0, 100, n) for name in ("x", "y")}
+            own = {column.name: columns[column.name] for column in party.columns}
+            made.append(prepare_table(party, {"id": np.arange(n), **own}))
         return made
     return make_tables(study)
 

@@ -46,7 +46,7 @@ MUTANTS = [
         old="gaussian_counts(raw[n_columns:], scale=self.pair_scale, noise=noise)",
         new="gaussian_counts(raw[n_columns:], scale=self.cluster_scale, noise=noise)",
         breaks="detail: pairs of columns with the noise of columns",
-        tests=(GAUSSIAN,),
+        tests=(DRAWN,),
     ),
     Mutant(
         file="src/splitmeans/party/release.py",
