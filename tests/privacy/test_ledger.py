@@ -484,6 +484,27 @@ def test_a_charge_covers_free_releases_of_its_own_run_and_nothing_else(
             ledger_of(connection).verify()
 
 
+def test_names_of_the_same_people_spend_and_are_limited_together(
+    connection: sqlite3.Connection,
+) -> None:
+    set_limit(connection, 5.0)
+    set_limit(connection, 3.0, source="crm")
+    charge(connection)
+    charge(connection, source="crm", run="second", epsilon=0.5, towards=TOWARDS)
+    ledger = ledger_of(connection)
+    committed(connection, lambda: ledger.act("source", source="customers", what="all customers"))
+    committed(connection, lambda: ledger.act("same", source="crm", what="customers"))
+    for name in ("customers", "crm"):
+        spent = ledger.spent(name)
+        assert (spent.epsilon, spent.delta) == (1.5, 2e-5)
+        # A charge without figures towards participants has no bound.
+        assert spent.party_epsilon == math.inf
+        assert spent.limit is not None
+        assert spent.limit.epsilon == 3.0
+        with pytest.raises(BudgetError, match=r"would have spent epsilon 3\.1"):
+            charge(connection, source=name, run="third", epsilon=1.6)
+
+
 @contextlib.contextmanager
 def forged(connection: sqlite3.Connection, entry: Entry, head: str) -> Iterator[None]:
     """Add a third entry, with good hashes, until the end of the block."""

@@ -90,7 +90,7 @@ MUTANTS = [
         old="                rare += own\n",
         new="                rare += 0 * own\n",
         breaks="outcomes that show a user cost no delta",
-        tests=(PLD, INDEPENDENT),
+        tests=("tests/protocol/test_open_categories.py::test_rare_outcomes_are_added_to_delta",),
     ),
     Mutant(
         file="src/splitmeans/privacy/pld.py",
