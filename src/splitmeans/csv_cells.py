@@ -13,8 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
-
-from splitmeans import _compute as pc
+import pyarrow.compute as pc
 
 # The wide forms are taken for the narrow ones in some languages.
 _RISKY = "^[=+\\-@\t\r\n'\uff1d\uff0b\uff0d\uff20]"

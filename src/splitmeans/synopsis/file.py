@@ -59,7 +59,7 @@ def is_file_of(path: str | Path, synopsis: "Synopsis") -> bool:
     if not found.schema.equals(expected.schema, check_metadata=True) or len(found) != len(expected):
         return False
     pairs = zip(found.columns, expected.columns, strict=True)
-    return all(_is_close(pc.numbers_of(own), pc.numbers_of(other)) for own, other in pairs)
+    return all(_is_close(own.to_numpy(), other.to_numpy()) for own, other in pairs)
 
 
 def _is_close(values: FloatArray, others: FloatArray) -> bool:
