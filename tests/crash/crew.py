@@ -24,6 +24,7 @@ from splitmeans.run.party_run import PartyRun
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.run.waiting import Patience
 from splitmeans.study import Study
+from splitmeans.table.prepare import PartyTable
 from splitmeans.wire.identity import Identity
 from tests.crash.rules import EVERYONE, MAILBOX, PARTIES, RESULTS, SERVER, Record
 from tests.scene import KEYS, keyed_study, make_table
@@ -48,6 +49,7 @@ class Crew:
         previous: The result that a run of a series follows, where the home has lost it.
         sent: For each slot, hashes of all bytes that were ever given to the mailbox.
         identities: Everyone's keys.
+        table_of: Returns a party's table.
     """
 
     folder: Path
@@ -56,6 +58,7 @@ class Crew:
     previous: Path | None = None
     sent: Record = field(default_factory=dict)
     identities: Mapping[str, Identity] = field(default_factory=lambda: KEYS)
+    table_of: Callable[[Study, str], PartyTable] = _table_of
 
     def approve(self) -> None:
         """Make the mailbox and the homes, and approve the study in each."""
@@ -83,7 +86,7 @@ class Crew:
                 )
                 run_server(server, home, timeout=1e-9)
             else:
-                table = functools.partial(_table_of, self.study, who)
+                table = functools.partial(self.table_of, self.study, who)
                 party = PartyRun(
                     study=self.study,
                     party=who,
