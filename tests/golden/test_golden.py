@@ -37,7 +37,7 @@ def test_what_changed_is_named() -> None:
 
     changed = copy.deepcopy(parts)
     changed["counts"]["presence"] = parts["counts"]["presence"] + 1
-    changed["segments"]["scaled centres"] = np.array([[0.1], [0.55]])
+    changed["segments"]["scaled centres"] = np.array([[0.1], [0.6]])
     changed["figures"]["epsilon"] = parts["figures"]["epsilon"] * 1.001
     assert unexpected(changed, expected) == ["counts", "scaled centres", "epsilon"]
 
