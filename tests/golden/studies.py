@@ -37,11 +37,12 @@ class Case:
     runs: tuple[Tables, ...]
 
 
-def _people(seed: int, users: int, width: int) -> Values:
-    """Return values of users in five clear groups of different sizes, between 0 and 100."""
+def _people(seed: int, users: int, width: int, groups: int) -> Values:
+    """Return values of users in clear groups of different sizes, between 0 and 100."""
     rng = np.random.default_rng(seed)
-    centres = rng.uniform(10, 90, (5, width))
-    group = rng.choice(5, size=users, p=[0.3, 0.25, 0.2, 0.15, 0.1])
+    centres = rng.uniform(10, 90, (groups, width))
+    odds = np.arange(groups + 1, 1, -1)
+    group = rng.choice(groups, size=users, p=odds / odds.sum())
     return np.clip(centres[group] + rng.normal(0, 6, (users, width)), 0, 100)
 
 
@@ -63,7 +64,7 @@ def _study(columns: Mapping[str, list[Settings]], users: int, **more: Any) -> Se
 
 def numbers(seed: int, n_parties: int, *, users: int = 4000, width: int = 2, **more: Any) -> Case:
     """Every party has the same users, in its own order, and columns of numbers."""
-    values = _people(seed, users, n_parties * width)
+    values = _people(seed, users, n_parties * width, more.get("n_clusters", 5))
     rng = np.random.default_rng([seed, 1])
     tables = {}
     for at, name in enumerate(_NAMES[:n_parties]):
@@ -189,6 +190,7 @@ STUDIES: Mapping[str, Callable[[], Case]] = {
     "three-everyone": partial(partly, 6, 3, population="everyone"),
     "three-mixed": partial(mixed, 7, 3, scaling="equal"),
     "eight": partial(numbers, 8, 8),
+    "eight-bundled": partial(numbers, 20, 8, n_clusters=14),
     "eight-partial": partial(partly, 9, 8, width=1, budget=_HIGH),
     "sixteen": partial(numbers, 10, 16, users=3000, width=1, budget=_HIGH),
     "learned": partial(learned, 11),
