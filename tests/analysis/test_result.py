@@ -139,7 +139,7 @@ def test_a_changed_name_in_a_folder_is_found(result, tmp_path):
     folder = result.rename({"A": "families"}).save(tmp_path / "named")
     text = (folder / "result.json").read_text()
     (folder / "result.json").write_text(text.replace("families", "nobodies"))
-    with pytest.raises(ParameterError, match=r"centres\.csv: not the segments"):
+    with pytest.raises(ParameterError, match=r"centres\.csv: does not follow"):
         Result.read(folder)
 
 

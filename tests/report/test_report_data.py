@@ -128,7 +128,7 @@ def test_facts(data):
     assert facts["Grid cells with users"] == "3"
     assert facts["Points of the grid"] == "4, one for each cell"
     assert facts["Local clusters"] == "2 at bank, 2 at insurer"
-    assert facts["Messages in the transcript"] == "1"
+    assert facts["Messages in the transcript"] == "1 (not signed)"
 
 
 def test_a_name_needs_a_segment(result):
