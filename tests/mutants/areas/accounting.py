@@ -38,7 +38,7 @@ MUTANTS = [
     ),
     Mutant(
         file="src/splitmeans/plan/views.py",
-        old="moves = 2 if observer in group or relation is Relation.REPLACE else 1",
+        old="moves = 2 if known or relation is Relation.REPLACE else 1",
         new="moves = 1",
         breaks="towards a party a user who moves changes one cell",
         tests=VIEWS,
