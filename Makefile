@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 
-.PHONY: demo test slow fuzz crash mutants browser servers deploy spark proofs check docs guides dist format bench lock clean
+.PHONY: demo test audit audit-long slow fuzz crash mutants browser servers deploy spark proofs check docs guides dist format bench lock clean
 
 demo: $(INSTALLED)
 	@$(BIN)/splitmeans demo --output splitmeans-demo
@@ -14,6 +14,14 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow" \
 	  --ignore tests/browser --ignore tests/servers --ignore tests/spark
+
+# Attacks every release on neighbouring tables; each must stay under its claim and fail with half its
+# noise (docs/concepts/audits.md). `audit-long` has more trials and takes up to an hour.
+audit: $(INSTALLED)
+	$(BIN)/python -m audits
+
+audit-long: $(INSTALLED)
+	$(BIN)/python -m audits --long
 
 slow: $(INSTALLED)
 	$(BIN)/pytest -q -m slow

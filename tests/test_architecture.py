@@ -33,7 +33,7 @@ LEVELS = (
     ("relay", "run", "report"),
     ("analysis",),
     ("estimator",),
-    ("rehearsal", "audit", "evidence"),
+    ("rehearsal", "evidence"),
     ("cli",),
     ("__main__",),
 )

@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from splitmeans.cli.audit import audit
 from typer.testing import CliRunner
 
-from splitmeans.audit import guided_views, published_gap, report
-from splitmeans.audit.case import (
+from audits import guided_views, published_gap, report
+from audits.case import (
     Case,
     Outcome,
     Part,
@@ -27,14 +28,13 @@ from splitmeans.audit.case import (
     run_case,
     scores_of_calls,
 )
-from splitmeans.audit.claims import BudgetClaim, GaussianClaim
-from splitmeans.audit.fit_views import memberships_of_runs, small_study
-from splitmeans.audit.membership_parts import audit_decoys
-from splitmeans.audit.noise_twins import HalfNoise, Silence, Tape
-from splitmeans.audit.published_gap import SharedKeys
-from splitmeans.audit.report import ALL_CASES, PARTS, choose_cases, run_audit
-from splitmeans.audit.twins import TWINS
-from splitmeans.cli.audit import audit
+from audits.claims import BudgetClaim, GaussianClaim
+from audits.fit_views import memberships_of_runs, small_study
+from audits.membership_parts import audit_decoys
+from audits.noise_twins import HalfNoise, Silence, Tape
+from audits.published_gap import SharedKeys
+from audits.report import ALL_CASES, PARTS, choose_cases, run_audit
+from audits.twins import TWINS
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.assign import clipped_sums
 from splitmeans.kernels.histograms import score_products

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from splitmeans.audit.bounds import at_least, at_most, bound_of_event, bound_of_scores
-from splitmeans.audit.claims import BudgetClaim, Claim, CurveClaim, GaussianClaim
-from splitmeans.audit.loss import compose_rows
+from audits.bounds import at_least, at_most, bound_of_event, bound_of_scores
+from audits.claims import BudgetClaim, Claim, CurveClaim, GaussianClaim
+from audits.loss import compose_rows
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.events import GaussianEvent, PureEvent, ShiftEvent
 

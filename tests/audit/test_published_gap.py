@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from splitmeans.audit.bounds import bound_of_event
-from splitmeans.audit.case import Scores
-from splitmeans.audit.claims import BudgetClaim
-from splitmeans.audit.published_gap import (
+from audits.bounds import bound_of_event
+from audits.case import Scores
+from audits.claims import BudgetClaim
+from audits.published_gap import (
     SharedKeys,
     coincidence,
     register_top,
@@ -17,8 +17,8 @@ from splitmeans.audit.published_gap import (
     table_cases,
     true_cost,
 )
-from splitmeans.audit.rare_rows import coincidence_trials
-from splitmeans.audit.sketch_views import published_both_parties
+from audits.rare_rows import coincidence_trials
+from audits.sketch_views import published_both_parties
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.losses import LossGrid, compose_many, delta_at, epsilon_at, from_laws
 from splitmeans.privacy.noise import InsecureSeededNoise

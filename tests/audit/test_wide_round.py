@@ -3,10 +3,10 @@
 import dataclasses
 import functools
 
-from splitmeans.audit import guided_views
-from splitmeans.audit.case import Twin, run_case
-from splitmeans.audit.claims import GaussianClaim
-from splitmeans.audit.noise_twins import Silence
+from audits import guided_views
+from audits.case import Twin, run_case
+from audits.claims import GaussianClaim
+from audits.noise_twins import Silence
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.laws.guided_lloyd import MOST_SQUARES
 from splitmeans.privacy.noise import InsecureSeededNoise

@@ -179,11 +179,11 @@ def test_ledger_verify_as_json(piped):
 def test_what_shows_progress_can_be_quiet():
     quiet = {name for name, command in all_commands().items() if _has(command, "--quiet")}
     assert quiet >= {
-        *("demo", "party run", "server run", "relay serve", "report", "result label", "audit"),
+        *("demo", "party run", "server run", "relay serve", "report", "result label"),
     }
     # Everything that prints data and is read by programs can print JSON, or writes it to a file.
     tables = {"study show", "study check", "result show", "result explore", "ledger show"}
-    tables |= {"ledger verify", "audit", "report"}
+    tables |= {"ledger verify", "report"}
     assert {name for name in tables if not _has(all_commands()[name], "--json")} == set()
 
 

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from splitmeans.audit.noise_twins import Silence
+from audits.noise_twins import Silence
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.assign import nearest
 from splitmeans.local.bins import (

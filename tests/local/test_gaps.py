@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from audits.noise_twins import Silence
 from splitmeans._types import NO_VALUE
-from splitmeans.audit.noise_twins import Silence
 from splitmeans.local.column_splits import Intervals
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.survey import ColumnSurvey, present_share

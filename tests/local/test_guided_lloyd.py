@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitmeans.audit.noise_twins import Silence
+from audits.noise_twins import Silence
 from splitmeans.errors import ParameterError
 from splitmeans.local.correction import Answer, Cluster, corrected
 from splitmeans.local.guided_lloyd import GuidedLloyd

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from splitmeans.audit.noise_twins import Silence
+from audits.noise_twins import Silence
 from splitmeans.errors import ParameterError
 from splitmeans.local.column_splits import level_cuts, split_columns
 from splitmeans.local.guided_lloyd import GuidedLloyd

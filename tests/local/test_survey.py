@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitmeans.audit.noise_twins import Silence
+from audits.noise_twins import Silence
 from splitmeans.local.column_splits import Intervals
 from splitmeans.local.law import COUNT_UNITS
 from splitmeans.local.laws.survey import SurveyLaw, bins_for

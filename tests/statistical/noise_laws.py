@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
+from audits.noise_twins import Silence
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.audit.noise_twins import Silence
 from splitmeans.privacy.noise import NoiseSource
 
 # Of one side of one comparison. A case makes two comparisons of two sides at most, so it fails by

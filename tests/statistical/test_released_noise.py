@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
+from audits.noise_twins import HalfNoise, Silence
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.audit.noise_twins import HalfNoise, Silence
 from splitmeans.local.algorithms import mechanism_of
 from splitmeans.local.detail import Detail
 from splitmeans.local.dplloyd import DpLloyd

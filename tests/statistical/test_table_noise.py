@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from audits.noise_twins import Silence
 from splitmeans._types import FloatArray
-from splitmeans.audit.noise_twins import Silence
 from splitmeans.membership.decoy.estimate import DecoyEstimator
 from splitmeans.membership.methods import method_of
 from splitmeans.party.column_tables import encode_table

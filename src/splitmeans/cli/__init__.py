@@ -53,7 +53,6 @@ _COMMANDS = {
     "status": "Show who is missing in which study and run, at which stage, since when.",
     "ledger": "What was spent on which data, and limits on it.",
     "home": "Back up your home, put it back without spending anything twice, end a stale run.",
-    "audit": "Run every part on neighbouring inputs and bound its privacy parameter from below.",
 }
 
 # Commands whose processes have no work for the threads of NumPy's linear algebra: rows are shared

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from audits.case import Scores, scores_of_calls
+from audits.noise_twins import Silence
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.audit.case import Scores, scores_of_calls
-from splitmeans.audit.noise_twins import Silence
 from splitmeans.local.column_splits import Intervals
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.law import COUNT_UNITS, mu_scale

@@ -7,12 +7,12 @@ misses one of them is worth nothing.
 import functools
 from collections.abc import Callable, Mapping
 
-from splitmeans.audit import decoy_views, sketch_views
-from splitmeans.audit.case import Scores, Twin
-from splitmeans.audit.claims import BudgetClaim, CurveClaim
-from splitmeans.audit.column_parts import COLUMN_TWINS
-from splitmeans.audit.membership_parts import audit_decoys
-from splitmeans.audit.published_gap import SharedKeys
+from audits import decoy_views, sketch_views
+from audits.case import Scores, Twin
+from audits.claims import BudgetClaim, CurveClaim
+from audits.column_parts import COLUMN_TWINS
+from audits.membership_parts import audit_decoys
+from audits.published_gap import SharedKeys
 from splitmeans.membership.sketch_paper.law import RegisterLaw
 
 

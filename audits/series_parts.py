@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from splitmeans.audit import fit_views, guided_views, series_views
-from splitmeans.audit.case import Part
-from splitmeans.audit.claims import CurveClaim, GaussianClaim
-from splitmeans.audit.membership_parts import audit_decoys
-from splitmeans.audit.noise_twins import with_half_noise
+from audits import fit_views, guided_views, series_views
+from audits.case import Part
+from audits.claims import CurveClaim, GaussianClaim
+from audits.membership_parts import audit_decoys
+from audits.noise_twins import with_half_noise
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.plan.plan import Plan

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from audits.case import Scores, scores_of_calls
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.audit.case import Scores, scores_of_calls
 from splitmeans.kernels.halves import to_halves
 from splitmeans.party.open_categories import learn_categories
 from splitmeans.party.private_bounds import count_round

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from audits.claims import Claim
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.audit.claims import Claim
 from splitmeans.errors import ParameterError
 
 # Thresholds that are tried on the choosing half.

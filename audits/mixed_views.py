@@ -5,9 +5,9 @@ As `guided_views`, for coded rows: a column of levels is one column, whatever it
 
 import numpy as np
 
+from audits.case import Scores, scores_of_calls
+from audits.noise_twins import Silence
 from splitmeans._types import NO_VALUE, FloatArray, IntArray
-from splitmeans.audit.case import Scores, scores_of_calls
-from splitmeans.audit.noise_twins import Silence
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.survey import ColumnSurvey
 from splitmeans.privacy.noise import NoiseSource

@@ -7,10 +7,10 @@ for every trial.
 import numpy as np
 import pyarrow as pa
 
+from audits.case import Scores
+from audits.published_gap import SharedKeys
+from audits.rare_rows import coincidence_trials
 from splitmeans._types import FloatArray, RegisterArray
-from splitmeans.audit.case import Scores
-from splitmeans.audit.published_gap import SharedKeys
-from splitmeans.audit.rare_rows import coincidence_trials
 from splitmeans.kernels.registers import user_registers
 from splitmeans.membership.sketch.encode import encode as encode_cells
 from splitmeans.membership.sketch.law import SketchLaw

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from audits.case import Scores, scores_of_calls
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.audit.case import Scores, scores_of_calls
 from splitmeans.local.dplloyd import DpLloyd
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.interface import RawRows

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from audits.case import Sampler, Scores
 from splitmeans._types import IntArray, WordArray
-from splitmeans.audit.case import Sampler, Scores
 from splitmeans.privacy.noise import NoiseSource
 
 

@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from audits.bounds import Bound, bound_of_event, bound_of_scores
+from audits.claims import Claim
 from splitmeans._types import FloatArray
-from splitmeans.audit.bounds import Bound, bound_of_event, bound_of_scores
-from splitmeans.audit.claims import Claim
 from splitmeans.privacy.noise import NoiseSource
 
 

@@ -5,10 +5,10 @@ import functools
 import numpy as np
 import pyarrow as pa
 
+from audits import decoy_views
+from audits.case import Scores, scores_of_calls
+from audits.sketch_views import fresh_key
 from splitmeans._types import FloatArray
-from splitmeans.audit import decoy_views
-from splitmeans.audit.case import Scores, scores_of_calls
-from splitmeans.audit.sketch_views import fresh_key
 from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.party.release import release_party

@@ -1,18 +1,26 @@
-"""`splitmeans audit`: claimed and measured privacy side by side, and twins that must fail."""
+"""`python -m audits`: claimed and measured privacy side by side, and twins that must fail."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress
 
+from audits.case import Outcome
+from audits.published_gap import (
+    CLAIMED_DELTA,
+    CLAIMED_EPSILON,
+    SharedKeys,
+    coincidence,
+    table_cases,
+    true_cost,
+)
+from audits.report import choose_cases, gap_mapping, rows, run_audit
+from splitmeans.cli import run_app
 from splitmeans.cli.console import Quiet, alarm, check_file, err, new_table, out, print_table
-
-if TYPE_CHECKING:
-    from splitmeans.audit.case import Outcome
-
+from splitmeans.privacy.noise import InsecureSeededNoise, NoiseSource, SecureNoise
 
 app = typer.Typer(add_completion=False)
 
@@ -43,16 +51,12 @@ def audit(
     A part must stay under its claim, and with half its noise, or broken otherwise, it must be
     caught; otherwise the exit code is 1.
 
-    Example: splitmeans audit --json audit.json
+    Example: python -m audits --json audit.json
     """
     check_file(json_file)
     if gap:
         _write(json_file, _gap())
         return
-    # Imported here: the audit needs every mechanism, and other commands should start fast.
-    from splitmeans.audit.report import choose_cases, run_audit
-    from splitmeans.privacy.noise import InsecureSeededNoise, NoiseSource, SecureNoise
-
     noise: NoiseSource = SecureNoise() if long else InsecureSeededNoise(seed)
     err.print("preparing the parts and their claims", markup=False)
     cases = choose_cases(only or (), long=long)
@@ -93,9 +97,7 @@ def audit(
         raise typer.Exit(1)
 
 
-def _print(title: str, headings: Sequence[str], outcomes: Sequence["Outcome"]) -> None:
-    from splitmeans.audit.report import rows
-
+def _print(title: str, headings: Sequence[str], outcomes: Sequence[Outcome]) -> None:
     table = new_table(title)
     for heading in headings:
         left = heading in headings[:2] or heading.endswith(" is")
@@ -106,16 +108,6 @@ def _print(title: str, headings: Sequence[str], outcomes: Sequence["Outcome"]) -
 
 
 def _gap() -> dict[str, Any]:
-    from splitmeans.audit.published_gap import (
-        CLAIMED_DELTA,
-        CLAIMED_EPSILON,
-        SharedKeys,
-        coincidence,
-        table_cases,
-        true_cost,
-    )
-    from splitmeans.audit.report import gap_mapping
-
     named = list(table_cases())
     gaps = []
     with Progress(console=err, transient=True) as progress:
@@ -154,3 +146,7 @@ def _write(path: Path | None, record: dict[str, Any]) -> None:
     if path is not None:
         path.write_text(json.dumps(record, indent=1))
         err.print(f"wrote {path}", markup=False)
+
+
+if __name__ == "__main__":
+    run_app(app, "python -m audits")

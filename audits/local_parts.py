@@ -11,17 +11,17 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from splitmeans._types import IntArray
-from splitmeans.audit import (
+from audits import (
     detail_views,
     dplloyd_views,
     guided_views,
     mixed_views,
     tree_views,
 )
-from splitmeans.audit.case import Part, Sampler
-from splitmeans.audit.claims import BudgetClaim, Claim, GaussianClaim
-from splitmeans.audit.noise_twins import with_half_noise
+from audits.case import Part, Sampler
+from audits.claims import BudgetClaim, Claim, GaussianClaim
+from audits.noise_twins import with_half_noise
+from splitmeans._types import IntArray
 from splitmeans.local.detail import Detail
 from splitmeans.local.dplloyd import DpLloyd
 from splitmeans.local.dplsf import Dplsf

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from audits.loss import GRID_POINTS, compose_rows
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.audit.loss import GRID_POINTS, compose_rows
 from splitmeans.errors import ParameterError
 from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.privacy.register_law import log_cdf, log_cdf_step

@@ -5,9 +5,9 @@ The user sits where a proof has its worst case, at the bounds; all other rows ar
 
 import numpy as np
 
+from audits.case import Scores
+from audits.noise_twins import Tape
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.audit.case import Scores
-from splitmeans.audit.noise_twins import Tape
 from splitmeans.local.dplsf import Dplsf
 from splitmeans.local.dplsf_paper import DplsfPaper, Leaf, grow
 from splitmeans.local.rows import LocalClustering

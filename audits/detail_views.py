@@ -7,9 +7,9 @@ what no score needs.
 
 import numpy as np
 
+from audits.case import Scores, scores_of_calls
+from audits.noise_twins import Silence
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.audit.case import Scores, scores_of_calls
-from splitmeans.audit.noise_twins import Silence
 from splitmeans.local.detail import Detail
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.coding import Coding

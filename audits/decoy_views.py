@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from audits.case import Scores
+from audits.sketch_views import fresh_key
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.audit.case import Scores
-from splitmeans.audit.sketch_views import fresh_key
 from splitmeans.kernels.counts import count_joined, sort_records
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.decoy.encode import encode

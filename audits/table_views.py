@@ -7,9 +7,9 @@ together: were their keys the same, or their decoys, counts of both would tell m
 import numpy as np
 import pyarrow as pa
 
+from audits.case import Scores, scores_of_calls
+from audits.sketch_views import fresh_key
 from splitmeans._types import FloatArray
-from splitmeans.audit.case import Scores, scores_of_calls
-from splitmeans.audit.sketch_views import fresh_key
 from splitmeans.membership.decoy.column_tables import ColumnTable, ColumnTables
 from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw

@@ -8,9 +8,9 @@ label has one user; both tables are looked at together.
 import numpy as np
 import pyarrow as pa
 
+from audits.case import Scores, scores_of_calls
+from audits.sketch_views import fresh_key
 from splitmeans._types import FloatArray
-from splitmeans.audit.case import Scores, scores_of_calls
-from splitmeans.audit.sketch_views import fresh_key
 from splitmeans.membership.bundles import Bundles
 from splitmeans.membership.decoy.encode import encode
 from splitmeans.membership.decoy.join import join_counts

@@ -7,10 +7,10 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from splitmeans.audit import column_views
-from splitmeans.audit.case import Part, Twin
-from splitmeans.audit.claims import BudgetClaim, GaussianClaim
-from splitmeans.audit.noise_twins import with_half_noise
+from audits import column_views
+from audits.case import Part, Twin
+from audits.claims import BudgetClaim, GaussianClaim
+from audits.noise_twins import with_half_noise
 from splitmeans.local.law import COUNT_UNITS
 from splitmeans.plan.bounds_stage import BoundsLaw, PrivateColumn
 from splitmeans.plan.categories_stage import CategoriesLaw, OpenColumn

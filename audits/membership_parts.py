@@ -4,7 +4,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 
-from splitmeans.audit import (
+from audits import (
     bundle_views,
     decoy_views,
     fit_views,
@@ -12,9 +12,9 @@ from splitmeans.audit import (
     sketch_views,
     table_views,
 )
-from splitmeans.audit.case import Part, Sampler, Scores
-from splitmeans.audit.claims import BudgetClaim, CurveClaim, GaussianClaim
-from splitmeans.audit.noise_twins import with_half_noise
+from audits.case import Part, Sampler, Scores
+from audits.claims import BudgetClaim, CurveClaim, GaussianClaim
+from audits.noise_twins import with_half_noise
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law, decoy_law
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.ldp.law import RandomisedLabels

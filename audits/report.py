@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from audits.bounds import Bound
+from audits.case import Case, Outcome, Part, run_case
+from audits.column_parts import COLUMN_PARTS
+from audits.local_parts import LOCAL_PARTS
+from audits.membership_parts import MEMBERSHIP_PARTS
+from audits.published_gap import Coincidence, Gap
+from audits.series_parts import SERIES_PARTS
+from audits.twins import TWINS
 from splitmeans import _validate
 from splitmeans._version import __version__
-from splitmeans.audit.bounds import Bound
-from splitmeans.audit.case import Case, Outcome, Part, run_case
-from splitmeans.audit.column_parts import COLUMN_PARTS
-from splitmeans.audit.local_parts import LOCAL_PARTS
-from splitmeans.audit.membership_parts import MEMBERSHIP_PARTS
-from splitmeans.audit.published_gap import Coincidence, Gap
-from splitmeans.audit.series_parts import SERIES_PARTS
-from splitmeans.audit.twins import TWINS
 from splitmeans.errors import ParameterError
 from splitmeans.privacy.noise import NoiseSource
 

@@ -7,9 +7,9 @@ computed from them.
 import numpy as np
 import pyarrow as pa
 
+from audits.case import Scores
+from audits.sketch_views import fresh_key
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.audit.case import Scores
-from splitmeans.audit.sketch_views import fresh_key
 from splitmeans.kernels.assign import nearest
 from splitmeans.membership.decoy.join import join_counts
 from splitmeans.party.release import release_party

@@ -7,8 +7,8 @@ or user, one call with many of them is many trials.
 import numpy as np
 import pyarrow as pa
 
+from audits.case import Scores
 from splitmeans._types import FloatArray
-from splitmeans.audit.case import Scores
 from splitmeans.membership.independent.encode import encode as encode_histogram
 from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.ldp.encode import encode as encode_response

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
+from audits.published_gap import SharedKeys, check_two_empty
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.audit.published_gap import SharedKeys, check_two_empty
 
 # Rows that are looked at together, so that memory stays small.
 _BATCH_ROWS = 2**31
