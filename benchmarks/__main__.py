@@ -10,7 +10,6 @@ from benchmarks.commands.categories import categories
 from benchmarks.commands.coverage import coverage
 from benchmarks.commands.labels import labels
 from benchmarks.commands.local import local
-from benchmarks.commands.models import models
 from benchmarks.commands.paper import paper
 from benchmarks.commands.partial import partial
 from benchmarks.commands.plan import plan
@@ -38,7 +37,6 @@ for command in (
         coverage,
         answers,
         synthetic,
-        models,
         renewal,
         accounting,
         speed,

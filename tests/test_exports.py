@@ -22,7 +22,6 @@ def test_public_names() -> None:
         "Study",
         "StudyError",
         "Synopsis",
-        "SynopsisKMeans",
         "VerticalKMeans",
         "__version__",
         "demo_customers",

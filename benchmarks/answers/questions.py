@@ -17,10 +17,8 @@ import numpy.typing as npt
 import pandas as pd
 from typer.testing import CliRunner
 
-from benchmarks.answers.whole_runs import Scene, features
-from benchmarks.models import branch_rows
+from benchmarks.answers.whole_runs import Scene
 from splitmeans import cli
-from splitmeans.result.intervals import intervals_of_tree
 from splitmeans.synopsis.column_places import ColumnPlace, column_places
 from splitmeans.synopsis.queries.answers import Answer
 
@@ -29,7 +27,6 @@ P = ParamSpec("P")
 Chosen = npt.NDArray[np.bool_]
 
 _BINS = 3
-_TREE = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +196,7 @@ class _Questions:
             yield self._figure(f"correlation {kind}", text, answer, both, 1.0, seconds)
 
     def segments(self) -> Iterator[Figure]:
-        """Sizes of the published segments, and of all segments of the tree below and above them."""
+        """Sizes of the published segments."""
         result = self.scene.result
         rows = self.scene.pooled.frame[self.scene.present.all(axis=1)]
         sizes = np.bincount(self.scene.segments(rows), minlength=result.published.k)
@@ -212,19 +209,6 @@ class _Questions:
             )
             text = f"size of {result.published.letters[at]}"
             yield self._figure("size of a segment", text, answer, float(sizes[at]), self.n, seconds)
-        tree = result.tree(_TREE)
-        (found, _), seconds = timed(intervals_of_tree, result, tree)
-        places = self.synopsis.scaled_centres(features(self.scene.pooled, rows))
-        truths = branch_rows(tree, places)
-        known = {0, *tree.at(tree.given)}
-        for at in (at for at in range(len(tree.branches)) if at not in known):
-            answer = Answer(
-                value=float(tree.sizes[at]),
-                low=None if found is None else float(found[0][at]),
-                high=None if found is None else float(found[1][at]),
-            )
-            text = f"size of {tree.branches[at].name} in a tree"
-            yield self._figure("size in a tree", text, answer, float(truths[at]), self.n, seconds)
 
     def sql(self) -> Iterator[Figure]:
         """Ask `splitmeans result ask`, from a result folder."""

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from splitmeans.plan.statement import PrivacyReport
     from splitmeans.privacy.noise import InsecureSeededNoise
     from splitmeans.simulate.datasets import demo_customers
-    from splitmeans.synopsis.kmeans_estimator import SynopsisKMeans
     from splitmeans.synopsis.synopsis import Synopsis
     from splitmeans.table.prepare import prepare_table
 
@@ -57,7 +56,6 @@ __all__ = [
     "Study",
     "StudyError",
     "Synopsis",
-    "SynopsisKMeans",
     "VerticalKMeans",
     "__version__",
     "demo_customers",
@@ -72,7 +70,6 @@ _LAZY = {
     "PrivacyReport": "splitmeans.plan.statement",
     "Result": "splitmeans.analysis.result",
     "Synopsis": "splitmeans.synopsis.synopsis",
-    "SynopsisKMeans": "splitmeans.synopsis.kmeans_estimator",
     "VerticalKMeans": "splitmeans.estimator",
     "demo_customers": "splitmeans.simulate.datasets",
     "forecast": "splitmeans.forecasting.forecast",

@@ -190,25 +190,3 @@ def test_plan_fits_checks_and_writes(run, tmp_path):
     for setting in compared:
         assert setting["predicted_bytes"] == pytest.approx(setting["release_bytes"], rel=0.06)
     assert "customers" in done.out
-
-
-def test_models_prints_a_table_for_each_data_set_and_writes_json(run, tmp_path):
-    path = tmp_path / "models.json"
-    done = run("models", "--quick", "--workers", "1", "--json", str(path))
-    assert done.code == 0, done.err
-    for text in ("2 parties, epsilon 1, 1 seeds", "mixture: log likelihood", "tree: loss over"):
-        assert text in " ".join(done.out.split())
-    record = json.loads(path.read_text())
-    assert record["config"]["seeds"] == 1
-    assert len(record["config"]["data"]) == len(record["config"]["clusters"]) == 1
-    scores = record["scores"]
-    assert {score["model"] for score in scores} == {"mixture", "medians", "tree"}
-    medians = [score for score in scores if score["model"] == "medians"]
-    # Nobody is nearer to private medians than to pooled ones, and hardly anybody much further.
-    assert all(1 - 1e-3 < score["ours"] / score["pooled"] < 1.5 for score in medians)
-
-
-def test_models_refuses_unknown_data(run):
-    done = run("models", "--data", "iris")
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("error: --data must be from ")

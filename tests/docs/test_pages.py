@@ -18,6 +18,7 @@ GUIDES = ROOT / "docs" / "guides"
 QUICK = (
     "README.md",
     "docs/guides/scaling.md",
+    "docs/guides/other-models.md",
     "docs/reference/python.md",
     "docs/concepts/certificate.md",
     "docs/decide/evaluation.md",
@@ -37,7 +38,6 @@ LONG = (
 AFTER_TUTORIAL = (
     "docs/guides/choosing-k.md",
     "docs/guides/asking.md",
-    "docs/guides/other-models.md",
 )
 RUN_HERE = {
     *QUICK,

@@ -134,7 +134,7 @@ def test_segments_by_letter_or_name_and_thresholds(scene):
 def test_an_audience_of_a_frame_is_that_of_the_file(scene, tmp_path):
     result, bank, _ = scene
     pq.write_table(bank, tmp_path / "bank.parquet")
-    for k, model, wanted in ((None, "means", ["few", "B"]), (4, "medians", ["A"])):
+    for k, wanted in ((None, ["few", "B"]), (4, ["A"])):
         worth = write_audience(
             result,
             tmp_path / "bank.parquet",
@@ -142,13 +142,11 @@ def test_an_audience_of_a_frame_is_that_of_the_file(scene, tmp_path):
             party="bank",
             wanted=wanted,
             at_least=0.7,
-            segments=result.segments(k, model=model),
+            segments=result.segments(k),
             progress=quiet,
         )
         written = pq.read_table(tmp_path / "file.parquet")
-        frame, own = result.audience(
-            bank.to_pandas(), segments=wanted, at_least=0.7, k=k, model=model
-        )
+        frame, own = result.audience(bank.to_pandas(), segments=wanted, at_least=0.7, k=k)
         assert own == worth
         for name in written.column_names:
             assert frame[name].tolist() == written.column(name).to_pylist()
@@ -160,11 +158,10 @@ def test_an_audience_of_a_frame_is_that_of_the_file(scene, tmp_path):
     assert [f"{at:06d}" for at in places["row"].to_pylist()] == arrow["id"].to_pylist()
 
 
-@pytest.mark.parametrize("model", ["means", "medians", "mixture", "tree"])
-def test_probabilities_of_every_model_are_about_right(scene, model):
+def test_probabilities_of_segments_are_about_right(scene):
     """The mean probability of the likeliest segment is how often it is the true one."""
     result, bank, kinds = scene
-    labels = result.label(bank.to_pandas(), k=3, model=model)
+    labels = result.label(bank.to_pandas(), k=3)
     letters = sorted(set(labels["segment"]))
     table = np.array(
         [

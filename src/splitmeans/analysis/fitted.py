@@ -48,9 +48,9 @@ class HasResult:
         """Write a result folder that says it is of a simulation; see `Result.save`."""
         return self._result().save(folder)
 
-    def to_pandas(self, k: int | None = None, *, model: str = "means") -> Any:
+    def to_pandas(self, k: int | None = None) -> Any:
         """Return a data frame with a row for each segment; see `Result.to_pandas`."""
-        return self._result().to_pandas(k, model=model)
+        return self._result().to_pandas(k)
 
     def label(self, data: Any, **options: Any) -> Any:
         """Return a party's own table with the segments of its rows; see `Result.label`.

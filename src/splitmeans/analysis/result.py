@@ -71,7 +71,7 @@ class Result(published.Result):
         checked = checked_names(left, self.published.letters)
         return dataclasses.replace(self, names=checked)
 
-    def to_pandas(self, k: int | None = None, *, model: str = "means") -> Any:
+    def to_pandas(self, k: int | None = None) -> Any:
         """Return a pandas DataFrame with a row for each segment.
 
         Columns: segment (its letter), name, users and share (noisy estimates), users_low and
@@ -80,11 +80,10 @@ class Result(published.Result):
 
         Args:
             k: Segments of this number instead of the published ones.
-            model: What they are segments of; see `segments`.
         """
         from splitmeans.analysis.tables import segment_frame
 
-        return segment_frame(self, k, model=model)
+        return segment_frame(self, k)
 
     def label(
         self,
@@ -92,7 +91,6 @@ class Result(published.Result):
         *,
         party: str | None = None,
         k: int | None = None,
-        model: str = "means",
         allow_clipping: bool = False,
     ) -> Any:
         """Return a party's own table with each row's likeliest segment and all probabilities.
@@ -106,13 +104,12 @@ class Result(published.Result):
                 for which the labels alone are returned.
             party: The party's name; found by the names of the columns if not given.
             k: Segments of this number instead of the published ones.
-            model: What they are segments of; see `segments`.
             allow_clipping: Label it also if most of a column lies outside the study's bounds.
         """
         # Imported here: it sees rows, which nothing else of a result does.
         from splitmeans.party.label_frame import label_frame
 
-        segments = self.segments(k, model=model)
+        segments = self.segments(k)
         return label_frame(
             self, data, segments=segments, party=party, allow_clipping=allow_clipping
         )
@@ -125,7 +122,6 @@ class Result(published.Result):
         at_least: float = 0.5,
         party: str | None = None,
         k: int | None = None,
-        model: str = "means",
         allow_clipping: bool = False,
     ) -> "tuple[Any, Audience]":
         """Return the rows of a party's own table that are probably in some segments.
@@ -141,7 +137,6 @@ class Result(published.Result):
             at_least: The probability from which on rows are taken.
             party: The party's name; found by the names of the columns if not given.
             k: Segments of this number instead of the published ones.
-            model: What they are segments of; see `segments`.
             allow_clipping: As for `label`.
         """
         from splitmeans.party.similar_frame import audience_frame
@@ -151,7 +146,7 @@ class Result(published.Result):
             data,
             wanted=[segments] if isinstance(segments, str) else list(segments),
             at_least=at_least,
-            segments=self.segments(k, model=model),
+            segments=self.segments(k),
             party=party,
             allow_clipping=allow_clipping,
         )

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from splitmeans.result.result import Result
 
 
-def segment_frame(result: "Result", k: int | None = None, *, model: str = "means") -> Any:
+def segment_frame(result: "Result", k: int | None = None) -> Any:
     """Return the segments for k as a data frame; see `Result.to_pandas`."""
     try:
         import pandas as pd
@@ -19,8 +19,8 @@ def segment_frame(result: "Result", k: int | None = None, *, model: str = "means
             "to_pandas needs pandas: pip install 'splitmeans[pandas]'"
         ) from problem
 
-    item = result.segments(k, model=model)
-    intervals = result.size_intervals(k, model=model) if result.synopsis.total > 0 else None
+    item = result.segments(k)
+    intervals = result.size_intervals(k) if result.synopsis.total > 0 else None
     unknown = np.full(item.k, np.nan)
     total = result.synopsis.total
     head = {

@@ -6,7 +6,7 @@ import typer
 
 from splitmeans.cli.console import Quiet, err
 from splitmeans.cli.data_options import ALLOW_CLIPPING, DATA, QUERY, QUERY_FILE, chosen_query
-from splitmeans.cli.result_options import MODEL, RESULT, K, check_table_file
+from splitmeans.cli.result_options import RESULT, K, check_table_file
 from splitmeans.figures import percent
 from splitmeans.result.result import Result
 from splitmeans.study import EVERYONE
@@ -79,7 +79,6 @@ def audience(
     query: str | None = QUERY,
     query_file: Path | None = QUERY_FILE,
     k: int | None = K,
-    model: str = MODEL,
     allow_clipping: bool = ALLOW_CLIPPING,
     quiet: Quiet = False,
 ) -> None:
@@ -104,7 +103,7 @@ def audience(
             party=party,
             wanted=segments.split(","),
             at_least=at_least,
-            segments=read.segments(k, model=model),
+            segments=read.segments(k),
             progress=progress,
             query=chosen_query(query, query_file),
             allow_clipping=allow_clipping,

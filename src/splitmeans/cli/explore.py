@@ -1,4 +1,4 @@
-"""`splitmeans result explore`: other numbers of segments, other models, synthetic rows."""
+"""`splitmeans result explore`: other numbers of segments, synthetic rows."""
 
 import json as json_format
 from pathlib import Path
@@ -11,14 +11,12 @@ import typer
 from rich.table import Table
 
 from splitmeans.cli.console import new_table, print_table
-from splitmeans.cli.explore_models import print_models, print_tree
-from splitmeans.cli.result_options import JSON, MODEL, RESULT, K, check_table_file, parse_ks
+from splitmeans.cli.result_options import JSON, RESULT, K, check_table_file, parse_ks
 from splitmeans.cli.segments_shown import origin_table, print_segments, say, segments_mapping
 from splitmeans.csv_cells import safe_table
 from splitmeans.errors import ParameterError
 from splitmeans.figures import digits, fixed
 from splitmeans.result.intervals import intervals_of
-from splitmeans.result.model_segments import MEANS, TREE, check_model
 from splitmeans.result.result import Result
 from splitmeans.synopsis.choose_k import ChooseK
 
@@ -26,7 +24,6 @@ from splitmeans.synopsis.choose_k import ChooseK
 def explore(
     result: Path = RESULT,
     k: int | None = K,
-    model: str = MODEL,
     ks: str = typer.Option("2-12", "--ks", help="Numbers of segments to compare."),
     synthetic: int | None = typer.Option(
         None, "--synthetic", min=1, help="Draw this many synthetic rows into --output."
@@ -37,7 +34,7 @@ def explore(
     seed: int | None = typer.Option(None, "--seed", min=0, help="Makes the synthetic rows repeat."),
     json: bool = JSON,
 ) -> None:
-    """Compare numbers of segments, look at one of them, try other models, or draw synthetic rows.
+    """Compare numbers of segments, look at one of them, or draw synthetic rows.
 
     Everything is computed from the published grid and costs no privacy, however often it is done.
 
@@ -45,15 +42,10 @@ def explore(
 
     splitmeans result explore my-result --k 7
 
-    splitmeans result explore my-result --model tree
-
-    splitmeans result explore my-result --model mixture --k 4
-
     splitmeans result explore my-result --synthetic 10000 -o rows.parquet
     """
     if (synthetic is None) != (output is None):
         raise ParameterError("--synthetic and --output go together")
-    check_model(model)
     compared = parse_ks(ks)
     if synthetic is not None and output is not None:
         check_table_file(output)
@@ -64,7 +56,7 @@ def explore(
         return
     read = Result.read(result)
     if k is not None:
-        item = read.segments(k, model=model)
+        item = read.segments(k)
         intervals = intervals_of(read, [item])
         if json:
             mapping = segments_mapping(read, item, intervals.found[0])
@@ -74,12 +66,6 @@ def explore(
         print_segments(read, item, intervals.found[0])
         print_table(origin_table(read, item))
         say(intervals.words)
-        return
-    if model == TREE:
-        print_tree(read, max(compared), json=json)
-        return
-    if model != MEANS:
-        print_models(read, model, compared, json=json)
         return
     curve = read.compare_k(compared)
     if json:

@@ -18,7 +18,7 @@ from splitmeans.cli.overlap import (
     print_overlap,
 )
 from splitmeans.cli.result_ask import ask, correlate, table
-from splitmeans.cli.result_options import JSON, MODEL, RESULT, K, called, check_table_file
+from splitmeans.cli.result_options import JSON, RESULT, K, called, check_table_file
 from splitmeans.cli.segments_shown import print_segments, say, segments_mapping
 from splitmeans.result.intervals import intervals_of
 from splitmeans.result.result import Result
@@ -85,7 +85,6 @@ def label(
     query: str | None = QUERY,
     query_file: Path | None = QUERY_FILE,
     k: int | None = K,
-    model: str = MODEL,
     allow_clipping: bool = ALLOW_CLIPPING,
     quiet: Quiet = False,
 ) -> None:
@@ -101,7 +100,7 @@ def label(
 
     check_table_file(output)
     read = Result.read(result)
-    item = read.segments(k, model=model)
+    item = read.segments(k)
     with rows_progress() as progress:
         rows = write_labels(
             read,

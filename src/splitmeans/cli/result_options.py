@@ -7,17 +7,10 @@ import typer
 
 from splitmeans.cli.console import check_file
 from splitmeans.errors import ParameterError
-from splitmeans.result.model_segments import MEANS
 from splitmeans.result.result import Segmentation
-from splitmeans.synopsis.models.medians import Medians
-from splitmeans.synopsis.models.mixture import Mixture
-from splitmeans.synopsis.models.tree import Cut
 
 RESULT = typer.Argument(help="Result folder that a run or `splitmeans demo` wrote.")
 K = typer.Option(None, "--k", min=2, help="Segments of this number instead of the published ones.")
-MODEL = typer.Option(
-    MEANS, "--model", help="Segments by means (k-means), medians, mixture or tree."
-)
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
 # More segments than this cannot be told apart, in a table or in a report.
@@ -46,12 +39,7 @@ def parse_ks(text: str) -> list[int]:
     return sorted(set(ks))
 
 
-_KINDS = {Medians: "around medians", Mixture: "of a mixture", Cut: "of the tree"}
-
-
 def called(item: Segmentation) -> str:
     """Return what kind of segments these are."""
-    if item.model is not None:
-        return f"{item.k} segments {_KINDS[type(item.model)]}, found on the published grid"
     kind = "as published" if item.published else "found again on the published grid"
     return f"{item.k} segments, {kind}"

@@ -10,18 +10,11 @@ from splitmeans.cli.console import new_table, out, print_table
 from splitmeans.cli.result_options import called
 from splitmeans.figures import number, percent, users
 from splitmeans.intervals.sizes import SizeIntervals
-from splitmeans.result.model_segments import MEANS, MEDIANS, MIXTURE, TREE
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study.features import to_own_units
-from splitmeans.synopsis.column_places import column_places
-from splitmeans.synopsis.models.medians import Medians
-from splitmeans.synopsis.models.mixture import Mixture
-from splitmeans.synopsis.models.tree import Cut
 
 # So many fit a terminal of 80 columns, with a column's name and its mean.
 _SEGMENTS_A_TABLE = 7
-# Of a mixture a segment has a deviation beside each value.
-_COMPONENTS_A_TABLE = 4
 
 
 def say(text: str) -> None:
@@ -32,12 +25,11 @@ def say(text: str) -> None:
 def print_segments(
     result: Result, item: Segmentation, intervals: SizeIntervals | None = None
 ) -> None:
-    """Print segments: sizes, and centres by column; of a mixture with deviations."""
+    """Print segments: sizes, and centres by column."""
     if result.remark is not None:
         say(f"note: {result.remark}")
-    step = _COMPONENTS_A_TABLE if isinstance(item.model, Mixture) else _SEGMENTS_A_TABLE
-    for start in range(0, item.k, step):
-        shown = slice(start, start + step)
+    for start in range(0, item.k, _SEGMENTS_A_TABLE):
+        shown = slice(start, start + _SEGMENTS_A_TABLE)
         print_table(_segment_table(result, item, shown, intervals=intervals))
 
 
@@ -60,13 +52,8 @@ def _segment_table(
             table.add_row(name, number(all_users), *(users(end) for end in ends[shown]))
     table.add_row("share", "", *(percent(each, 1) for each in shares[shown]), end_section=True)
     means = _means(result)
-    is_number = {place.feature for place in column_places(result.synopsis) if not place.levels}
     for at, name in enumerate(result.synopsis.feature_names):
-        centres = [number(value) for value in item.centres[shown, at]]
-        if isinstance(item.model, Mixture) and at in is_number:
-            spreads = item.model.deviations[shown, at]
-            pairs = zip(centres, spreads, strict=True)
-            centres = [f"{centre} ± {number(spread)}" for centre, spread in pairs]
+        centres = (number(value) for value in item.centres[shown, at])
         table.add_row(name, number(means[at]), *centres)
     return table
 
@@ -133,20 +120,4 @@ def segments_mapping(
                 item.letters, item.sizes, ends, item.centres, strict=True
             )
         ],
-        **_model_mapping(item),
     }
-
-
-def _model_mapping(item: Segmentation) -> dict[str, Any]:
-    """Return what a model has beside centres and sizes."""
-    if isinstance(item.model, Medians):
-        return {"model": MEDIANS, "distance": item.model.loss}
-    if isinstance(item.model, Mixture):
-        return {
-            "model": MIXTURE,
-            "covariance": item.model.covariance,
-            "log_likelihood": item.model.log_likelihood,
-            "bic": item.model.bic,
-            "deviations": item.model.deviations.tolist(),
-        }
-    return {"model": TREE if isinstance(item.model, Cut) else MEANS}

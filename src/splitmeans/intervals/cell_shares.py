@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.synopsis.models.borders import Borders, nearest_centre, segments_of
+from splitmeans.kmeans.distances import squared_distances
+from splitmeans.synopsis.segments import assign_nodes
 from splitmeans.synopsis.synopsis import Synopsis
 
 
@@ -37,19 +38,6 @@ class CellShares:
         weights = users.ravel()[self.cells] * self.shares
         found = np.bincount(self.segments, weights=weights, minlength=self.n_segments)
         return np.asarray(found, dtype=np.float64)
-
-    def united(self, segment_of: IntArray, n_segments: int) -> "CellShares":
-        """Return the shares where some of the segments are united: each becomes one of fewer."""
-        keys = self.cells * n_segments + segment_of[self.segments]
-        different, which = np.unique(keys, return_inverse=True)
-        cells, segments = np.divmod(different, n_segments)
-        return CellShares(
-            n_segments=n_segments,
-            n_cells=self.n_cells,
-            cells=cells,
-            segments=segments,
-            shares=np.asarray(np.bincount(which.ravel(), weights=self.shares), dtype=np.float64),
-        )
 
     def squares(self) -> FloatArray:
         """Return for each segment the sum of squared shares: what noise of 1 on cells becomes."""
@@ -88,23 +76,20 @@ def one_segment(n_cells: int) -> CellShares:
     )
 
 
-def cell_shares(
-    synopsis: Synopsis, segments: FloatArray | Borders, shape: tuple[int, ...]
-) -> CellShares:
+def cell_shares(synopsis: Synopsis, segments: FloatArray, shape: tuple[int, ...]) -> CellShares:
     """Return the shares of all cells of a grid.
 
     A cell published without users is in one segment, that of its local centres.
 
     Args:
         synopsis: What was published, with labels.
-        segments: Centres in distance units, shape (k, D), or the borders of other segments.
+        segments: Centres in distance units, shape (k, D).
         shape: The shape of the grid.
     """
     assert synopsis.labels is not None
-    borders = nearest_centre(synopsis, segments) if isinstance(segments, np.ndarray) else segments
-    k = borders.n_segments
+    k = len(segments)
     used = synopsis.weights > 0
-    of_node = segments_of(borders, synopsis.scaled_nodes[used])
+    of_node = assign_nodes(synopsis, segments)[0][used]
     cell_of_node = np.ravel_multi_index(tuple(synopsis.labels[used].T), shape)
     keys, which = np.unique(cell_of_node * k + of_node, return_inverse=True)
     weights = np.bincount(which, weights=synopsis.weights[used], minlength=len(keys))
@@ -116,20 +101,24 @@ def cell_shares(
         n_segments=k,
         n_cells=n_cells,
         cells=np.concatenate([cells, empty]),
-        segments=np.concatenate([segments_in, _segments_of_cells(synopsis, borders, shape)[empty]]),
+        segments=np.concatenate(
+            [segments_in, _segments_of_cells(synopsis, segments, shape)[empty]]
+        ),
         shares=np.concatenate([weights / totals[cells], np.ones(len(empty))]),
     )
 
 
-def _segments_of_cells(synopsis: Synopsis, borders: Borders, shape: tuple[int, ...]) -> IntArray:
+def _segments_of_cells(
+    synopsis: Synopsis, segments: FloatArray, shape: tuple[int, ...]
+) -> IntArray:
     """Return the segment of the combined local centres of every cell."""
-    n_points = len(borders.points)
-    distances = np.zeros((*shape, n_points))
+    centres = synopsis.seen(segments)
+    distances = np.zeros((*shape, len(centres)))
     for axis, party in enumerate(synopsis.party_names):
         columns = synopsis.columns_of(party)
-        local = borders.placed(synopsis.local_centres(party), columns)
+        local = synopsis.seen(synopsis.local_centres(party), columns)
         place = [1] * len(shape)
         place[axis] = shape[axis]
-        own = borders.distances(local, borders.points[:, columns])
-        distances += own.reshape(*place, n_points)
-    return borders.chosen(distances.reshape(-1, n_points))
+        own = squared_distances(local, centres[:, columns])
+        distances += own.reshape(*place, len(centres))
+    return np.asarray(distances.reshape(-1, len(centres)).argmin(axis=1), dtype=np.int64)

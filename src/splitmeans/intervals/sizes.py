@@ -28,7 +28,6 @@ from splitmeans._types import FloatArray
 from splitmeans.intervals.cell_shares import CellShares, cell_shares, one_segment
 from splitmeans.plan.plan import Plan
 from splitmeans.study import EVERYONE
-from splitmeans.synopsis.models.borders import Borders
 from splitmeans.synopsis.plan_precision import precision_of, refusal
 from splitmeans.synopsis.precision import Precision, grid_of
 from splitmeans.synopsis.replicates.redrawn import redrawn_grids
@@ -72,7 +71,7 @@ class SizeIntervals:
 def size_intervals(
     plan: Plan,
     synopsis: Synopsis,
-    segmentations: Sequence[FloatArray | Borders],
+    segmentations: Sequence[FloatArray],
     *,
     rng: np.random.Generator,
 ) -> list[SizeIntervals] | None:
@@ -81,31 +80,23 @@ def size_intervals(
     Args:
         plan: The plan of the run.
         synopsis: What was published.
-        segmentations: One or more: centres in distance units, each of shape (k, D), or the borders
-            of segments of another kind.
+        segmentations: One or more: centres in distance units, each of shape (k, D).
         rng: Draws tables; this is an estimate, nothing is hidden by it.
     """
     if refusal(plan, synopsis) is not None:
         return None
     shape = plan.n_local_clusters
-    shares = [cell_shares(synopsis, segments, shape) for segments in segmentations]
-    return intervals_of_shares(plan, synopsis, shares, rng=rng)
-
-
-def intervals_of_shares(
-    plan: Plan, synopsis: Synopsis, segmentations: Sequence[CellShares], *, rng: np.random.Generator
-) -> list[SizeIntervals]:
-    """Return the intervals of sizes where it is known which share of a cell is in which segment."""
-    grid = grid_of(synopsis, plan.n_local_clusters)
+    grid = grid_of(synopsis, shape)
     # All users together are one more segmentation, of one segment.
-    shares = [one_segment(grid.size), *segmentations]
+    shares = [one_segment(grid.size)]
+    shares += [cell_shares(synopsis, segments, shape) for segments in segmentations]
     errors = _repeated_errors(precision_of(plan, synopsis), grid, shares, rng=rng)
     half = WIDTH_95 * float(errors[0][0])
     total = (max(0.0, synopsis.total - half), synopsis.total + half)
     categories = any(column.levels for party in plan.parties for column in party.columns)
     wider = _WITH_CATEGORIES if categories else 1.0
     found: list[SizeIntervals] = []
-    for share, error in zip(segmentations, errors[1:], strict=True):
+    for share, error in zip(shares[1:], errors[1:], strict=True):
         sizes = share.sizes(grid)
         borders = _BORDER**2 * sizes * share.exchanged(grid)
         half_widths = wider * np.sqrt(np.square(_NOISE * error) + borders)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from splitmeans.csv_cells import safe_table
 from splitmeans.errors import DataError, ParameterError
 from splitmeans.party.label_frame import label_columns, settled_party, with_public_bounds
-from splitmeans.party.labels import probabilities_of
+from splitmeans.party.labels import segment_probabilities
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
 from splitmeans.study.coding import coding_of
@@ -150,7 +150,7 @@ def _labelled(
     spec: PartySpec,
     segments: Segmentation,
 ) -> pa.Table:
-    raw_shares = probabilities_of(table, result.synopsis, segments=segments)
+    raw_shares = segment_probabilities(table, result.synopsis, centres=segments.clustering)
     columns = label_columns(result, segments, raw_shares)
     first = spec.id_column if spec.id_column not in columns else f"{spec.id_column} (id)"
     arrays = [ids, *(pa.array(values) for values in columns.values())]

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import DataError
-from splitmeans.party.labels import probabilities_of
+from splitmeans.party.labels import segment_probabilities
 from splitmeans.plan.settle import make_plan
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
@@ -73,7 +73,7 @@ def frame_probabilities(
     # Ids are not looked at: the labels are beside them.
     no_ids = pa.array([], pa.large_string())
     table = PartyTable(party=spec.name, ids=no_ids, raw_rows=rows, coding=coding_of(spec))
-    return spec, data, probabilities_of(table, result.synopsis, segments=segments)
+    return spec, data, segment_probabilities(table, result.synopsis, centres=segments.clustering)
 
 
 def settled_party(result: Result, party: str) -> PartySpec:

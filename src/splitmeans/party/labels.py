@@ -12,32 +12,10 @@ import numpy.typing as npt
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
-from splitmeans.result.model_segments import borders_of
-from splitmeans.result.result import Segmentation
 from splitmeans.synopsis.clustering import NOBODY, Clustering
-from splitmeans.synopsis.models.mixture import Mixture
 from splitmeans.synopsis.own_columns import segment_shares
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.table.prepare import PartyTable
-
-
-def probabilities_of(
-    table: PartyTable, synopsis: Synopsis, *, segments: Segmentation
-) -> FloatArray:
-    """Return the probability of each segment for each row, whatever model they are segments of.
-
-    See `segment_probabilities`; of a mixture rows have those of the margin that the party's columns
-    have.
-
-    Guarantee: reads the party's own rows and published values; releases nothing.
-    """
-    model = segments.model
-    if isinstance(model, Mixture):
-        return model.own_shares(table.features, party=table.party)
-    borders = borders_of(model)
-    if borders is not None:
-        return segment_shares(table.features, synopsis, borders, party=table.party)
-    return segment_probabilities(table, synopsis, centres=segments.clustering)
 
 
 def segment_probabilities(

@@ -14,7 +14,7 @@ from splitmeans.errors import DataError
 from splitmeans.kernels.row_numbers import as_text
 from splitmeans.party.label_file import csv_ids, party_parts, replacing
 from splitmeans.party.label_frame import settled_party
-from splitmeans.party.labels import probabilities_of
+from splitmeans.party.labels import segment_probabilities
 from splitmeans.party.similar import Audience, audience, check_threshold, chosen_segments, lifts
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
@@ -61,9 +61,11 @@ def write_similar(
     parts = party_parts(result, spec, data, query=query, allow_clipping=allow_clipping)
     with replacing(output) as draft:
         for table, own_ids, total in parts:
-            shares = probabilities_of(table, result.synopsis, segments=segments)
+            shares = segment_probabilities(table, result.synopsis, centres=segments.clustering)
             scores.append(shares)
-            named = probabilities_of(table, result.synopsis, segments=result.published)
+            named = segment_probabilities(
+                table, result.synopsis, centres=result.published.clustering
+            )
             labels.append(named.argmax(axis=1))
             likely.append(named.max(axis=1))
             ids.append(csv_ids(own_ids, canonical=table.ids) if is_csv else own_ids)
@@ -116,7 +118,7 @@ def write_audience(
     parts = party_parts(result, spec, data, query=query, allow_clipping=allow_clipping)
     with replacing(output) as draft:
         for table, own_ids, total in parts:
-            shares = probabilities_of(table, result.synopsis, segments=segments)
+            shares = segment_probabilities(table, result.synopsis, centres=segments.clustering)
             kept, own = audience(shares, chosen, at_least=at_least)
             stored = csv_ids(own_ids, canonical=table.ids) if is_csv else own_ids
             ids.append(stored.filter(pa.array(kept)))

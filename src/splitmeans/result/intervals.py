@@ -6,19 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
 from splitmeans.intervals.overlap import Overlap, overlap_of
 from splitmeans.intervals.sizes import SizeIntervals, size_intervals, total_interval
-from splitmeans.intervals.tree_sizes import tree_intervals
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
-from splitmeans.result.model_segments import borders_of
 from splitmeans.result.previous import series_run_of
 from splitmeans.synopsis.clustering import COUNTS_ALONE
-from splitmeans.synopsis.models.mixture import Mixture
-from splitmeans.synopsis.models.tree import SegmentTree
 from splitmeans.synopsis.plan_precision import refusal
 
 if TYPE_CHECKING:
@@ -33,10 +28,6 @@ MEANING = (
 MAYBE_NOBODY = (
     "What is shown here may be noise and nothing else: the 95 % interval of the number of all "
     "users begins at 0."
-)
-OF_MIXTURES = (
-    "Sizes of a mixture's components have no intervals: how its shapes overlap follows from where "
-    "users lie within cells, which is not known well enough for intervals that hold."
 )
 _UNKNOWN_FIGURES = "How far figures are off is not known for this run, so none has an interval: "
 _UNKNOWN = "How far sizes are off is not known for this run, so there are no intervals: "
@@ -81,9 +72,7 @@ def intervals_of(result: "Result", items: "Sequence[Segmentation]") -> Intervals
                 f" The number of all users is between {users[0]:,.0f} and {users[1]:,.0f} (95 %)."
             )
         return Intervals(found=none, words=f"{_UNKNOWN}{reason}.{known}", users=users)
-    if any(isinstance(item.model, Mixture) for item in items):
-        return Intervals(found=none, words=OF_MIXTURES, users=None)
-    segments = [borders_of(item.model) or item.scaled_centres for item in items]
+    segments = [item.scaled_centres for item in items]
     # The seed only makes two reports of one result alike.
     found = size_intervals(plan, synopsis, segments, rng=np.random.default_rng(0)) or none
     users = next((one.total for one in found if one is not None), None)
@@ -99,17 +88,6 @@ def why_none(result: "Result") -> str:
         return f"{_UNKNOWN_FIGURES}it was planned by another version of splitmeans."
     reason = refusal(plan, result.synopsis)
     return f"{_UNKNOWN_FIGURES}{reason or 'the synopsis does not say'}."
-
-
-def intervals_of_tree(
-    result: "Result", tree: SegmentTree
-) -> tuple[tuple[FloatArray, FloatArray] | None, str]:
-    """Return the ends of the intervals of a tree's branches, and what they are or why none are."""
-    known = intervals_of(result, [result.published])
-    plan = plan_of(result)
-    if plan is None or known.found[0] is None:
-        return None, known.words
-    return tree_intervals(plan, tree, rng=np.random.default_rng(0)), known.words
 
 
 def plan_of(result: "Result") -> Plan | None:

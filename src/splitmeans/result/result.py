@@ -26,21 +26,11 @@ from splitmeans.kmeans.weighted_kmeans import n_different
 from splitmeans.plan.stages import ReleasedValues
 from splitmeans.result.contents import check_contents
 from splitmeans.result.files import read_fields
-from splitmeans.result.model_segments import (
-    MEANS,
-    TREE,
-    TREE_SEGMENTS,
-    Model,
-    check_model,
-    find_model,
-    published_tree,
-)
 from splitmeans.result.signed import SignedFacts, signer_text
 from splitmeans.study import Study
 from splitmeans.study.features import to_own_units
 from splitmeans.synopsis.choose_k import ChooseK
 from splitmeans.synopsis.clustering import COUNTS_ALONE, Clustering, about_found, nobody
-from splitmeans.synopsis.models.tree import Cut, SegmentTree
 from splitmeans.synopsis.segments import assign_nodes, by_size, letter
 from splitmeans.synopsis.synopsis import Synopsis
 
@@ -51,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Segmentation:
-    """The segments for one k, in the order of their letters; of other models the largest first.
+    """The segments for one k, in the order of their letters.
 
     Attributes:
         letters: What the segments are called.
@@ -62,7 +52,6 @@ class Segmentation:
         loss: Mean squared distance of the weighted nodes to the nearest centre.
         of_node: Which segment each node of the synopsis belongs to, shape (nodes,); -1 if there
             is none.
-        model: The model that they are segments of, in their order; None for k-means.
     """
 
     letters: tuple[str, ...]
@@ -72,7 +61,6 @@ class Segmentation:
     sizes: FloatArray
     loss: float
     of_node: IntArray
-    model: Model | None = None
 
     @property
     def k(self) -> int:
@@ -183,8 +171,8 @@ class Result:
         return tuple(names.get(letter, letter) for letter in segments.letters)
 
     def names_for(self, segments: Segmentation) -> Mapping[str, str]:
-        """Return the names that hold for segments, by letter; parts of a tree keep them."""
-        return self.names if segments.published or isinstance(segments.model, Cut) else {}
+        """Return the names that hold for segments, by letter."""
+        return self.names if segments.published else {}
 
     @property
     def remark(self) -> str | None:
@@ -205,49 +193,26 @@ class Result:
             published=True,
         )
 
-    def segments(self, k: int | None = None, *, model: str = MEANS) -> Segmentation:
+    def segments(self, k: int | None = None) -> Segmentation:
         """Return the published segments, or those for another k, the same ones at every call.
 
         Args:
             k: How many; as many as were published if not given.
-            model: "means" (k-means), "medians", "mixture" or "tree" (the cut of the tree that
-                grows from the published segments). Other models are found on the grid for any k.
         """
-        check_model(model)
-        same = k is None or k == len(self.published_centres)
-        if same and model in (MEANS, TREE):
+        if k is None or k == len(self.published_centres):
             return self.published
-        wanted = len(self.published_centres) if k is None else k
-        _validate.at_least(2, k=wanted)
+        _validate.at_least(2, k=k)
         self.check_segments()
         if self.most_segments == 0:
             raise ParameterError(f"{self.where}: {nobody(self.study)}")
-        if wanted > self.most_segments:
+        if k > self.most_segments:
             raise ParameterError(
                 f"k must be at most {self.most_segments}, the number of different places of the "
-                f"published grid that have users, got {wanted}"
+                f"published grid that have users, got {k}"
             )
-        if (model, wanted) not in self._found:
-            self._found[model, wanted] = self._segments(wanted, model)
-        return self._found[model, wanted]
-
-    def tree(self, most: int = TREE_SEGMENTS) -> SegmentTree:
-        """Return the tree of segments that grows from the published ones; costs no privacy.
-
-        Args:
-            most: How many segments there are at most; no fewer than were published.
-        """
-        self.check_segments()
-        if self.most_segments == 0:
-            raise ParameterError(f"{self.where}: {nobody(self.study)}")
-        if most not in self._trees:
-            self._trees[most] = published_tree(self, most)
-        return self._trees[most]
-
-    @functools.cached_property
-    def _trees(self) -> dict[int, SegmentTree]:
-        """Trees that were asked for already, by how many segments they may have."""
-        return {}
+        if k not in self._found:
+            self._found[k] = self._segments(k)
+        return self._found[k]
 
     def check_segments(self) -> None:
         """Refuse what needs segments where the study asked for counts alone."""
@@ -255,13 +220,11 @@ class Result:
             raise ParameterError(f"{self.where}: {COUNTS_ALONE}")
 
     @functools.cached_property
-    def _found(self) -> dict[tuple[str, int], Segmentation]:
-        """Segments by model and k that were asked for already."""
+    def _found(self) -> dict[int, Segmentation]:
+        """Segments by k that were asked for already."""
         return {}
 
-    def _segments(self, k: int, model: str) -> Segmentation:
-        if model != MEANS:
-            return self._model_segments(find_model(self, model, k))
+    def _segments(self, k: int) -> Segmentation:
         clustering = self.synopsis.cluster(k, random_state=k)
         of_node, sizes = assign_nodes(self.synopsis, clustering.scaled_centres)
         letters = self._letters_like_published(of_node, sizes)
@@ -273,22 +236,6 @@ class Result:
             order=order,
             letters=[letters[at] for at in order],
             published=False,
-        )
-
-    def _model_segments(self, found: Model) -> Segmentation:
-        """Return a model's segments in the model's own order, the largest first."""
-        if isinstance(found, Cut):
-            letters = list(found.names)
-        else:
-            letters = self._letters_like_published(found.of_node, found.sizes)
-        return self._segmentation(
-            found.scaled_centres,
-            found.of_node,
-            found.sizes,
-            order=np.arange(found.k),
-            letters=letters,
-            published=False,
-            model=found,
         )
 
     @functools.cached_property
@@ -313,15 +260,15 @@ class Result:
             ks=tuple(int(k) for k in tried), losses=tuple(losses), silhouettes=tuple(silhouettes)
         )
 
-    def size_intervals(self, k: int | None = None, *, model: str = MEANS) -> "SizeIntervals | None":
-        """Return 95 % intervals of the sizes of `segments(k, model=model)`, in the same order.
+    def size_intervals(self, k: int | None = None) -> "SizeIntervals | None":
+        """Return 95 % intervals of the sizes of `segments(k)`, in the same order.
 
         Each is for the number of users who are nearer to the segment's centre than to any other.
         None where no honest interval can be given; the report says why.
         """
         from splitmeans.result.intervals import intervals_of
 
-        return intervals_of(self, [self.segments(k, model=model)]).found[0]
+        return intervals_of(self, [self.segments(k)]).found[0]
 
     def why_no_intervals(self) -> str | None:
         """Say why figures that are asked of the synopsis have no intervals; None if they have."""
@@ -364,7 +311,6 @@ class Result:
         order: IntArray,
         letters: list[str],
         published: bool,
-        model: Model | None = None,
     ) -> Segmentation:
         features = tuple(feature for group in self.synopsis.features for feature in group)
         weights, total = self.synopsis.weights, self.synopsis.total
@@ -381,7 +327,6 @@ class Result:
             sizes=sizes[order],
             loss=cost / total if total > 0 else 0.0,
             of_node=np.argsort(order)[of_node] if len(order) else of_node,
-            model=model,
         )
 
 

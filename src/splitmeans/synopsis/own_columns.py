@@ -11,9 +11,9 @@ import numpy.typing as npt
 from splitmeans._types import NO_VALUE, FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.coded_rows import coded_nearest
+from splitmeans.kmeans.distances import squared_distances
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.study.features import GRID_UNITS
-from splitmeans.synopsis.models.borders import Borders, nearest_centre
 from splitmeans.synopsis.synopsis import Synopsis
 
 # Comparisons of rows with nodes held in memory at a time, times the number of segments.
@@ -25,7 +25,7 @@ _MOST_NODES = 512
 
 
 def segment_shares(
-    own_rows: IntArray, synopsis: Synopsis, segments: FloatArray | Borders, *, party: str
+    own_rows: IntArray, synopsis: Synopsis, segments: FloatArray, *, party: str
 ) -> FloatArray:
     """Return how likely each segment is for each row of a party's columns, shape (n, k).
 
@@ -33,34 +33,32 @@ def segment_shares(
         own_rows: In grid integers, shape (n, d_l), `NO_VALUE` where a row has none: distances are
             over what it has.
         synopsis: It must know the local clusters of its nodes.
-        segments: Centres in distance units, shape (k, D), at least one; or the borders of segments
-            of another kind.
+        segments: Centres in distance units, shape (k, D), at least one.
         party: Whose columns the rows have.
     """
-    borders = nearest_centre(synopsis, segments) if isinstance(segments, np.ndarray) else segments
     own = synopsis.columns_of(party)
     used = synopsis.weights > 0
     if not used.any():
-        return np.full((len(own_rows), borders.n_segments), 1 / borders.n_segments)
+        return np.full((len(own_rows), len(segments)), 1 / len(segments))
     node_labels = synopsis.labels_of(party)[used]
     weights = synopsis.weights[used]
-    points = borders.points
+    points = synopsis.seen(segments)
     elsewhere = np.ones(points.shape[1], dtype=bool)
     elsewhere[own] = False
-    from_nodes = borders.distances(
-        borders.placed(synopsis.scaled_nodes[used])[:, elsewhere], points[:, elsewhere]
+    from_nodes = squared_distances(
+        synopsis.seen(synopsis.scaled_nodes[used])[:, elsewhere], points[:, elsewhere]
     )
     labels = _local_labels(own_rows, synopsis.local_centres(party), np.unique(node_labels))
-    probabilities = np.empty((len(own_rows), borders.n_segments))
+    probabilities = np.empty((len(own_rows), len(segments)))
     for label in np.unique(labels):
         nodes, odds = _nodes_of(node_labels == label, weights)
         rows = np.flatnonzero(labels == label)
         step = max(1, _CHUNK_SIZE // (len(nodes) * len(points)))
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
-            placed = borders.placed(own_rows[part] / GRID_UNITS, own)
-            from_rows = _distances(placed, own_rows[part] == NO_VALUE, borders, own)
-            probabilities[part] = _shares(from_rows, from_nodes[nodes], odds, borders)
+            placed = synopsis.seen(own_rows[part] / GRID_UNITS, own)
+            from_rows = _distances(placed, own_rows[part] == NO_VALUE, points[:, own])
+            probabilities[part] = _shares(from_rows, from_nodes[nodes], odds)
     return probabilities
 
 
@@ -89,32 +87,24 @@ def _local_labels(own_rows: IntArray, local_centres: FloatArray, present: IntArr
     return np.asarray(present[found])
 
 
-def _distances(
-    places: FloatArray, absent: npt.NDArray[np.bool_], borders: Borders, own: slice
-) -> FloatArray:
-    """Return distances over the columns that a place has, shape (n, points)."""
-    points = borders.points[:, own]
+def _distances(places: FloatArray, absent: npt.NDArray[np.bool_], points: FloatArray) -> FloatArray:
+    """Return squared distances over the columns that a place has, shape (n, points)."""
     if not absent.any():
-        return borders.distances(places, points)
-    parts = [
-        np.where(absent, 0.0, borders.column_distances(places, one)).sum(axis=1) for one in points
-    ]
+        return squared_distances(places, points)
+    parts = [np.where(absent, 0.0, np.square(places - one)).sum(axis=1) for one in points]
     return np.stack(parts, axis=1)
 
 
-def _shares(
-    from_rows: FloatArray, from_nodes: FloatArray, weights: FloatArray, borders: Borders
-) -> FloatArray:
+def _shares(from_rows: FloatArray, from_nodes: FloatArray, weights: FloatArray) -> FloatArray:
     """Return for each row the share of the nodes' weight that is in each segment.
 
     Args:
-        from_rows: Distances in own columns, shape (rows, points).
-        from_nodes: Distances in the other columns, shape (nodes, points).
+        from_rows: Distances in own columns, shape (rows, k).
+        from_nodes: Distances in the other columns, shape (nodes, k).
         weights: Users of each node, shape (nodes,).
-        borders: Tell the segment from the sum of both.
     """
-    chosen = borders.chosen(from_rows[:, np.newaxis] + from_nodes)  # (rows, nodes)
-    n_rows, n_segments = len(from_rows), borders.n_segments
+    chosen = (from_rows[:, np.newaxis] + from_nodes).argmin(axis=-1)  # (rows, nodes)
+    n_rows, n_segments = from_rows.shape
     flat = chosen + n_segments * np.arange(n_rows)[:, np.newaxis]
     counts = np.bincount(
         flat.ravel(), weights=np.tile(weights, n_rows), minlength=n_rows * n_segments

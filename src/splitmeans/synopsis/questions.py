@@ -6,8 +6,6 @@ The work is in `synopsis/queries/` and `synopsis/replicates/`, which are loaded 
 import functools
 from typing import TYPE_CHECKING, cast
 
-from splitmeans.synopsis.other_models import OtherModels
-
 if TYPE_CHECKING:
     from splitmeans.synopsis.queries.answers import Answer, Correlation, CrossTable
     from splitmeans.synopsis.queries.ask import Asked, Bins
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
     from splitmeans.synopsis.synopsis import Synopsis
 
 
-class Questions(OtherModels):
+class Questions:
     """Questions to a synopsis; answers are made from published values and cost no privacy."""
 
     @property
