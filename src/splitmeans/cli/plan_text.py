@@ -4,7 +4,7 @@ import math
 import textwrap
 
 from splitmeans.cli.console import new_table, out, print_table
-from splitmeans.cli.plan_chart import number, per_cent, ratio, sweep_table
+from splitmeans.cli.plan_sweep import number, per_cent, ratio, sweep_table
 from splitmeans.forecasting.bounds import Price
 from splitmeans.forecasting.column_shares import column_shares
 from splitmeans.forecasting.forecast import EpsilonNeeded, Forecast
