@@ -88,7 +88,6 @@ def test_says_all_there_is_in_plain_text(run):
         "what other values of epsilon",
         "for a loss ratio of 1.05",
         "\nmessage ",
-        "\nrun time ",
         "\ncell error ",
         "noise of every release",
     )

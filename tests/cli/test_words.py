@@ -2,7 +2,6 @@
 
 import os
 import re
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -166,18 +165,3 @@ def test_a_current_folder_that_was_removed_is_one_sentence(folder):
     assert done.returncode == 2
     assert done.stderr.startswith("error: the current folder must exist")
     assert len(done.stderr.splitlines()) == 1
-
-
-@pytest.mark.skipif(not hasattr(resource, "RLIMIT_AS"), reason="no such limit here")
-def test_a_limit_on_addresses_that_would_hang_is_refused_in_one_sentence(folder):
-    def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (2**30, resource.RLIM_INFINITY))
-
-    data = ("--party", "shop", "--data", "bad :x:.parquet")
-    done = run("party", "check", "study.toml", *data, folder=folder, preexec_fn=limited)
-    assert done.returncode == 2
-    assert re.match(
-        r"error: the limit on address space \(ulimit -v\) must be at least", done.stderr
-    )
-    assert len(done.stderr.splitlines()) == 1
-    assert run("--version", folder=folder, preexec_fn=limited).returncode == 0

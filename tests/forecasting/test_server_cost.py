@@ -9,13 +9,10 @@ import pytest
 
 from splitmeans.errors import ParameterError
 from splitmeans.forecasting.forecast import forecast
-from splitmeans.forecasting.memory import run_memory
-from splitmeans.forecasting.timing import run_time
 from splitmeans.membership.sketch import estimate
 from splitmeans.membership.sketch.cost import decoding_work, most_clusters, register_values
 from splitmeans.membership.sketch.estimate import CellSketchEstimator
 from splitmeans.membership.sketch.law import SketchLaw
-from splitmeans.plan.message_sizes import message_sizes
 from splitmeans.plan.settle import make_plan
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
 from splitmeans.wire.messages import CellSketchMessage
@@ -105,32 +102,6 @@ def test_sketches_that_take_too_long_are_refused_with_a_number_that_works(n_part
     assert works == most_clusters(plan.membership, n_groups=len(plan.groups), users=10_000)
 
 
-def test_many_sketch_clusters_take_minutes_and_say_so():
-    """Two parties with 250 clusters took the server 53 to 65 s on one core, and 340 MB."""
-    expected = forecast(study(membership="sketch", n_local_clusters=250))
-    assert 30 < expected.run_time.server < 180
-    assert 200e6 < expected.memory.server < 1e9
-    # Each party draws phantoms for 62,500 cells in 4,096 rows: 11 s.
-    assert 8 < max(expected.run_time.parties.values()) < 40
-
-
-@pytest.mark.parametrize(
-    ("n_parties", "width", "columns", "megabytes"),
-    # Peaks from the counts to the written result, 250 MB of a fresh process included.
-    [(2, 12, 2, 350), (6, 8, 2, 540), (6, 8, 8, 900), (5, 16, 2, 880)],
-)
-def test_memory_is_about_what_was_measured(n_parties, width, columns, megabytes):
-    plan = make_plan(study(n_parties, columns=columns, n_local_clusters=width, grid="pairs"))
-    found = run_memory(plan, message_sizes(plan, users=10_000)).server / 1e6
-    assert megabytes / 2 < found < 2 * megabytes
-
-
-def test_exact_noise_for_many_cells_is_part_of_the_time():
-    """250 clusters at five parties: ten tables of 62,500 cells, and 13 s for as many draws."""
-    plan = make_plan(study(5, n_local_clusters=250, grid="many"))
-    assert 13 < run_time(plan, message_sizes(plan, users=1000), users=1000).server < 60
-
-
 def test_a_grid_beyond_any_memory_is_refused_with_a_number_that_works():
     wanted = study(4, columns=40, grid="pairs")
     with pytest.raises(ParameterError, match="about 49 GB of memory at every participant") as told:
@@ -151,4 +122,3 @@ def test_a_grid_beyond_any_memory_is_sampled_if_the_study_leaves_the_choice():
 def test_methods_that_cut_no_cells_have_a_forecast_and_no_word_about_a_cut(membership):
     expected = forecast(study(3, membership=membership, grid="joint", n_local_clusters=3))
     assert not any("are cut" in warning for warning in expected.warnings)
-    assert expected.to_mapping()["memory"]["server"] > 0

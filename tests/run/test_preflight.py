@@ -12,7 +12,6 @@ from splitmeans.errors import MailboxError, ParameterError
 from splitmeans.mailbox.open import MailboxLimits, open_mailbox
 from splitmeans.plan.message_sizes import message_sizes
 from splitmeans.plan.settle import make_plan
-from splitmeans.run import free_memory as machine
 from splitmeans.run import preflight
 from splitmeans.run.preflight import Preflight
 from splitmeans.study import Budget, DecoyOptions
@@ -170,28 +169,3 @@ def test_a_plan_whose_messages_nobody_reads_is_refused():
     sampled = agreed_study(expected_users=10**9, budget=Budget(epsilon=1, delta=5e-10))
     sampled = dataclasses.replace(sampled, decoy=DecoyOptions(max_users=10**6))
     make_plan(sampled)
-
-
-def test_the_machine_has_too_little_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(preflight, "available_memory", lambda: 100_000_000)
-    for who in ("bank", SERVER):
-        (problem,) = problems(tmp_path, who=who)
-        assert "100 MB are free" in problem
-    monkeypatch.setattr(preflight, "available_memory", lambda: None)
-    assert problems(tmp_path) == []
-
-
-def test_free_memory_is_the_least_that_any_limit_leaves(tmp_path, monkeypatch):
-    info = tmp_path / "meminfo"
-    info.write_text("MemTotal: 9 kB\nMemAvailable:   2000 kB\n")
-    limit, used = tmp_path / "limit", tmp_path / "used"
-    limit.write_text("1000\n")
-    used.write_text("400\n")
-    monkeypatch.setattr(machine, "_MEMORY", info)
-    monkeypatch.setattr(machine, "_GROUPS", ((limit, used),))
-    assert machine.available_memory() == 600
-    limit.write_text("max\n")
-    assert machine.available_memory() == 2_048_000
-    info.unlink()
-    monkeypatch.setattr(machine, "_address_space", lambda: None)
-    assert machine.available_memory() is None

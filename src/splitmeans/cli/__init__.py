@@ -17,7 +17,6 @@ from splitmeans._version import __version__
 from splitmeans.cli.console import alarm, check_text, print_text
 from splitmeans.cli.environment import check_variables, name_variables
 from splitmeans.cli.json_log import LogFormat, json_log
-from splitmeans.cli.limits import check_address_space
 from splitmeans.cli.stopping import stop_signals
 from splitmeans.errors import (
     FINAL,
@@ -172,7 +171,6 @@ def _check_surroundings() -> None:
         check_text("every argument", argument)
     if not {"--help", "--version"} & set(sys.argv):
         _check_current_folder()
-        check_address_space()
 
 
 def _check_current_folder() -> None:

@@ -51,7 +51,7 @@ def plan(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Expected errors, message sizes, run time and noise of a study, before any data is touched.
+    """Expected errors, message sizes and noise of a study, before any data is touched.
 
     The loss ratio is the loss over that of k-means on the pooled tables without privacy: 1.05 means
     that the mean squared distance of users to their segment's centre is 5 per cent more. If an

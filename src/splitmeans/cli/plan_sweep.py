@@ -14,12 +14,13 @@ from splitmeans.forecasting.loss_model import MAX_RATIO, LossForecast
 def sweep_table(points: Sequence[Point], *, chosen: float) -> Table:
     """Return the figures for each epsilon; the study's own epsilon is marked."""
     table = new_table("what other values of epsilon would give")
-    headings = ["epsilon", "k'", "cell error"]
+    # Headings of two lines, so that a narrow terminal has room for whole figures.
+    headings = ["epsilon", "k'", "cell\nerror"]
     if any(point.loss for point in points):
-        headings += ["loss ratio", "range"]
+        headings += ["loss\nratio", "range"]
     for heading in headings:
         justify: Literal["left", "right"] = "left" if heading == "range" else "right"
-        table.add_column(heading, justify=justify, overflow="fold")
+        table.add_column(heading, justify=justify, no_wrap=True, overflow="fold")
     for point in points:
         mark = "* " if point.epsilon == chosen else ""
         row = [f"{mark}{point.epsilon:g}", str(point.n_local_clusters), number(point.cell_error)]

@@ -266,14 +266,6 @@ def _print_sizes(found: Forecast) -> None:
             f"{shown_bytes(sizes.small[party])} else",
         )
     _figure("", f"server: result of at most {shown_bytes(sizes.result)}")
-    time = found.run_time
-    slowest = max(time.parties.values())
-    _figure(
-        "run time",
-        f"about {_duration(slowest)} at the slowest party, {_duration(time.server)} at the "
-        "server, waiting and network not included",
-    )
-    _figure("memory", f"about {shown_bytes(found.memory.server)} at the server")
 
 
 def _print_noise(found: Forecast) -> None:
@@ -291,10 +283,6 @@ def _print_noise(found: Forecast) -> None:
         party = shown_party(level.party)
         table.add_row(party, level.release, level.what, number(level.deviation), level.unit)
     print_table(table)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def _figure(name: str, text: str) -> None:

@@ -19,10 +19,8 @@ from splitmeans.forecasting.loss_model import (
     refusal,
     strain_of,
 )
-from splitmeans.forecasting.memory import RunMemory, run_memory
 from splitmeans.forecasting.noise import NoiseLevel, noise_levels
 from splitmeans.forecasting.rough_plan import allowed, rough_plan, stage_users, study_at
-from splitmeans.forecasting.timing import RunTime, run_time
 from splitmeans.forecasting.warnings import plan_warnings
 from splitmeans.plan.message_sizes import MessageSizes, message_sizes
 from splitmeans.plan.plan import Plan
@@ -144,16 +142,6 @@ class Forecast:
         return message_sizes(self.plan, users=self.users)
 
     @property
-    def run_time(self) -> RunTime:
-        """About how long everyone works."""
-        return run_time(self.plan, self.sizes, users=self.users)
-
-    @property
-    def memory(self) -> RunMemory:
-        """About how much memory the server and a reader of the result need."""
-        return run_memory(self.plan, self.sizes)
-
-    @property
     def held_out(self) -> dict[str, Any] | None:
         """How far the model was off on tables that it had not seen.
 
@@ -264,12 +252,6 @@ class Forecast:
             "no_loss_ratio_because": self.loss_refusal,
             "held_out": self.held_out,
             "bytes": asdict(self.sizes),
-            "seconds": {
-                "parties": self.run_time.parties,
-                "server": self.run_time.server,
-                "total": self.run_time.total,
-            },
-            "memory": asdict(self.memory),
             "sweep": [
                 {
                     "epsilon": point.epsilon,

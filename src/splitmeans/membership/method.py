@@ -114,9 +114,6 @@ class MembershipMethod(Generic[L, M]):
         check_plan: Refuses a plan that nobody could compute.
         check_message: Says what is wrong with the message of the party at a position, where the
             estimator would not refuse it.
-        party_seconds: Work of the party at a position with so many users, beside sorting records.
-        server_seconds: Work of the server with so many users, beside reading records.
-        server_bytes: Memory of the server, beside messages and grid.
     """
 
     facts: MembershipFacts
@@ -135,9 +132,6 @@ class MembershipMethod(Generic[L, M]):
     table_hash: Callable[[L], str] | None = None
     check_plan: Callable[[L, RunFacts], None] = lambda *_: None
     check_message: Callable[[RunFacts, int, M], str | None] = lambda *_: None
-    party_seconds: Callable[[L, RunFacts, int, int], float] = lambda *_: 0.0
-    server_seconds: Callable[[L, RunFacts, int], float] = lambda *_: 0.0
-    server_bytes: Callable[[L, RunFacts], int] = lambda *_: 0
 
 
 def paper_clusters(study: Study, users: int) -> int:

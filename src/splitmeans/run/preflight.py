@@ -1,7 +1,7 @@
 """Everything that can fail after a charge and can be known before it, looked at before joining.
 
 One place for `party check`, `party run` and `server run`: sizes of messages against what readers
-and the mailbox take, room in the mailbox and on disk, the result folder, memory, clocks. All that
+and the mailbox take, room in the mailbox and on disk, the result folder, clocks. All that
 is wrong is told at once. Whether the study itself can be run to its end is what a rehearsal shows
 (`splitmeans.rehearsal`); the rows have checks of their own (`party.table`).
 
@@ -15,13 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from splitmeans.errors import ParameterError
-from splitmeans.forecasting.memory import run_memory
 from splitmeans.mailbox.open import Mailbox, MailboxLimits
 from splitmeans.plan.message_sizes import HEADROOM, MessageSizes, message_sizes, shown_bytes
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import largest_plan
 from splitmeans.result.write import check_place
-from splitmeans.run.free_memory import available_memory
 from splitmeans.study import Study
 from splitmeans.wire.slot import SERVER
 from splitmeans.wire.ways import MAX_LARGE_BYTES
@@ -97,9 +95,7 @@ class Preflight:
         found += self._reader_problems(sizes)
         if self.mailbox is not None:
             found += self._mailbox_problems(self.mailbox.limits(self.study.hash), sizes)
-        memory = run_memory(self._largest_plan(rows), sizes)
-        is_server = self.participant == SERVER
-        return found + _memory_problems(memory.server if is_server else memory.reader)
+        return found
 
     def _sizes(self, rows: int | None) -> MessageSizes:
         return message_sizes(self._largest_plan(rows), users=self._users(rows))
@@ -198,18 +194,6 @@ def _disk_problems(place: Path, *, needed: int) -> list[str]:
         return []
     return [
         f"{place} needs about {shown_bytes(needed)} on its disk, which has {shown_bytes(free)} left"
-    ]
-
-
-def _memory_problems(needed: int) -> list[str]:
-    """Compare what a participant's part takes with what this machine and process may use."""
-    available = available_memory()
-    if available is None or needed <= available:
-        return []
-    return [
-        f"its part needs about {shown_bytes(needed)} of memory, and {shown_bytes(available)} are "
-        "free on this machine or allowed to this process; take a larger machine, or agree on fewer "
-        "n_local_clusters"
     ]
 
 

@@ -24,10 +24,6 @@ from splitmeans.study import Study
 from splitmeans.study.methods import DECOY
 from splitmeans.wire.messages import DecoyMessage
 
-# Seconds for exact noise on one cell at the server (1,000,000 draws: 21 s), and bytes of a cell
-# meanwhile: whole numbers as objects.
-_NOISE_DRAW, _DRAWN_CELL = 2.1e-5, 100
-
 
 def _tight_law(study: Study, precisions: Precisions, clusters: int, groups: int) -> DecoyLaw:
     share = TRUNCATION_SHARE * study.budget.delta / (groups * study.n_runs)
@@ -140,16 +136,6 @@ def _deviation(law: DecoyLaw, plan: RunFacts, group: Group, table: FloatArray) -
     return estimator.deviation(group)
 
 
-def _cells(law: DecoyLaw, plan: RunFacts) -> list[int]:
-    """Return the cells of each group for which the server draws noise."""
-    equal_sets = plan.study.user_sets == "equal"
-    shapes = (
-        cell_shape(group, n_local_clusters=widths, equal_sets=equal_sets)
-        for group, _, widths in _tables(law, plan)
-    )
-    return [math.prod(shape) for shape in shapes]
-
-
 METHOD: MembershipMethod[DecoyLaw, DecoyMessage] = MembershipMethod(
     facts=DECOY,
     law=DecoyLaw,
@@ -164,6 +150,4 @@ METHOD: MembershipMethod[DecoyLaw, DecoyMessage] = MembershipMethod(
     deviation=_deviation,
     server_noise=lambda law: law.server_sigma,
     table_hash=lambda law: law.table_hash,
-    server_seconds=lambda law, plan, users: _NOISE_DRAW * sum(_cells(law, plan)),
-    server_bytes=lambda law, plan: _DRAWN_CELL * max(_cells(law, plan)),
 )

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from splitmeans.membership.sketch.law import SketchLaw
 
-# About two minutes on one core (`forecasting.timing` has the seconds). With the defaults that is
-# 250 clusters at each of two parties, or 25 at each of sixteen; six are the default.
+# About two minutes on one core. With the defaults that is 250 clusters at each of two parties, or
+# 25 at each of sixteen; six are the default.
 MAX_WORK = 1.5e7
 
 # The largest of all registers lies above the typical largest one by a factor below this one.

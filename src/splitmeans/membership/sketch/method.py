@@ -19,12 +19,6 @@ from splitmeans.study.methods import SKETCH
 from splitmeans.wire.messages import CellSketchMessage
 
 _LOCAL_CLUSTERS = 6
-# Seconds of a register of one user or of the phantoms of one cell, at a party (250 clusters at two
-# parties: 11 s); of a register value of a pair of clusters at the server (60 clusters: 9e-6 s, 250
-# clusters: 4e-6 s).
-_USER_REGISTER, _PHANTOM_REGISTER, _PAIR_VALUE = 20e-9, 45e-9, 6e-6
-# Bytes of chunks of the likelihood of registers.
-_CHUNKS = 200 * 10**6
 
 
 def _tight_law(study: Study, precisions: Precisions, clusters: int, groups: int) -> SketchLaw:
@@ -80,18 +74,6 @@ def _check_plan(law: SketchLaw, plan: RunFacts) -> None:
         )
 
 
-def _party_seconds(law: SketchLaw, plan: RunFacts, position: int, users: int) -> float:
-    """Return the seconds that a party draws registers for."""
-    per_user = law.repetitions * (1 + law.gamma) ** -law.floor
-    seconds = 0.0
-    for group in plan.groups:
-        if position in group:
-            cells = math.prod(law.labels_of([plan.n_local_clusters[party] for party in group]))
-            seconds += _USER_REGISTER * users * per_user
-            seconds += _PHANTOM_REGISTER * cells * law.repetitions
-    return seconds
-
-
 def _cell_error(law: SketchLaw, plan: RunFacts, users: int) -> float:
     """Return 1 / sqrt(Fisher information) of the shared users of two average clusters.
 
@@ -138,7 +120,4 @@ METHOD: MembershipMethod[SketchLaw, CellSketchMessage] = MembershipMethod(
     message_size=_message_size,
     cell_error=_cell_error,
     check_plan=_check_plan,
-    party_seconds=_party_seconds,
-    server_seconds=lambda law, plan, users: _PAIR_VALUE * _work(law, plan, users),
-    server_bytes=lambda law, plan: _CHUNKS,
 )
