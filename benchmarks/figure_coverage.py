@@ -1,6 +1,6 @@
 """How often the 95 % intervals of figures that people ask for hold the truth.
 
-Shares, means, cells of tables and correlations, as `Synopsis` answers them, beside the same figures
+Shares, means, cells of tables and correlations, as a result answers them, beside the same figures
 of the pooled rows. The allowances of the replicates were chosen on the data sets of `CHOSEN_ON`;
 those of `HELD_OUT` were first looked at when they were fixed.
 """
@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks.answer import Answer, ask_figure, share_of
 from benchmarks.coverage import Setting, fitted
 from benchmarks.pool import run_jobs
+from splitmeans import Result
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.estimator import VerticalKMeans
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.synopsis.column_places import ColumnPlace, column_places
-from splitmeans.synopsis.queries.answers import Answer
 from splitmeans.synopsis.synopsis import Synopsis
 
 MIXED = ("mixed-classes", "mixed-copula")
@@ -102,18 +103,19 @@ def figure_groups(found: list[Figure]) -> dict[str, list[Figure]]:
 
 def _figures(name: str, setting: Setting, seed: int, data_dir: Path | None) -> list[Figure]:
     if name in MIXED:
-        synopsis, rows = _fitted_mixed(name, setting, seed=seed)
+        model, rows = _fitted_mixed(name, setting, seed=seed)
     else:
         model, rows = fitted(name, setting, seed=seed, data_dir=data_dir)
-        synopsis = model.synopsis_
+    result = model.published_
+    synopsis = result.synopsis
     rng = np.random.default_rng([seed, 7])
     places = column_places(synopsis)
     pairs = [
         rng.permutation([at for at, one in enumerate(places) if one.party == p]) for p in (0, 1)
     ]
     chosen = [places[at] for own in pairs for at in own[:2]]
-    asked = _Asked(synopsis=synopsis, rows=rows)
-    found = [("total", synopsis.count(), float(len(rows)))]
+    asked = _Asked(result=result, rows=rows)
+    found = [("total", ask_figure(result, "sum(weight)"), float(len(rows)))]
     for place in chosen:
         found += asked.one_column(place)
     for first, second in ((chosen[0], chosen[-1]), (chosen[0], chosen[1])):
@@ -136,10 +138,14 @@ def _figures(name: str, setting: Setting, seed: int, data_dir: Path | None) -> l
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Asked:
-    """A synopsis, and the pooled rows in own units, features in the same order."""
+    """A result, and the pooled rows in own units, features in the same order."""
 
-    synopsis: Synopsis
+    result: Result
     rows: FloatArray
+
+    @property
+    def synopsis(self) -> Synopsis:
+        return self.result.synopsis
 
     def one_column(self, place: ColumnPlace) -> Iterator[tuple[str, Answer, float]]:
         own = self.rows[:, place.features]
@@ -148,9 +154,10 @@ class _Asked:
             for row, users in zip(table.rows(), own.sum(axis=0), strict=True):
                 yield "share of a category", _scaled(row, len(own)), float(users / len(own))
             return
-        yield "mean", self.synopsis.mean(place.name), float(own.mean())
+        mean = ask_figure(self.result, f'wmean("{place.name}", weight)')
+        yield "mean", mean, float(own.mean())
         for edge in self.synopsis.table(place.name, bins=6).edges[0]:
-            share = self.synopsis.share(f'"{place.name}" <= {edge!r}')
+            share = ask_figure(self.result, share_of(f'"{place.name}" <= {edge!r}'))
             yield "share up to a number", share, float((own <= edge).mean())
 
     def two_columns(
@@ -172,7 +179,7 @@ class _Asked:
         (middle,) = self.synopsis.table(second.name, bins=2).edges[0][:1] or (None,)
         if middle is not None and (y > middle).any():
             where = f'"{second.name}" > {middle!r}'
-            mean = self.synopsis.mean(first.name, where=where)
+            mean = ask_figure(self.result, f'wmean("{first.name}", weight)', where=where)
             yield f"mean where, {kind}", mean, float(x[y > middle].mean())
         both = next(self.synopsis.correlation(first.name, second.name).rows())
         if both["correlation"] is not None:
@@ -194,7 +201,7 @@ def _bins(own: FloatArray, place: ColumnPlace, edges: tuple[float, ...]) -> IntA
     return np.searchsorted(np.array(edges), own[:, 0], side="left").astype(np.int64)
 
 
-def _fitted_mixed(name: str, setting: Setting, *, seed: int) -> tuple[Synopsis, FloatArray]:
+def _fitted_mixed(name: str, setting: Setting, *, seed: int) -> tuple[VerticalKMeans, FloatArray]:
     bank, shop = mixed_tables(name, seed=seed)
     levels = {
         name: sorted(set(own[name]))
@@ -219,7 +226,7 @@ def _fitted_mixed(name: str, setting: Setting, *, seed: int) -> tuple[Synopsis, 
                 rows += [(own[column] == level).to_numpy(dtype=float) for level in levels[column]]
             else:
                 rows.append(own[column].to_numpy())
-    return model.synopsis_, np.stack(rows, axis=1)
+    return model, np.stack(rows, axis=1)
 
 
 def mixed_tables(name: str, *, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pandas as pd
 from typer.testing import CliRunner
 
+from benchmarks.answer import Answer, ask_figure, share_of
 from benchmarks.answers.whole_runs import Scene
 from splitmeans import cli
 from splitmeans.synopsis.column_places import ColumnPlace, column_places
-from splitmeans.synopsis.queries.answers import Answer
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -100,6 +100,10 @@ def timed(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[
     return found, time.process_time() - start
 
 
+def _mean_of(place: ColumnPlace) -> str:
+    return f'wmean("{place.name}", weight)'
+
+
 class _Questions:
     def __init__(self, scene: Scene) -> None:
         self.scene, self.synopsis = scene, scene.result.synopsis
@@ -123,42 +127,41 @@ class _Questions:
         return numbers[int(self.rng.integers(len(numbers)))]
 
     def users(self) -> Iterator[Figure]:
-        answer, seconds = timed(self.synopsis.count)
-        yield self._figure("users", "count()", answer, float(self.n), self.n, seconds)
+        answer, seconds = timed(ask_figure, self.scene.result, "sum(weight)")
+        yield self._figure("users", "users", answer, float(self.n), self.n, seconds)
 
     def one_column(self) -> Iterator[Figure]:
         for place in self.chosen:
             bound = self.bound(place)
-            answer, seconds = timed(self.synopsis.share, bound.text)
+            answer, seconds = timed(ask_figure, self.scene.result, share_of(bound.text))
             truth = float(bound.fits(self.frame).mean())
             yield self._figure("share", f"share({bound.text})", answer, truth, 1.0, seconds)
             if not place.levels:
-                answer, seconds = timed(self.synopsis.mean, place.name)
+                answer, seconds = timed(ask_figure, self.scene.result, _mean_of(place))
                 yield self._mean("mean", f"mean({place.name})", place, answer, seconds)
 
     def two_parties(self) -> Iterator[Figure]:
         for first, second in self.pairs:
             one, two = self.bound(first), self.bound(second)
             both = f"{one.text} and {two.text}"
-            answer, seconds = timed(self.synopsis.share, both)
+            answer, seconds = timed(ask_figure, self.scene.result, share_of(both))
             truth = float((one.fits(self.frame) & two.fits(self.frame)).mean())
             yield self._figure("share of two parties", both, answer, truth, 1.0, seconds)
             yield from self._part(one, two, second)
             yield from self._cells(first, second)
 
     def _part(self, one: Bound, two: Bound, second: ColumnPlace) -> Iterator[Figure]:
-        """Ask the synopsis of those who fit a condition of one party about the other's columns."""
+        """Ask about the other party's columns of those who fit a condition of one party."""
         chosen = one.fits(self.frame)
         if not chosen.any():
             return
-        part = self.synopsis.where(one.text)
-        answer, seconds = timed(part.share, two.text)
+        answer, seconds = timed(ask_figure, self.scene.result, share_of(two.text), where=one.text)
         truth = float(two.fits(self.frame)[chosen].mean())
-        text = f"where({one.text}).share({two.text})"
-        yield self._figure("where(): share of another party", text, answer, truth, 1.0, seconds)
+        text = f"share({two.text}) where {one.text}"
+        yield self._figure("share where another party", text, answer, truth, 1.0, seconds)
         if not second.levels:
-            answer, seconds = timed(self.synopsis.mean, second.name, where=one.text)
-            text = f"mean({second.name}, where={one.text})"
+            answer, seconds = timed(ask_figure, self.scene.result, _mean_of(second), where=one.text)
+            text = f"mean({second.name}) where {one.text}"
             yield self._mean("mean where another party", text, second, answer, seconds, chosen)
 
     def _cells(self, first: ColumnPlace, second: ColumnPlace) -> Iterator[Figure]:

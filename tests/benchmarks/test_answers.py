@@ -32,7 +32,7 @@ def test_the_command_asks_everything_and_writes_it(monkeypatch, capsys, tmp_path
     assert kinds == set(record["lines"])
     assert {
         *("users", "share", "mean", "mean where another party", "cell of two parties"),
-        *("where(): share of another party", "correlation of two parties"),
+        *("share where another party", "correlation of two parties"),
         *("SQL: users of a segment", "SQL: mean in a group", "overlap: both"),
     } <= kinds
     assert all(f"{kind} " in out for kind in kinds)

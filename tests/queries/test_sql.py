@@ -59,12 +59,22 @@ def test_figures_have_intervals_and_what_rows_are_about_has_not(result, columns)
     assert result.why_no_intervals() is None
 
 
-def test_the_interval_is_that_of_python(result, columns):
+def test_the_interval_is_that_of_a_table(result, columns):
     """Both count users beyond a bound, from the same replicates."""
     asked = ask_sql(result, f'SELECT sum(weight) FROM synopsis WHERE "{columns[0]}" > 0 -- half')
-    answer = result.synopsis.count(f"{columns[0]} > 0")
+    table = result.synopsis.table(columns[0], bins=[0])
     (row,) = asked.all_rows()
-    assert row == pytest.approx((answer.value, *answer.interval), rel=1e-6)
+    assert row == pytest.approx((table.users[1], table.low[1], table.high[1]), rel=1e-6)
+
+
+def test_python_asks_the_same_engine_and_gets_a_frame(result):
+    query = "SELECT segment, sum(weight) AS users FROM synopsis GROUP BY segment ORDER BY segment"
+    frame, found = result.ask(query), ask_sql(result, query)
+    assert list(frame.columns) == ["segment", "users", "users low", "users high"]
+    assert [tuple(row) for row in frame.itertuples(index=False)] == found.all_rows()
+    assert frame.attrs["note"] == found.note
+    with pytest.raises(ParameterError, match="must be one SELECT"):
+        result.ask("DROP TABLE synopsis")
 
 
 def test_a_limit_says_which_rows_are_shown_and_not_what_is_known_of_them(result, columns):
@@ -149,8 +159,8 @@ def test_whole_numbers_are_whole_numbers_in_sql():
     assert all(isinstance(number, int) for number in found)
     # Of 8,000 users at epsilon 8 noise is far below a per cent of them.
     np.testing.assert_allclose(list(found.values()), np.bincount(visits), atol=160)
-    same = model.synopsis_.count("visits = 3").value
-    assert same == pytest.approx(found[3])
+    between = model.synopsis_.table("visits", bins=[2.5, 3.5])
+    assert between.users[1] == pytest.approx(found[3])
     # Nobody knows how far counts of columns in pairs move users: no interval, and the reason.
     answer = ask_sql(model.published_, f"{query} ORDER BY visits")
     assert {end for row in answer.low for end in row} == {None}

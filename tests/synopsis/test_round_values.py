@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from splitmeans.errors import ParameterError
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import GRID_UNITS, Feature, features_of
 from splitmeans.synopsis.build import build_synopsis_from_points
@@ -134,28 +133,15 @@ def visits() -> Synopsis:
     )
 
 
-def test_places_questions_parts_and_rows_have_the_same_whole_numbers(tmp_path: Path) -> None:
+def test_places_tables_and_rows_have_the_same_whole_numbers(tmp_path: Path) -> None:
     synopsis = visits()
     assert synopsis.whole_features == {0}
     own = synopsis.nodes[:, 0]
     assert set(own) == set(range(10))
-    # 10 of each number; a bound that is a value counts it, on either side.
-    assert synopsis.count("visits <= 3").value == 40
-    assert synopsis.count("visits < 3").value == 30
-    assert synopsis.count("visits = 3").value == synopsis.count("3 = visits").value == 10
-    assert synopsis.count("visits != 3").value == 90
-    assert synopsis.mean("visits").value == pytest.approx(4.5)
-    # Of a part that has few users, half of them between two numbers, the column stays what it is.
-    part = synopsis.where("visits >= 5 and visits <= 5 and shop: sum < 5.5")
-    assert part.whole_features == {0}
-    assert set(part.nodes[:, 0]) == {5.0}
+    # 10 of each number; an edge that is a value counts it below.
+    assert synopsis.table("visits", bins=[3]).users.tolist() == [40, 60]
     assert set(synopsis.sample(50, random_state=0)["gym: visits"].to_pylist()) <= set(range(10))
     synopsis.to_parquet(tmp_path / "synopsis.parquet")
     again = Synopsis.from_parquet(tmp_path / "synopsis.parquet")
     np.testing.assert_array_equal(again.nodes, synopsis.nodes)
     assert set(pq.read_table(tmp_path / "synopsis.parquet")["gym: visits"].to_pylist()) == set(own)
-
-
-def test_a_number_that_is_not_whole_is_asked_for_by_a_range() -> None:
-    with pytest.raises(ParameterError, match="known to within a bin"):
-        visits().count("shop: sum = 3")

@@ -52,6 +52,10 @@ class HasResult:
         """Return a data frame with a row for each segment; see `Result.to_pandas`."""
         return self._result().to_pandas(k)
 
+    def ask(self, sql: str) -> Any:
+        """Return the answer to a question in SQL; see `Result.ask`."""
+        return self._result().ask(sql)
+
     def label(self, data: Any, **options: Any) -> Any:
         """Return a party's own table with the segments of its rows; see `Result.label`.
 

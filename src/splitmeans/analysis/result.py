@@ -85,6 +85,23 @@ class Result(published.Result):
 
         return segment_frame(self, k)
 
+    def ask(self, sql: str) -> Any:
+        """Return the answer to a question in SQL as a pandas DataFrame, as `result ask` prints it.
+
+        Needs DuckDB (`splitmeans[sql]`). The table `synopsis` has weight, segment and a column
+        "party: column" for each of the parties' columns; `segments` has letter, size and centre.
+        `sum(weight)` counts users and `wmean(x, weight)` is their mean. Figures that follow the
+        weights are followed by the ends of their 95 % intervals, "NAME low" and "NAME high";
+        `attrs["note"]` of the frame says why there are none. Costs no privacy.
+
+        Args:
+            sql: One SELECT over the two tables.
+        """
+        from splitmeans.queries.sql import answer_frame, ask_sql
+
+        self.check_segments()
+        return answer_frame(ask_sql(self, sql))
+
     def label(
         self,
         data: Any,

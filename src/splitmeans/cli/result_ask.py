@@ -19,9 +19,6 @@ from splitmeans.result.result import Result
 
 _JSON = typer.Option(False, "--json", help="Print JSON.")
 _CSV = typer.Option(False, "--csv", help="Print csv.")
-_WHERE = typer.Option(
-    None, "--where", help='Only users who fit, such as "bank: income > 3000 and plan = gold".'
-)
 _COSTS_NOTHING = "95 % intervals; questions are answered from what was published and cost nothing"
 
 
@@ -56,7 +53,6 @@ def table(
         "--bins",
         help="Bins of numbers: how many, or edges such as 10,20,50; COLUMN=10,20 for one column.",
     ),
-    where: str | None = _WHERE,
     json: bool = _JSON,
     csv: bool = _CSV,
 ) -> None:
@@ -65,7 +61,7 @@ def table(
     Example: splitmeans result table my-result "bank: income" "shop: visits" --bins 5
     """
     read = Result.read(result)
-    found = read.synopsis.table(*columns, bins=_read_bins(bins, columns), where=where)
+    found = read.synopsis.table(*columns, bins=_read_bins(bins, columns))
     rows = [tuple(row.values()) for row in found.rows()]
     note = why_none(read) if found.low is None else ""
     _print((*found.columns, "users", "low", "high"), rows, json=json, as_csv=csv, note=note)
@@ -74,7 +70,6 @@ def table(
 def correlate(
     result: Path = RESULT,
     columns: list[str] = typer.Argument(None, help="Columns of numbers; all if none is named."),
-    where: str | None = _WHERE,
     json: bool = _JSON,
     csv: bool = _CSV,
 ) -> None:
@@ -83,7 +78,7 @@ def correlate(
     Example: splitmeans result correlate my-result
     """
     read = Result.read(result)
-    found = read.synopsis.correlation(*(columns or ()), where=where)
+    found = read.synopsis.correlation(*(columns or ()))
     rows = [tuple(row.values()) for row in found.rows()]
     note = ""
     if read.synopsis.precision is None:

@@ -17,7 +17,7 @@ from splitmeans._types import FloatArray
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.synopsis.column_places import ColumnPlace, column_places, find_column
 from splitmeans.synopsis.queries.answers import CrossTable
-from splitmeans.synopsis.queries.conditions import Values
+from splitmeans.synopsis.queries.tables import Values
 from splitmeans.synopsis.replicates.replicates import NORMAL_95
 from splitmeans.synopsis.synopsis import Synopsis
 

@@ -101,6 +101,18 @@ def ask_sql(result: Result, query: str) -> SqlAnswer:
         connection.close()
 
 
+def answer_frame(answer: SqlAnswer) -> Any:
+    """Return an answer as a data frame; its note is in `attrs`."""
+    try:
+        import pandas as pd
+    except ImportError as problem:
+        raise ParameterError("ask needs pandas: pip install 'splitmeans[pandas]'") from problem
+
+    frame = pd.DataFrame(answer.all_rows(), columns=list(answer.all_columns))
+    frame.attrs["note"] = answer.note
+    return frame
+
+
 class _Asked:
     def __init__(self, result: Result, query: str, connection: Any) -> None:
         self.query, self.connection = query.strip().rstrip(";"), connection

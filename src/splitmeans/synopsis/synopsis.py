@@ -12,7 +12,7 @@ import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,13 @@ from splitmeans.synopsis.choose_k import ChooseK, choose_k, even_spread, measure
 from splitmeans.synopsis.clustering import Clustering, cluster_nodes
 from splitmeans.synopsis.file import read_synopsis, write_synopsis
 from splitmeans.synopsis.precision import Precision
-from splitmeans.synopsis.questions import Questions
 from splitmeans.synopsis.round_values import whole_features, written_nodes
 from splitmeans.synopsis.synthetic import draw_rows
+
+if TYPE_CHECKING:
+    from splitmeans.synopsis.queries.answers import Correlation, CrossTable
+    from splitmeans.synopsis.queries.tables import Bins
+    from splitmeans.synopsis.replicates.replicates import Replicates
 
 
 class LossEstimate(NamedTuple):
@@ -47,7 +51,7 @@ _UNREADABLE = (pa.ArrowException, AttributeError, LookupError, TypeError, Overfl
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Synopsis(Questions):
+class Synopsis:
     """Weighted pseudo-points over the columns of all parties.
 
     Attributes:
@@ -290,6 +294,43 @@ class Synopsis(Questions):
         if self.total == 0:
             raise ParameterError("the synopsis must count at least one user to draw rows")
         return draw_rows(self, n, rng=np.random.default_rng(random_state))
+
+    @functools.cached_property
+    def replicates(self) -> "Replicates | None":
+        """What may have been instead, for the interval of any figure; None without `precision`.
+
+        They are drawn when first asked for, from published values and always the same: it costs no
+        privacy and about a second.
+        """
+        if self.precision is None or self.centres is None:
+            return None
+        from splitmeans.synopsis.replicates.replicates import make_replicates
+
+        return make_replicates(self, self.precision)
+
+    def table(self, *columns: str, bins: "Bins" = None) -> "CrossTable":
+        """Return the users by one or two columns, with 95 % intervals; costs no privacy.
+
+        Args:
+            columns: One or two: "party: column", or the column alone where one party has it.
+            bins: Of columns of numbers: how many with equally many users (4), or the edges between
+                them; or a dict of these by column.
+        """
+        from splitmeans.synopsis.queries.tables import cross_table
+
+        return cross_table(self, columns, bins=bins)
+
+    def correlation(self, *columns: str) -> "Correlation":
+        """Return the correlations of columns of numbers, all if none is named.
+
+        There are 95 % intervals for up to 12 columns. Costs no privacy.
+
+        Args:
+            columns: Two or more, as for `table`.
+        """
+        from splitmeans.synopsis.queries.tables import correlations
+
+        return correlations(self, columns)
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the synopsis: weight, then each column in own units, then each in distance units.

@@ -1,1 +1,1 @@
-"""Questions to a synopsis, each answered with an interval; they cost no privacy."""
+"""Tables and correlations of a synopsis, with intervals; they cost no privacy."""

@@ -1,4 +1,4 @@
-"""Answers: a figure, or a table of them, each with the ends of its 95 % interval."""
+"""Tables of figures, each with the ends of its 95 % interval."""
 
 import math
 from collections.abc import Iterator
@@ -8,35 +8,6 @@ from typing import Any
 import numpy as np
 
 from splitmeans._types import FloatArray
-from splitmeans.figures import number
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """One figure.
-
-    Attributes:
-        value: The figure.
-        low: Lower end of its 95 % interval; None where no honest one can be given.
-        high: Upper end.
-    """
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    def __float__(self) -> float:
-        return self.value
-
-    def __repr__(self) -> str:
-        if self.low is None or self.high is None:
-            return f"{number(self.value)} (no interval)"
-        return f"{number(self.value)} (95 %: {number(self.low)} to {number(self.high)})"
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Both ends, None where there is no interval."""
-        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
