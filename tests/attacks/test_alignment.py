@@ -1,4 +1,4 @@
-"""Attacks on what parties compare: their users, in coarser forms too, and what they derive."""
+"""Attacks on what parties compare: their users, and what they derive."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -11,25 +11,18 @@ from splitmeans.errors import MessageRefused, ProtocolError
 from splitmeans.kernels import counts
 from splitmeans.membership.decoy import encode as decoy
 from splitmeans.party import confirm, node
-from splitmeans.party.equal_users import DIGEST_BYTES, user_forms, user_set_digest
+from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.session import Session
 from splitmeans.party.shared_check import shared_check
 from splitmeans.plan.settle import make_plan
-from splitmeans.study import IdRules, Study
 from splitmeans.table.prepare import prepare_table
 from splitmeans.wire import keys
 from splitmeans.wire.messages import Confirmation, KeyContribution
 from splitmeans.wire.sealed import open_sealed
 from splitmeans.wire.slot import SERVER
-from tests.scene import KEYS, N_USERS, keyed_study
+from tests.scene import KEYS, N_USERS
 
 from .harness import World
-
-
-@pytest.fixture(scope="module")
-def explained() -> Study:
-    """A study whose parties compare coarser forms of their ids too."""
-    return keyed_study(ids=IdRules(explain_mismatch=True))
 
 
 def give_ids(world: World, party: str, write: Callable[[int], str]) -> None:
@@ -38,14 +31,14 @@ def give_ids(world: World, party: str, write: Callable[[int], str]) -> None:
     world.tables[party] = prepare_table(world.study.party(party), rows, ids=ids)
 
 
-def test_users_that_agree_in_a_coarser_form_only(stage, explained):
+def test_users_whose_ids_are_written_differently(stage):
     """The server asks parties for releases whose ids agree once leading zeros are dropped.
 
     Gain: releases of users that are not the same, so that one of them shows at one party only.
-    Fails: a coarser form explains the difference and mends nothing. The run ends before anything
-    is released, and both parties are told what to agree on.
+    Fails: ids are compared as they are used. The run ends before anything is released, and both
+    parties are told.
     """
-    world = stage("approved", explained)
+    world = stage("approved")
     give_ids(world, "bank", lambda number: f"{number}")
     give_ids(world, "shop", lambda number: f"{number:06d}")
     world.ask_for_releases()
@@ -53,24 +46,22 @@ def test_users_that_agree_in_a_coarser_form_only(stage, explained):
     assert set(errors) == {"bank", "shop"}
     for error in errors.values():
         assert isinstance(error, ProtocolError)
-        assert 'the ids agree once leading zeros are dropped: set ids.type = "integer"' in str(
-            error
-        )
+        assert "keep the ids that all parties have, written the same way" in str(error)
     for party in ("bank", "shop"):
         assert world.sent_by(party, receiver=SERVER) == []
         assert world.entries(party) == ()
 
 
-def test_confirmations_weighed_and_tried_with_the_servers_key(stage, explained):
+def test_confirmations_weighed_and_tried_with_the_servers_key(stage):
     """The mailbox weighs confirmations, and opens them with the one key that the server has.
 
     Gain: how ids are written, whether users agree, or digests to try guesses at users on.
-    Fails: how many digests there are follows from the study, so every confirmation has the same
-    size whatever the ids are; and they are sealed to the other party.
+    Fails: every confirmation has the same size whatever the ids are, and it is sealed to the other
+    party.
     """
     sizes = set()
     for write in (lambda number: f"{number:06d}", lambda number: f" Customer-{number}\u00a0"):
-        world = stage("approved", explained)
+        world = stage("approved")
         give_ids(world, "bank", lambda number: f"{number}")
         give_ids(world, "shop", write)
         world.play("bank", "shop")
@@ -85,7 +76,7 @@ def test_confirmations_weighed_and_tried_with_the_servers_key(stage, explained):
                 opener=KEYS[SERVER].opening_key,
                 max_bytes=2**20,
             )
-    same = stage("approved", explained)
+    same = stage("approved")
     assert same.play("bank", "shop") == {}
     sizes.add(len(same.box.files[same.path("shop", "bank", Confirmation)]))
     assert len(sizes) == 1
@@ -113,26 +104,19 @@ class Guesser:
         table = prepare_table(self.study.party("bank"), rows, ids=[*self.known, guess])
         return user_set_digest(self.study, table, run="1")
 
-    def send_shares_for(self, *guesses: str) -> None:
-        """Send a share for each form of ids, each for its own guess; one guess is for all forms."""
-        digests = [self.users(guess) for guess in guesses]
-        if len(guesses) > 1:
-            at = [
-                slice(DIGEST_BYTES * form, DIGEST_BYTES * (form + 1))
-                for form in range(len(guesses))
-            ]
-            digests = [digest[part] for digest, part in zip(digests, at, strict=True)]
-        users = b"".join(digests)
-        shares = node.make_shares(self.session, "bank", users=users, secret=SECRET)
+    def send_shares_for(self, guess: str) -> None:
+        """Send the share that fits one guess."""
+        users = self.users(guess)
+        shares = node.make_share(self.session, "bank", users=users, secret=SECRET)
         part = KeyContribution(secret=CONTRIBUTION, user_shares=shares)
         self.world.forge("bank", part, sender="shop", key=KEYS["shop"])
 
     def fits(self, guesses: Iterable[str]) -> list[str]:
         """Those guesses that fit what the bank has said, tried without asking anyone."""
-        return [guess for guess in guesses if self.forms_that_fit(guess)[0]]
+        return [guess for guess in guesses if self.is_right(guess)]
 
-    def forms_that_fit(self, guess: str) -> list[bool]:
-        """Whether a guess fits what the bank has said, in each form of ids."""
+    def is_right(self, guess: str) -> bool:
+        """Whether a guess fits what the bank has said."""
         theirs = self.world.message("bank", "shop", KeyContribution)
         word = self.world.message("bank", "shop", Confirmation)
         plan = make_plan(self.study)
@@ -146,18 +130,16 @@ class Guesser:
             "run_key": run_key,
             "shared": shared_check(plan, run_key=run_key),
         }
-        user_keys = node.agree(
+        user_key = node.agree(
             self.session,
             "bank",
             users=self.users(guess),
             secret=SECRET,
-            shares=theirs.user_shares,
+            share=theirs.user_shares,
         )
-        expected = confirm.confirmation(self.session, plan, user_keys=user_keys, **facts)
+        expected = confirm.confirmation(self.session, plan, user_key=user_key, **facts)
         assert expected.key_check == word.key_check
-        said, sought = (one.user_check + one.folded_checks for one in (word, expected))
-        parts = range(0, len(said), DIGEST_BYTES)
-        return [said[at : at + DIGEST_BYTES] == sought[at : at + DIGEST_BYTES] for at in parts]
+        return word.user_check == expected.user_check
 
 
 # The bank's last customer is user-299; the guesser's list has that one and others.
@@ -184,28 +166,6 @@ def test_dictionary_of_users_tried_on_what_a_party_said(stage):
         world = stage("approved")
         assert guesses_that_fit(world, sent_for=sent_for) == expected
         # The bank has released nothing: a guesser that cannot answer is refused or waited for.
-        assert world.sent_by("bank", receiver=SERVER) == []
-
-
-def test_dictionary_of_users_tried_on_coarser_forms(stage, explained):
-    """As above in a study that explains mismatches, with a guess of its own in each form of ids.
-
-    Gain: as above, by the forms that only explain why users differ.
-    Fails: each form has a test of its own. A run answers one guess in each of the seven and no
-    other, were it the truth.
-    """
-    n_forms = len(user_forms(explained))
-    assert n_forms == 7
-    for right in range(n_forms):
-        guesses = [TRUTH if form == right else OTHERS[form] for form in range(n_forms)]
-        world = stage("approved", explained)
-        guesser = Guesser(world)
-        guesser.send_shares_for(*guesses)
-        assert not world.visit("bank")
-        assert guesser.forms_that_fit(TRUTH) == [form == right for form in range(n_forms)]
-        for form, guess in enumerate(guesses):
-            if form != right:
-                assert not any(guesser.forms_that_fit(guess))
         assert world.sent_by("bank", receiver=SERVER) == []
 
 
@@ -289,7 +249,7 @@ def test_different_guesses_to_different_parties(stage, trio):
         ids = [*(f"user-{number}" for number in range(N_USERS - 1)), last]
         table = prepare_table(trio.party("clinic"), rows, ids=ids)
         users = user_set_digest(trio, table, run="1")
-        shares = node.make_shares(honest, other, users=users, secret=SECRET)
+        shares = node.make_share(honest, other, users=users, secret=SECRET)
         part = KeyContribution(secret=CONTRIBUTION, user_shares=shares)
         world.forge(other, part, sender="clinic", key=KEYS["clinic"])
     world.play("bank", "shop")

@@ -11,15 +11,13 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ProtocolError
-from splitmeans.party.equal_users import agree, make_shares, user_forms, user_set_digest
+from splitmeans.party.equal_users import agree, make_share, user_set_digest
 from splitmeans.party.session import Session
-from splitmeans.study import IdRules, Study
-from splitmeans.table.ids.coarse_forms import FOLDS
+from splitmeans.study import Study
 from splitmeans.table.prepare import prepare_table
 from tests.kernels.plain_blake3 import number
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "equal_users.json"
-EXPLAINED = IdRules(explain_mismatch=True)
 ONE, TWO = b"\x01" * 32, b"\x02" * 32
 SAME, OTHER = b"\x11" * 32, b"\x12" * 32
 
@@ -31,47 +29,35 @@ def sessions(study: Study, run: str = "1") -> list[Session]:
 def exchange(one: Session, two: Session, *, users: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
     """Both keys of a pair with these digests of their users."""
     first, second = (
-        make_shares(own, other.party, users=digest, secret=secret)
+        make_share(own, other.party, users=digest, secret=secret)
         for own, other, digest, secret in (
             (one, two, users[0], ONE),
             (two, one, users[1], TWO),
         )
     )
     return (
-        agree(one, two.party, users=users[0], secret=ONE, shares=second),
-        agree(two, one.party, users=users[1], secret=TWO, shares=first),
+        agree(one, two.party, users=users[0], secret=ONE, share=second),
+        agree(two, one.party, users=users[1], secret=TWO, share=first),
     )
 
 
 # ---- the digest of the users ----
 
 
-def digest_by_hand(study: Study, ids: list[str], *, run: str, form: str) -> bytes:
+def digest_by_hand(study: Study, ids: list[str], *, run: str) -> bytes:
     """As docs/reference/wire.md describes it, with a BLAKE3 of the tests."""
-    bound = f"{study.hash}\n{run}\n{form}\n".encode()
+    bound = f"{study.hash}\n{run}\nown\n".encode()
     key = hashlib.sha256(b"splitmeans user numbers 1\n" + bound).digest()
     total = sum(number(text.encode(), key=key) for text in ids)
     counted = len(ids).to_bytes(8, "little") + total.to_bytes(520, "little")
     return hashlib.sha256(b"splitmeans user set 2\n" + bound + counted).digest()
 
 
-def test_digests_are_of_all_users_in_each_form(small_study):
-    study = small_study("decoy", 2, ids=EXPLAINED)
-    table = prepare_table(study.parties[0], np.zeros((3, 2)), ids=["007", " 8", "X"])
-    users = user_set_digest(study, table, run="7")
-    forms = {
-        "own": ["007", " 8", "X"],
-        "trimmed": ["007", "8", "X"],
-        "number": ["7", "8", "X"],
-        "case": ["007", "8", "x"],
-        "uuid": ["007", "8", "x"],
-        "look": ["007", "8", "X"],
-        "letters-and-digits": ["7", "8", "x"],
-    }
-    assert user_forms(study) == tuple(forms) == ("own", *(fold.name for fold in FOLDS))
-    assert users == b"".join(
-        digest_by_hand(study, ids, run="7", form=form) for form, ids in forms.items()
-    )
+def test_digests_are_of_all_users(small_study):
+    study = small_study("decoy", 2)
+    ids = ["007", " 8", "X"]
+    table = prepare_table(study.parties[0], np.zeros((3, 2)), ids=ids)
+    assert user_set_digest(study, table, run="7") == digest_by_hand(study, ids, run="7")
 
 
 def test_user_sets_are_compared_whatever_the_order_of_rows(small_study):
@@ -97,8 +83,8 @@ def test_partial_user_sets_have_no_digest(small_study):
     table = prepare_table(study.parties[0], np.zeros((3, 2)), ids=[1, 2, 3])
     assert user_set_digest(study, table, run="1") == b""
     one, two = sessions(study)
-    assert make_shares(one, two.party, users=b"", secret=ONE) == b""
-    assert agree(one, two.party, users=b"", secret=ONE, shares=b"") == b""
+    assert make_share(one, two.party, users=b"", secret=ONE) == b""
+    assert agree(one, two.party, users=b"", secret=ONE, share=b"") == b""
 
 
 # ---- SPAKE2 as it is described, on a curve written down here ----
@@ -175,13 +161,13 @@ def test_vectors(small_study):
     a, b, users = (bytes.fromhex(vectors[name]) for name in ("secret_a", "secret_b", "users"))
     one, two = sessions(small_study("decoy", 2))
     found = (
-        make_shares(one, "org1", users=users, secret=a),
-        make_shares(two, "org0", users=users, secret=b),
-        agree(one, "org1", users=users, secret=a, shares=bytes.fromhex(vectors["share_b"])),
+        make_share(one, "org1", users=users, secret=a),
+        make_share(two, "org0", users=users, secret=b),
+        agree(one, "org1", users=users, secret=a, share=bytes.fromhex(vectors["share_b"])),
     )
     expected = tuple(bytes.fromhex(vectors[name]) for name in ("share_a", "share_b", "key"))
     assert found == expected == by_hand(vectors, a=a, b=b)
-    assert found[2] == agree(two, "org0", users=users, secret=b, shares=found[0])
+    assert found[2] == agree(two, "org0", users=users, secret=b, share=found[0])
 
 
 # ---- what it tells ----
@@ -197,26 +183,16 @@ def test_equal_users_get_one_key_and_others_get_two(small_study):
     assert exchange(one, three, users=(SAME, SAME))[0] != same[0]
 
 
-def test_each_form_is_compared_on_its_own(small_study):
-    one, two = sessions(small_study("decoy", 2, ids=EXPLAINED))
-    forms = 1 + len(FOLDS)
-    mixed = OTHER + SAME * 2 + OTHER * (forms - 3)
-    first, second = exchange(one, two, users=(SAME * forms, mixed))
-    agrees = [first[at : at + 32] == second[at : at + 32] for at in range(0, 32 * forms, 32)]
-    assert agrees == [False, True, True] + [False] * (forms - 3)
-    assert len({first[at : at + 32] for at in range(0, 32 * forms, 32)}) == forms
-
-
 def test_shares_are_fresh_for_every_receiver_and_secret_and_the_same_again(small_study):
     one = sessions(small_study("decoy", 3))[0]
     shares = {
-        make_shares(one, other, users=SAME, secret=secret)
+        make_share(one, other, users=SAME, secret=secret)
         for other in one.others
         for secret in (ONE, TWO)
     }
     assert len(shares) == 4
     assert {len(share) for share in shares} == {33}
-    again = make_shares(one, "org1", users=SAME, secret=ONE)
+    again = make_share(one, "org1", users=SAME, secret=ONE)
     assert again in shares
 
 
@@ -226,10 +202,10 @@ def test_a_share_of_one_run_is_of_no_use_in_another(small_study):
     table = prepare_table(study.parties[0], np.zeros((3, 2)), ids=["a", "b", "c"])
     first, second = (user_set_digest(study, table, run=run) for run in ("1", "2"))
     (one, two), (one_again, _) = sessions(study), sessions(study, run="2")
-    old = make_shares(two, one.party, users=first, secret=TWO)
-    fresh = agree(one_again, two.party, users=second, secret=ONE, shares=old)
-    mine = make_shares(one_again, two.party, users=second, secret=ONE)
-    assert agree(two, one.party, users=first, secret=TWO, shares=mine) != fresh
+    old = make_share(two, one.party, users=first, secret=TWO)
+    fresh = agree(one_again, two.party, users=second, secret=ONE, share=old)
+    mine = make_share(one_again, two.party, users=second, secret=ONE)
+    assert agree(two, one.party, users=first, secret=TWO, share=mine) != fresh
 
 
 ZERO = (1).to_bytes(32, "little")
@@ -247,14 +223,14 @@ def test_shares_that_are_none_are_refused_whatever_the_users_are(share, small_st
     said = set()
     for users in (SAME, OTHER):
         with pytest.raises(ProtocolError, match="'org1' sent no share") as failure:
-            agree(one, "org1", users=users, secret=ONE, shares=share)
+            agree(one, "org1", users=users, secret=ONE, share=share)
         said.add(str(failure.value))
     assert len(said) == 1
 
 
 def test_an_own_share_sent_back_is_refused(small_study):
     one = sessions(small_study("decoy", 2))[0]
-    own = make_shares(one, "org1", users=SAME, secret=ONE)
+    own = make_share(one, "org1", users=SAME, secret=ONE)
     for side in (own[:1], b"B"):
         with pytest.raises(ProtocolError, match="sent no share"):
-            agree(one, "org1", users=SAME, secret=ONE, shares=side + own[1:])
+            agree(one, "org1", users=SAME, secret=ONE, share=side + own[1:])

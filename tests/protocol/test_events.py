@@ -35,7 +35,7 @@ FIRST_WORDS = {messages.Hello: {"protocol", "sealing"}}
 # Party to party: random, or a keyed digest; the server carries them and has no key.
 BETWEEN_PARTIES = {
     messages.KeyContribution: {"secret", "user_shares"},
-    messages.Confirmation: {"key_check", "shared_check", "user_check", "folded_checks"},
+    messages.Confirmation: {"key_check", "shared_check", "user_check"},
     messages.PlanConfirmation: {"stage", "plan_check"},
 }
 # Server to party: nothing of a party's data but what was released before.

@@ -12,7 +12,7 @@ import pytest
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.party import node as party_node
 from splitmeans.party import states as party_states
-from splitmeans.party.equal_users import make_shares
+from splitmeans.party.equal_users import make_share
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.study import Budget, Study
@@ -56,7 +56,7 @@ def joined(small_tables: Any) -> Any:
 def part_of(state: Any, sender: str, *, secret: bytes = bytes(32)) -> KeyContribution:
     """What another party with the same users sends."""
     session = dataclasses.replace(state.session, party=sender)
-    shares = make_shares(session, state.session.party, users=state.users, secret=b"s" * 32)
+    shares = make_share(session, state.session.party, users=state.users, secret=b"s" * 32)
     return KeyContribution(secret=secret, user_shares=shares)
 
 

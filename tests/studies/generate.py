@@ -75,8 +75,6 @@ def random_case(seed: int) -> Case:
         rules["country"] = "+49"
     if chance.random() < 0.2:
         rules["pattern"] = chance.choice((".+", r"[\s\S]{1,400}"))
-    if not partial and chance.random() < 0.2:
-        rules["explain_mismatch"] = True
     if chance.random() < 0.15:
         settings["ids"] = _several_keys(chance, parties, rules)
     elif partial or rules != {"type": "as-is"}:
@@ -157,8 +155,7 @@ def _several_keys(
 ) -> dict[str, Any]:
     """Give parties several keys, one of which all of them have: that of their id column."""
     shared, other = names(chance, 2, taken=set())
-    form = {name: value for name, value in rules.items() if name != "explain_mismatch"}
-    keys = [{"name": shared, **form}, {"name": other, "type": "text"}]
+    keys = [{"name": shared, **rules}, {"name": other, "type": "text"}]
     chance.shuffle(keys)
     for place, party in enumerate(parties):
         party["id_columns"] = [{"key": shared, "column": party["id_column"]}]
@@ -166,10 +163,7 @@ def _several_keys(
             taken = {party["id_column"], *(column["name"] for column in party["columns"])}
             (column,) = names(chance, 1, taken=taken)
             party["id_columns"].insert(0, {"key": other, "column": column})
-    found: dict[str, Any] = {"keys": keys}
-    if "explain_mismatch" in rules:
-        found["explain_mismatch"] = True
-    return found
+    return {"keys": keys}
 
 
 def _n_columns(chance: random.Random, most: int) -> int:

@@ -65,7 +65,6 @@ def test_studies_without_keys_have_the_hash_they_had():
     assert found.to_mapping()["ids"] == {
         "type": "integer",
         "pattern": "[0-9]+",
-        "explain_mismatch": False,
     }
     assert "id_columns" not in found.to_mapping()["parties"][0]
 

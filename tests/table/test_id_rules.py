@@ -46,7 +46,7 @@ def test_a_study_without_rules_keeps_its_hash():
 
 
 def test_rules_are_a_table_of_the_study_file():
-    made = study(ids=IdRules(type="integer", pattern="[0-9]{1,8}", explain_mismatch=True))
+    made = study(ids=IdRules(type="integer", pattern="[0-9]{1,8}"))
     assert '[ids]\ntype = "integer"\npattern = "[0-9]{1,8}"' in made.to_toml()
     assert Study.from_toml(made.to_toml()) == made
     assert made.id_rules.type == "integer"
@@ -67,7 +67,6 @@ def test_rules_are_a_table_of_the_study_file():
         ({"pattern": ""}, "in printable characters"),
         ({"pattern": "a\x1b[2J"}, "in printable characters"),
         ({"pattern": "a" * 201}, "at most 200 characters, got 201"),
-        ({"explain_mismatch": "yes"}, "ids.explain_mismatch must be true or false"),
         ("integer", "study.ids must be a table of keys and values"),
     ],
 )
@@ -77,9 +76,7 @@ def test_rules_that_are_none(ids, message):
         Study.from_mapping(mapping)
 
 
-def test_digests_of_ids_are_for_equal_user_sets_only():
-    with pytest.raises(StudyError, match="explain_mismatch needs user_sets='equal'"):
-        study(ids=IdRules(explain_mismatch=True), user_sets="partial")
+def test_rules_hold_whatever_the_user_sets_are():
     assert study(ids=INTEGER, user_sets="partial").id_rules == INTEGER
     with pytest.raises(StudyError, match="ids must be a table of rules"):
         study(ids={"type": "integer"})

@@ -73,9 +73,7 @@ EXAMPLES = [
         published_at="2026-01-31T12:00:00Z",
         signature=b"",
     ),
-    m.Confirmation(
-        key_check=b"\x02" * 32, shared_check=b"", user_check=b"", folded_checks=b"\x04" * 64
-    ),
+    m.Confirmation(key_check=b"\x02" * 32, shared_check=b"", user_check=b""),
 ]
 
 

@@ -21,8 +21,6 @@ def describe_ids(study: Study) -> str:
         parts.append(f"numbers without a calling code are of {rules.country}")
     if rules.pattern is not None:
         parts.append(f"all like {rules.pattern}")
-    if rules.explain_mismatch:
-        parts.append("coarser forms are compared if they differ")
     return ", ".join(parts)
 
 

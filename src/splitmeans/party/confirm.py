@@ -1,10 +1,8 @@
 """What parties compare before anything is released, without showing it to the server (R6, R10)."""
 
 from splitmeans.party.derivation import derivation_digest
-from splitmeans.party.equal_users import DIGEST_BYTES
 from splitmeans.party.session import Session
 from splitmeans.plan.plan import Plan
-from splitmeans.table.ids.coarse_forms import advice
 from splitmeans.wire import keys
 from splitmeans.wire.messages import Confirmation, PlanConfirmation
 
@@ -22,7 +20,7 @@ def confirmation(
     receiver: str,
     run_key: bytes,
     shared: bytes,
-    user_keys: bytes,
+    user_key: bytes,
 ) -> Confirmation:
     """Return what `sender` says to `receiver` if all that it has is as in the arguments.
 
@@ -36,40 +34,16 @@ def confirmation(
         receiver: Who hears it.
         run_key: The key of all parties.
         shared: What all parties derive from the key (`shared_check`).
-        user_keys: The pair's keys of `equal_users.agree`, one for each form of ids.
+        user_key: The pair's key of `equal_users.agree`; empty where sets may differ.
     """
     key = keys.subkey(run_key, keys.CONFIRM)
     text = transcript(session, plan) + sender.encode()
-    checks = [
-        keys.keyed_digest(own, [b"users\n", text, b"\n", receiver.encode()])
-        for own in _parts(user_keys)
-    ]
+    users = [b"users\n", text, b"\n", receiver.encode()]
     return Confirmation(
         key_check=keys.keyed_digest(key, [b"key\n", text]),
         shared_check=keys.keyed_digest(key, [b"shared\n", shared, text]),
-        user_check=b"".join(checks[:1]),
-        folded_checks=b"".join(checks[1:]),
+        user_check=keys.keyed_digest(user_key, users) if user_key else b"",
     )
-
-
-def explain_mismatch(word: Confirmation, expected: Confirmation) -> str:
-    """Say what is known about why another party's users differ.
-
-    Args:
-        word: What the other party said.
-        expected: What it would have said with this party's users.
-    """
-    theirs, ours = _parts(word.folded_checks), _parts(expected.folded_checks)
-    if not ours or len(theirs) != len(ours):
-        return (
-            "keep the ids that all parties have, written the same way, and run again (a new study "
-            "with ids.explain_mismatch = true would tell whether they are only written differently)"
-        )
-    return advice(a == b for a, b in zip(theirs, ours, strict=True))
-
-
-def _parts(data: bytes) -> list[bytes]:
-    return [data[at : at + DIGEST_BYTES] for at in range(0, len(data), DIGEST_BYTES)]
 
 
 def plan_confirmation(

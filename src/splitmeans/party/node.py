@@ -18,11 +18,10 @@ from splitmeans.kernels.row_numbers import RowNumbers
 from splitmeans.party.check_result import check_result
 from splitmeans.party.confirm import (
     confirmation,
-    explain_mismatch,
     plan_confirmation,
     transcript,
 )
-from splitmeans.party.equal_users import SECRET_BYTES, agree, make_shares, user_set_digest
+from splitmeans.party.equal_users import SECRET_BYTES, agree, make_share, user_set_digest
 from splitmeans.party.release import release_party
 from splitmeans.party.session import Session
 from splitmeans.party.shared_check import shared_check
@@ -106,7 +105,7 @@ def first_words(state: Joined) -> list[Envelope]:
             receiver=other,
             message=KeyContribution(
                 secret=state.contributions[session.party],
-                user_shares=make_shares(session, other, users=state.users, secret=secret),
+                user_shares=make_share(session, other, users=state.users, secret=secret),
             ),
         )
         for other in session.others
@@ -180,7 +179,7 @@ def _take_contribution(
     awaited: dict[str, Confirmation] = {}
     sent: list[Envelope] = []
     for other in session.others:
-        user_keys = agree(session, other, users=users, secret=state.secret, shares=shares[other])
+        user_key = agree(session, other, users=users, secret=state.secret, share=shares[other])
         said, heard = (
             confirmation(
                 session,
@@ -189,7 +188,7 @@ def _take_contribution(
                 receiver=listener,
                 run_key=run_key,
                 shared=shared,
-                user_keys=user_keys,
+                user_key=user_key,
             )
             for speaker, listener in ((own, other), (other, own))
         )
@@ -221,7 +220,7 @@ def _take_confirmation(
         raise ProtocolError(
             f"parties {session.party!r} and {sender!r} hold different users; "
             f"membership={session.study.membership!r} needs the same users at every party: "
-            f"{explain_mismatch(word, expected)}"
+            "keep the ids that all parties have, written the same way, and run again"
         )
     awaited = {name: other for name, other in state.awaited.items() if name != sender}
     if awaited:

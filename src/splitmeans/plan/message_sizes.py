@@ -37,10 +37,8 @@ _MAX_PADDED_BYTES = MAX_LARGE_BYTES - 2**16
 _HEADER_BYTES = 150
 # Of a published result, in its header.
 _DATE_AND_SIGNATURE = 220
-# A key contribution and a confirmation to one other party, together; then what both have more where
-# coarser forms of ids are compared.
-_TWO_WORDS_BYTES = 510
-_FOLDED_BYTES = 780
+# A key contribution and a confirmation to one other party, together.
+_TWO_WORDS_BYTES = 490
 # The first words to another participant, with a key.
 _HELLO_BYTES = 2560
 # Other words: ready, the head of a stage's release, a plan that is confirmed.
@@ -110,7 +108,7 @@ def message_sizes(plan: "Plan", *, users: int) -> MessageSizes:
         records[party.name] = own_records
     # A contribution and a confirmation to each other party, and the word to the server.
     n_others = len(study.parties) - 1
-    pair = _TWO_WORDS_BYTES + _FOLDED_BYTES * study.id_rules.explain_mismatch + 2 * sealed
+    pair = _TWO_WORDS_BYTES + 2 * sealed
     hellos = (n_others + 1) * (_HELLO_BYTES + sealed) if sealed else 0
     n_words = dict.fromkeys(study.party_names, 1)
     values = dict.fromkeys(study.party_names, 0)

@@ -59,8 +59,6 @@ class IdRules:
             "email": case does not count. "phone": in the form of E.164.
         pattern: A regular expression (RE2) that every id must fit as a whole, in its canonical
             form, such as `[A-Z]{2}[0-9]{6}`. Each party checks its own ids.
-        explain_mismatch: Parties compare their ids in coarser forms too, each by a private test
-            that answers one guess a run, so that the error can say which form would agree.
         country: For "phone", the calling code of numbers without one, such as "+49".
         trunk: For "phone", what such numbers begin with inside the country; None is "0".
         keys: Several keys in order of preference instead of one `type`; users are matched by the
@@ -69,14 +67,11 @@ class IdRules:
 
     type: str = "as-is"
     pattern: str | None = None
-    explain_mismatch: bool = False
     country: str | None = None
     trunk: str | None = None
     keys: tuple[IdKey, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.explain_mismatch, bool):
-            raise StudyError("ids.explain_mismatch must be true or false")
         object.__setattr__(self, "keys", tuple(self.keys))
         if not self.keys:
             _check_form(self)
@@ -100,7 +95,6 @@ class IdRules:
         return IdRules(
             type=key.type,
             pattern=key.pattern,
-            explain_mismatch=self.explain_mismatch,
             country=key.country,
             trunk=key.trunk,
         )

@@ -202,11 +202,6 @@ class Study:
                 f"membership={self.membership!r} needs the same users at every party; for "
                 f"user_sets='partial' take membership={able}"
             )
-        if self.user_sets == "partial" and self.id_rules.explain_mismatch:
-            raise StudyError(
-                "ids.explain_mismatch needs user_sets='equal': where user sets differ, comparing "
-                "them would tell the other parties whether a guess at this party's users is right"
-            )
         if self.budget.party_epsilon is not None and not method.hides_from_parties:
             raise StudyError("party_epsilon needs membership='decoy': no other method bounds it")
         if self.budget.coalition_epsilon is not None and (

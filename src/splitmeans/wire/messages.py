@@ -173,8 +173,6 @@ class Confirmation(_Quiet):
         shared_check: Keyed digest of what all parties derive from the key, decoys among it.
         user_check: Where user sets are equal, digest of the same under a key that this pair of
             parties shares if their users are the same; else empty.
-        folded_checks: The same for coarser forms of their ids, 32 bytes each, if the study says so;
-            else empty.
     """
 
     TAG: ClassVar[str] = "Confirmation"
@@ -182,7 +180,6 @@ class Confirmation(_Quiet):
     key_check: bytes
     shared_check: bytes
     user_check: bytes
-    folded_checks: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
