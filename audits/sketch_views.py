@@ -12,10 +12,11 @@ from audits.published_gap import SharedKeys
 from audits.rare_rows import coincidence_trials
 from splitmeans._types import FloatArray, RegisterArray
 from splitmeans.kernels.registers import user_registers
+from splitmeans.membership.registers.law import RegisterLaw
 from splitmeans.membership.sketch.encode import encode as encode_cells
 from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.membership.sketch_paper.encode import encode as encode_published
-from splitmeans.membership.sketch_paper.law import RegisterLaw, SketchPaperLaw
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.privacy.events import CellSketchEvent
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.privacy.register_law import register_pmfs

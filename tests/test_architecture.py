@@ -29,6 +29,7 @@ LEVELS = (
     ("party", "server"),
     ("protocol",),
     ("simulate",),
+    ("paper",),
     ("forecasting", "mailbox"),
     ("relay", "run", "report"),
     ("analysis",),

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.registers import _below, user_registers
 from splitmeans.kernels.siphash import hash_ids, prf_word
+from splitmeans.membership.registers.law import RegisterLaw
 from splitmeans.membership.sketch_paper.encode import encode
-from splitmeans.membership.sketch_paper.law import RegisterLaw, SketchPaperLaw
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
 from splitmeans.table.walk.memory import MemoryUsers
 

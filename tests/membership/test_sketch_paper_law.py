@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError, PrivacyError
-from splitmeans.membership.sketch_paper.law import RegisterLaw, SketchPaperLaw
+from splitmeans.membership.registers.law import RegisterLaw
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.privacy.events import PublishedSketchEvent
 
 PAPER = {"epsilon": 0.245, "delta": 2.5e-5, "gamma": 1.0, "repetitions": 4096}

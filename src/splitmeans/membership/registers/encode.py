@@ -8,7 +8,7 @@ from splitmeans._types import RegisterArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.siphash import hash_ids
-from splitmeans.membership.sketch_paper.law import RegisterLaw
+from splitmeans.membership.registers.law import RegisterLaw
 from splitmeans.table.walk.interface import UserBlock, Users
 
 
