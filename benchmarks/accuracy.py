@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.cases import Case, Score, Setting, make_case
 from benchmarks.methods import METHODS, Method, Outcome
-from benchmarks.metrics import v_measure
 from benchmarks.pool import run_jobs
+from splitmeans.paper.metrics import v_score
 from splitmeans.simulate.evaluation import assign_labels, normalised_loss
 
 
@@ -51,7 +51,7 @@ def score_outcome(name: str, method: Method, case: Case) -> tuple[Score, Outcome
         seed=setting.seed,
         loss=loss,
         loss_ratio=loss / case.central_loss,
-        v_measure=v_measure(case.labels, assign_labels(case.pooled, outcome.scaled_centres)),
+        v_measure=v_score(case.labels, assign_labels(case.pooled, outcome.scaled_centres)),
         weight_error=outcome.weight_error,
         bytes_per_party=outcome.bytes_per_party,
         n_local_clusters=outcome.n_local_clusters,

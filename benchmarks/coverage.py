@@ -18,8 +18,8 @@ from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
 from splitmeans.estimator import VerticalKMeans
 from splitmeans.intervals.sizes import size_intervals
+from splitmeans.paper.datasets import mixed_gaussian
 from splitmeans.privacy.noise import InsecureSeededNoise
-from splitmeans.simulate.datasets import mixed_gaussian
 from splitmeans.simulate.evaluation import assign_labels
 from splitmeans.synopsis.segments import assign_nodes
 

@@ -15,22 +15,13 @@ from benchmarks.held_out import FAMILIES, TAXI_SAMPLE, draw, taxi_sample
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.errors import ParameterError
-from splitmeans.simulate.datasets import mixed_gaussian
+from splitmeans.paper.datasets import PUBLISHED_SPLITS, mixed_gaussian
 
 DATA_SETS = ("mixed-gaussian", "letter", "taxi", "loan")
 # Drawn anew for each seed.
 DRAWN = ("mixed-gaussian", *FAMILIES)
 # What `accuracy` runs on: these, and those that no constant was chosen on.
 ALL_SETS = (*DATA_SETS, *FAMILIES, TAXI_SAMPLE)
-
-# The paper's appendix: columns with high correlation at different parties, counted from 0.
-_SPLITS = {
-    "taxi": {2: ((0, 4, 5, 2), (1, 6, 7, 3)), 4: ((6, 4), (2, 1), (5, 7), (0, 3))},
-    "letter": {
-        2: ((0, 2, 5, 6, 8, 11, 13, 14), (1, 3, 4, 7, 9, 10, 12, 15)),
-        4: ((0, 5, 8, 13), (1, 4, 9, 15), (2, 6, 11, 14), (3, 7, 10, 12)),
-    },
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +75,8 @@ def load(
         rows = taxi_sample(data_dir)
     else:
         rows = read_rows(name, data_dir)
-    if n_parties in _SPLITS.get(name, {}):
-        columns = [np.array(part) for part in _SPLITS[name][n_parties]]
+    if n_parties in PUBLISHED_SPLITS.get(name, {}):
+        columns = [np.array(part) for part in PUBLISHED_SPLITS[name][n_parties]]
     else:
         rng = np.random.default_rng([seed, n_parties])
         columns = split_columns(rows, n_parties, rng=rng, sizes=party_sizes)

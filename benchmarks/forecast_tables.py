@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.data import DATA_SETS, Recipe, load, split_columns
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
-from splitmeans.simulate.datasets import mixed_gaussian
+from splitmeans.paper.datasets import mixed_gaussian
 
 _STREAM = 0xF0CA
 

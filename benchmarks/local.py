@@ -20,10 +20,10 @@ from benchmarks.candidates import CANDIDATES, Given
 from benchmarks.pool import run_jobs
 from splitmeans import _validate
 from splitmeans._types import FloatArray
+from splitmeans.paper.datasets import mixed_gaussian
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.simulate.baselines import central_kmeans
-from splitmeans.simulate.datasets import mixed_gaussian
 from splitmeans.simulate.evaluation import normalised_loss
 from splitmeans.study.features import GRID_UNITS
 

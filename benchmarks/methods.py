@@ -8,17 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import baselines
 from benchmarks.cases import Case
 from benchmarks.local import mu_of
-from benchmarks.metrics import true_cell_weights, weight_error
+from benchmarks.metrics import true_cell_weights
 from benchmarks.peer_libraries import import_diffprivlib
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.estimator import VerticalKMeans
 from splitmeans.kernels.assign import nearest
-from splitmeans.local.algorithms import make_local
+from splitmeans.kmeans.nearest import nearest_centres
+from splitmeans.local.guided_lloyd import GuidedLloyd
+from splitmeans.paper import Settings, vertical_clustering
+from splitmeans.paper.algorithm1 import server_phase
+from splitmeans.paper.baselines import central_dplsf, vertical_kmeans
+from splitmeans.paper.metrics import weight_error
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import RunResult
+from splitmeans.server.combine import combine
 from splitmeans.study.features import GRID_UNITS
 
 
@@ -26,8 +31,9 @@ from splitmeans.study.features import GRID_UNITS
 class Outcome:
     """Centres in distance units, and what the method's run tells beside them.
 
-    `true_weights` are the exact cell counts under the run's local centres, and `run` is all that
-    the protocol produced; only methods that run the protocol have them.
+    `weights` are the estimated and `true_weights` the exact cell counts under the run's local
+    centres, `server_again` does the server's work once more with a seed, and `run` is all that
+    the protocol produced, for methods that run it.
     """
 
     scaled_centres: FloatArray
@@ -35,7 +41,9 @@ class Outcome:
     bytes_per_party: float | None = None
     n_local_clusters: int | None = None
     n_labels: int | None = None
+    weights: FloatArray | None = None
     true_weights: IntArray | None = None
+    server_again: Callable[[int], None] | None = None
     run: RunResult | None = None
 
 
@@ -60,11 +68,9 @@ def _central(case: Case) -> Outcome:
 
 def _central_dplsf(case: Case) -> Outcome:
     """DPLSF on the pooled rows, its budget divided as published."""
-    rows = np.hstack(case.shared_grid_blocks)
-    centres = baselines.central_dplsf(
-        rows,
-        np.full(rows.shape[1], GRID_UNITS, dtype=np.int64),
-        n_clusters=case.n_clusters,
+    centres = central_dplsf(
+        case.pooled,
+        case.n_clusters,
         epsilon=case.setting.epsilon,
         delta=case.delta,
         noise=InsecureSeededNoise(case.setting.seed),
@@ -73,11 +79,10 @@ def _central_dplsf(case: Case) -> Outcome:
     return Outcome(scaled_centres=centres)
 
 
-def _central_tight(case: Case, *, method: str) -> Outcome:
-    """A local algorithm on the pooled rows, with all of the budget under exact accounting."""
+def _central_guided_lloyd(case: Case) -> Outcome:
+    """Guided Lloyd on the pooled rows, with all of the budget under exact accounting."""
     rows = np.hstack(case.shared_grid_blocks)
-    mechanism = make_local(
-        method,
+    mechanism = GuidedLloyd(
         n_clusters=case.n_clusters,
         bounds=(GRID_UNITS,) * rows.shape[1],
         mu=mu_of(case.setting.epsilon, delta=case.delta),
@@ -88,13 +93,14 @@ def _central_tight(case: Case, *, method: str) -> Outcome:
 
 
 def _vertical_plain(case: Case) -> Outcome:
-    centres = baselines.vertical_kmeans(
-        case.shared_grid_blocks,
-        case.n_clusters,
-        n_local_clusters=case.n_clusters,
-        rng=_start_rng(case),
-    )
+    k = case.n_clusters
+    centres = vertical_kmeans(_datasets(case), k, n_local_clusters=k, rng=_start_rng(case))
     return Outcome(scaled_centres=centres)
+
+
+def _datasets(case: Case) -> list[FloatArray]:
+    """Return each party's columns of the shared users."""
+    return [case.rows[:, columns] for columns in case.party_columns]
 
 
 def _central_diffprivlib(case: Case) -> Outcome:
@@ -115,11 +121,10 @@ def _central_diffprivlib(case: Case) -> Outcome:
 def federated(case: Case, **parameters: Any) -> Outcome:
     """Run the protocol with these parameters of `VerticalKMeans`."""
     seed = case.setting.seed
-    as_published = parameters.get("accounting") == "paper"
     model = VerticalKMeans(
         case.n_clusters,
         epsilon=case.setting.epsilon,
-        delta=case.delta if as_published else case.delta_below,
+        delta=case.delta_below,
         bounds=(-1, 1),
         expected_users=case.expected_users,
         user_sets="equal" if case.setting.overlap == 1 else "partial",
@@ -129,9 +134,7 @@ def federated(case: Case, **parameters: Any) -> Outcome:
         **parameters,
     )
     with warnings.catch_warnings():
-        # Comparing with the published sketch is what a benchmark is for.
-        warnings.filterwarnings("ignore", message="membership='sketch-paper'")
-        # So is finding out where noise leaves few segments or none.
+        # Finding out where noise leaves few segments or none is what a benchmark is for.
         warnings.filterwarnings("ignore", message="asked for k = |the released counts hold no")
         model.fit(case.blocks, ids=list(case.party_users))
     done = model.result_.server
@@ -150,8 +153,60 @@ def federated(case: Case, **parameters: Any) -> Outcome:
         bytes_per_party=float(np.mean([model.result_.bytes_from(name) for name in names])),
         n_local_clusters=max(done.plan.n_local_clusters),
         n_labels=max(done.plan.n_labels),
+        weights=done.weights,
         true_weights=truth,
+        server_again=functools.partial(_server_again, model.result_),
         run=model.result_,
+    )
+
+
+def _server_again(run: RunResult, seed: int) -> None:
+    """Do the server's work from the parties' messages to the segments again."""
+    releases = [run.server.releases[name] for name in run.plan.study.party_names]
+    rng = np.random.default_rng(seed)
+    synopsis, _, _ = combine(run.plan, releases, noise=InsecureSeededNoise(seed), rng=rng)
+    synopsis.cluster(run.plan.study.n_clusters, random_state=rng)
+
+
+def published(
+    case: Case, *, n_local_clusters: int | None = None, repetitions: int = 4096, **parts: Any
+) -> Outcome:
+    """Run the paper's system with these parts of `splitmeans.paper.Settings`."""
+    settings = Settings(
+        n_clusters=case.n_clusters,
+        epsilon=case.setting.epsilon,
+        delta=case.delta,
+        n_parties=len(case.party_columns),
+        repetitions=repetitions,
+        **parts,
+    )
+    datasets = _datasets(case)
+    done = vertical_clustering(
+        datasets,
+        settings,
+        n_local_clusters=n_local_clusters,
+        noise=InsecureSeededNoise(case.setting.seed),
+        rng=_start_rng(case),
+    )
+    labels = [
+        nearest_centres(rows, message.centres)
+        for rows, message in zip(datasets, done.messages, strict=True)
+    ]
+    truth = true_cell_weights(labels, done.weights.shape)
+
+    def again(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        server_phase(done.messages, settings, noisy_count=done.noisy_count, rng=rng)
+
+    return Outcome(
+        scaled_centres=done.centres,
+        weight_error=weight_error(done.weights, truth),
+        bytes_per_party=float(np.mean([message.n_bytes for message in done.messages])),
+        n_local_clusters=max(done.weights.shape),
+        n_labels=max(done.weights.shape),
+        weights=done.weights,
+        true_weights=truth,
+        server_again=again,
     )
 
 
@@ -160,22 +215,26 @@ PROTOCOL: dict[str, dict[str, Any]] = {
     "decoy": {"membership": "decoy"},
     "sketch": {"membership": "sketch"},
     "sketch-k5": {"membership": "sketch", "n_local_clusters": 5},
-    "sketch-paper": {"membership": "sketch-paper", "accounting": "paper"},
-    "sketch-paper-basic": {"membership": "sketch-paper", "accounting": "paper", "grid": "joint"},
-    "independent": {"membership": "independent", "accounting": "paper"},
-    "ldp": {"membership": "ldp", "accounting": "paper"},
+}
+
+# The paper's methods: parts of `splitmeans.paper.Settings`.
+PUBLISHED: dict[str, dict[str, Any]] = {
+    "sketch-paper": {"membership": "dpfmps"},
+    "sketch-paper-basic": {"membership": "dpfmps", "estimate": "basic"},
+    "independent": {"membership": "ind-lap"},
+    "ldp": {"membership": "ldp-agg"},
     # One of the two private parts alone, and neither.
-    "dplsf-exact-weights": {"membership": "exact", "accounting": "paper", "local": "dplsf"},
-    "plain-sketch-paper": {"membership": "sketch-paper", "accounting": "paper", "local": "plain"},
-    "exact": {"membership": "exact", "accounting": "paper", "local": "plain"},
+    "dplsf-exact-weights": {"membership": "exact", "local": "dplsf"},
+    "plain-sketch-paper": {"membership": "dpfmps", "local": "plain"},
+    "exact": {"membership": "exact", "local": "plain"},
 }
 
 METHODS: dict[str, Method] = {
     "central": _central,
     "vertical-plain": _vertical_plain,
     "central-dplsf": _central_dplsf,
-    "central-dplsf-tight": functools.partial(_central_tight, method="dplsf"),
-    "central-guided-lloyd": functools.partial(_central_tight, method="guided-lloyd"),
+    "central-guided-lloyd": _central_guided_lloyd,
     "central-diffprivlib": _central_diffprivlib,
     **{name: functools.partial(federated, **given) for name, given in PROTOCOL.items()},
+    **{name: functools.partial(published, **given) for name, given in PUBLISHED.items()},
 }

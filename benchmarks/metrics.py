@@ -10,14 +10,6 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
 
 
-def v_measure(labels_true: npt.ArrayLike, labels_pred: npt.ArrayLike) -> float:
-    """Return the V-measure: harmonic mean of homogeneity and completeness."""
-    # Imported on first use: it takes a second to load.
-    from sklearn.metrics import v_measure_score
-
-    return float(v_measure_score(labels_true, labels_pred))
-
-
 def silhouette(
     scaled_rows: FloatArray,
     labels: npt.ArrayLike,
@@ -42,19 +34,6 @@ def silhouette(
     if len(np.unique(chosen)) < 2:
         raise ParameterError("labels must name at least two clusters among the picked rows")
     return float(silhouette_score(scaled_rows, chosen))
-
-
-def weight_error(weights: npt.ArrayLike, true_weights: npt.ArrayLike) -> float:
-    """Return the sum of absolute errors of the cell weights over the number of users."""
-    estimated = np.asarray(weights, dtype=np.float64)
-    true = np.asarray(true_weights, dtype=np.float64)
-    if estimated.shape != true.shape:
-        raise ParameterError(
-            f"weights must have the shape of true_weights {true.shape}, got {estimated.shape}"
-        )
-    if not true.sum() > 0:
-        raise ParameterError("true_weights must count at least one user")
-    return float(np.abs(estimated - true).sum() / true.sum())
 
 
 def true_cell_weights(labels: Sequence[npt.ArrayLike], n_local_clusters: Sequence[int]) -> IntArray:

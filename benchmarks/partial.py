@@ -18,9 +18,9 @@ from benchmarks.data_files import read_rows
 from benchmarks.pool import run_jobs
 from splitmeans import VerticalKMeans
 from splitmeans._types import FloatArray, LabelArray
+from splitmeans.paper.datasets import mixed_gaussian
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.simulate.baselines import central_kmeans
-from splitmeans.simulate.datasets import mixed_gaussian
 from splitmeans.simulate.evaluation import assign_labels, normalised_loss
 
 POPULATIONS = ("shared", "everyone")

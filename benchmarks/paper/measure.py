@@ -13,13 +13,11 @@ import numpy as np
 from benchmarks.accuracy import score_outcome
 from benchmarks.cases import Setting, make_case
 from benchmarks.data import Recipe
-from benchmarks.methods import METHODS, PROTOCOL, Method
-from benchmarks.metrics import silhouette, weight_error
+from benchmarks.methods import METHODS, PROTOCOL, PUBLISHED, Method
+from benchmarks.metrics import silhouette
 from benchmarks.paper.cell import Cell
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.privacy.noise import InsecureSeededNoise
-from splitmeans.protocol import RunResult
-from splitmeans.server.combine import combine
+from splitmeans.paper.metrics import weight_error
 from splitmeans.simulate.evaluation import assign_labels
 from splitmeans.study import SketchOptions
 from splitmeans.synopsis.synopsis import Synopsis
@@ -47,12 +45,10 @@ def measure(cell: Cell, data_dir: Path | None) -> Measures:
     case = make_case(_setting(cell, data_dir))
     scored, outcome = score_outcome(cell.method, _method(cell), case)
     measures: Measures = {name: getattr(scored, name) for name in _SCORED}
-    if outcome.run is not None and outcome.true_weights is not None:
-        weights = outcome.run.server.weights
-        assert weights is not None
-        measures |= weight_details(weights, outcome.true_weights)
-    if cell.timed and outcome.run is not None:
-        measures["server_seconds"] = server_seconds(outcome.run, seed=cell.seed)
+    if outcome.weights is not None and outcome.true_weights is not None:
+        measures |= weight_details(outcome.weights, outcome.true_weights)
+    if cell.timed and outcome.server_again is not None:
+        measures["server_seconds"] = server_seconds(outcome.server_again, seed=cell.seed)
     return measures
 
 
@@ -75,17 +71,12 @@ def weight_details(weights: FloatArray, true_weights: IntArray) -> Measures:
     }
 
 
-def server_seconds(run: RunResult, *, seed: int) -> float:
+def server_seconds(server_again: Callable[[int], None], *, seed: int) -> float:
     """Time the server's work from the parties' messages to the segments, again."""
-    plan = run.plan
-    releases = [run.server.releases[name] for name in plan.study.party_names]
     times = []
     for _ in range(_REPEAT):
-        rng = np.random.default_rng(seed)
-        noise = InsecureSeededNoise(seed)
         started = time.perf_counter()
-        synopsis, _, _ = combine(plan, releases, noise=noise, rng=rng)
-        synopsis.cluster(plan.study.n_clusters, random_state=rng)
+        server_again(seed)
         times.append(time.perf_counter() - started)
     return min(times)
 
@@ -106,13 +97,14 @@ def _setting(cell: Cell, data_dir: Path | None) -> Setting:
 
 
 def _method(cell: Cell) -> Method:
-    method = METHODS[cell.method]
     changes: dict[str, Any] = {}
-    if cell.method in PROTOCOL and cell.n_local_clusters is not None:
+    if cell.method in (*PROTOCOL, *PUBLISHED) and cell.n_local_clusters is not None:
         changes["n_local_clusters"] = cell.n_local_clusters
-    if cell.repetitions is not None:
+    if cell.repetitions is not None and cell.method in PROTOCOL:
         changes["sketch"] = SketchOptions(repetitions=cell.repetitions)
-    return functools.partial(method, **changes)
+    elif cell.repetitions is not None:
+        changes["repetitions"] = cell.repetitions
+    return functools.partial(METHODS[cell.method], **changes)
 
 
 def _silhouette(cell: Cell, data_dir: Path | None) -> float:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from splitmeans._types import FloatArray, IntArray, LabelArray
-from splitmeans.simulate.datasets import mixed_gaussian
+from splitmeans.paper.datasets import mixed_gaussian
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
 from splitmeans.table.prepare import PartyTable, prepare_table
 from splitmeans.table.walk.memory import MemoryUsers

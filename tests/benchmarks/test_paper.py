@@ -277,7 +277,7 @@ class TestMeasure:
         assert (found["server_seconds"] or 0.0) > 0.0
         assert (found["loss_ratio"] or 0.0) < 1.5
 
-    def test_uneven_split_and_repetitions_reach_the_protocol(self) -> None:
+    def test_uneven_split_and_repetitions_reach_the_method(self) -> None:
         cell = Cell(
             method="sketch-paper",
             users=300,
@@ -287,8 +287,8 @@ class TestMeasure:
         )
         found = measure(cell.standard(), None)
         assert found["n_local_clusters"] == 3
-        # 64 rows of 3 registers and what every run sends; 4096 rows would be over 12 kB.
-        assert (found["bytes_per_party"] or 0.0) < 6000
+        # 64 rows of 3 registers of 2 bytes, and 3 centres in 2 or 6 columns of 8 bytes.
+        assert found["bytes_per_party"] == 64 * 3 * 2 + 3 * 4 * 8
 
     def test_silhouette_is_highest_at_the_true_number(self) -> None:
         values = {

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from splitmeans.paper.datasets import mixed_gaussian
 from splitmeans.simulate.baselines import central_kmeans
-from splitmeans.simulate.datasets import mixed_gaussian
 from splitmeans.simulate.evaluation import normalised_loss
 
 DATA = mixed_gaussian(5_000, n_columns=4, n_clusters=4, std=0.05, random_state=4)

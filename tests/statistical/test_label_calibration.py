@@ -7,8 +7,8 @@ from benchmarks.metrics import true_cell_weights
 from benchmarks.reliability import reliability
 from splitmeans.kernels.assign import nearest
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
+from splitmeans.paper.datasets import mixed_gaussian
 from splitmeans.party.labels import segment_probabilities
-from splitmeans.simulate.datasets import mixed_gaussian
 from splitmeans.simulate.evaluation import assign_labels
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.features import GRID_UNITS

@@ -16,7 +16,7 @@ from benchmarks.data import split_columns
 from splitmeans.membership.sketch.encode import encode
 from splitmeans.membership.sketch.estimate import CellSketchEstimator
 from splitmeans.membership.sketch.law import SketchLaw, phantoms_for
-from splitmeans.simulate.datasets import mixed_gaussian
+from splitmeans.paper.datasets import mixed_gaussian
 from splitmeans.synopsis.joint import joint_weights
 from splitmeans.table.walk.memory import MemoryUsers
 

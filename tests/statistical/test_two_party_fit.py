@@ -13,11 +13,12 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.metrics import true_cell_weights, weight_error
+from benchmarks.metrics import true_cell_weights
 from splitmeans._types import FloatArray
 from splitmeans.membership.sketch_paper.encode import encode
 from splitmeans.membership.sketch_paper.estimate import SketchEstimator
 from splitmeans.membership.sketch_paper.law import SketchPaperLaw
+from splitmeans.paper.metrics import weight_error
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.privacy.split import paper_split
 from splitmeans.study import Budget

@@ -1,10 +1,5 @@
-"""Data sets: the paper's synthetic one, and three made-up organisations for the demonstration.
+"""Three made-up organisations for the demonstration, generated from a seed."""
 
-Everything is generated from a seed; no file and no network is needed. `mixed_gaussian` follows the
-paper's evaluation section, with the details that the authors' code fills in.
-"""
-
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,50 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitmeans import _validate
-from splitmeans._types import FloatArray, IntArray, LabelArray
+from splitmeans._types import FloatArray, IntArray
 from splitmeans.study import Column, PartySpec
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Dataset:
-    """Pooled rows with their true classes, for simulation.
-
-    Attributes:
-        name: What to call it in tables and figures.
-        rows: Shape (n, d), values in [-1, 1].
-        labels: True class of each row, shape (n,).
-    """
-
-    name: str
-    rows: FloatArray
-    labels: LabelArray
-
-    def __repr__(self) -> str:
-        return f"<Dataset {self.name!r} rows={self.rows.shape[0]} columns={self.rows.shape[1]}>"
-
-
-def mixed_gaussian(
-    n: int = 20_000,
-    *,
-    n_columns: int = 8,
-    n_clusters: int = 5,
-    std: float = 0.1,
-    random_state: int | np.random.Generator | None = None,
-) -> Dataset:
-    """Draw Gaussian clusters around centres uniform in [-1, 1]^d, clipped to that range.
-
-    Cluster sizes are proportional to 0.8 + U(0, 1); rows are in random order.
-    """
-    _validate.at_least(1, n=n, n_columns=n_columns, n_clusters=n_clusters)
-    _validate.positive(std=std)
-    rng = np.random.default_rng(random_state)
-    centres = rng.uniform(-1, 1, size=(n_clusters, n_columns))
-    shares = 0.8 + rng.uniform(size=n_clusters)
-    # Rounding the running total gives sizes that are within one row of the shares and add up to n.
-    ends = np.rint(np.cumsum(shares) / shares.sum() * n).astype(np.int64)
-    labels = rng.permutation(np.repeat(np.arange(n_clusters), np.diff(ends, prepend=0)))
-    rows = rng.normal(centres[labels], std)
-    return Dataset(name="mixed Gaussian", rows=np.clip(rows, -1, 1), labels=labels.astype(np.int32))
 
 
 class DemoCustomers(NamedTuple):
