@@ -177,8 +177,6 @@ class TestTasks:
         monkeypatch.setattr(speed_stages, "_new_study", lambda given, method: given.study(method))
         # Kernels that are found compiled save ten seconds: the folder of none of them stays.
         monkeypatch.setattr(speed_start, "_no_kernels", lambda: contextlib.nullcontext({}))
-        # `make dist` compiles all kernels for the wheel.
-        monkeypatch.setattr(speed_start, "make_ready", lambda folder: [])
         # Five processes are run whole by the test of `benchmarks run`.
         monkeypatch.setattr(speed_start, "agree", lambda folder, users: None)
         monkeypatch.setattr(speed_start, "run_five", lambda folder, run: (1.0, 1.0))

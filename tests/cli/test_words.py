@@ -15,7 +15,7 @@ from splitmeans.study import Budget, Column, PartySpec, Study
 from tests.cli.test_terminal import environment, on_a_terminal
 
 # Emoji codes, styles, links and closing tags, each of which rich would change or stumble over.
-ODD = ":x: [bold]b[/bold] [/red] [link=a]c"
+ODD = ":x:-[bold]b[/bold] [/red] [link-a]c"
 SOURCES = Path(splitmeans.__file__).parents[1]
 
 

@@ -97,10 +97,10 @@ def test_the_folder_has_it_and_a_changed_one_is_refused(result, tmp_path):
     assert Result.read(result.save(tmp_path / "copy")).synopsis.stretch is not None
     wrong = dataclasses.replace(result.synopsis, stretch=result.synopsis.stretch * 2)
     other = dataclasses.replace(result, synopsis=wrong)
-    with pytest.raises(ParameterError, match=r"synopsis\.parquet: its columns do not count"):
+    with pytest.raises(ParameterError, match=r"synopsis\.parquet: its columns or how they count"):
         Result.read(other.save(tmp_path / "wrong"))
     none = dataclasses.replace(result, synopsis=dataclasses.replace(wrong, stretch=None))
-    with pytest.raises(ParameterError, match=r"synopsis\.parquet: its columns do not count"):
+    with pytest.raises(ParameterError, match=r"synopsis\.parquet: its columns or how they count"):
         Result.read(none.save(tmp_path / "none"))
     assert (
         b"stretch"

@@ -247,7 +247,8 @@ def _best_of_starts(
         seen = points.some(draw_evenly(points.weights, _SAMPLE, rng=rng))
     ends = []
     for _ in range(n_starts):
-        uniforms = rng.random((n_clusters, 2 + int(math.log(n_clusters))))
+        uniforms = np.zeros((n_clusters, 2 + int(math.log(n_clusters))))
+        uniforms[0, 0], uniforms[1:] = rng.random(), rng.random(uniforms[1:].shape)
         chosen = np.empty(n_clusters, dtype=np.int64)
         lloyd.spread(np.ascontiguousarray(seen.numbers.T), *seen.rows[1:], uniforms, chosen)
         ends.append(_steps(seen, seen.centres_at(chosen)))
