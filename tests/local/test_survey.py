@@ -22,6 +22,7 @@ from splitmeans.local.survey import (
     without_noise,
 )
 from splitmeans.local.synthetic import draw_points
+from splitmeans.privacy.gaussian import discrete_slack
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.walk.memory import as_rows
 
@@ -65,6 +66,17 @@ def test_scales_by_hand():
     two = SurveyLaw(bounds=(UNIT, UNIT), mu=1.0)
     assert two.cell_scale / UNIT == pytest.approx(1 / math.sqrt(0.98 * 0.5), rel=1e-5)
     assert two.product_scale == pytest.approx(443**2 / 2 / math.sqrt(0.98 * 0.2), rel=1e-5)
+
+
+@pytest.mark.parametrize("d", [2, 3, 5, 12])
+def test_slack_is_of_all_numbers_that_a_row_moves(d):
+    """A row moves the number of rows, a bin of each column, a product of each pair, one cell."""
+    parts = SurveyLaw(bounds=(UNIT,) * d, mu=0.5).event.parts
+    for part, moved in zip(parts, (1, d, math.comb(d, 2), 1), strict=True):
+        scale, sensitivity, _ = part.realised
+        assert part.realised.coordinates == moved
+        slack = discrete_slack(scale, mu=sensitivity / scale, coordinates=moved)
+        assert part.slack == pytest.approx(slack)
 
 
 # --- what one row moves

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.kernels.halves import from_halves, to_halves
-from splitmeans.local.law import COUNT_UNITS
-from splitmeans.party.private_bounds import count_values, learn_bounds, scale_bins
+from splitmeans.local.law import COUNT_UNITS, MIN_GAUSSIAN_SCALE
+from splitmeans.party.private_bounds import count_round, count_values, learn_bounds, scale_bins
 from splitmeans.party.range_search import POWERS, SCALE_BINS, Bins, RangeSearch, _edge
 from splitmeans.plan.bounds_stage import (
     FOUND,
@@ -46,6 +46,15 @@ def test_halves_keep_every_bit_in_32_bits(values):
     assert rows.min() >= -(2**31)
     assert rows.max() < 2**31
     assert from_halves(rows).tobytes() == np.array(values).tobytes()
+
+
+@pytest.mark.parametrize("scale", [MIN_GAUSSIAN_SCALE, COUNT_UNITS // 2, COUNT_UNITS, 2**24])
+def test_every_count_has_noise_however_little_it_is(scale):
+    rows, bins = rows_of([1.0, 5.0, 5.0]), (Bins(low=0.0, high=8.0, number=4),)
+    drawn = InsecureSeededNoise(7).gaussian(scale, 4)
+    noisy = count_round((ANYWHERE,), rows, bins, scale=scale, noise=InsecureSeededNoise(7))
+    exact = count_values(rows.gather(), columns=(ANYWHERE,), bins=bins)
+    assert np.array_equal(noisy, exact + drawn / COUNT_UNITS)
 
 
 def test_bins_of_scale_by_hand():

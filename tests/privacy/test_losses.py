@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from splitmeans.privacy import losses
 from splitmeans.privacy.gaussian import gaussian_delta
 from splitmeans.privacy.losses import (
     LossGrid,
@@ -231,6 +232,17 @@ def test_a_window_that_cannot_hold_all_counts_the_rest_as_infinite():
     # P(two or more of 1000) = 5e-7 at a loss of 4 or more.
     exact = stats.binom.sf(1, 1000, 1e-6)
     assert delta_at(composed, 3.0) >= exact * (1 - math.exp(-1)) - 1e-13
+
+
+def test_a_window_that_may_not_grow_counts_the_rest_as_infinite(monkeypatch):
+    monkeypatch.setattr(losses, "_LARGEST_WINDOW", 2**13)
+    mass = np.zeros(2001)
+    mass[0], mass[-1] = 1 - 1e-6, 1e-6
+    row = LossGrid(start=0, mass=mass, infinite=0.0, width=1e-3)
+    composed = compose_many(row, 1000)
+    # Three of the rare losses are 6, beyond the window: they would come back at its lower end.
+    assert composed.losses[-1] < 6
+    assert composed.infinite >= stats.binom.sf(2, 1000, 1e-6)
 
 
 def test_one_row_is_itself():

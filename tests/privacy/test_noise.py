@@ -1,5 +1,7 @@
 """Noise sources: types, rules, and how seeded streams are derived."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,23 @@ def test_only_the_systems_source_is_secure():
     assert not InsecureSeededNoise(0).secure
     with pytest.raises(TypeError, match="unexpected keyword argument 'secure'"):
         InsecureSeededNoise(0, secure=True)
+
+
+def test_the_secure_source_draws_from_the_operating_system(monkeypatch):
+    """Given the system's bytes, every draw that is made here is known: nothing else is in it."""
+    asked = []
+
+    def urandom(n_bytes):
+        asked.append(n_bytes)
+        return np.random.default_rng(len(asked)).bytes(n_bytes)
+
+    monkeypatch.setattr(os, "urandom", urandom)
+    found = []
+    for _ in range(2):
+        asked.clear()
+        found.append([*SecureNoise().words(5), *SecureNoise().gaussian(50.0, 5)])
+        assert asked[0] == 40
+    assert found[0] == found[1]
 
 
 def test_the_seeded_source_says_so_in_its_repr():

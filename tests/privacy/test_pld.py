@@ -241,6 +241,17 @@ def test_a_repeated_tag_costs_a_join_nothing_and_a_sketch_something() -> None:
     assert gap_of([sketch]).delta(12.0) > 1e5 * 2**-50
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
+def test_both_laws_of_a_pair_may_be_off(epsilon: float) -> None:
+    """Two laws on two outcomes, each moved by the distance in the direction that tells more."""
+    upper, lower, distance = 0.6, 0.05, 0.01
+    composed = upper - math.exp(epsilon) * lower
+    drawn = (upper + distance) - math.exp(epsilon) * (lower - distance)
+    charged = Gap(loss=0.0, rare=0.0, distance=distance).delta(epsilon)
+    assert composed + charged >= drawn
+    assert charged == pytest.approx(drawn - composed)
+
+
 def test_slack_beyond_reason_bounds_nothing() -> None:
     event = GaussianEvent(noise_multiplier=2.0, slack=1e9)
     assert delta_for([event], 1.0) == 1
