@@ -15,23 +15,37 @@ import pytest
 
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.plan.views import coalition_cost, coalition_events, fellow_party_cost, replaced
-from splitmeans.privacy.events import CountGaussianEvent, GaussianEvent, Relation
+from splitmeans.plan.views import (
+    coalition_cost,
+    coalition_events,
+    fellow_party_cost,
+    fellow_party_events,
+    replaced,
+)
+from splitmeans.privacy.events import CountGaussianEvent, GaussianEvent, RareEvent, Relation
 from splitmeans.privacy.pld import epsilon_for, flatten
 from splitmeans.study import Study
 from tests.privacy import contour
 
 DELTA = 1e-6
+OPEN = "open"
 NARROW = (2, 3, 1, 2, 4, 1, 2, 3)
 
 
 def study_of(n_parties, *, collusion=None, kind=None, d=NARROW, budget=None, **changes):
-    column = {"number": {"low": 0, "high": 100}, "learned": {"bounds": "private"}}
+    column = {
+        "number": {"low": 0, "high": 100},
+        "learned": {"bounds": "private"},
+        OPEN: {"categories": "open"},
+    }
     parties = [
         {
             "name": f"p{i}",
             "columns": [
-                {"name": f"c{j}", **column[kind if kind and i % 2 else "number"]}
+                {
+                    "name": f"c{j}",
+                    **column[kind if kind and (i % 2 or kind == "open") else "number"],
+                }
                 for j in range(d[i])
             ],
         }
@@ -228,6 +242,46 @@ def test_two_of_five_parties_by_another_accountant():
     pairs = [delta_of(set(pool), 15, stated) for pool in itertools.combinations(range(5), 2)]
     assert max(pairs) <= DELTA
     assert max(pairs) > 1.05 * max(singles)
+
+
+def test_three_of_nine_parties_learn_more_than_two():
+    """Parties are alike, so a view is told by how many share what they know."""
+    n_parties = 9
+    shielded = {"collusion": 0.01, "budget": {"coalition_epsilon": 0.4}}
+    plan = make_plan(study_of(n_parties, d=(1,) * n_parties, user_sets="partial", **shielded))
+    pairs, everyone = (
+        CountGaussianEvent(scale=law.server_sigma) for law in (plan.membership, plan.presence)
+    )
+    costs = {}
+    for size in (1, 2, 3, 4):
+        rest = n_parties - size
+        counts = [pairs] * (2 * size * rest + math.comb(rest, 2)) + [everyone] * 2
+        costs[size] = epsilon_for([*plan.local_events[:rest], *counts], DELTA, interval=1e-3)
+    stated = fellow_party_cost(plan, Relation.ADD_OR_REMOVE, interval=1e-3).epsilon
+    assert max(costs.values()) <= stated * (1 + 1e-9)
+    assert stated <= max(costs.values()) * 1.001
+    assert costs[3] > 1.005 * max(costs[1], costs[2])
+
+
+def test_rare_outcomes_are_those_of_the_parties_that_have_most():
+    """Two of five parties see what three release, and those may be the costliest of any kind."""
+    study = study_of(5, kind=OPEN, d=(1, 3, 1, 2, 1), user_sets="partial", expected_users=900_000)
+    plan = make_plan(study)
+    rare = [
+        sum(
+            part.probability
+            for part in flatten(releases_of_party(plan, party, Relation.ADD_OR_REMOVE))
+            if isinstance(part, RareEvent)
+        )
+        for party in range(5)
+    ]
+    views = fellow_party_events(plan, Relation.ADD_OR_REMOVE)
+    pooled = views[5:]
+    assert pooled
+    for view in pooled:
+        seen = sum(part.probability for part in flatten(view) if isinstance(part, RareEvent))
+        assert seen >= sum(sorted(rare)[-3:]) * (1 - 1e-9)
+    assert len({own for own in rare if own}) > 1
 
 
 # ---- the server with several parties ----

@@ -14,7 +14,7 @@ from splitmeans.privacy.four_eyes import Signer
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import Entry
 from splitmeans.privacy.ledger_tables import create_tables
-from splitmeans.privacy.limits import Limit
+from splitmeans.privacy.limits import AMOUNTS, Limit
 from tests.scene import key_of
 
 ALICE, BOB, EVE = (Signer(name=name, identity=key_of(name)) for name in ("alice", "bob", "eve"))
@@ -183,6 +183,45 @@ def test_entries_made_behind_the_ledgers_back_are_found(
             what="PartyRelease",
             release_sha256="cd" * 32,
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("source", "others"),
+        ("what", "x"),
+        ("note", "x"),
+        ("party", "x"),
+        *((amount, 0.5) for amount in AMOUNTS),
+    ],
+)
+def test_an_approval_is_for_all_of_what_was_requested(
+    ledger: Ledger, name: str, value: str | float
+) -> None:
+    """The second guard signs another act, in good faith or not."""
+    act(ledger, "limit", source="customers", limit=HIGH, signer=ALICE, is_request=True)
+
+    def other_act(entry: Entry) -> Entry:
+        act = replace(entry, kind="limit", act=None, covered_by=entry.number - 1, signature=None)
+        return BOB.signed(replace(act, **{name: value}), previous=ledger.verify().head)
+
+    forged(ledger, other_act)
+    with pytest.raises(BudgetError, match="what is approved is not what entry 6 requests"):
+        ledger.verify()
+
+
+def test_a_signature_fits_one_ledger_alone(ledger: Ledger) -> None:
+    """Another home with the same guards and as many entries, one of which is another."""
+    asked = act(ledger, "limit", source="customers", limit=HIGH, signer=ALICE, is_request=True)
+    other = new_ledger()
+    act(other, "limit", source="clients", limit=LOW)
+    act(other, "default", limit=LOW)
+    for signer in (ALICE, BOB):
+        act(other, "guard", party=signer.name, what=signer.identity.public.to_text())
+    act(other, "four-eyes", what="on")
+    forged(other, lambda entry: replace(asked, number=entry.number))
+    with pytest.raises(BudgetError, match="the signature of 'alice' is wrong"):
+        other.verify()
 
 
 # ---- data sets ----

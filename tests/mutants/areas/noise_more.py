@@ -2,8 +2,6 @@
 
 from tests.mutants.mutant import Mutant
 
-DRAWN = "tests/statistical/test_drawn_noise.py"
-RELEASED = "tests/statistical/test_released_noise.py"
 SURVEY = "tests/local/test_survey.py"
 GUIDED = "tests/local/test_guided_lloyd.py"
 
@@ -72,7 +70,7 @@ MUTANTS = [
             "    return gaussian_counts(raw_counts, scale=scale, noise=noise)\n"
         ),
         breaks="learned bounds: no noise where it would be less than two users",
-        tests=(DRAWN, "tests/protocol/test_private_bounds.py"),
+        tests=("tests/party/test_range_search.py",),
     ),
     Mutant(
         file="src/splitmeans/plan/categories_stage.py",
@@ -100,20 +98,20 @@ MUTANTS = [
         old="np.frombuffer(os.urandom(8 * size), dtype=np.uint64)",
         new="np.frombuffer(np.random.default_rng().bytes(8 * size), dtype=np.uint64)",
         breaks="noise comes from a generator whose past draws tell the next",
-        tests=("tests/test_architecture.py", "tests/privacy/test_noise.py"),
+        tests=("tests/privacy/test_noise.py",),
     ),
     Mutant(
         file="src/splitmeans/run/server.py",
         old="    for party in study.party_names:\n        release = hashlib",
         new="    for party in study.party_names[1:]:\n        release = hashlib",
         breaks="the server's draw does not depend on the first party's release",
-        tests=("tests/attacks/test_draws.py",),
+        tests=("tests/attacks/test_draws.py::test_another_release_for_the_same_noise",),
     ),
     Mutant(
         file="src/splitmeans/run/server.py",
         old="    result = decided\n",
         new="",
         breaks="a server publishes its own draw though another was stored first",
-        tests=("tests/attacks/test_draws.py",),
+        tests=("tests/attacks/test_draws.py::test_another_release_for_the_same_noise",),
     ),
 ]
