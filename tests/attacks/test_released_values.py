@@ -152,6 +152,25 @@ def test_twin_that_pads_by_the_mean_is_caught(monkeypatch):
     assert not same_length(sized_study(), 5_000, (-(2**53),))
 
 
+@pytest.mark.parametrize("kind", ["two parties", "expected", "sampled"])
+def test_padding_holds_any_number_of_decoys(kind):
+    """A party watches whether the release of another, as large as the study allows, is padded more.
+
+    Gain: whether users and decoys together are above their mean, from which the users follow.
+    Fails: the length holds nine deviations of the decoys above the mean.
+    """
+    study = sized_study(kind)
+    plan = make_plan(study)
+    users = math.ceil(HEADROOM * study.assumed_users)
+    assert plan.groups == ((0, 1),)
+    own, other = plan.n_labels
+    cells = own * (other + 1)  # those in which the bank has the user
+    deviation = math.sqrt(cells * float(plan.membership.variance))
+    mean = message_sizes(plan, users=users).unpadded["bank"] - OVERHEAD_BYTES
+    # A record has a tag of 16 bytes.
+    assert release_length(plan, "bank") >= mean + 9 * 16 * deviation
+
+
 def test_padding_is_at_least_what_the_study_fixes():
     """All parties release fewer users than the study expects.
 

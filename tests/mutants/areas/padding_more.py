@@ -12,7 +12,7 @@ MUTANTS = [
         old="plan = make_plan(self.what.study, released=state.released)",
         new="plan = make_plan(self.what.study)",
         breaks="a release is padded by the plan before the number of users was released",
-        tests=(VALUES, LENGTHS),
+        tests=(f"{VALUES}::test_released_size_that_collapses_padding",),
     ),
     Mutant(
         file="src/splitmeans/plan/size_stage.py",
@@ -26,7 +26,7 @@ MUTANTS = [
         old="users=users, deviations=_DEVIATIONS)",
         new="users=users, deviations=0)",
         breaks="padding holds the mean number of decoys",
-        tests=(LENGTHS, VALUES, TRACE),
+        tests=(f"{VALUES}::test_padding_holds_any_number_of_decoys",),
     ),
     Mutant(
         file="src/splitmeans/membership/decoy/method.py",
