@@ -13,8 +13,17 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from splitmeans.result.signed import SignedFacts, privacy_hash, segments_hash, statement_hash
+from splitmeans.plan.statement import PrivacyReport
+from splitmeans.result import signed
+from splitmeans.result.signed import (
+    SignedFacts,
+    privacy_hash,
+    segments_hash,
+    statement_hash,
+    statement_to_compare,
+)
 from splitmeans.wire.identity import Identity
+from tests.scene import keyed_study
 
 VECTORS = json.loads(
     (Path(__file__).parents[1] / "vectors" / "signed_result.json").read_text(encoding="utf-8")
@@ -43,6 +52,20 @@ def test_every_fact_is_under_the_signature(field):
     other = [[[1]]] if field == "released" else vector["facts"][field] + "0"
     changed = SignedFacts(**vector["facts"] | {field: other})
     assert not changed.signed_by(key, bytes.fromhex(vector["signature"]))
+
+
+@pytest.mark.parametrize("part", ["statement", "values", "certificate"])
+def test_what_is_compared_before_a_release_has_every_part(part, monkeypatch):
+    report = PrivacyReport.for_study(keyed_study(membership="independent"))
+    before = statement_to_compare(report)
+    match part:
+        case "statement":
+            monkeypatch.setattr(PrivacyReport, "statement", lambda self: "no noise")
+        case "values":
+            monkeypatch.setattr(PrivacyReport, "to_mapping", lambda self: {"epsilon": 9.0})
+        case "certificate":
+            monkeypatch.setattr(signed, "claims_of", lambda plan: {"epsilon": 9.0})
+    assert statement_to_compare(report) != before
 
 
 def test_hashes_of_parts():

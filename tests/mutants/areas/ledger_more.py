@@ -119,7 +119,7 @@ MUTANTS = [
         old='text = "\\n".join(("splitmeans people note 1", *run, sha256))',
         new='text = "\\n".join(("splitmeans people note 1", sha256))',
         breaks="charges that are shown tell whether anybody came or went",
-        tests=("tests/run/test_careless.py", "tests/evidence/test_bundle.py"),
+        tests=("tests/run/test_careless.py::test_charges_of_the_same_people_do_not_say_so",),
     ),
     Mutant(
         file="src/splitmeans/run/backup.py",

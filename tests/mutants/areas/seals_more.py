@@ -61,7 +61,7 @@ MUTANTS = [
         old="        privacy_hash(claims_of(report.plan)),\n",
         new="",
         breaks="parties release though the server has another certificate",
-        tests=("tests/protocol/test_party_node.py", "tests/protocol/test_check_result.py"),
+        tests=("tests/result/test_signature.py",),
     ),
     Mutant(
         file=FACTS,
