@@ -23,7 +23,6 @@ from splitmeans.mailbox.files import FileMailbox
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.limits import Limit
-from splitmeans.privacy.people import People
 from splitmeans.run import people_records
 from splitmeans.run.journal import Journal
 from splitmeans.run.party import run_party
@@ -285,21 +284,6 @@ def test_two_runs_at_once_under_two_names(tmp_path: Path) -> None:
     assert join(tmp_path, str(tmp_path / "a.parquet"), run="1", source="one") == "one"
     with pytest.raises(BudgetError, match="the people of 'two' are those of 'one'"):
         join(tmp_path, str(tmp_path / "a.parquet"), run="2", source="two")
-
-
-def test_charges_of_the_same_people_do_not_say_so(tmp_path: Path) -> None:
-    """Charges are shown to others: equal notes would tell that nobody came or went."""
-    people = People.smallest(np.arange(5, dtype=np.uint64))
-    runs = ("1", "2", "3")
-    with Journal.open(tmp_path / "home") as journal:
-        with journal.transaction():
-            for run in runs:
-                people_records.store(
-                    journal.connection, key(run), source="x", people=people, secret=bytes(32)
-                )
-        notes = [people_records.note_of(journal.connection, key(run)) for run in runs]
-    assert len(set(notes)) == len(runs)
-    assert not any(people.sha256 in str(note) for note in notes)
 
 
 def test_a_lost_secret(office: Path) -> None:

@@ -119,7 +119,9 @@ MUTANTS = [
         old='text = "\\n".join(("splitmeans people note 1", *run, sha256))',
         new='text = "\\n".join(("splitmeans people note 1", sha256))',
         breaks="charges that are shown tell whether anybody came or went",
-        tests=("tests/run/test_careless.py::test_charges_of_the_same_people_do_not_say_so",),
+        tests=(
+            "tests/evidence/test_bundle.py::test_two_archives_do_not_tell_whether_people_came_or_went",
+        ),
     ),
     Mutant(
         file="src/splitmeans/run/backup.py",
