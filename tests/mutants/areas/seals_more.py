@@ -33,7 +33,7 @@ MUTANTS = [
         old="reason=reason)\n        erase_key(self.journal.folder, self.key)\n",
         new="reason=reason)\n",
         breaks="the key of a run that failed stays on disk",
-        tests=(SECRECY, "tests/run/test_run_keys.py"),
+        tests=(f"{SECRECY}::test_keys_of_ended_runs_looked_for_on_disk",),
     ),
     Mutant(
         file=FACTS,
