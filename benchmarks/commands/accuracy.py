@@ -16,7 +16,7 @@ from splitmeans.cli.console import Quiet
 from splitmeans.errors import ParameterError
 
 _DEFAULT = (
-    "central,vertical-plain,central-dplsf,central-dplsf-tight,decoy,sketch,sketch-paper,"
+    "central,vertical-plain,central-dplsf,decoy,sketch,sketch-paper,"
     "sketch-paper-basic,independent,ldp,dplsf-exact-weights"
 )
 _HEADINGS = (

@@ -1,5 +1,5 @@
 (** Written by proofs/generate.py from proofs/studies/partial.toml; not to be edited.
-    Study 'hospital, pharmacy and insurer', hash 4c8018898c9f3019dcc1cd718420cec5ee6e9be6895ad33b384f99b417283d2a.
+    Study 'hospital, pharmacy and insurer', hash 9d673b7aee2161f603749e5dc0c2a406b14100efea2defa70731b56a0b0ab840.
     3 of 4 tables: sigma 10.248420254264143, t 55, SHA-256 6a002468ad41230cc76c0af74b23e7594d85c7f63bf036e7d59cc64d78897b7e.
     1 of 4 tables: sigma 11.83385638513563, t 63, SHA-256 40265b40dde358e4fdae7c6f85a4b9691a86ccc89949912c2764b97c3b649adb. *)
 From Coq Require Import QArith List ZArith NArith.

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from splitmeans.cli.audit import audit
 from typer.testing import CliRunner
 
 from audits import guided_views, published_gap, report
+from audits.__main__ import audit
 from audits.case import (
     Case,
     Outcome,

@@ -38,8 +38,7 @@ _NO_MEMORY = (
 _COMMANDS = {
     "demo": "Show a bank, an insurer and a retailer finding segments of the same customers.",
     "study": "Write, check, rehearse, show and approve a study.",
-    "plan": "Expected errors, message sizes, run time and noise of a study, before any data is "
-    "touched.",
+    "plan": "Expected errors, message sizes and noise of a study, before any data is touched.",
     "simulate": "Run a whole study here, with the tables of all parties, and measure what it "
     "gives.",
     "keys": "Make, show, renew and revoke your identity.",

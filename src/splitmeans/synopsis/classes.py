@@ -16,6 +16,7 @@ import numpy as np
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
+from splitmeans.kernels.one_thread import on_one_thread
 from splitmeans.synopsis.pairs import PairTables
 from splitmeans.synopsis.pooling import Pooling
 
@@ -50,6 +51,7 @@ class LatentClasses:
         return np.asarray((self.profiles[first] * self.shares) @ self.profiles[second].T)
 
 
+@on_one_thread
 def fit_classes(
     tables: PairTables,
     shape: tuple[int, ...],
@@ -77,6 +79,7 @@ def fit_classes(
     return max(fits, key=lambda fit: fit.log_likelihood)
 
 
+@on_one_thread
 def fit_bundled_classes(
     tables: PairTables,
     pooling: Pooling,
