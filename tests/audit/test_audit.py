@@ -16,8 +16,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from audits import guided_views, published_gap, report
-from audits.__main__ import audit
+from audits import __main__ as command
+from audits import guided_views, report
 from audits.case import (
     Case,
     Outcome,
@@ -53,7 +53,7 @@ LONG_ONLY = {
 }
 
 app = typer.Typer()
-app.command()(audit)
+app.command()(command.audit)
 
 
 @functools.cache
@@ -367,7 +367,7 @@ def test_command_refuses_unknown_cases() -> None:
 
 def test_command_recomputes_the_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = SharedKeys(epsilon=8.0, delta=0.01, repetitions=64)
-    monkeypatch.setattr(published_gap, "table_cases", lambda: [("small", case)])
+    monkeypatch.setattr(command, "table_cases", lambda: [("small", case)])
     path = tmp_path / "gap.json"
     result = CliRunner().invoke(app, ["--gap", "--json", str(path)])
     assert result.exit_code == 0
