@@ -19,7 +19,7 @@ _N_USERS = 2500
 
 def _names(who: str) -> list[str]:
     """Forty names of sixty characters: with spaces, quotes, brackets, commas and other letters."""
-    odd = ["[bold] ", ":x: ", 'say "what", ', "größe (€) ", "a, b; c | d "]
+    odd = ["[bold] ", ":x:-", 'say "what", ', "größe (€) ", "a, b; c | d "]
     return [f"{odd[n % 5]}{who} {n:02d} ".ljust(60, "m") for n in range(40)]
 
 
