@@ -315,9 +315,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         return model_html(repr(self), found=found, privacy=self.privacy_)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Mapping[str, str]:
-        from splitmeans._html import bundle
-
-        return bundle(repr(self), self._repr_html_())
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _prepared(self, X: Any) -> list[PartyTable]:
         tables = prepare_blocks(self.study_, read_blocks(X), None)

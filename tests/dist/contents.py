@@ -16,12 +16,12 @@ from packaging.metadata import ExceptionGroup, Metadata
 # Without these a command ends in the middle of its work, or a type checker ignores the package.
 NEEDED = (
     "splitmeans/py.typed",
-    "splitmeans/report/assets/page.html",
-    "splitmeans/report/assets/report.css",
-    "splitmeans/report/assets/report.js",
+    "splitmeans/templates/report.html.jinja",
+    "splitmeans/templates/report.css",
+    "splitmeans/templates/report.js",
 )
 # A package is code and what code reads; tables, pictures and compiled files are none of it.
-ENDINGS = frozenset({".py", ".typed", ".json", ".html", ".css", ".js"})
+ENDINGS = frozenset({".py", ".typed", ".json", ".jinja", ".css", ".js"})
 # Folders of the repository that are for those who have a copy of it.
 WORKSHOP = frozenset({"tests", "test", "benchmarks", "bench", "proofs", "docs", "data", "site", "scripts"})
 

@@ -38,9 +38,9 @@ Description-Content-Type: text/markdown
 PACKAGE = {
     "splitmeans/__init__.py": b"",
     "splitmeans/py.typed": b"",
-    "splitmeans/report/assets/page.html": b"<html>",
-    "splitmeans/report/assets/report.css": b"p {}",
-    "splitmeans/report/assets/report.js": b";",
+    "splitmeans/templates/report.html.jinja": b"<html>",
+    "splitmeans/templates/report.css": b"p {}",
+    "splitmeans/templates/report.js": b";",
     "splitmeans/report/data.py": b"",
 }
 
@@ -91,7 +91,7 @@ def metadata(old: str, new: str) -> Callable[[Wheel], Wheel]:
 
 FAULTS: dict[str, Callable[[Wheel], Wheel]] = {
     "py.typed is missing": without("splitmeans/py.typed"),
-    "page.html is missing": without("splitmeans/report/assets/page.html"),
+    "report.html.jinja is missing": without("splitmeans/templates/report.html.jinja"),
     "report/data.py is missing": without("splitmeans/report/data.py"),
     "data.py differs from src/": lambda files: files | {"splitmeans/report/data.py": b"pass"},
     "tests/test_a.py is not in src/": lambda files: files | {"tests/test_a.py": b""},

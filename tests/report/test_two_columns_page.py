@@ -2,12 +2,15 @@
 
 import dataclasses
 import re
+from types import SimpleNamespace
 
 import pytest
 
-from splitmeans.insights.two_columns import PairCell, PairTable, TwoColumns
+from splitmeans import figures, templates
+from splitmeans.insights.two_columns import MOST_LEVELS, PairCell, PairTable, TwoColumns
+from splitmeans.report import words
 from splitmeans.report.html import render
-from splitmeans.report.two_columns_page import cell_step, share_interval, two_columns_section
+from splitmeans.report.words import cell_step, share_interval
 from tests.report.test_page import Page
 
 HOSTILE = "</td><script>alert(1)</script>\"'&_x"
@@ -30,7 +33,14 @@ TABLE = PairTable(
 
 
 def shown(*tables, withheld="", left_out=0):
-    return two_columns_section(TwoColumns(tables=tables, withheld=withheld, left_out=left_out))
+    found = TwoColumns(tables=tables, withheld=withheld, left_out=left_out)
+    return templates.render(
+        "two_columns.html.jinja",
+        data=SimpleNamespace(two_columns=found),
+        most_levels=MOST_LEVELS,
+        words=words,
+        figures=figures,
+    )
 
 
 def test_cells_have_share_interval_and_words():
@@ -96,7 +106,6 @@ def test_the_reason_stands_where_there_is_no_table(data):
     assert "2 columns have more than 12 categories" in text
     without = dataclasses.replace(data, two_columns=None)
     assert "two-columns" not in render(without)
-    assert two_columns_section(None) == ""
 
 
 def test_the_page_has_the_part_and_a_way_to_it(data):

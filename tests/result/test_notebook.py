@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from splitmeans import InsecureSeededNoise, PrivacyReport, Result, VerticalKMeans
-from splitmeans.result.notebook import segments_html
+from splitmeans.result.result import Segmentation
 from splitmeans.study import Budget, Column, PartySpec, Study
+from splitmeans.synopsis.notebook import centres_table
+from splitmeans.templates import render
 from tests.result.small_result import small_study, write_small_result
 
 NASTY = "<script>alert(1)</script>\"'&[red]"
@@ -34,6 +36,14 @@ class _Page(HTMLParser):
 
     def handle_data(self, data):
         self.texts.append(data)
+
+
+def table_of(item: Segmentation, names: list[str]) -> str:
+    """Return segments as a notebook shows them."""
+    table = centres_table(item.letters, sizes=item.sizes, centres=item.centres, names=names)
+    return render(
+        "notebook.html.jinja", strong=[], lines=[], notes=[], tables=[table], assumptions=[]
+    )
 
 
 def check(text: str) -> _Page:
@@ -110,8 +120,7 @@ def test_names_are_text():
 
 
 def test_column_names_of_a_result_are_text(result):
-    item = result.published
-    page = check(segments_html(item, [NASTY] * 4))
+    page = check(table_of(result.published, [NASTY] * 4))
     assert "".join(page.texts).count(NASTY) == 4
 
 
@@ -122,7 +131,7 @@ def test_long_results_are_cut_and_say_so(result):
         sizes=np.arange(20.0),
         centres=np.zeros((20, 100)),
     )
-    page = check(segments_html(wide, [f"column {number}" for number in range(100)]))
+    page = check(table_of(wide, [f"column {number}" for number in range(100)]))
     assert "column 39" in page.texts
     assert "column 40" not in page.texts
     assert "and 60 more columns, 5 more segments" in page.texts

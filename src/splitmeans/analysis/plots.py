@@ -9,7 +9,7 @@ import numpy as np
 
 from splitmeans.errors import ParameterError
 from splitmeans.report.data import ReportData, SegmentationInfo, SegmentInfo
-from splitmeans.report.profiles import colour_of
+from splitmeans.report.words import colour_of
 from splitmeans.synopsis.choose_k import ChooseK
 
 if TYPE_CHECKING:

@@ -1,29 +1,15 @@
 """A document of headings, sentences and tables: as text, as Markdown, as a page to print."""
 
-import html
 import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from splitmeans.templates import render
+
 _WIDTH = 96
 # Marks of Markdown; a row of underscores is a blank to fill in.
 _MARKS = re.compile(r"[\\`*\[\]<>#]|(?<!_)_{1,2}(?!_)")
-
-# For paper: no colours that matter, no script, A4 or Letter, rows that stay whole.
-_STYLE = """
-@page { margin: 18mm 16mm 20mm; }
-body { font: 11pt/1.45 Georgia, "Times New Roman", serif; color: #000; background: #fff;
-  max-width: 44rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; line-height: 1.2; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-table { border-collapse: collapse; width: 100%; font-size: .92em; }
-th, td { border: 1px solid #777; padding: .3rem .5rem; text-align: left; vertical-align: top;
-  overflow-wrap: anywhere; }
-th { background: #eee; } thead { display: table-header-group; }
-.sign td { height: 2.6rem; }
-@media print { body { margin: 0; max-width: none; padding: 0; font-size: 10pt; }
-  tr, li { break-inside: avoid; } h2 { break-after: avoid; } a { color: inherit; } }
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,39 +83,7 @@ def as_html(title: str, sections: Sequence[Section], *, signatures: Sequence[str
         sections: What is in it.
         signatures: Who may sign the paper; each gets a line.
     """
-    body = "".join(_section_html(section) for section in sections)
-    if signatures:
-        lines = "".join(
-            f"<tr><td>{html.escape(who)}</td><td></td><td></td></tr>" for who in signatures
-        )
-        body += (
-            '<h2>Signatures</h2><table class="sign"><thead><tr><th scope="col">For</th>'
-            '<th scope="col">Place and date</th><th scope="col">Name and signature</th></tr>'
-            f"</thead><tbody>{lines}</tbody></table>"
-        )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width">\n'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'\">\n"
-        f"<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n<h1>{html.escape(title)}</h1>\n{body}\n</body>\n</html>\n"
-    )
-
-
-def _section_html(section: Section) -> str:
-    text = "".join(f"<p>{html.escape(paragraph)}</p>\n" for paragraph in section.text)
-    table = ""
-    if section.rows:
-        head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in section.head)
-        rows = "\n".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in section.rows
-        )
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table>\n"
-    notes = "".join(f"<li>{html.escape(note)}</li>\n" for note in section.notes)
-    listed = f"<ul>\n{notes}</ul>\n" if notes else ""
-    return f"<h2>{html.escape(section.heading)}</h2>\n{text}{table}{listed}"
+    return render("document.html.jinja", title=title, sections=sections, signatures=signatures)
 
 
 def _wrapped(text: str, *, indent: str = "", hang: str = "  ") -> str:

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from splitmeans._html import box, bullets, line, table
 from splitmeans.privacy.accountant import cost_text
+from splitmeans.templates import render
 
 if TYPE_CHECKING:
     from splitmeans.plan.statement import PrivacyReport
@@ -22,13 +22,19 @@ def privacy_html(report: "PrivacyReport") -> str:
         for view in report.views
         for what, cost in view.bounds
     ]
-    return box(
-        *(() if report.warning is None else (line(report.warning, strong=True),)),
-        line(f"Privacy of study {study.name}", strong=True),
-        line(f"total {cost_text(report.total)} ({study.accounting} accounting, {budget})"),
-        *(line(f"NOTE: {caveat}", strong=True) for caveat in report.caveats),
-        table("what was released", ("party", "release", "cost alone"), releases),
-        table("who can learn what", ("who", "sees", "about", "guarantee"), views),
-        line("holds if"),
-        bullets(report.assumptions),
+    tables = [
+        ("what was released", ("party", "release", "cost alone"), releases),
+        ("who can learn what", ("who", "sees", "about", "guarantee"), views),
+    ]
+    total = cost_text(report.total)
+    return render(
+        "notebook.html.jinja",
+        strong=[text for text in (report.warning, f"Privacy of study {study.name}") if text],
+        lines=[f"total {total} ({study.accounting} accounting, {budget})"],
+        notes=report.caveats,
+        tables=[
+            {"caption": caption, "head": head, "rows": rows, "align": "left", "left_out": ""}
+            for caption, head, rows in tables
+        ],
+        assumptions=report.assumptions,
     )

@@ -9,7 +9,6 @@ remembers of requests is in memory.
 
 import asyncio
 import errno
-import html
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -42,6 +41,7 @@ from splitmeans.relay.store import (
 )
 from splitmeans.relay.study_files import StudyWatch
 from splitmeans.relay.upload import MessageTooLarge, Upload
+from splitmeans.templates import render
 from splitmeans.wire.slot import check_run
 
 _log = logging.getLogger("splitmeans.relay")
@@ -159,7 +159,8 @@ def make_app(
 
     async def front_page(_: Request) -> Response:
         policy = "default-src 'none'; style-src 'unsafe-inline'"
-        page = _page(await asyncio.to_thread(_state, store, metrics))
+        state = await asyncio.to_thread(_state, store, metrics)
+        page = render("relay.html.jinja", **state)
         return HTMLResponse(page, headers={"content-security-policy": policy})
 
     app = Starlette(
@@ -318,32 +319,3 @@ def _state(store: RelayStore, metrics: Metrics) -> dict[str, str | int]:
         "version": __version__,
         "uptime_seconds": metrics.uptime_seconds,
     }
-
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>splitmeans relay</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 36rem; margin: 3rem auto }}
-dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.5rem }}
-dt {{ color: #555 }} dd {{ margin: 0 }}
-</style>
-<h1>splitmeans relay</h1>
-<dl>{rows}</dl>
-<p>This relay passes sealed messages between the participants of a study. It cannot read them.</p>
-</html>
-"""
-
-
-def _page(state: Mapping[str, str | int]) -> str:
-    seconds = int(state["uptime_seconds"])
-    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
-    shown = {
-        "Status": state["status"],
-        "Version": state["version"],
-        "Running for": f"{days} d {hours} h {minutes} min",
-    }
-    rows = "".join(f"<dt>{name}<dd>{html.escape(str(value))}" for name, value in shown.items())
-    return _PAGE.format(rows=rows)

@@ -78,6 +78,11 @@ class SegmentInfo:
     x: float
     y: float
 
+    @property
+    def most(self) -> float:
+        """The most users that it may have."""
+        return self.size if self.interval is None else self.interval[1]
+
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentationInfo:

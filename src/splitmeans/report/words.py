@@ -1,9 +1,11 @@
-"""Numbers and texts for people: digits that mean something, and nothing that HTML could misread."""
+"""Numbers and texts of the report for people: digits that mean something, and sizes in words."""
 
-import html
 import math
+from decimal import Decimal
 
 from splitmeans import figures
+from splitmeans.insights.drift import Change
+from splitmeans.insights.two_columns import PairCell
 from splitmeans.intervals.sizes import WIDTH_95
 from splitmeans.report.data import ColumnInfo, CostInfo
 
@@ -11,42 +13,14 @@ from splitmeans.report.data import ColumnInfo, CostInfo
 STEPS = (0.25, 0.75, 1.5)
 # Stands between a number and the sign for per cent.
 THIN = "\u202f"
+INTERVAL = f"95{THIN}% interval"
+# How many colours the page has for segments.
+COLOURS = 12
+# From this many times as many, or as few, a cell of a cross table is marked twice.
+_FAR = 2.0
+# A cell that could be noise is shaded from this many times as many, or as few.
+_SHADED = 1.25
 _WORDS = ("about average", "somewhat", "clearly", "far")
-
-
-def escape(text: str) -> str:
-    """Return text for HTML, in elements and in attributes."""
-    return html.escape(text, quote=True)
-
-
-def breakable(text: str) -> str:
-    """Return a name for HTML that may be broken after an underscore."""
-    return escape(text).replace("_", "_<wbr>")
-
-
-def table(caption: str, *, head: str = "", top: str = "", body: str, kind: str = "") -> str:
-    """Return a table that can be scrolled sideways on a narrow screen, by keyboard too.
-
-    Args:
-        caption: What the table is, for screen readers.
-        head: Cells of the head, if it has one row.
-        top: The whole head, if it has more.
-        body: Rows, in one or more bodies if it starts with one.
-        kind: Class of the table.
-    """
-    named = f' class="{kind}"' if kind else ""
-    top = f"<thead><tr>{head}</tr></thead>" if head else top
-    rows = body if body.startswith("<tbody") else f"<tbody>{body}</tbody>"
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="Table: {escape(caption)}">'
-        f'<table{named}><caption class="sr">{escape(caption)}</caption>{top}{rows}</table></div>'
-    )
-
-
-def heads(*names: str, number: bool = False) -> str:
-    """Return cells for the head of a table."""
-    kind = ' class="number"' if number else ""
-    return "".join(f'<th scope="col"{kind}>{name}</th>' for name in names)
 
 
 def value(number: float, column: ColumnInfo) -> str:
@@ -104,3 +78,54 @@ def compared(difference: float) -> str:
     if size == 0:
         return _WORDS[0]
     return f"{_WORDS[abs(size)]} {'above' if size > 0 else 'below'}"
+
+
+def change(one: Change, *, share: bool = False) -> str:
+    """Return a change with its interval; of a share in per cent of all users."""
+    scale, form, unit = (100.0, "+.1f", f"{THIN}%") if share else (1.0, "+,.0f", "")
+    text = f"{one.change * scale:{form}}{unit}"
+    if one.low is None or one.high is None:
+        return text
+    return f"{text} ({one.low * scale:{form}} to {one.high * scale:{form}})"
+
+
+def share_interval(low: float, high: float) -> str:
+    """Return an interval of shares in words; rounding never makes it shorter."""
+    places, unit = (0, 100) if high >= 0.095 else (1, 1000)
+    # A rounding error above a whole number is none.
+    lower, upper = math.floor(low * unit + 1e-9) / unit, math.ceil(high * unit - 1e-9) / unit
+    shown = [figures.percent(end, places, space=THIN) for end in (lower, upper)]
+    return " to ".join(shown)
+
+
+def cell_step(cell: PairCell) -> int:
+    """Return -3 to 3: how far a cell is from independence, and which way; 2 and 3 are no noise."""
+    more = cell.users > cell.independent
+    larger, smaller = max(cell.users, cell.independent), min(cell.users, cell.independent)
+    if cell.told:
+        size = 3 if larger >= _FAR * smaller else 2
+    else:
+        size = int(larger > 0 and larger >= _SHADED * smaller)
+    return size if more else -size
+
+
+def factor(epsilon: float) -> str:
+    """Return e^epsilon, rounded up."""
+    if epsilon > 20:
+        return f"e^{epsilon:.4g}"
+    times = math.exp(epsilon)
+    return f"{math.ceil(times):,}" if times >= 1000 else f"{math.ceil(100 * times) / 100:.2f}"
+
+
+def decimal(number: float) -> str:
+    """Return a small number with three digits and without an exponent, if that is not too long."""
+    digits = f"{number:.3g}"
+    return digits if number < 1e-7 else f"{Decimal(digits):f}"
+
+
+def colour_of(letter: str) -> int:
+    """Return which of the page's colours belongs to a letter."""
+    number = 0
+    for character in letter:
+        number = 26 * number + ord(character) - 64
+    return (number - 1) % COLOURS
