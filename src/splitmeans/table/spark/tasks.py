@@ -17,6 +17,7 @@ from splitmeans.errors import DataError, SplitmeansError
 from splitmeans.kernels.counts import in_buckets, sort_records
 from splitmeans.study import PartySpec
 from splitmeans.study.id_rules import IdRules
+from splitmeans.table.batches import joined
 from splitmeans.table.checks.rows import check_rows
 from splitmeans.table.spark.blocks import (
     BLOCK_SCHEMA,
@@ -35,7 +36,6 @@ from splitmeans.table.spark.blocks import (
     value_of,
 )
 from splitmeans.table.spark.packed import pack, unpack
-from splitmeans.table.walk.blocks import joined
 from splitmeans.table.walk.interface import Records, UserBlock
 
 

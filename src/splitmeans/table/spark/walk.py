@@ -6,9 +6,9 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from splitmeans.table.options import Progress
 from splitmeans.table.spark.frozen import Frozen
 from splitmeans.table.spark.pieces import read_pieces
-from splitmeans.table.walk.stored import Progress
 
 _BLOCKS_AT_ONCE = "4"
 SETTINGS = {
