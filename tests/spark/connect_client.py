@@ -19,7 +19,7 @@ from splitmeans.study import Budget, DecoyOptions, Study
 from splitmeans.study.id_rules import AS_IS
 from splitmeans.table.options import SourceOptions
 from splitmeans.table.prepare import prepare_table
-from splitmeans.table.spark import frozen, open_spark, pieces, start_session, users
+from splitmeans.table.spark import frozen, open_spark, start_session, users, walk
 from splitmeans.table.walk import runs
 from splitmeans.wire.codec import encode
 from tests.spark.test_spark_table import N, rows_of, spec
@@ -28,7 +28,7 @@ from tests.spark.test_spark_table import N, rows_of, spec
 def main(address: str, folder: Path) -> None:
     """Try everything."""
     frozen.BLOCK_ROWS, runs.BUCKET_RECORDS = 200, 800
-    pieces._AT_ONCE, users._LABEL_BYTES = 10_000, 1_000
+    walk.AT_ONCE, users._LABEL_BYTES = 10_000, 1_000
     spark = start_session(address)
     bank = spark.read.parquet(str(folder / "bank.parquet"))
     party = spec("bank")

@@ -19,7 +19,7 @@ from splitmeans.table.checks.rows import check_rows
 from splitmeans.table.options import SourceOptions
 from splitmeans.table.prepare import prepare_table
 from splitmeans.table.sources.open import open_source
-from splitmeans.table.spark import frozen, open_spark, pieces, session, table, users
+from splitmeans.table.spark import frozen, open_spark, session, table, users, walk
 from splitmeans.table.walk import runs
 from splitmeans.wire.codec import encode
 from tests.disk import on_disk
@@ -58,7 +58,7 @@ def small_blocks(monkeypatch):
     """Blocks, buckets and reads so small that 3,000 rows are many of each."""
     monkeypatch.setattr(frozen, "BLOCK_ROWS", 200)
     monkeypatch.setattr(runs, "BUCKET_RECORDS", 800)
-    monkeypatch.setattr(pieces, "_AT_ONCE", 10_000)
+    monkeypatch.setattr(walk, "AT_ONCE", 10_000)
     monkeypatch.setattr(users, "_LABEL_BYTES", 1_000)
 
 

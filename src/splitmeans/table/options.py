@@ -1,12 +1,14 @@
 """How a source is checked and where its rows wait, from the command down to the stored blocks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from splitmeans.study.id_rules import AS_IS, IdRules
-from splitmeans.table.checks.facts import TableFacts, ignore_facts
+from splitmeans.table.checks.facts import TableFacts, clipping_problems, ignore_facts
+from splitmeans.table.checks.open_columns import shared_hashes
+from splitmeans.table.checks.problems import Problem, refuse
 
 
 class Progress(Protocol):
@@ -47,6 +49,28 @@ class SourceOptions:
     workers: int | None = None
     spool: str | Path | None = None
     progress: Progress = silent
+
+    def finish_checks(
+        self,
+        party: str,
+        problems: Iterable[Problem],
+        facts: TableFacts,
+        *,
+        where: str | None = None,
+    ) -> None:
+        """Refuse a table for all that is wrong with it, or hand its facts to `notice`.
+
+        Facts are of columns without problems. `notice` is also called for a table that is then
+        refused for its units.
+
+        Raises:
+            DataError: Naming all problems.
+        """
+        clipping = [] if self.allow_clipping else clipping_problems(facts.bounds)
+        found = [*problems, *shared_hashes(facts.names)]
+        if not found:
+            self.notice(facts)
+        refuse([*found, *clipping], party=party, where=where)
 
 
 AS_DEFAULT = SourceOptions()

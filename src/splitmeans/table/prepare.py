@@ -19,12 +19,13 @@ from splitmeans.study import PartySpec
 from splitmeans.study.coding import Coding, coding_of
 from splitmeans.study.id_rules import AS_IS, IdRules
 from splitmeans.study.raw_layout import is_settled
-from splitmeans.table.checks.facts import TableFacts, finish_checks, ignore_facts
+from splitmeans.table.checks.facts import TableFacts, ignore_facts
 from splitmeans.table.checks.names import name_problems, study_columns
 from splitmeans.table.checks.problems import Problem
 from splitmeans.table.checks.rows import CheckedRows, check_parts, check_rows
 from splitmeans.table.frames import as_stream
 from splitmeans.table.ids.canonical import check_ids, repeated_ids
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.walk.memory import MemoryRows, MemoryUsers
 
 
@@ -112,24 +113,16 @@ def prepare_table(
         checked = check_rows(party, data, ids=ids, rules=rules)
     else:
         checked = _check_stream(party, stream, ids=ids, rules=rules)
-    return table_in_memory(
-        party,
-        checked,
-        rules=rules,
-        notice=notice,
-        allow_clipping=allow_clipping,
-        simulated=simulated,
-    )
+    options = SourceOptions(rules=rules, notice=notice, allow_clipping=allow_clipping)
+    return table_in_memory(party, checked, options, simulated=simulated)
 
 
 def table_in_memory(
     party: PartySpec,
     checked: CheckedRows,
+    options: SourceOptions,
     *,
     where: str | None = None,
-    rules: IdRules,
-    notice: Callable[[TableFacts], None],
-    allow_clipping: bool,
     simulated: bool = False,
 ) -> PartyTable:
     """Compare the ids of checked rows and return them as a table; see `prepare_table`.
@@ -148,15 +141,8 @@ def table_in_memory(
             problems.append(Problem(rule=rule))
         if len(ids):
             users = MemoryUsers(ids=ids, labels=np.zeros(len(ids), dtype=np.int32))
-            problems += repeated_ids(users, rules=rules)
-    finish_checks(
-        party.name,
-        problems,
-        checked.facts,
-        where=where,
-        notice=notice,
-        allow_clipping=allow_clipping,
-    )
+            problems += repeated_ids(users, rules=options.rules)
+    options.finish_checks(party.name, problems, checked.facts, where=where)
     return PartyTable(
         party=party.name,
         ids=ids,

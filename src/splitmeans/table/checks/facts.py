@@ -6,7 +6,7 @@ budget on rows that are all alike. Counts are for the party's own eyes: true cou
 no account to be sent to anyone.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
@@ -15,7 +15,6 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.study import Column
-from splitmeans.table.checks.open_columns import shared_hashes
 from splitmeans.table.checks.problems import Problem, refuse
 from splitmeans.table.ids.facts import IdFacts
 
@@ -127,30 +126,6 @@ def facts_from(fields: Mapping[str, Any]) -> TableFacts:
 
 def ignore_facts(facts: TableFacts) -> None:
     """Tell nobody."""
-
-
-def finish_checks(
-    party: str,
-    problems: Iterable[Problem],
-    facts: TableFacts,
-    *,
-    where: str | None = None,
-    notice: Callable[[TableFacts], None] = ignore_facts,
-    allow_clipping: bool = False,
-) -> None:
-    """Refuse a table for all that is wrong with it, or hand its facts to `notice`.
-
-    Facts are of columns without problems. `notice` is also called for a table that is then refused
-    for its units.
-
-    Raises:
-        DataError: Naming all problems.
-    """
-    clipping = [] if allow_clipping else clipping_problems(facts.bounds)
-    found = [*problems, *shared_hashes(facts.names)]
-    if not found:
-        notice(facts)
-    refuse([*found, *clipping], party=party, where=where)
 
 
 def clipping_problems(bounds: Iterable[BoundFacts]) -> list[Problem]:

@@ -155,7 +155,7 @@ def _parquet(files: Files, path: str, party: PartySpec) -> Iterator[Opened]:
     with files.open(path) as source, pq.ParquetFile(source) as file:
         names = file.schema_arrow.names
         wanted = [names[place] for place in study_columns(party, names)]
-        yield names, file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted)
+        yield names, file.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=False)
 
 
 @contextlib.contextmanager

@@ -14,18 +14,22 @@ from splitmeans.errors import DataError
 from splitmeans.study import PartySpec
 from splitmeans.study.methods import LOCALS
 from splitmeans.study.raw_layout import raw_places
-from splitmeans.table.checks.facts import finish_checks
 from splitmeans.table.ids.canonical import repeated_ids
 from splitmeans.table.options import AS_DEFAULT, SourceOptions
 from splitmeans.table.spark.blocks import PIECE_SCHEMA
 from splitmeans.table.spark.frozen import freeze_frame
 from splitmeans.table.spark.packed import unpack
-from splitmeans.table.spark.pieces import check_complete, raise_problem
-from splitmeans.table.spark.session import check_pyspark, check_workers, own_session, running
+from splitmeans.table.spark.session import (
+    check_pyspark,
+    check_workers,
+    own_session,
+    raise_problem,
+    running,
+)
 from splitmeans.table.spark.spool import make_spool
 from splitmeans.table.spark.tasks import add_up, map_rows
 from splitmeans.table.spark.users import SparkUsers
-from splitmeans.table.spark.walk import SETTINGS, Walk
+from splitmeans.table.spark.walk import SETTINGS, Walk, check_complete
 
 # How many bytes of rows may be brought to one place, for local algorithms that need that.
 MAX_GATHERED_BYTES = 2**30
@@ -82,13 +86,7 @@ def open_spark(
                 replace(problem, rule=f"{problem.rule} {_COUNTED}")
                 for problem in repeated_ids(table.users, rules=options.rules)
             ]
-        finish_checks(
-            party.name,
-            problems,
-            frozen.facts,
-            notice=options.notice,
-            allow_clipping=options.allow_clipping,
-        )
+        options.finish_checks(party.name, problems, frozen.facts)
     except BaseException:
         place.remove()
         raise

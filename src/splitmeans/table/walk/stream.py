@@ -86,16 +86,7 @@ def open_stream(
         except DataError as problem:
             raise DataError(f"{where}: {problem}") from None
         named = replace(checked, problems=(*batches.problems, *checked.problems))
-        return contextlib.nullcontext(
-            table_in_memory(
-                party,
-                named,
-                where=where,
-                rules=options.rules,
-                notice=options.notice,
-                allow_clipping=options.allow_clipping,
-            )
-        )
+        return contextlib.nullcontext(table_in_memory(party, named, options, where=where))
     rows = batches.total if options.expected_users is None else options.expected_users
     if options.workers is None and (rows or 0) <= ROWS_IN_MEMORY:
         options = replace(options, workers=1)
