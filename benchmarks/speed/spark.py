@@ -21,6 +21,7 @@ from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.release import release_party
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import SecureNoise
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.spark import open_spark, start_session
 from splitmeans.wire.codec import encode
 
@@ -186,7 +187,8 @@ def _release(session: object, path: Path, rows: int, *, clock: "_Clock") -> tupl
     plan = make_plan(study)
     run_key = os.urandom(32)
     frame = session.read.parquet(str(path))  # type: ignore[attr-defined]
-    with open_spark(study.parties[0], frame, spool=str(path.parent), progress=clock) as table:
+    options = SourceOptions(progress=clock)
+    with open_spark(study.parties[0], frame, spool=str(path.parent), options=options) as table:
         begun = time.perf_counter()
         user_set_digest(study, table, run="1")
         confirm_seconds = time.perf_counter() - begun

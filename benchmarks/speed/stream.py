@@ -20,7 +20,9 @@ from splitmeans.party.release import release_party
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.study import Budget, Column, PartySpec, Study
-from splitmeans.table.walk.rowgroups import open_parquet
+from splitmeans.table.options import SourceOptions
+from splitmeans.table.sources.open import open_source
+from splitmeans.table.walk.stream import ROWS_IN_MEMORY
 from splitmeans.wire.codec import encode
 
 N_COLUMNS = 8
@@ -83,10 +85,16 @@ def measure_release(path: Path, rows: int, workers: int) -> Streamed:
 
 
 def release_file(path: Path, rows: int, workers: int) -> int:
-    """Open a file by row groups and make the party's whole message; return its size."""
+    """Open a file as a table on disk and make the party's whole message; return its size."""
     study = stream_study(rows)
     plan = make_plan(study)
-    with open_parquet(study.parties[0], path, workers=workers, spool=path.parent) as table:
+    with open_source(
+        study.parties[0],
+        path,
+        options=SourceOptions(
+            expected_users=max(rows, 2 * ROWS_IN_MEMORY), workers=workers, spool=path.parent
+        ),
+    ) as table:
         message = release_party(
             plan,
             table,

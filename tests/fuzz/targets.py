@@ -44,6 +44,7 @@ from splitmeans.result.publish import read_published
 from splitmeans.server import node as server_node
 from splitmeans.study import Study
 from splitmeans.synopsis.synopsis import Synopsis
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.prepare import prepare_table
 from splitmeans.table.sources.open import open_source
 from splitmeans.wire.codec import decode, encode
@@ -412,7 +413,9 @@ def source_arrow(data: bytes) -> None:
 def _source(name: str, data: bytes) -> None:
     party = corpus.study_of("decoy").parties[0]
     try:
-        with open_source(party, _file(name, data), progress=lambda *_: None) as table:
+        with open_source(
+            party, _file(name, data), options=SourceOptions(progress=lambda *_: None)
+        ) as table:
             len(table)
     except DataError as problem:
         _refuse_long(problem)

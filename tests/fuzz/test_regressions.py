@@ -36,6 +36,7 @@ from splitmeans.study import Column, PartySpec, Study
 from splitmeans.study.features import features_of, to_own_units
 from splitmeans.synopsis import file as synopsis_file
 from splitmeans.synopsis.synopsis import Synopsis
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.sources.open import open_source
 from splitmeans.wire.codec import MAGIC, decode, encode
 from splitmeans.wire.envelope import Envelope
@@ -255,7 +256,7 @@ def test_a_plan_of_thousands_of_numbers_is_not_repeated_in_the_error() -> None:
 
 def open_file(path: Path) -> None:
     party = corpus.study_of("decoy").parties[0]
-    with open_source(party, path, progress=lambda *_: None):
+    with open_source(party, path, options=SourceOptions(progress=lambda *_: None)):
         pass
 
 

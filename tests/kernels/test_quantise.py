@@ -1,12 +1,11 @@
 """The quantising kernel against the same in NumPy."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from splitmeans.kernels.quantise import to_grid_column, to_grid_rows
+from splitmeans.kernels.quantise import to_grid_column
 
 
 def naive(values, *, low, high, bound, stand_in):
@@ -41,32 +40,3 @@ def test_agrees_with_the_naive_twin(values, low, width, bound, stand_in):
     to_grid_column(values, **public, out=out)
     with np.errstate(over="ignore"):
         assert out.tolist() == naive(values, **public).tolist()
-
-
-@pytest.mark.parametrize("n", [0, 1, 20_000])
-def test_rows_in_one_pass_are_the_columns_one_by_one(n):
-    """Also through the checks: an array gives what a table of its columns gives."""
-    rng = np.random.default_rng(n)
-    values = rng.normal(0.5, 1.0, (n, 3))
-    lows, highs, bounds = (
-        np.array([-1.0, 0.0, 0.25]),
-        np.array([1.0, 2.0, 0.5]),
-        np.array([8, 9, 2]),
-    )
-    out, outside = np.empty((n, 3), dtype=np.int32), np.zeros(3, dtype=np.int64)
-    assert to_grid_rows(values, lows=lows, highs=highs, bounds=bounds, out=out, outside=outside)
-    for j in range(3):
-        own = np.empty(n, dtype=np.int64)
-        facts = {"low": lows[j], "high": highs[j], "bound": int(bounds[j])}
-        to_grid_column(values[:, j].copy(), **facts, stand_in=0.0, out=own)
-        np.testing.assert_array_equal(out[:, j], own)
-    np.testing.assert_array_equal(outside, ((values < lows) | (values > highs)).sum(axis=0))
-
-
-@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
-def test_rows_with_a_value_that_is_no_number_are_left_to_the_columns(odd):
-    values = np.zeros((4, 2))
-    values[2, 1] = odd
-    facts = {"lows": np.zeros(2), "highs": np.ones(2), "bounds": np.array([4, 4])}
-    out, outside = np.empty((4, 2), dtype=np.int32), np.zeros(2, dtype=np.int64)
-    assert not to_grid_rows(values, **facts, out=out, outside=outside)

@@ -16,7 +16,7 @@ from splitmeans.errors import DataError
 from splitmeans.party.label_file import write_labels
 from splitmeans.result.result import Result
 from splitmeans.study import IdRules
-from splitmeans.table.walk.stored import silent
+from splitmeans.table.options import silent
 from tests.result.small_result import small_study, write_small_result
 
 UUIDS = [uuid.UUID(int=number) for number in (7, 2**120, 2**64)]

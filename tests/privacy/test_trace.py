@@ -22,8 +22,7 @@ from splitmeans.plan.message_sizes import HEADROOM, message_sizes
 from splitmeans.plan.settle import make_plan
 from splitmeans.study import Study
 from splitmeans.study.features import bounds_of, features_of
-from splitmeans.table.sources import open as source
-from splitmeans.table.walk import rowgroups, stream
+from splitmeans.table.walk import stream
 from tests.attacks import conftest as attack_conftest
 from tests.attacks.harness import Box
 from tests.scene import keyed_study
@@ -90,12 +89,8 @@ def odd_is_five(study: Study, stages: Any, released: Any) -> int:
 
 
 RELEASED = frozenset({"T1"})
-IN_MEMORY = {(stream, "ROWS_IN_MEMORY"): N, (source, "ROWS_IN_MEMORY"): N}
-ON_DISK = {
-    (stream, "ROWS_IN_MEMORY"): 10,
-    (source, "ROWS_IN_MEMORY"): 10,
-    (rowgroups, "BLOCK_ROWS"): 100,
-}
+IN_MEMORY = {(stream, "ROWS_IN_MEMORY"): N}
+ON_DISK = {(stream, "ROWS_IN_MEMORY"): 10, (stream, "BLOCK_ROWS"): 100}
 
 
 def largest_of_a_step() -> int:

@@ -21,6 +21,7 @@ from splitmeans.mailbox.open import MessagePath
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.run import party as party_run
 from splitmeans.study import Study
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.sources.open import open_source
 from splitmeans.table.walk.interface import Table
 from splitmeans.table.walk.stored import StoredTable
@@ -49,9 +50,7 @@ class _RepeatedNoise(InsecureSeededNoise):
 class Watched:
     """A table, its rows or its users, that notes every walk over them."""
 
-    _WALKS = frozenset(
-        {"total", "gather", "each", "relabelled", "all_differ", "in_tag_order", "labelled"}
-    )
+    _WALKS = frozenset({"total", "gather", "each", "relabelled", "in_tag_order", "labelled"})
 
     def __init__(self, inner: Any, walks: list[str]) -> None:
         self._inner, self._walks = inner, walks
@@ -96,17 +95,18 @@ class TracedWorld(World):
 
     def _open(self, name: str) -> Callable[[], contextlib.AbstractContextManager[Any]]:
         # As `party run` opens it.
-        options: dict[str, Any] = {
-            "rules": self.study.id_rules,
-            "workers": 1,
-            "expected_users": self.study.expected_users,
-            "allow_clipping": True,
-        }
+        options = SourceOptions(
+            rules=self.study.id_rules,
+            workers=1,
+            expected_users=self.study.expected_users,
+            allow_clipping=True,
+            spool=self.root,
+        )
 
         @contextlib.contextmanager
         def opened() -> Iterator[Any]:
             spec, path = self.study.party(name), str(self._file(name))
-            with open_source(spec, path, spool=self.root, **options) as table:
+            with open_source(spec, path, options=options) as table:
                 self.engines.append((name, type(table).__name__))
                 blocks = len(table._blocks) if isinstance(table, StoredTable) else 1
                 self.blocks.append((name, blocks))

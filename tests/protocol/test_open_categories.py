@@ -35,7 +35,8 @@ from splitmeans.table.checks import open_columns
 from splitmeans.table.checks.open_columns import name_hashes
 from splitmeans.table.prepare import prepare_table
 from splitmeans.table.settled import settle_table
-from splitmeans.table.walk.rowgroups import open_parquet
+from splitmeans.table.sources.open import open_source
+from tests.disk import on_disk
 
 USERS = 4000
 
@@ -313,10 +314,10 @@ def test_engines_apply_learned_categories_alike(tmp_path):
     ).rows.gather()
     # As if the categories had been public from the beginning.
     assert np.array_equal(rows, prepare_table(settled.party("shop"), pa.table(shop)).raw_rows)
-    with open_parquet(party, tmp_path / "shop.parquet", workers=1) as table:
+    with open_source(party, tmp_path / "shop.parquet", options=on_disk(workers=1)) as table:
         assert sorted(table.names["town"]) == ["Bern", "Zürich"]
-        on_disk = settle_table(table, party, settled.party("shop"))
-        assert np.array_equal(on_disk.rows.gather(), rows)
+        stored = settle_table(table, party, settled.party("shop"))
+        assert np.array_equal(stored.rows.gather(), rows)
     bank, party = make_data()[0], study.parties[0]
     learned = settled.party("bank")
     spread = settle_table(prepare_table(party, bank), party, learned).rows.gather()

@@ -25,7 +25,7 @@ from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.table.prepare import prepare_table
 from splitmeans.table.settled import grid_block, settle_table
 from splitmeans.table.sources.open import open_source
-from splitmeans.table.walk.rowgroups import open_parquet
+from tests.disk import on_disk
 
 USERS = 6000
 
@@ -159,12 +159,12 @@ def test_engines_apply_learned_bounds_alike(tmp_path):
     assert np.array_equal(rows, grid_block(in_memory.raw_rows, agreed=party, settled=settled))
     # As if the bounds had been public from the beginning.
     assert np.array_equal(rows, prepare_table(settled, pa.table(bank)).raw_rows)
-    with open_parquet(party, tmp_path / "bank.parquet", workers=1) as table:
-        on_disk = settle_table(table, party, settled)
-        assert np.array_equal(on_disk.rows.gather(), rows)
-        total = on_disk.rows.total(_column_sums)
+    with open_source(party, tmp_path / "bank.parquet", options=on_disk(workers=1)) as table:
+        stored = settle_table(table, party, settled)
+        assert np.array_equal(stored.rows.gather(), rows)
+        total = stored.rows.total(_column_sums)
         assert np.array_equal(total, rows.sum(axis=0))
-        labels = np.concatenate(list(on_disk.labelled(_sign).each(_labels)))
+        labels = np.concatenate(list(stored.labelled(_sign).each(_labels)))
         assert np.array_equal(labels, _sign(rows))
     with open_source(party, tmp_path / "bank.parquet") as table:
         assert len(settle_table(table, party, settled)) == USERS

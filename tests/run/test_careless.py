@@ -29,6 +29,7 @@ from splitmeans.run.party import run_party
 from splitmeans.run.party_run import PartyRun
 from splitmeans.run.people_register import Register
 from splitmeans.run.records import RunKey
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.sources.open import open_source
 from tests.scene import KEYS, keyed_study
 
@@ -57,7 +58,9 @@ def join(
         run=run,
         source=source_name(source, data),
         is_source_chosen=source is not None,
-        open_table=partial(open_source, STUDY.party("bank"), data, rules=STUDY.id_rules),
+        open_table=partial(
+            open_source, STUDY.party("bank"), data, options=SourceOptions(rules=STUDY.id_rules)
+        ),
         identity=KEYS["bank"],
         mailbox=FileMailbox(str(folder / "mail")),
         result_folder=folder / f"result-{home}-{run}",

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from splitmeans.study import Column, PartySpec
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.sources.open import open_source, read_batches
 
 
@@ -34,7 +35,7 @@ def main(url: str, query: str, columns: int) -> None:
     Path("/proc/self/clear_refs").write_text("5")  # forgets the most so far
     before = memory("VmRSS")
     started = time.perf_counter()
-    with open_source(spec, url, query=query, workers=1) as table:
+    with open_source(spec, url, query=query, options=SourceOptions(workers=1)) as table:
         opened = time.perf_counter() - started
         sums = table.rows.total(column_sums)
         peak = memory("VmHWM")

@@ -19,6 +19,7 @@ from splitmeans.errors import DataError
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import run as run_protocol
 from splitmeans.study import Budget, Column, IdRules, PartySpec, Study
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.prepare import prepare_table
 from splitmeans.table.sources.open import open_source, read_batches
 from splitmeans.table.walk import stream
@@ -85,7 +86,10 @@ def test_a_querys_rows_are_the_table(limit, customers, url, monkeypatch):
     monkeypatch.setattr(stream, "ROWS_IN_MEMORY", limit)
     facts = []
     with open_source(
-        SPEC, url, query="select * from customers", rules=UUIDS, notice=facts.append, workers=1
+        SPEC,
+        url,
+        query="select * from customers",
+        options=SourceOptions(rules=UUIDS, notice=facts.append, workers=1),
     ) as table:
         assert isinstance(table, StoredTable) == (limit < N)
         assert (table.rows.gather() == expected().raw_rows).all()
@@ -98,14 +102,14 @@ def test_padded_text_ids_meet_whole_numbers_elsewhere(customers, url):
     """char(10) comes with blanks at its end, and the column has leading zeros."""
     query = "select number as id, income, savings, region from customers"
     facts = []
-    options = {"query": query, "notice": facts.append, "workers": 1}
-    with open_source(SPEC, url, rules=IdRules(type="integer"), **options) as table:
+    options = SourceOptions(rules=IdRules(type="integer"), notice=facts.append, workers=1)
+    with open_source(SPEC, url, query=query, options=options) as table:
         assert table.ids.to_pylist() == expected(ids="number").ids.to_pylist()
     assert facts[0].ids.odd == {"blanks at the ends": N, "leading zeros": N}
     numeric = "select i::numeric as id, 1 as income, 2 as savings, 'north' as region " + (
         "from generate_series(1, 3) i"
     )
-    with open_source(SPEC, url, query=numeric, workers=1) as table:
+    with open_source(SPEC, url, query=numeric, options=SourceOptions(workers=1)) as table:
         assert table.ids.to_pylist() == ["1", "2", "3"]
 
 
@@ -134,7 +138,10 @@ def test_messages_are_those_of_the_table_in_memory(customers, url, monkeypatch):
         return [encode(done.releases[name]) for name in study.party_names]
 
     with open_source(
-        SPEC, url, query="select * from customers order by id", rules=UUIDS, workers=1
+        SPEC,
+        url,
+        query="select * from customers order by id",
+        options=SourceOptions(rules=UUIDS, workers=1),
     ) as table:
         assert isinstance(table, StoredTable)
         assert releases(table) == releases(expected())
@@ -208,7 +215,7 @@ def check_clean(problem: BaseException, *secrets: str) -> None:
 )
 def test_queries_that_fail(query, message, customers, url):
     with pytest.raises(DataError, match=message) as caught:
-        open_source(SPEC, url, query=query, rules=UUIDS, workers=1)
+        open_source(SPEC, url, query=query, options=SourceOptions(rules=UUIDS, workers=1))
     check_clean(caught.value, "Smith", query)
     assert str(caught.value).startswith(f"postgresql://127.0.0.1:{customers.port}/postgres: ")
     assert customers.run("select count(*) from customers") == [(N,)]
@@ -245,7 +252,9 @@ def test_the_password_may_come_from_a_file(customers, url, monkeypatch, tmp_path
     )
     monkeypatch.setenv("PGSERVICEFILE", str(service))
     for place in (url, "postgresql://?service=crm"):
-        with open_source(SPEC, place, query="select * from customers", rules=UUIDS) as table:
+        with open_source(
+            SPEC, place, query="select * from customers", options=SourceOptions(rules=UUIDS)
+        ) as table:
             assert len(table) == N
 
 
@@ -255,7 +264,7 @@ def test_a_connection_that_is_dropped_in_the_middle(customers, url, tmp_path, mo
     ender = threading.Thread(target=_end_connection, args=(customers, "dropped"))
     ender.start()
     with pytest.raises(DataError, match="connection was lost while rows were read") as caught:
-        open_source(SPEC, url, query=query, workers=1, spool=tmp_path)
+        open_source(SPEC, url, query=query, options=SourceOptions(workers=1, spool=tmp_path))
     ender.join()
     check_clean(caught.value)
     assert list(tmp_path.iterdir()) == []  # the blocks so far are gone

@@ -17,8 +17,9 @@ from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import run
 from splitmeans.study import Budget, DecoyOptions, Study
 from splitmeans.study.id_rules import AS_IS
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.prepare import prepare_table
-from splitmeans.table.spark import frozen, open_spark, pieces, start_session, users
+from splitmeans.table.spark import frozen, open_spark, start_session, users, walk
 from splitmeans.table.walk import runs
 from splitmeans.wire.codec import encode
 from tests.spark.test_spark_table import N, rows_of, spec
@@ -27,7 +28,7 @@ from tests.spark.test_spark_table import N, rows_of, spec
 def main(address: str, folder: Path) -> None:
     """Try everything."""
     frozen.BLOCK_ROWS, runs.BUCKET_RECORDS = 200, 800
-    pieces._AT_ONCE, users._LABEL_BYTES = 10_000, 1_000
+    walk.AT_ONCE, users._LABEL_BYTES = 10_000, 1_000
     spark = start_session(address)
     bank = spark.read.parquet(str(folder / "bank.parquet"))
     party = spec("bank")
@@ -43,7 +44,9 @@ def main(address: str, folder: Path) -> None:
     try:
         repeated = bank.union(bank.limit(1))
         spool = str(folder / "spool")
-        open_spark(party, repeated, spool=spool, spool_is_private=True, rules=AS_IS)
+        open_spark(
+            party, repeated, spool=spool, spool_is_private=True, options=SourceOptions(rules=AS_IS)
+        )
     except DataError as problem:
         say("refused:", str(problem)[:60])
     say("left after refusals:", _rows_in(folder / "spool"))
@@ -63,7 +66,11 @@ def main(address: str, folder: Path) -> None:
             **options,
         )
         with open_spark(
-            party, bank, spool=str(folder / "spool"), spool_is_private=True, rules=study.id_rules
+            party,
+            bank,
+            spool=str(folder / "spool"),
+            spool_is_private=True,
+            options=SourceOptions(rules=study.id_rules),
         ) as shared:
             say("rows frozen:", _rows_in(folder / "spool") > 0)
             same = _releases(study, [rows, shop]) == _releases(study, [shared, shop])

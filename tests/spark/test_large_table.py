@@ -11,9 +11,10 @@ from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.release import release_party
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.table.sources.open import open_source
 from splitmeans.table.spark import open_spark
-from splitmeans.table.walk.rowgroups import open_parquet
 from splitmeans.wire.codec import encode
+from tests.disk import on_disk
 
 from .conftest import EXECUTOR_MIB, WORKERS
 
@@ -55,7 +56,11 @@ def test_the_message_is_that_of_row_groups_and_workers_stay_small(spark, tmp_pat
     ):
         assert len(table) == ROWS
         found = message(table)
-    with open_parquet(study.parties[0], path, workers=2, spool=tmp_path) as table:
+    with open_source(
+        study.parties[0],
+        path,
+        options=on_disk(workers=2, spool=tmp_path),
+    ) as table:
         assert found == message(table)
     # Beside the heaps: far less than the table, though each worker has walked half of it.
     assert 0 < watch.peak < GIVEN

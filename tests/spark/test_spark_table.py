@@ -16,11 +16,13 @@ from splitmeans.protocol import run
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study
 from splitmeans.study.id_rules import AS_IS, IdRules
 from splitmeans.table.checks.rows import check_rows
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.prepare import prepare_table
-from splitmeans.table.spark import frozen, open_spark, pieces, session, table, users
+from splitmeans.table.sources.open import open_source
+from splitmeans.table.spark import frozen, open_spark, session, table, users, walk
 from splitmeans.table.walk import runs
-from splitmeans.table.walk.rowgroups import open_parquet
 from splitmeans.wire.codec import encode
+from tests.disk import on_disk
 
 N = 3000
 COLUMNS = (
@@ -56,7 +58,7 @@ def small_blocks(monkeypatch):
     """Blocks, buckets and reads so small that 3,000 rows are many of each."""
     monkeypatch.setattr(frozen, "BLOCK_ROWS", 200)
     monkeypatch.setattr(runs, "BUCKET_RECORDS", 800)
-    monkeypatch.setattr(pieces, "_AT_ONCE", 10_000)
+    monkeypatch.setattr(walk, "AT_ONCE", 10_000)
     monkeypatch.setattr(users, "_LABEL_BYTES", 1_000)
 
 
@@ -119,8 +121,8 @@ def test_messages_equal_those_of_memory_and_of_row_groups(options, spark, tmp_pa
     expected = releases(in_memory[0])
     path = tmp_path / "bank.parquet"
     pq.write_table(bank, path, row_group_size=500)
-    with open_parquet(bank_spec, path, workers=1, spool=tmp_path) as on_disk:
-        assert releases(on_disk) == expected
+    with open_source(bank_spec, path, options=on_disk(workers=1, spool=tmp_path)) as stored:
+        assert releases(stored) == expected
     spool = tmp_path / "spool"
     spool.mkdir()
     with open_spark(bank_spec, in_spark(spark, bank, tmp_path), spool=str(spool)) as shared:
@@ -171,7 +173,9 @@ def test_what_a_table_offers(spark, tmp_path, small_blocks):
         seen[stage] = seen.get(stage, 0) + rows
 
     frame = in_spark(spark, rows, source)
-    open_it = functools.partial(open_spark, spool=str(spool), progress=note, notice=told.append)
+    open_it = functools.partial(
+        open_spark, spool=str(spool), options=SourceOptions(progress=note, notice=told.append)
+    )
     with open_it(spec("bank"), frame) as shared:
         assert repr(shared).startswith("<SparkTable party='bank' rows=3000 blocks=")
         assert seen == {"read": N, "sort": N, "fetch": N}
@@ -273,7 +277,10 @@ def test_the_rules_for_ids_are_the_studys(spark, tmp_path):
     rows = with_column("customer", [f"{number:05d}" for number in range(N)])
     integer = IdRules(type="integer")
     with open_spark(
-        spec("bank"), in_spark(spark, rows, tmp_path), spool=str(spool), rules=integer
+        spec("bank"),
+        in_spark(spark, rows, tmp_path),
+        spool=str(spool),
+        options=SourceOptions(rules=integer),
     ) as shared:
         found = {name.decode() for own in shared.users.each(_ids) for name in own}
     assert found == {str(number) for number in range(N)}

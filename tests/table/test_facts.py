@@ -12,10 +12,10 @@ from splitmeans.table.checks.facts import (
     TableFacts,
     clipping_warning,
     facts_from,
-    finish_checks,
     rows_note,
 )
 from splitmeans.table.checks.rows import check_rows
+from splitmeans.table.options import SourceOptions
 
 SPEC = PartySpec(
     name="insurer",
@@ -38,7 +38,7 @@ def table_facts(spec: PartySpec, table: pa.Table) -> TableFacts:
 
 
 def refuse_clipping(facts: TableFacts) -> None:
-    finish_checks("insurer", [], facts, where="t.csv")
+    SourceOptions().finish_checks("insurer", [], facts, where="t.csv")
 
 
 def test_values_on_a_bound_are_inside_and_missing_ones_are_none():
@@ -69,7 +69,7 @@ def test_more_than_half_outside_is_refused_and_just_half_is_not():
     one = table_facts(SPEC, rows([20, 20, 20, 20], [1, 3000, 3000, 3000]))
     with pytest.raises(DataError, match=r"t\.csv: party 'insurer', column 'premium' must have at"):
         refuse_clipping(one)
-    finish_checks("insurer", [], one, allow_clipping=True)
+    SourceOptions(allow_clipping=True).finish_checks("insurer", [], one)
     assert "most values of 'premium' lie outside" in clipping_warning(one)
     half = table_facts(SPEC, rows([20, 20, 20, 20], [1, 2, 3000, 3000]))
     assert clipping_warning(half) is None

@@ -16,9 +16,10 @@ from splitmeans.errors import DataError
 from splitmeans.study import Column, PartySpec
 from splitmeans.table.checks.problems import ROWS, Problem, refuse, rows_problem, together
 from splitmeans.table.checks.rows import check_rows
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.prepare import prepare_table
 from splitmeans.table.sources.open import open_source
-from splitmeans.table.walk import rowgroups, stream
+from splitmeans.table.walk import stream
 
 SPEC = PartySpec(
     name="bank",
@@ -77,7 +78,10 @@ def test_text_in_a_number_column_is_named_by_its_kind(text):
 def test_one_wrong_value_in_a_column_of_objects_is_found(value, kind):
     frame = pd.DataFrame({"age": [1.5, None, value, 3], "income": 1.0, "region": "north"})
     frame["id"] = range(4)
-    for check in (lambda: prepare_table(SPEC, frame), lambda: open_source(SPEC, frame, workers=1)):
+    for check in (
+        lambda: prepare_table(SPEC, frame),
+        lambda: open_source(SPEC, frame, options=SourceOptions(workers=1)),
+    ):
         with pytest.raises(DataError, match="2 problems") as caught:
             check()
         assert f"column 'age' must hold numbers, found {kind}; see row number 2 (" in str(
@@ -150,10 +154,8 @@ SOURCES = {"csv": as_csv, "parquet": as_parquet, "arrow": as_arrow, "sqlite": as
 def place(request, monkeypatch):
     """Small tables in memory, and as if they were large: in blocks of two rows."""
     if request.param == "disk":
-        monkeypatch.setattr("splitmeans.table.sources.open.ROWS_IN_MEMORY", 2)
         monkeypatch.setattr(stream, "ROWS_IN_MEMORY", 2)
-        monkeypatch.setattr(stream, "_BLOCK_ROWS", 2)
-        monkeypatch.setattr(rowgroups, "BLOCK_ROWS", 2)
+        monkeypatch.setattr(stream, "BLOCK_ROWS", 2)
     return request.param
 
 
@@ -163,7 +165,7 @@ def test_all_problems_are_said_at_once(source, tmp_path):
     data = SOURCES[source](tmp_path / "table")
     query = "select * from t" if source == "sqlite" else None
     with pytest.raises(DataError) as caught:
-        open_source(SPEC, data, query=query, workers=1)
+        open_source(SPEC, data, query=query, options=SourceOptions(workers=1))
     first, *lines = str(caught.value).splitlines()
     assert first.endswith(f"party 'bank': the table has {len(SAID)} problems:")
     for rule in SAID:
@@ -185,7 +187,7 @@ def test_columns_that_are_wrong_hide_no_wrong_ids(tmp_path):
     path = tmp_path / "t.parquet"
     pq.write_table(table, path)
     with pytest.raises(DataError) as caught:
-        open_source(SPEC, str(path), workers=1)
+        open_source(SPEC, str(path), options=SourceOptions(workers=1))
     for rule in (
         "ids must not be missing; see row number 1 (",
         "ids must not be empty text; see row number 2 (",
@@ -208,7 +210,7 @@ def test_units_are_told_beside_other_problems(tmp_path):
         open_source(SPEC, str(path))
     assert "column 'region' must hold only categories" in str(caught.value)
     with pytest.raises(DataError, match="column 'region' must") as caught:
-        open_source(SPEC, str(path), allow_clipping=True)
+        open_source(SPEC, str(path), options=SourceOptions(allow_clipping=True))
     assert "age" not in str(caught.value)
 
 

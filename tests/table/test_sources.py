@@ -1,6 +1,5 @@
 """Every kind of source gives the same table, streamed, and errors that show no value."""
 
-import functools
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,11 @@ from splitmeans import VerticalKMeans
 from splitmeans._types import NO_VALUE
 from splitmeans.errors import DataError
 from splitmeans.study import Budget, Column, IdRules, PartySpec, Study
+from splitmeans.table.batches import joined
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.prepare import PartyTable, prepare_table
-from splitmeans.table.sources import open as source_module
 from splitmeans.table.sources.open import open_source, read_batches
 from splitmeans.table.walk import stream
-from splitmeans.table.walk.blocks import joined
 from splitmeans.table.walk.stored import StoredTable
 
 N = 3000
@@ -127,8 +126,7 @@ def expected_kind(request, monkeypatch) -> type:
     if request.param == "in memory":
         return PartyTable
     monkeypatch.setattr(stream, "ROWS_IN_MEMORY", 100)
-    monkeypatch.setattr(stream, "_BLOCK_ROWS", 400)
-    monkeypatch.setattr(source_module, "ROWS_IN_MEMORY", 100)
+    monkeypatch.setattr(stream, "BLOCK_ROWS", 400)
     return StoredTable
 
 
@@ -147,8 +145,8 @@ def _ids(block):
 @pytest.mark.parametrize(("data", "query"), SOURCES.values(), ids=SOURCES)
 def test_every_source_gives_the_same_table(data, query, folder, expected_kind):
     facts = []
-    options = {"query": query, "rules": INTEGER, "notice": facts.append, "workers": 1}
-    with open_source(SPEC, data, spool=folder, **options) as table:
+    options = SourceOptions(rules=INTEGER, notice=facts.append, workers=1, spool=folder)
+    with open_source(SPEC, data, query=query, options=options) as table:
         check_equal(table, expected_kind)
     (fact,) = facts
     leading = sum(text.startswith("0") for text in ROWS["customer"].to_pylist())
@@ -163,7 +161,7 @@ def test_every_source_gives_the_same_table(data, query, folder, expected_kind):
 
 @pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
 def test_tables_of_other_libraries(make, expected_kind):
-    with open_source(SPEC, make(), rules=INTEGER, workers=1) as table:
+    with open_source(SPEC, make(), options=SourceOptions(rules=INTEGER, workers=1)) as table:
         check_equal(table, expected_kind)
     in_memory = prepare_table(SPEC, make(), rules=INTEGER)
     check_equal(in_memory, PartyTable)
@@ -219,7 +217,9 @@ def test_batches_are_joined_and_cut_to_blocks():
 
 def test_one_batch_larger_than_memory_allows_is_stored_too(monkeypatch):
     monkeypatch.setattr(stream, "BYTES_IN_MEMORY", 1000)
-    with open_source(SPEC, ROWS.combine_chunks(), rules=INTEGER, workers=1) as table:
+    with open_source(
+        SPEC, ROWS.combine_chunks(), options=SourceOptions(rules=INTEGER, workers=1)
+    ) as table:
         check_equal(table, StoredTable)
 
 
@@ -227,7 +227,12 @@ def test_a_repeated_id_after_normalisation_is_found_on_disk(folder, monkeypatch)
     monkeypatch.setattr(stream, "ROWS_IN_MEMORY", 100)
     query = f"{ALL} union all select '0' || customer, x, kind, visits from customers where x > 1.4"
     with pytest.raises(DataError, match=r"compared as whole numbers.*same id as row numbers 3000"):
-        open_source(SPEC, "t.sqlite", query=query, rules=INTEGER, workers=1, spool=folder)
+        open_source(
+            SPEC,
+            "t.sqlite",
+            query=query,
+            options=SourceOptions(rules=INTEGER, workers=1, spool=folder),
+        )
     assert not list(folder.glob("splitmeans-*"))
 
 
@@ -238,7 +243,9 @@ def test_progress_of_a_stream_whose_length_nobody_knows(folder, monkeypatch):
     def note(stage, *, rows, of):
         seen.append((stage, rows, of))
 
-    with open_source(SPEC, "t.duckdb", query=ALL, rules=INTEGER, workers=1, progress=note):
+    with open_source(
+        SPEC, "t.duckdb", query=ALL, options=SourceOptions(rules=INTEGER, workers=1, progress=note)
+    ):
         reads = [(rows, of) for stage, rows, of in seen if stage == "read"]
     assert sum(rows for rows, _ in reads) == N
     assert {of for _, of in reads} == {None}
@@ -256,7 +263,7 @@ def test_types_of_a_csv_file_do_not_depend_on_its_first_lines(tmp_path, monkeypa
     """Whole numbers at first and others later; ids and categories that look like numbers."""
     monkeypatch.chdir(tmp_path)
     many = [f"{i},1,02,3" for i in range(10, 400_000)]  # several blocks
-    with open_source(SPEC, csv(*many, "007,1.5,1,3.5"), workers=1) as table:
+    with open_source(SPEC, csv(*many, "007,1.5,1,3.5"), options=SourceOptions(workers=1)) as table:
         last = table.rows.gather()[-1]
         ids = [block.to_pylist()[-1] for block in table.users.each(_ids)]
     assert ids[-1] == "007"
@@ -285,7 +292,7 @@ def test_an_empty_category_in_a_csv_file_is_missing(kind, number, tmp_path, monk
     with pytest.raises(
         DataError, match="'kind' must not have missing values; see row numbers 1, 3"
     ):
-        open_source(spec, path, workers=1)
+        open_source(spec, path, options=SourceOptions(workers=1))
 
 
 def test_the_rule_for_missing_values_holds_for_empty_categories_of_a_csv_file(
@@ -302,14 +309,14 @@ def test_the_rule_for_missing_values_holds_for_empty_categories_of_a_csv_file(
         column = Column(name="kind", categories=kinds, missing=missing)
         age = Column(name="x", low=0, high=1)
         spec = PartySpec(name="bank", columns=(column, age), id_column="customer")
-        with open_source(spec, path, workers=1) as table:
+        with open_source(spec, path, options=SourceOptions(workers=1)) as table:
             assert table.rows.gather()[1, 0] == level
 
 
 def test_an_empty_id_in_a_csv_file_is_an_empty_text(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError, match="ids must not be empty text; see row number 1 "):
-        open_source(SPEC, csv("1,1,1,1", ",1,1,1"), workers=1)
+        open_source(SPEC, csv("1,1,1,1", ",1,1,1"), options=SourceOptions(workers=1))
 
 
 @pytest.mark.parametrize(
@@ -329,7 +336,7 @@ def test_an_empty_id_in_a_csv_file_is_an_empty_text(tmp_path, monkeypatch):
 def test_errors_of_csv_files_show_no_value(lines, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError, match=message) as caught:
-        open_source(SPEC, csv(*lines), workers=1)
+        open_source(SPEC, csv(*lines), options=SourceOptions(workers=1))
     assert str(caught.value).startswith("own.csv: ")
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -350,7 +357,7 @@ def test_other_separators_are_named_and_a_query_reads_them(text, name, tmp_path,
     monkeypatch.chdir(tmp_path)
     Path("own.csv").write_text(text, newline="")
     with pytest.raises(DataError, match=f"own.csv: .*seems to be separated by {name};") as caught:
-        open_source(SPEC, "own.csv", workers=1)
+        open_source(SPEC, "own.csv", options=SourceOptions(workers=1))
     assert SECRET not in str(caught.value)
     assert caught.value.__context__ is None
     Path("own.csv").write_text(text.replace(SECRET, "9"), newline="")
@@ -358,7 +365,7 @@ def test_other_separators_are_named_and_a_query_reads_them(text, name, tmp_path,
     query = "from read_csv('own.csv', decimal_separator=',', types={'customer': 'varchar'})"
     if "," not in text:
         query = query.replace("','", "'.'")
-    with open_source(SPEC, "duckdb://", query=query, workers=1) as table:
+    with open_source(SPEC, "duckdb://", query=query, options=SourceOptions(workers=1)) as table:
         assert table.rows.gather().shape[1] == 3
 
 
@@ -367,14 +374,14 @@ def test_a_csv_file_is_in_utf_8(line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("own.csv").write_text(f"customer,x,kind,visits\n1,1,1,3\n{line}\n", encoding="latin-1")
     with pytest.raises(DataError, match=r"own\.csv: has text that is not in UTF-8"):
-        open_source(SPEC, "own.csv", workers=1)
+        open_source(SPEC, "own.csv", options=SourceOptions(workers=1))
 
 
 def test_a_header_with_commas_and_semicolons_has_commas(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("own.csv").write_text("customer,x;kind,visits\n1,2,3\n")
     with pytest.raises(DataError, match="the file has no column of this name"):
-        open_source(SPEC, "own.csv", workers=1)
+        open_source(SPEC, "own.csv", options=SourceOptions(workers=1))
 
 
 # ---- errors ----
@@ -427,7 +434,7 @@ def test_errors_name_the_source_and_show_nothing_of_it(data, query, message, fol
     Path("mixed/a.csv").write_text("customer\n")
     Path("mixed/b.parquet").touch()
     with pytest.raises(DataError, match=message) as caught:
-        open_source(SPEC, data, query=query, workers=1)
+        open_source(SPEC, data, query=query, options=SourceOptions(workers=1))
     assert SECRET not in str(caught.value)
     problem: BaseException | None = caught.value
     assert problem.__cause__ is None  # a traceback would show what the driver said
@@ -480,13 +487,13 @@ def test_a_stream_is_closed_when_its_reader_stops_early(folder):
 
 
 def test_a_large_parquet_folder_is_read_by_workers(folder, expected_kind):
-    whole = functools.partial(open_source, SPEC, "parts", rules=INTEGER, spool=folder)
-    with whole(workers=1) as table:
+    whole = SourceOptions(rules=INTEGER, spool=folder, workers=1)
+    with open_source(SPEC, "parts", options=whole) as table:
         check_equal(table, expected_kind)
     bad = ROWS.slice(1000).set_column(0, "customer", pa.array(["x"] * 2000))
     pq.write_table(bad, "parts/day=1/part-2.parquet")
     with pytest.raises(DataError, match=r"row numbers 1000, 1001"):
-        whole(workers=1)
+        open_source(SPEC, "parts", options=whole)
 
 
 # ---- in a run the study decides where a table goes ----
@@ -500,22 +507,25 @@ def test_expected_users_decide_between_memory_and_disk(
 ):
     """Not the rows: whoever sees how long a party takes would learn on which side they are."""
     monkeypatch.chdir(tmp_path)
-    for module in (stream, source_module):
-        monkeypatch.setattr(module, "ROWS_IN_MEMORY", 100)
+    monkeypatch.setattr(stream, "ROWS_IN_MEMORY", 100)
     data: Any = ROWS.slice(0, rows)
     if source == "t.parquet":
         pq.write_table(data, source)
     elif source == "t.csv":
         pyarrow.csv.write_csv(data, source)
     chosen = data if source == "memory" else source
-    with open_source(SPEC, chosen, rules=INTEGER, expected_users=expected, workers=1) as table:
+    with open_source(
+        SPEC, chosen, options=SourceOptions(rules=INTEGER, expected_users=expected, workers=1)
+    ) as table:
         assert type(table) is kind
         assert len(table) == rows
 
 
 def test_a_table_far_larger_than_expected_goes_to_disk_after_all(monkeypatch):
     monkeypatch.setattr(stream, "ROWS_IN_MEMORY", 100)
-    with open_source(SPEC, ROWS.slice(0, 401), rules=INTEGER, expected_users=10) as table:
+    with open_source(
+        SPEC, ROWS.slice(0, 401), options=SourceOptions(rules=INTEGER, expected_users=10)
+    ) as table:
         assert type(table) is StoredTable
 
 

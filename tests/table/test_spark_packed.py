@@ -7,7 +7,6 @@ import pytest
 
 from splitmeans.errors import ParameterError
 from splitmeans.table.spark.packed import pack, unpack
-from splitmeans.table.spark.users import _as_records, _differ
 
 ARRAYS = [
     np.arange(6, dtype=np.int64).reshape(2, 3),
@@ -47,9 +46,3 @@ def test_objects_are_neither_written_nor_read():
     np.save(stream, np.array([{}]), allow_pickle=True)
     with pytest.raises(ValueError, match="allow_pickle"):
         unpack(b"\x01\x01" + stream.getvalue())
-
-
-@pytest.mark.parametrize(("words", "differ"), [([3, 1, 2], True), ([3, 1, 3], False), ([], True)])
-def test_whether_words_differ_comes_back(words, differ):
-    records = _as_records(None, words_of=lambda _: np.array(words, dtype=np.uint64))
-    assert unpack(pack(_differ(records))).tolist() == [differ]

@@ -52,6 +52,7 @@ from splitmeans.run.records import RunKey
 from splitmeans.run.series import choose_run
 from splitmeans.study import Study
 from splitmeans.table.checks.facts import TableFacts, clipping_warning, refuse_clipped, rows_note
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.sources.open import open_source
 from splitmeans.table.sources.place import find_place
 
@@ -105,7 +106,6 @@ def check_data(
     """
     agreed = Study.read(study)
     spec = agreed.party(party)
-    rules = agreed.id_rules
     # A run on a database without a name needs --source; the table can be checked without.
     has_name = source is not None or find_place(data).source
     charged_to = source_name(source, data) if has_name else None
@@ -115,13 +115,15 @@ def check_data(
             spec,
             data,
             query=chosen_query(query, query_file),
-            rules=rules,
-            expected_users=agreed.assumed_users,
-            notice=partial(_report, study=agreed, party=party, source=charged_to, as_json=json),
-            allow_clipping=allow_clipping,
-            workers=workers,
-            spool=_spool(home),
-            progress=progress,
+            options=SourceOptions(
+                rules=agreed.id_rules,
+                expected_users=agreed.assumed_users,
+                notice=partial(_report, study=agreed, party=party, source=charged_to, as_json=json),
+                allow_clipping=allow_clipping,
+                workers=workers,
+                spool=_spool(home),
+                progress=progress,
+            ),
         ) as table,
     ):
         rows = len(table)
@@ -157,7 +159,7 @@ def check_data(
         return
     for line in _to_learn(agreed, party):
         typer.echo(line)
-    typer.echo(f"the study takes ids as {rules.type!r}; all checks passed")
+    typer.echo(f"the study takes ids as {agreed.id_rules.type!r}; all checks passed")
     if charged_to is None:
         say("this place has no name of its own: a run needs --source, a name for the ledger")
     else:
@@ -288,13 +290,15 @@ def run_as_party(
                         spec,
                         data,
                         query=chosen_query(query, query_file),
-                        rules=agreed.id_rules,
-                        expected_users=agreed.assumed_users,
-                        notice=partial(_tell, study=agreed, found=found),
-                        allow_clipping=True,
-                        workers=workers,
-                        spool=own / SPOOL,
-                        progress=progress,
+                        options=SourceOptions(
+                            rules=agreed.id_rules,
+                            expected_users=agreed.assumed_users,
+                            notice=partial(_tell, study=agreed, found=found),
+                            allow_clipping=True,
+                            workers=workers,
+                            spool=own / SPOOL,
+                            progress=progress,
+                        ),
                     ),
                     identity=identity,
                     mailbox=box,

@@ -9,7 +9,7 @@ from splitmeans.cli.console import err
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from splitmeans.table.walk.stored import Progress as RowProgress
+    from splitmeans.table.options import Progress as RowProgress
 
 
 class _Rows:

@@ -158,13 +158,13 @@ def _table(
     *,
     allow_clipping: bool,
 ) -> "PartyTable":
+    from splitmeans.table.options import SourceOptions
     from splitmeans.table.prepare import PartyTable
     from splitmeans.table.sources.open import open_source
 
     err.print(f"reading and checking the data of {name}", markup=False)
-    table = opened.enter_context(
-        open_source(study.party(name), source, rules=study.id_rules, allow_clipping=allow_clipping)
-    )
+    options = SourceOptions(rules=study.id_rules, allow_clipping=allow_clipping)
+    table = opened.enter_context(open_source(study.party(name), source, options=options))
     if not isinstance(table, PartyTable):
         raise ParameterError(
             f"the table of {name} is too long to be held in memory beside the others, which a "

@@ -34,31 +34,6 @@ def to_grid_column(
     out[:] = grid
 
 
-def to_grid_rows(
-    values: FloatArray,
-    *,
-    lows: FloatArray,
-    highs: FloatArray,
-    bounds: IntArray,
-    out: HalfWidthArray,
-    outside: IntArray,
-) -> bool:
-    """Do the same for all columns of rows in one pass, if no value is missing or infinite.
-
-    Args:
-        values: Shape (n, d), float64, contiguous.
-        lows: Smallest value of interest of each column, shape (d,).
-        highs: Largest value of interest of each column, shape (d,).
-        bounds: Grid integer of the largest, shape (d,).
-        out: Shape (n, d), int32, OUT.
-        outside: Shape (d,), INOUT; how many values lie outside is added.
-
-    Returns:
-        Whether all values are finite; if not, what was filled is void.
-    """
-    return bool(_to_grid_rows(values, lows, highs, bounds, out, outside))
-
-
 @kernel
 def _to_grid_column(values, low, high, bound, stand_in, out):  # type: ignore[no-untyped-def]
     for i in range(values.size):
@@ -71,19 +46,3 @@ def _to_grid_column(values, low, high, bound, stand_in, out):  # type: ignore[no
                 continue
         scaled = (min(max(value, low), high) - low) / (high - low) * 2 - 1
         out[i] = np.int32(min(max(np.rint(scaled * bound), -bound), bound))
-
-
-@kernel
-def _to_grid_rows(values, lows, highs, bounds, out, outside):  # type: ignore[no-untyped-def]
-    finite = True
-    for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            value, low, high = values[i, j], lows[j], highs[j]
-            inside = min(max(value, low), high)
-            # Only infinity and NaN differ from themselves here.
-            finite &= value - value == 0.0
-            outside[j] += inside != value
-            scaled = (inside - low) / (high - low) * 2 - 1
-            grid = min(max(np.rint(scaled * bounds[j]), -bounds[j]), bounds[j])
-            out[i, j] = np.int32(grid) if grid == grid else np.int32(0)
-    return finite

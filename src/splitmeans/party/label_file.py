@@ -22,15 +22,14 @@ from splitmeans.party.labels import segment_probabilities
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
 from splitmeans.study.coding import coding_of
+from splitmeans.table.batches import joined
 from splitmeans.table.checks.facts import BoundFacts, clipping_problems
 from splitmeans.table.checks.problems import refuse
-from splitmeans.table.checks.rows import grid_rows
+from splitmeans.table.checks.rows import check_rows
 from splitmeans.table.columns import is_text
-from splitmeans.table.ids.canonical import canonical_text
+from splitmeans.table.options import Progress
 from splitmeans.table.prepare import PartyTable
 from splitmeans.table.sources.open import read_batches
-from splitmeans.table.walk.blocks import joined
-from splitmeans.table.walk.stored import Progress
 
 # Rows that are labelled at a time.
 _BATCH = 200_000
@@ -106,16 +105,14 @@ def party_parts(
     fit: tuple[BoundFacts, ...] = ()
     with read_batches(spec, data, query=query) as batches:
         for part in joined(batches.stream, rows=_BATCH):
-            try:
-                raw_rows, ids, bounds = grid_rows(spec, part, first_row=first)
-                canonical = canonical_text(ids, first_row=first, rules=rules)
-            except DataError as problem:
-                raise DataError(f"{batches.where}: {problem}") from None
+            checked = check_rows(spec, part, first_row=first, rules=rules)
+            refuse(checked.problems, party=spec.name, where=batches.where)
+            bounds = checked.facts.bounds
             fit = tuple(map(BoundFacts.and_more, fit, bounds)) if first else bounds
             table = PartyTable(
-                party=spec.name, ids=canonical, raw_rows=raw_rows, coding=coding_of(spec)
+                party=spec.name, ids=checked.ids, raw_rows=checked.rows, coding=coding_of(spec)
             )
-            yield table, _stored(ids), batches.total
+            yield table, _stored(part[spec.id_column]), batches.total
             first += len(part)
         if not first:
             raise DataError(f"{batches.where}: the table must have at least one row, got none")

@@ -19,7 +19,7 @@ from splitmeans.study import PartySpec
 from splitmeans.study.coding import coding_of
 from splitmeans.table.checks.facts import BoundFacts, clipping_problems
 from splitmeans.table.checks.problems import refuse
-from splitmeans.table.checks.rows import grid_rows
+from splitmeans.table.checks.rows import check_rows
 from splitmeans.table.frames import as_stream, is_pandas, listed_names
 from splitmeans.table.prepare import PartyTable
 
@@ -67,12 +67,14 @@ def frame_probabilities(
     stream = as_stream(data, where="the table")
     data = data if stream is None else stream.read_all()
     spec = settled_party(result, _party_of(result, data, party))
-    rows, _, bounds = grid_rows(spec, data)
-    if not allow_clipping:
-        refuse(clipping_problems(with_public_bounds(result, spec.name, bounds)), party=spec.name)
     # Ids are not looked at: the labels are beside them.
     no_ids = pa.array([], pa.large_string())
-    table = PartyTable(party=spec.name, ids=no_ids, raw_rows=rows, coding=coding_of(spec))
+    checked = check_rows(spec, data, ids=no_ids)
+    refuse(checked.problems, party=spec.name)
+    if not allow_clipping:
+        public = with_public_bounds(result, spec.name, checked.facts.bounds)
+        refuse(clipping_problems(public), party=spec.name)
+    table = PartyTable(party=spec.name, ids=no_ids, raw_rows=checked.rows, coding=coding_of(spec))
     return spec, data, segment_probabilities(table, result.synopsis, centres=segments.clustering)
 
 

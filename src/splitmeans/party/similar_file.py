@@ -19,7 +19,7 @@ from splitmeans.party.similar import Audience, audience, check_threshold, chosen
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study import PartySpec
 from splitmeans.table.ids.canonical import canonical_text
-from splitmeans.table.walk.stored import Progress
+from splitmeans.table.options import Progress
 
 
 def write_similar(

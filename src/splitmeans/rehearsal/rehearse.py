@@ -37,6 +37,7 @@ from splitmeans.run.party import run_party
 from splitmeans.run.party_run import PartyRun
 from splitmeans.run.server import ServerRun, run_server
 from splitmeans.study import Budget, Study
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.sources.open import open_source
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import SERVER
@@ -196,7 +197,8 @@ class _Cast:
                 run_server(ServerRun(**shared), self.home(name), timeout=0.0)
                 return
             spec = self.study.party(name)
-            open_table = partial(open_source, spec, self.table(name), rules=self.study.id_rules)
+            options = SourceOptions(rules=self.study.id_rules)
+            open_table = partial(open_source, spec, self.table(name), options=options)
             what = PartyRun(
                 **shared, party=name, source=_RUN, open_table=open_table, is_made_up=True
             )

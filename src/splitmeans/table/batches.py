@@ -62,3 +62,38 @@ def guarded(
         except Exception as problem:  # whatever a driver raises
             raise explain(problem) from None
         yield chosen
+
+
+def joined(
+    batches: Iterable[pa.RecordBatch], *, rows: int, size: int | None = None
+) -> Iterator[pa.Table]:
+    """Join small batches, and cut large ones, to tables of at most `rows` rows.
+
+    A table also ends where it has about `size` bytes, and where the types of columns change.
+    """
+    waiting: list[pa.RecordBatch] = []
+    waiting_rows = waiting_bytes = 0
+    for batch in _cut(batches, rows=rows, size=size):
+        if waiting and (
+            waiting_rows + batch.num_rows > rows
+            or (size is not None and waiting_bytes + batch.nbytes > size)
+            or batch.schema != waiting[0].schema
+        ):
+            yield pa.Table.from_batches(waiting)
+            waiting, waiting_rows, waiting_bytes = [], 0, 0
+        waiting.append(batch)
+        waiting_rows += batch.num_rows
+        waiting_bytes += batch.nbytes
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _cut(
+    batches: Iterable[pa.RecordBatch], *, rows: int, size: int | None
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        most = rows if size is None else min(rows, max(1, size * batch.num_rows // batch.nbytes))
+        for start in range(0, batch.num_rows, most):
+            yield batch.slice(start, most)

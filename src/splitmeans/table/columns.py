@@ -1,15 +1,36 @@
-"""A column of a party's table as one Arrow array, and how errors name its rows.
+"""A column of a party's table as one Arrow array, or as NumPy arrays.
 
 Errors name row numbers, never values: a value is personal data and error texts end in log files.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from splitmeans.errors import DataError
-from splitmeans.table.checks.problems import ROWS, BrokenRule, rows_problem
+from splitmeans.table.checks.problems import Problem
+
+
+class ColumnValues(NamedTuple):
+    """What a reader of columns found.
+
+    Attributes:
+        values: A number for each row; None if the values are of another kind.
+        problems: What is wrong with them.
+        names: The categories that there are, in a column of which the run learns them.
+    """
+
+    values: npt.NDArray[Any] | None
+    problems: list[Problem]
+    names: tuple[str, ...] = ()
+
+    @property
+    def sound(self) -> npt.NDArray[Any] | None:
+        """The values, if nothing is wrong."""
+        return None if self.problems else self.values
 
 
 def read_array(values: Any, *, what: str) -> pa.Array:
@@ -25,19 +46,26 @@ def read_array(values: Any, *, what: str) -> pa.Array:
         if is_text(column.type):
             # First of all, because chunks beyond 2 GiB of text only fit one array this way.
             column = column.cast(pa.large_string())
-        return _one_array(column)
+        if not isinstance(column, pa.ChunkedArray):
+            return column
+        # Arrow copies a chunk even where there is but one.
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         # The cause is dropped on purpose: Arrow puts the offending value into its message.
         raise DataError(
             f"{what} must be one list of values of one kind (all text, or all numbers that fit "
-            "64 bits)"
+            "64 bits)".lstrip()
         ) from None
 
 
-def refuse_rows(flags: Any, rule: str, *, first_row: int) -> None:
-    """Raise, naming rule and rows, if any flag is set."""
-    for problem in rows_problem(flags, f"{rule}; see {ROWS}", first_row=first_row):
-        raise BrokenRule(problem)
+def _to_arrow(values: Any) -> Any:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, str | bytes | dict | set | frozenset) or getattr(values, "ndim", 1) != 1:
+        raise TypeError("not a list of values")
+    if hasattr(values, "to_arrow"):  # a polars Series
+        return values.to_arrow()
+    return pa.array(values, from_pandas=True)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -55,18 +83,7 @@ def normalised_text(column: pa.Array) -> pa.LargeStringArray:
     return pc.utf8_normalize(text, form="NFC")
 
 
-def _one_array(column: Any) -> pa.Array:
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    # Arrow copies a chunk even where there is but one.
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _to_arrow(values: Any) -> Any:
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
-    if isinstance(values, str | bytes | dict | set | frozenset) or getattr(values, "ndim", 1) != 1:
-        raise TypeError("not a list of values")
-    if hasattr(values, "to_arrow"):  # a polars Series
-        return values.to_arrow()
-    return pa.array(values, from_pandas=True)
+def are_whole(numbers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which floats are whole numbers that a 64-bit float holds exactly."""
+    whole = np.rint(numbers) == numbers
+    return np.asarray(whole & np.isfinite(numbers) & (np.abs(numbers) < 2**53))

@@ -1,37 +1,37 @@
 """A party's table in memory: read, checked, clipped and quantised before the party joins a run.
 
-Every check on data happens before (`row_checks.py`), so no later step fails in a way that the
+Every check on data happens before (`checks/rows.py`), so no later step fails in a way that the
 server could see (rule R12). Errors name the party, the column, the rule and row numbers, never a
 value.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from splitmeans._types import HalfWidthArray, IntArray, LabelArray
-from splitmeans.errors import DataError
 from splitmeans.kernels.row_numbers import RowNumbers
 from splitmeans.study import PartySpec
 from splitmeans.study.coding import Coding, coding_of
 from splitmeans.study.id_rules import AS_IS, IdRules
 from splitmeans.study.raw_layout import is_settled
-from splitmeans.table.checks.facts import TableFacts, finish_checks, ignore_facts
+from splitmeans.table.checks.facts import TableFacts, ignore_facts
 from splitmeans.table.checks.names import name_problems, study_columns
 from splitmeans.table.checks.problems import Problem
-from splitmeans.table.checks.rows import CheckedRows, check_rows
+from splitmeans.table.checks.rows import CheckedRows, check_parts, check_rows
 from splitmeans.table.frames import as_stream
 from splitmeans.table.ids.canonical import check_ids, repeated_ids
+from splitmeans.table.options import SourceOptions
 from splitmeans.table.walk.memory import MemoryRows, MemoryUsers
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class PartyTable:
-    """A party's table in memory; see `engine.walk.Table` for what a run does with it.
+    """A party's table in memory; see `table.walk.interface.Table` for what a run does with it.
 
     Attributes:
         party: The party's name.
@@ -86,8 +86,6 @@ def prepare_table(
     *,
     ids: Any = None,
     rules: IdRules = AS_IS,
-    where: str | None = None,
-    names: Sequence[Problem] | None = None,
     notice: Callable[[TableFacts], None] = ignore_facts,
     allow_clipping: bool = True,
     simulated: bool = False,
@@ -103,71 +101,59 @@ def prepare_table(
         ids: The users' ids. Without them, `party.id_column` of a table with names, and if there is
             none, row numbers from 0.
         rules: The study's rules for ids (`Study.id_rules`).
-        where: How errors name the source.
-        names: What is wrong with the names of its columns; None finds it out.
-        notice: Told how the table looks; see `finish_checks`.
+        notice: Called with the table's facts, once its values have passed all checks.
         allow_clipping: Take it also if more than half of a column's values lie outside the bounds.
         simulated: All parties are in this process: row numbers are not made into text.
 
     Raises:
         DataError: If the table breaks rules of the study; all of them are named.
     """
-    checked = _checked_table(
-        party, data, ids=ids, rules=rules, with_names=names is None, where=where
-    )
-    own_ids, problems = checked.ids, [*(names or ()), *checked.problems]
-    if len(checked.rows) == 0 and not problems:
-        problems.append(Problem(rule="the table must have at least one row, got none"))
-    if own_ids is None:
-        numbers = RowNumbers(start=0, end=len(checked.rows))
-        own_ids = numbers if simulated else numbers.text()
+    stream = as_stream(data, where=f"party {party.name!r}")
+    if stream is None:
+        checked = check_rows(party, data, ids=ids, rules=rules)
     else:
-        if len(own_ids) != len(checked.rows) and not problems:
-            n = len(checked.rows)
-            rule = f"ids must have one id for each of {n} rows, got {len(own_ids)}"
+        checked = _check_stream(party, stream, ids=ids, rules=rules)
+    options = SourceOptions(rules=rules, notice=notice, allow_clipping=allow_clipping)
+    return table_in_memory(party, checked, options, simulated=simulated)
+
+
+def table_in_memory(
+    party: PartySpec,
+    checked: CheckedRows,
+    options: SourceOptions,
+    *,
+    where: str | None = None,
+    simulated: bool = False,
+) -> PartyTable:
+    """Compare the ids of checked rows and return them as a table; see `prepare_table`.
+
+    `where` is how errors name the source.
+    """
+    ids, problems, n = checked.ids, list(checked.problems), len(checked.rows)
+    if n == 0 and not problems:
+        problems.append(Problem(rule="the table must have at least one row, got none"))
+    if ids is None:
+        numbers = RowNumbers(start=0, end=n)
+        ids = numbers if simulated else numbers.text()
+    else:
+        if len(ids) != n and not problems:
+            rule = f"ids must have one id for each of {n} rows, got {len(ids)}"
             problems.append(Problem(rule=rule))
-        if len(own_ids):
-            users = MemoryUsers(ids=own_ids, labels=np.zeros(len(own_ids), dtype=np.int32))
-            problems += repeated_ids(users, rules=rules)
-    finish_checks(
-        party.name,
-        problems,
-        checked.facts,
-        where=where,
-        notice=notice,
-        allow_clipping=allow_clipping,
-    )
+        if len(ids):
+            users = MemoryUsers(ids=ids, labels=np.zeros(len(ids), dtype=np.int32))
+            problems += repeated_ids(users, rules=options.rules)
+    options.finish_checks(party.name, problems, checked.facts, where=where)
     return PartyTable(
         party=party.name,
-        ids=own_ids,
+        ids=ids,
         raw_rows=checked.rows,
         names=checked.facts.names,
         coding=coding_of(party) if is_settled(party) else None,
     )
 
 
-def _checked_table(
-    party: PartySpec,
-    data: Any,
-    *,
-    ids: Any,
-    rules: IdRules,
-    with_names: bool,
-    where: str | None,
-) -> CheckedRows:
-    try:
-        stream = as_stream(data, where=f"party {party.name!r}")
-        if stream is None:
-            return check_rows(party, data, ids=ids, rules=rules, with_names=with_names)
-        return _check_stream(party, stream, ids=ids, rules=rules, with_names=with_names)
-    except DataError as problem:
-        if where is None:
-            raise
-        raise DataError(f"{where}: {problem}") from None
-
-
 def _check_stream(
-    party: PartySpec, stream: pa.RecordBatchReader, *, ids: Any, rules: IdRules, with_names: bool
+    party: PartySpec, stream: pa.RecordBatchReader, *, ids: Any, rules: IdRules
 ) -> CheckedRows:
     """Check a stream batch by batch; of the rows themselves memory holds one batch."""
     names = stream.schema.names
@@ -177,27 +163,12 @@ def _check_stream(
         for place in study_columns(party, names)
         if ids is None or names[place] != party.id_column
     ]
-    empty = pa.Table.from_batches([], stream.schema).select(places)
     # The columns are checked even if no batch comes.
-    parts = [check_rows(party, empty, rules=rules, with_names=False)]
-    start = 0
-    for batch in stream:
-        chosen = batch.select(places)
-        parts.append(check_rows(party, chosen, first_row=start, rules=rules, with_names=False))
-        start += batch.num_rows
-    text = _joined_ids(parts)
-    problems = name_problems(party, names, with_ids=False) if with_names else []
-    problems += [problem for part in parts for problem in part.problems]
-    facts = reduce(TableFacts.and_more, (part.facts for part in parts[1:]), parts[0].facts)
+    empty = pa.Table.from_batches([], stream.schema).select(places)
+    parts = chain([empty], (batch.select(places) for batch in stream))
+    checked = check_parts(party, parts, rules=rules)
+    text, problems = checked.ids, [*name_problems(party, names, with_ids=False), *checked.problems]
     if ids is not None:
         text, wrong = check_ids(ids, rules=rules)
         text, problems = None if wrong else text, [*problems, *wrong]
-    rows = np.concatenate([part.rows for part in parts])
-    return CheckedRows(rows=rows, ids=text, facts=facts, problems=tuple(problems))
-
-
-def _joined_ids(parts: list[CheckedRows]) -> pa.LargeStringArray | None:
-    texts = [part.ids for part in parts]
-    if any(text is None for text in texts):
-        return None
-    return pa.chunked_array(texts, type=pa.large_string()).combine_chunks()
+    return replace(checked, ids=text, problems=tuple(problems))

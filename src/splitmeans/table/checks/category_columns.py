@@ -1,6 +1,5 @@
 """Categories of a party's table as positions of their levels."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,28 +7,24 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splitmeans._types import NO_VALUE, IntArray
+from splitmeans._types import NO_VALUE
 from splitmeans.errors import DataError
 from splitmeans.study import Column
 from splitmeans.study.parties import OTHER_LEVEL, SKIP
 from splitmeans.table.checks.number_columns import as_floats, missing_problem
-from splitmeans.table.checks.problems import ROWS, BrokenRule, Problem, rows_problem
-from splitmeans.table.columns import is_text, normalised_text, read_array, refuse_rows
+from splitmeans.table.checks.problems import ROWS, Problem, rows_problem
+from splitmeans.table.columns import ColumnValues, are_whole, is_text, normalised_text, read_array
 from splitmeans.table.plain_arrow import flags_of, numbers_of
 
 _Flags = npt.NDArray[np.bool_]
 
 
-def level_codes(
-    column: Column, values: Any, *, first_row: int
-) -> tuple[IntArray | None, list[Problem]]:
-    """Return the position of each value's level, shape (n,); see `study/coding.py`."""
-    try:
-        text = read_categories(values, first_row=first_row)
-    except BrokenRule as broken:
-        return None, [replace(broken.problem, column=column.name)]
+def read_levels(column: Column, values: Any, *, first_row: int) -> ColumnValues:
+    """Return the position of each value's level; see `study/coding.py`."""
+    text, problems = read_categories(column, values, first_row=first_row)
+    if text is None:
+        return ColumnValues(None, problems)
     missing = flags_of(text.is_null())
-    problems = missing_problem(column, missing, first_row=first_row)
     listed = normalised_text(pa.array(column.categories, pa.large_string()))
     position = pc.index_in(text, value_set=listed)
     unknown = flags_of(position.is_null()) & ~missing
@@ -42,7 +37,7 @@ def level_codes(
         problems += _unknown_categories(column, text, unknown, first_row=first_row)
     if column.missing == SKIP:
         codes[missing] = NO_VALUE
-    return codes, problems
+    return ColumnValues(codes, problems)
 
 
 def _unknown_categories(
@@ -83,20 +78,32 @@ def _folded(text: str) -> str:
     return "".join(text.split()).casefold()
 
 
-def read_categories(values: Any, *, first_row: int) -> pa.LargeStringArray:
-    """Return a column of categories as text in normal form C, missing ones as nulls."""
+def read_categories(
+    column: Column, values: Any, *, first_row: int
+) -> tuple[pa.LargeStringArray | None, list[Problem]]:
+    """Return categories as text in normal form C, missing ones as nulls, and problems.
+
+    There is no text if the values are of another kind.
+    """
     rule = "must hold text or whole numbers"
     try:
         array = read_array(values, what="")
     except DataError as problem:
-        raise BrokenRule(Problem(rule=str(problem).strip())) from None
+        return None, [Problem(column=column.name, rule=str(problem))]
     if pa.types.is_floating(array.type):
         # Whole numbers with gaps arrive as floats from pandas; 2.0 means the category "2".
         numbers = as_floats(array)
         missing = np.isnan(numbers)
-        whole = np.isfinite(numbers) & (np.rint(numbers) == numbers) & (np.abs(numbers) < 2**53)
-        refuse_rows(~whole & ~missing, rule, first_row=first_row)
+        wrong = rows_problem(
+            ~are_whole(numbers) & ~missing,
+            f"{rule}; see {ROWS}",
+            first_row=first_row,
+            column=column.name,
+        )
+        if wrong:
+            return None, wrong
         array = pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
     if not (is_text(array.type) or pa.types.is_integer(array.type) or pa.types.is_null(array.type)):
-        raise BrokenRule(Problem(rule=f"{rule}, got {array.type}"))
-    return normalised_text(array)
+        return None, [Problem(column=column.name, rule=f"{rule}, got {array.type}")]
+    text = normalised_text(array)
+    return text, missing_problem(column, flags_of(text.is_null()), first_row=first_row)

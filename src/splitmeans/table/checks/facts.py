@@ -1,4 +1,4 @@
-"""What a party is told about its own table before anything is sent: ids, and values out of bounds.
+"""What a party sees of its own table before anything is sent: ids, and values out of bounds.
 
 A value outside the study's bounds becomes the bound. A few are expected, because bounds come from
 general knowledge; if most are, the table has other units than the study, and a run would spend the
@@ -6,19 +6,19 @@ budget on rows that are all alike. Counts are for the party's own eyes: true cou
 no account to be sent to anyone.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.study import Column
-from splitmeans.table.checks.open_columns import shared_hashes
 from splitmeans.table.checks.problems import Problem, refuse
 from splitmeans.table.ids.facts import IdFacts
 
-# A party is told if its rows are so many times more, or fewer, than the study expects.
+# Warn if the row count differs from `expected_users` by more than this factor.
 _FAR = 3
 
 
@@ -110,6 +110,11 @@ class TableFacts:
         return "\n".join(str(line) for line in (self.ids, *self.clipped))
 
 
+def facts_of_parts(parts: Iterable[TableFacts]) -> TableFacts:
+    """Return the facts of a table's parts together; there is at least one."""
+    return reduce(TableFacts.and_more, parts)
+
+
 def facts_from(fields: Mapping[str, Any]) -> TableFacts:
     """Return facts that `dataclasses.asdict` took apart."""
     return TableFacts(
@@ -121,36 +126,6 @@ def facts_from(fields: Mapping[str, Any]) -> TableFacts:
 
 def ignore_facts(facts: TableFacts) -> None:
     """Tell nobody."""
-
-
-def finish_checks(
-    party: str,
-    problems: Iterable[Problem],
-    facts: TableFacts,
-    *,
-    where: str | None = None,
-    notice: Callable[[TableFacts], None] = ignore_facts,
-    allow_clipping: bool = False,
-) -> None:
-    """Refuse a table for all that is wrong with it, or tell how it looks.
-
-    Args:
-        party: Whose table it is.
-        problems: What its parts, in row order, broke.
-        facts: How it looks, columns with problems left out.
-        where: How errors name the source.
-        notice: Told how the table looks, if its values have passed all checks; also of a table
-            that is then refused for its units.
-        allow_clipping: Take it also if more than half of a column's values lie outside the bounds.
-
-    Raises:
-        DataError: Naming all problems.
-    """
-    clipping = [] if allow_clipping else clipping_problems(facts.bounds)
-    found = [*problems, *shared_hashes(facts.names)]
-    if not found:
-        notice(facts)
-    refuse([*found, *clipping], party=party, where=where)
 
 
 def clipping_problems(bounds: Iterable[BoundFacts]) -> list[Problem]:

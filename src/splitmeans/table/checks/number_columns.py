@@ -12,7 +12,7 @@ from splitmeans._types import FloatArray
 from splitmeans.errors import DataError
 from splitmeans.study import Column
 from splitmeans.table.checks.problems import ROWS, Problem, rows_problem
-from splitmeans.table.columns import is_text, read_array
+from splitmeans.table.columns import ColumnValues, is_text, read_array
 from splitmeans.table.plain_arrow import flags_of, numbers_of
 
 # As Arrow reads them from a csv file.
@@ -37,11 +37,13 @@ _KINDS = {
 _OTHER = "\ufffc"
 _NO_NUMBER = "text that is no number"
 
+_FILL = (
+    "leave missing values out (NULL) and set the column's missing rule in the study, or fill them "
+    "in"
+)
 _FIXES = {
-    "an empty text": "leave missing values out (NULL) and set the column's missing rule in the "
-    "study, or fill them in",
-    "a word for a missing value": "leave missing values out (NULL) and set the column's missing "
-    "rule in the study, or fill them in",
+    "an empty text": _FILL,
+    "a word for a missing value": _FILL,
     "a date": "count days or years from an agreed day",
     "true or false": "write 1 and 0, or give the column categories in the study",
     _NO_NUMBER: "write numbers as 1234.5, or give the column categories in the study",
@@ -49,32 +51,28 @@ _FIXES = {
 _WRITE_PLAIN = "write numbers as 1234.5, without units or separators"
 
 
-def check_numbers(
-    column: Column, values: Any, *, first_row: int = 0
-) -> tuple[FloatArray | None, list[Problem]]:
-    """Return the column's numbers, NaN where the study allows them to be missing, and problems.
-
-    There are no numbers if the values are of another kind.
-    """
+def read_numbers(column: Column, values: Any, *, first_row: int = 0) -> ColumnValues:
+    """Return the column's numbers, NaN where they are missing."""
     if _is_plain_numbers(values):
         numbers = np.ascontiguousarray(values, dtype=np.float64)
-        return numbers, _value_problems(column, numbers, first_row=first_row)
+        return ColumnValues(numbers, _value_problems(column, numbers, first_row=first_row))
     try:
         array = read_array(values, what="")
     except DataError as problem:
         mixed = texts_of_kinds(values)
         found = [] if mixed is None else _text_problems(column, mixed, first_row=first_row)
-        return None, found or [Problem(column=column.name, rule=str(problem).strip())]
+        return ColumnValues(None, found or [Problem(column=column.name, rule=str(problem))])
     if is_text(array.type):
-        return None, _text_problems(column, array, first_row=first_row)
+        return ColumnValues(None, _text_problems(column, array, first_row=first_row))
     other = _other_kind(array.type)
     if other is not None:
         rule = f"must hold numbers, found {other[0]}; see {ROWS}; {other[1]}"
-        return None, rows_problem(
-            array.is_valid(), rule, first_row=first_row, column=column.name
-        ) or [Problem(column=column.name, rule=f"must hold numbers, found {other[0]}; {other[1]}")]
+        flags = array.is_valid()
+        found = rows_problem(flags, rule, first_row=first_row, column=column.name)
+        rule = f"must hold numbers, found {other[0]}; {other[1]}"
+        return ColumnValues(None, found or [Problem(column=column.name, rule=rule)])
     numbers = as_floats(array)
-    return numbers, _value_problems(column, numbers, first_row=first_row)
+    return ColumnValues(numbers, _value_problems(column, numbers, first_row=first_row))
 
 
 def as_floats(array: pa.Array) -> FloatArray:
@@ -141,15 +139,9 @@ def _matches(text: pa.Array, pattern: str) -> Any:
 def _other_kind(kind: pa.DataType) -> tuple[str, str] | None:
     """Return what a column of this type holds that is no number, and what to do about it."""
     if pa.types.is_temporal(kind):
-        return f"dates or times ({kind})", "count days or years from an agreed day"
-    taken = (
-        pa.types.is_integer,
-        pa.types.is_floating,
-        pa.types.is_decimal,
-        pa.types.is_boolean,
-        pa.types.is_null,
-    )
-    if any(is_of(kind) for is_of in taken):
+        return f"dates or times ({kind})", _FIXES["a date"]
+    of_numbers = pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal
+    if any(is_of(kind) for is_of in (*of_numbers, pa.types.is_boolean, pa.types.is_null)):
         return None
     return f"{kind}", "convert it, or give the column categories in the study"
 

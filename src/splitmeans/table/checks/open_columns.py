@@ -6,7 +6,6 @@ own. The names themselves stay beside the rows, at the party.
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,9 @@ from splitmeans._types import NO_VALUE, IntArray
 from splitmeans.study import Column
 from splitmeans.study.parties import OTHER_LEVEL, SKIP
 from splitmeans.table.checks.category_columns import read_categories
-from splitmeans.table.checks.number_columns import missing_problem
-from splitmeans.table.checks.problems import BrokenRule, Problem
-from splitmeans.table.columns import normalised_text
-from splitmeans.table.plain_arrow import flags_of, numbers_of
+from splitmeans.table.checks.problems import Problem
+from splitmeans.table.columns import ColumnValues, normalised_text
+from splitmeans.table.plain_arrow import numbers_of
 
 # What stands for a missing category; no name has it.
 MISSING_HASH = 0
@@ -37,20 +35,17 @@ def name_hashes(names: Iterable[str]) -> IntArray:
     return np.where(hashes == MISSING_HASH, 1, hashes)
 
 
-def hash_categories(
-    column: Column, values: Any, *, first_row: int
-) -> tuple[IntArray | None, tuple[str, ...], list[Problem]]:
-    """Return the hash of each row's category, the names that there are, and problems."""
-    try:
-        text = read_categories(values, first_row=first_row)
-    except BrokenRule as broken:
-        return None, (), [replace(broken.problem, column=column.name)]
-    problems = missing_problem(column, flags_of(text.is_null()), first_row=first_row)
+def read_open(column: Column, values: Any, *, first_row: int) -> ColumnValues:
+    """Return the hash of each row's category, and the names that there are."""
+    text, problems = read_categories(column, values, first_row=first_row)
+    if text is None:
+        return ColumnValues(None, problems)
     names = text.drop_null().unique()
     hashes = name_hashes(names.to_pylist())
     # The place behind all names is that of a missing one.
     places = numbers_of(pc.index_in(text, value_set=names), missing=len(names))
-    return np.append(hashes, MISSING_HASH)[places], tuple(names.to_pylist()), problems
+    hashes = np.append(hashes, MISSING_HASH)[places]
+    return ColumnValues(hashes, problems, tuple(names.to_pylist()))
 
 
 def shared_hashes(names: Mapping[str, Sequence[str]]) -> list[Problem]:

@@ -1,9 +1,8 @@
 """What is wrong with a party's table: every broken rule, with the rows that break it.
 
 A table is checked a part at a time, here or by worker processes. Problems of the parts are brought
-together, so that a party hears of all of them at once and can mend its table in one go. They name
-columns, kinds of values and row numbers, never a value: it is personal data, and error texts end in
-log files.
+together, so that one error lists every problem in the table. They name columns, kinds of values and
+row numbers, never a value: it is personal data, and error texts end in log files.
 """
 
 from collections.abc import Iterable
@@ -29,7 +28,7 @@ class Problem:
 
     Attributes:
         column: The column that breaks it; None for the ids, or the table as a whole.
-        rule: What is wrong and how to mend it, with `ROWS` where the row numbers belong.
+        rule: What is wrong and how to fix it, with `ROWS` where the row numbers belong.
         rows: The first rows that break it, counting from 0.
         n_rows: How many rows break it.
         minor: Whether it goes without saying if the column has another problem.
@@ -46,15 +45,6 @@ class Problem:
         return text if self.column is None else f"column {self.column!r} {text}"
 
 
-class BrokenRule(DataError):
-    """A rule that rows break, raised where nothing further can be checked."""
-
-    def __init__(self, problem: Problem) -> None:
-        """Keep the rows apart from the words."""
-        super().__init__(str(problem))
-        self.problem = problem
-
-
 def rows_problem(
     flags: Any,
     rule: str,
@@ -63,14 +53,9 @@ def rows_problem(
     column: str | None = None,
     minor: bool = False,
 ) -> list[Problem]:
-    """Return the problem of the rows whose flag is set, if there are any.
+    """Return the problem of the rows whose flag is set, if there are any; see `Problem`.
 
-    Args:
-        flags: Booleans, one a row; a NumPy or an Arrow array.
-        rule: What they break.
-        first_row: Row number of the first flag.
-        column: Whose values they are.
-        minor: See `Problem`.
+    `first_row` is the row number of the first flag.
     """
     rows = np.flatnonzero(flags_of(flags)) + first_row
     return rows_problem_of(rows, rule, column=column, minor=minor)
@@ -113,13 +98,7 @@ def together(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def refuse(problems: Iterable[Problem], *, party: str, where: str | None = None) -> None:
-    """Raise one error with all problems, if there are any.
-
-    Args:
-        problems: Those of the table's parts, in row order.
-        party: Whose table it is.
-        where: How errors name the source.
-    """
+    """Raise one error with all problems of the table's parts, in row order, if there are any."""
     found = together(problems)
     if not found:
         return

@@ -2,11 +2,11 @@
 
 A row's grid values depend on that row and the study alone: each operation works element by element,
 and nothing is fitted to the data. A broken rule ends nothing here: the other columns are checked
-all the same, so that a party hears of everything at once.
+all the same, so that one error lists every problem in the table.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,22 +19,22 @@ from splitmeans.errors import DataError
 from splitmeans.kernels.halves import to_halves
 from splitmeans.kernels.quantise import to_grid_column
 from splitmeans.study import Column, PartySpec
-from splitmeans.study.features import Feature, features_of_columns
+from splitmeans.study.features import features_of_columns
 from splitmeans.study.id_rules import AS_IS, IdRules
 from splitmeans.study.parties import SKIP
 from splitmeans.study.raw_layout import raw_places
-from splitmeans.table.checks.category_columns import level_codes
-from splitmeans.table.checks.facts import BoundFacts, TableFacts, bound_facts
+from splitmeans.table.checks.category_columns import read_levels
+from splitmeans.table.checks.facts import TableFacts, bound_facts, facts_of_parts
 from splitmeans.table.checks.names import name_problems
-from splitmeans.table.checks.number_columns import check_numbers
-from splitmeans.table.checks.open_columns import hash_categories
-from splitmeans.table.checks.plain_arrays import grid_of_array
-from splitmeans.table.checks.problems import Problem, refuse
+from splitmeans.table.checks.number_columns import read_numbers
+from splitmeans.table.checks.open_columns import read_open
+from splitmeans.table.checks.problems import Problem
+from splitmeans.table.columns import ColumnValues
 from splitmeans.table.frames import named_columns
 from splitmeans.table.ids.canonical import check_ids
 from splitmeans.table.ids.facts import IdFacts, id_facts
 
-_ROWS_AT_ONCE = 8192
+_NOT_THERE = ColumnValues(None, [])
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -56,25 +56,6 @@ class CheckedRows:
     problems: tuple[Problem, ...]
 
 
-def grid_rows(
-    party: PartySpec, data: Any, *, first_row: int = 0
-) -> tuple[IntArray, Any, tuple[BoundFacts, ...]]:
-    """Check rows against the study.
-
-    Returns:
-        Coded rows, shape (n, columns), the ids' column, and how columns fit their bounds.
-
-    Args:
-        party: The party's columns, bounds and rules for missing values.
-        data: See `prepare_table`.
-        first_row: Row number of the first one in the whole table, for errors.
-    """
-    columns, id_values, problems = _find_columns(party, data, with_names=True)
-    found = _grid(party, columns, first_row=first_row, n_ids=None)
-    refuse([*problems, *found.problems], party=party.name)
-    return found.rows, id_values, found.bounds
-
-
 def check_rows(
     party: PartySpec,
     data: Any,
@@ -84,7 +65,7 @@ def check_rows(
     rules: IdRules = AS_IS,
     with_names: bool = True,
 ) -> CheckedRows:
-    """Check rows and ids against the study, and go on where something is wrong.
+    """Check rows and ids against the study, and list all that is wrong.
 
     Args:
         party: The party's columns, bounds and rules for missing values.
@@ -97,119 +78,111 @@ def check_rows(
     Raises:
         DataError: If it is no table at all.
     """
-    plain = _plain(party, data)
-    if plain is None:
-        columns, id_values, problems = _find_columns(party, data, with_names=with_names)
-    else:
-        columns, id_values, problems = [], None, []
-    id_values = id_values if ids is None else ids
+    found = _find_columns(party, data, with_names=with_names)
+    id_values = found.ids if ids is None else ids
     text: pa.LargeStringArray | None = None
     id_problems: list[Problem] = []
     if id_values is not None:
         text, id_problems = check_ids(id_values, first_row=first_row, rules=rules)
-    n_ids = None if text is None else len(text)
-    found = plain or _grid(party, columns, first_row=first_row, n_ids=n_ids, kept_as=np.int32)
-    if id_values is None or id_problems:
-        facts = IdFacts(rows=len(found.rows), kind="row numbers", odd={}, n_odd=0)
-    else:
-        facts = id_facts(id_values)
+    read = [
+        _NOT_THERE if values is None else _read(column, values, first_row)
+        for column, values in zip(party.columns, found.columns, strict=True)
+    ]
+    rows = _on_grid(party, read, n_ids=0 if text is None else len(text))
+    pairs = list(zip(party.columns, read, strict=True))
     return CheckedRows(
-        rows=found.rows,
+        rows=rows,
         ids=None if id_problems else text,
-        facts=TableFacts(ids=facts, bounds=found.bounds, names=found.names),
-        problems=(*problems, *id_problems, *found.problems),
+        facts=TableFacts(
+            ids=IdFacts(rows=len(rows), kind="row numbers", odd={}, n_odd=0)
+            if id_values is None or id_problems
+            else id_facts(id_values),
+            bounds=tuple(
+                bound_facts(column, own.sound)
+                for column, own in pairs
+                if column.is_settled and not column.categories
+            ),
+            names={column.name: own.names for column, own in pairs if column.is_open},
+        ),
+        problems=(*found.problems, *id_problems, *(one for own in read for one in own.problems)),
     )
 
 
-def _plain(party: PartySpec, data: Any) -> "_Grid | None":
-    """Return an array of plain numbers on the grid, None if it is no such array."""
-    if not isinstance(data, np.ndarray) or data.ndim != 2 or data.shape[1] != len(party.columns):
-        return None
-    found = grid_of_array(party, data)
-    return None if found is None else _Grid(found.rows, found.bounds, {}, [])
+def check_parts(party: PartySpec, parts: Iterable[Any], *, rules: IdRules = AS_IS) -> CheckedRows:
+    """Check a table part by part, at least one, without the names of its columns."""
+    checked: list[CheckedRows] = []
+    start = 0
+    for part in parts:
+        own = check_rows(party, part, first_row=start, rules=rules, with_names=False)
+        checked.append(own)
+        start += len(own.rows)
+    texts = [own.ids for own in checked]
+    return CheckedRows(
+        rows=np.concatenate([own.rows for own in checked]),
+        ids=None
+        if any(text is None for text in texts)
+        else pa.chunked_array(texts, pa.large_string()).combine_chunks(),
+        facts=facts_of_parts([own.facts for own in checked]),
+        problems=tuple(problem for own in checked for problem in own.problems),
+    )
 
 
-class _Grid(NamedTuple):
-    rows: Any
-    bounds: tuple[BoundFacts, ...]
-    names: Mapping[str, tuple[str, ...]]
-    problems: list[Problem]
+def _read(column: Column, values: Any, first_row: int) -> ColumnValues:
+    if column.is_open:
+        return read_open(column, values, first_row=first_row)
+    reader = read_levels if column.categories else read_numbers
+    return reader(column, values, first_row=first_row)
 
 
-def _grid(
-    party: PartySpec,
-    columns: list[Any],
-    *,
-    first_row: int,
-    n_ids: int | None,
-    kept_as: Any = np.int64,
-) -> _Grid:
-    """Check columns, None where one is missing, and code their values."""
+def _on_grid(party: PartySpec, read: list[ColumnValues], *, n_ids: int) -> HalfWidthArray:
+    """Code the values of columns without problems."""
     places = raw_places(party)
-    checked: list[tuple[Column, slice, npt.NDArray[Any]]] = []
-    bounds: list[BoundFacts] = []
-    names: dict[str, tuple[str, ...]] = {}
-    problems: list[Problem] = []
-    for column, place, values in zip(party.columns, places, columns, strict=True):
-        own: npt.NDArray[Any] | None = None
-        wrong: list[Problem] = []
-        if column.is_open:
-            names[column.name] = ()
-        if column.is_open and values is not None:
-            own, names[column.name], wrong = hash_categories(column, values, first_row=first_row)
-        elif column.categories and values is not None:
-            own, wrong = level_codes(column, values, first_row=first_row)
-        elif values is not None:
-            own, wrong = check_numbers(column, values, first_row=first_row)
-        if column.is_settled and not column.categories:
-            bounds.append(bound_facts(column, None if wrong else own))
-        if own is not None and not wrong:
-            checked.append((column, place, own))
-        problems += wrong
-    n = _common_length(checked, where=f"party {party.name!r}") if checked else (n_ids or 0)
-    make = np.empty if len(checked) == len(columns) else np.zeros
-    rows = make((n, places[-1].stop if places else 0), dtype=kept_as)
-    # A few rows of all columns at a time: the part of the result being written stays in cache.
-    for start in range(0, n, _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
-        for column, place, own in checked:
-            if not column.is_settled:
-                to_halves(own[part], out=rows[part, place])
-            elif column.categories:
-                rows[part, place.start] = own[part]
-            else:
-                fill_numbers(column, own[part], out=rows[part, place.start])
-    return _Grid(rows=rows, bounds=tuple(bounds), names=names, problems=problems)
+    sound = [
+        (column, place, own.sound)
+        for column, place, own in zip(party.columns, places, read, strict=True)
+        if own.sound is not None
+    ]
+    n = _common_length(party, sound) if sound else n_ids
+    rows = np.zeros((n, places[-1].stop if places else 0), dtype=np.int32)
+    for column, place, values in sound:
+        if not column.is_settled:
+            to_halves(values, out=rows[:, place])
+        elif column.categories:
+            rows[:, place.start] = values
+        else:
+            fill_numbers(column, values, out=rows[:, place.start])
+    return rows
 
 
-def _first(column: Column) -> Feature:
-    return features_of_columns((column,))[0]
-
-
-def _common_length(checked: list[tuple[Column, slice, npt.NDArray[Any]]], *, where: str) -> int:
-    first, _, own = checked[0]
-    for column, _, other in checked:
+def _common_length(party: PartySpec, sound: list[tuple[Column, slice, npt.NDArray[Any]]]) -> int:
+    first, _, own = sound[0]
+    for column, _, other in sound:
         if len(other) != len(own):
             raise DataError(
-                f"{where}, column {column.name!r} must have as many rows as column "
+                f"party {party.name!r}, column {column.name!r} must have as many rows as column "
                 f"{first.name!r}, got {len(other)} and {len(own)}"
             )
     return len(own)
 
 
-def _find_columns(
-    party: PartySpec, data: Any, *, with_names: bool
-) -> tuple[list[Any], Any, list[Problem]]:
-    """Return the party's columns in the study's order, None for those missing, and its ids."""
+class _Found(NamedTuple):
+    """A party's columns in the study's order, None for those missing, and its ids."""
+
+    columns: list[Any]
+    ids: Any
+    problems: list[Problem]
+
+
+def _find_columns(party: PartySpec, data: Any, *, with_names: bool) -> _Found:
     where = f"party {party.name!r}"
     names = [column.name for column in party.columns]
     named = named_columns(data, where=where)
     if named is None:
-        return _columns_of(_two_dimensional(data, names, where=where)), None, []
-    found = [name for name, _ in named]
-    problems = name_problems(party, found, with_ids=False) if with_names else []
+        return _Found(list(_two_dimensional(data, names, where=where).T), None, [])
+    listed = [name for name, _ in named]
+    problems = name_problems(party, listed, with_ids=False) if with_names else []
     by_name = dict(named)
-    return [by_name.get(name) for name in names], by_name.get(party.id_column), problems
+    return _Found([by_name.get(name) for name in names], by_name.get(party.id_column), problems)
 
 
 def _two_dimensional(data: Any, names: list[str], *, where: str) -> Any:
@@ -233,27 +206,11 @@ def _two_dimensional(data: Any, names: list[str], *, where: str) -> Any:
     return rows
 
 
-def _columns_of(rows: Any) -> list[Any]:
-    """Return the columns of an array.
-
-    Those of an array of floats that has its rows one after the other are copied, a few rows at a
-    time: column by column all of memory would be walked once for each.
-    """
-    n, d = rows.shape
-    if np.ma.isMaskedArray(rows) or rows.dtype != np.float64 or rows.strides[0] < rows.strides[1]:
-        return [rows[:, position] for position in range(d)]
-    columns = np.empty((d, n))
-    for start in range(0, n, _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
-        columns[:, part] = rows[part].T
-    return list(columns)
-
-
 def fill_numbers(column: Column, numbers: npt.NDArray[Any], *, out: IntArray) -> None:
     """Put a column's numbers on the grid of its bounds; NaN is missing."""
     # Only the rules "midpoint" (NaN, the middle), "skip" and a number leave anything missing here.
     stand_in = math.nan if isinstance(column.missing, str) else float(column.missing)
-    feature = _first(column)
+    feature = features_of_columns((column,))[0]
     low, high, bound = feature.low, feature.high, feature.bound
     to_grid_column(numbers, low=low, high=high, bound=bound, stand_in=stand_in, out=out)
     if column.missing == SKIP:

@@ -9,7 +9,6 @@ Errors name row numbers, never values: an id is personal data and error texts en
 """
 
 import os
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,21 +16,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splitmeans._types import IntArray, WordArray
+from splitmeans._types import IntArray
 from splitmeans.errors import DataError
 from splitmeans.kernels.siphash import hash_ids, string_buffers
 from splitmeans.study.id_rules import AS_IS, IdRules
-from splitmeans.table.checks.problems import (
-    ROWS,
-    BrokenRule,
-    Problem,
-    rows_problem,
-    rows_problem_of,
-)
+from splitmeans.table.checks.problems import ROWS, Problem, rows_problem, rows_problem_of
 from splitmeans.table.columns import read_array
-from splitmeans.table.ids.forms import COMPARED, to_form
+from splitmeans.table.ids.forms import FORMS, Check, matches
 from splitmeans.table.plain_arrow import flags_of
 from splitmeans.table.walk.interface import Records, UserBlock, Users
+
+_NO_IDS: pa.LargeStringArray = pa.array([], pa.large_string())
+_PATTERN = "ids must fit the study's ids.pattern"
 
 
 def canonical_text(
@@ -70,52 +66,58 @@ def check_ids(
     if pa.types.is_null(column.type):
         return _NO_IDS, found
     numbers = np.flatnonzero(~missing) + first_row
-    if found:
-        column = column.drop_null()
     try:
-        text = to_form(column, rules=rules, first_row=0)
-    except BrokenRule as broken:
-        return _NO_IDS, [*found, _renumbered(broken.problem, numbers)]
+        text, wrong = _in_form(column.drop_null() if found else column, rules, numbers)
     except DataError as problem:
         return _NO_IDS, [*found, Problem(rule=str(problem))]
+    except pa.ArrowException:
+        return _NO_IDS, [*found, Problem(rule="ids must be valid UTF-8 text")]
+    return text, [*found, *wrong]
+
+
+def _in_form(
+    column: pa.Array, rules: IdRules, numbers: IntArray
+) -> tuple[pa.LargeStringArray, list[Problem]]:
+    """Return ids, none of them missing, in the study's form; a wrong one breaks one rule."""
+    form = FORMS[rules.type]
+    text = form.read(column)
+    problems: list[Problem] = []
+    left = np.ones(len(text), dtype=np.bool_)
+
+    def refuse(flags: Any, rule: str) -> None:
+        rows = numbers[flags & left]
+        problems.extend(rows_problem_of(rows, f"{rule}; see {ROWS}"))
+        left[flags] = False
+
+    def check(checks: tuple[Check, ...]) -> None:
+        for rule, pattern, must_match in checks:
+            flags = flags_of(pc.match_substring_regex(text, pattern=pattern))
+            refuse(flags != must_match, rule)
+
+    if form.plain is None or not matches(text, form.plain):
+        check(form.before)
+        text = form.normalised(text, rules)
+        check(form.after)
     # By length, which Arrow has already: no text is compared.
-    empty = np.diff(string_buffers(text)[1]) == 0
-    wrong = rows_problem(empty, f"ids must not be empty text; see {ROWS}")
+    refuse(np.diff(string_buffers(text)[1]) == 0, "ids must not be empty text")
     if rules.whole_pattern is not None:
-        fits = flags_of(pc.match_substring_regex(text, pattern=rules.whole_pattern))
-        rule = f"ids must fit the study's ids.pattern; see {ROWS}"
-        wrong += rows_problem(~fits & ~empty, rule)
-    return text, [*found, *(_renumbered(problem, numbers) for problem in wrong)]
-
-
-_NO_IDS: pa.LargeStringArray = pa.array([], pa.large_string())
-
-
-def _renumbered(problem: Problem, numbers: IntArray) -> Problem:
-    return replace(problem, rows=tuple(numbers[list(problem.rows)].tolist()))
+        check((Check(_PATTERN, rules.whole_pattern),))
+    return text, problems
 
 
 def repeated_ids(users: Users, *, rules: IdRules = AS_IS) -> list[Problem]:
     """Return the problem of users of whom two have the same id, if there are such.
 
     Ids are compared by a hash under a key drawn for this check alone, so the ids of a table that
-    memory cannot hold are compared as well. Half of the hash tells of nearly all tables that all
-    ids differ; where two have the same half, all 128 bits decide.
+    memory cannot hold are compared as well.
     """
-    key = os.urandom(16)
-    if users.all_differ(partial(_half_hash, key=key)):
-        return []
-    records_of = partial(_numbered, key=key)
+    records_of = partial(_numbered, key=os.urandom(16))
     repeated = np.concatenate(list(users.in_tag_order(records_of, finish=_repeated_rows)))
     return rows_problem_of(
         np.sort(repeated),
-        f"ids must be different ({COMPARED[rules.type]}); an earlier row has the same id as "
+        f"ids must be different ({FORMS[rules.type].compared}); an earlier row has the same id as "
         f"{ROWS}; keep one row for each user",
     )
-
-
-def _half_hash(block: UserBlock, *, key: bytes) -> WordArray:
-    return np.ascontiguousarray(hash_ids(key, block.ids)[:, 0])
 
 
 def _numbered(block: UserBlock, *, key: bytes) -> Records:
@@ -126,5 +128,5 @@ def _numbered(block: UserBlock, *, key: bytes) -> Records:
 def _repeated_rows(records: Records) -> IntArray:
     """Return the row numbers of all records but the first of each tag."""
     tags, numbers = records
-    same = (tags[1:, 0] == tags[:-1, 0]) & (tags[1:, 1] == tags[:-1, 1])
+    same = (tags[1:] == tags[:-1]).all(axis=1)
     return np.asarray(numbers[1:][same])

@@ -1,4 +1,4 @@
-"""What a party is told about its own ids before anything is sent: how many look odd, and how.
+"""What a party sees of its own ids before anything is sent: how many look odd, and how.
 
 Odd is not wrong: "007" may be the id. But an id that one system pads, rounds or copies with a
 space at its end is another user to the other parties, and nobody would notice in the result.

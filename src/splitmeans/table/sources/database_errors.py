@@ -78,46 +78,49 @@ def explain_postgresql(problem: Any) -> str:
     return f"the database stopped with an error{code}; try the query in its own client"
 
 
+_SQLITE = {
+    "no such column": _NO_COLUMN,
+    "no such table": _NO_TABLE,
+    "readonly database": _READ_ONLY,
+    "syntax error": _SYNTAX,
+    "incomplete input": _SYNTAX,
+    "not a database": "the file is no SQLite database",
+    "failed to open": "the file cannot be opened as a SQLite database",
+    "database is locked": "the database is locked by another program; try again later",
+    "expected": (
+        "a column has values of different kinds; write cast(... as real) or cast(... as text) in "
+        "the query"
+    ),
+    "": "the database stopped with an error; try the query in its own client",
+}
+# By the kind of exception, but for one that has no kind of its own.
+_DUCKDB = {
+    "read-only": _READ_ONLY,
+    "CatalogException": _NO_TABLE,
+    "BinderException": _NO_COLUMN,
+    "ParserException": _SYNTAX,
+    "SyntaxException": _SYNTAX,
+    "ConversionException": _VALUE,
+    "OutOfRangeException": _VALUE,
+    "InvalidInputException": _VALUE,
+    "IOException": "the file cannot be opened; is it open in another program?",
+    "OutOfMemoryException": "the query needs more memory than DuckDB may use",
+    "PermissionException": _REFUSED,
+    "HTTPException": "a file that the query names cannot be fetched",
+    "": "the database stopped with an error; try the query in DuckDB",
+}
+
+
 def explain_sqlite(problem: Any) -> str:
     """Say what is wrong, by what the driver says."""
-    said = str(problem)
-    known = {
-        "no such column": _NO_COLUMN,
-        "no such table": _NO_TABLE,
-        "readonly database": _READ_ONLY,
-        "syntax error": _SYNTAX,
-        "incomplete input": _SYNTAX,
-        "not a database": "the file is no SQLite database",
-        "failed to open": "the file cannot be opened as a SQLite database",
-        "database is locked": "the database is locked by another program; try again later",
-        "expected": (
-            "a column has values of different kinds; write cast(... as real) or cast(... as text) "
-            "in the query"
-        ),
-    }
-    for words, text in known.items():
-        if words in said:
-            return text
-    return "the database stopped with an error; try the query in its own client"
+    return _first(_SQLITE, str(problem))
 
 
 def explain_duckdb(problem: Any) -> str:
     """Say what is wrong, by the kind of exception."""
-    known = {
-        "CatalogException": _NO_TABLE,
-        "BinderException": _NO_COLUMN,
-        "ParserException": _SYNTAX,
-        "SyntaxException": _SYNTAX,
-        "ConversionException": _VALUE,
-        "OutOfRangeException": _VALUE,
-        "InvalidInputException": _VALUE,
-        "IOException": "the file cannot be opened; is it open in another program?",
-        "OutOfMemoryException": "the query needs more memory than DuckDB may use",
-        "PermissionException": _REFUSED,
-        "HTTPException": "a file that the query names cannot be fetched",
-    }
-    if "read-only" in str(problem):
-        return _READ_ONLY
-    return known.get(
-        type(problem).__name__, "the database stopped with an error; try the query in DuckDB"
-    )
+    kind = "read-only" if "read-only" in str(problem) else type(problem).__name__
+    return _first(_DUCKDB, kind)
+
+
+def _first(texts: dict[str, str], said: str) -> str:
+    return next(text for words, text in texts.items() if words in said)

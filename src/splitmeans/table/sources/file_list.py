@@ -1,18 +1,14 @@
 """The files of a table: where they are, and how errors name them."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from splitmeans.study import PartySpec
-from splitmeans.table.batches import check_names
-
 # A file's columns, and its rows batch by batch.
-Stream: TypeAlias = Generator[pa.RecordBatch, None, None]
-Opened: TypeAlias = tuple[tuple[str, ...], Stream]
+Opened: TypeAlias = tuple[Sequence[str], Iterable[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +30,3 @@ class Files:
     def one(self, path: str) -> str:
         """Name one file in errors."""
         return self.where if len(self.paths) == 1 else f"{self.where} ({Path(path).name})"
-
-    def check_other(self, path: str, party: PartySpec, names: Sequence[str]) -> None:
-        """Check the columns of a file that is not the first, which says what the table has."""
-        if path != self.paths[0]:
-            check_names(party, names, where=self.one(path), what="file")

@@ -2,7 +2,7 @@
 
 import contextlib
 import glob
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 
 from splitmeans.errors import DataError
 from splitmeans.study import PartySpec
-from splitmeans.table.batches import Batches, guarded
-from splitmeans.table.checks.names import name_problems
+from splitmeans.table.batches import Batches, check_names, guarded
+from splitmeans.table.checks.names import name_problems, study_columns
 from splitmeans.table.sources.csv_files import read_csv
-from splitmeans.table.sources.file_list import Files, Opened, Stream
+from splitmeans.table.sources.file_list import Files, Opened
 from splitmeans.table.sources.place import STORE, Place
 
 _BATCH_ROWS = 2**16
@@ -35,29 +35,38 @@ def find_files(place: Place) -> Files:
 
 
 @contextlib.contextmanager
-def read_files(files: Files, party: PartySpec, *, as_text: bool = False) -> Iterator[Batches]:
+def read_files(files: Files, party: PartySpec) -> Iterator[Batches]:
     """Open files as one stream of batches.
 
-    Args:
-        files: The files. The first says which columns there are; the others must have the study's.
-        party: The study's columns.
-        as_text: Read the numbers of csv files as text, to find what is none.
+    The first file says which columns there are; the others must have the study's.
     """
     explain = _Explain(where=files.where, kind=_KINDS.get(files.suffix, "an Arrow file"))
+    read = _READERS[files.suffix]
+
+    def stream() -> Generator[pa.RecordBatch, None, None]:
+        for path in files.paths:
+            with read(files, path, party) as (found, batches):
+                if path != files.paths[0]:
+                    check_names(party, found, where=files.one(path), what="file")
+                yield from batches
+
+    total: int | None = None
     try:
-        if files.suffix == ".csv":
-            names, batches = read_csv(files, party, as_text=as_text)
-        else:
-            names, batches = _READERS[files.suffix](files, party)
+        with read(files, files.paths[0], party) as (listed, _):
+            names = tuple(listed)
+        if files.open is _open_local and files.suffix == ".parquet":
+            total = sum(pq.read_metadata(path).num_rows for path in files.paths)
     except DataError:
         raise
     except Exception as problem:  # whatever a store's driver raises
         raise explain(problem) from None
-    stream = guarded(batches, party, explain=explain)
-    problems = name_problems(party, names, what="file", with_ids=True)
-    with contextlib.closing(batches):
+    with contextlib.closing(stream()) as batches:
         yield Batches(
-            where=files.where, names=names, total=None, stream=stream, problems=tuple(problems)
+            where=files.where,
+            names=names,
+            total=total,
+            stream=guarded(batches, party, explain=explain),
+            problems=tuple(name_problems(party, names, what="file", with_ids=True)),
         )
 
 
@@ -141,50 +150,32 @@ def _stored(place: Place) -> tuple[list[str], Callable[[str], Any]]:
 # ---- kinds of files ----
 
 
-def _read_parquet(files: Files, party: PartySpec) -> Opened:
-    def batches() -> Stream:
-        for path in files.paths:
-            with files.open(path) as source, pq.ParquetFile(source) as file:
-                found = file.schema_arrow.names
-                files.check_other(path, party, found)
-                wanted = {party.id_column, *(column.name for column in party.columns)}
-                yield from file.iter_batches(
-                    batch_size=_BATCH_ROWS, columns=[name for name in found if name in wanted]
-                )
-
-    with files.open(files.paths[0]) as source:
-        names = tuple(pq.read_schema(source).names)
-    return names, batches()
+@contextlib.contextmanager
+def _parquet(files: Files, path: str, party: PartySpec) -> Iterator[Opened]:
+    with files.open(path) as source, pq.ParquetFile(source) as file:
+        names = file.schema_arrow.names
+        wanted = [names[place] for place in study_columns(party, names)]
+        yield names, file.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=False)
 
 
-def _read_arrow(files: Files, party: PartySpec) -> Opened:
-    def batches() -> Stream:
-        for path in files.paths:
-            with files.open(path) as source, _arrow_reader(source) as reader:
-                files.check_other(path, party, reader.schema.names)
-                if isinstance(reader, pa.RecordBatchFileReader):
-                    for number in range(reader.num_record_batches):
-                        yield reader.get_batch(number)
-                else:
-                    yield from reader
-
-    with files.open(files.paths[0]) as source, _arrow_reader(source) as reader:
-        names = tuple(reader.schema.names)
-    return names, batches()
+@contextlib.contextmanager
+def _arrow(files: Files, path: str, party: PartySpec) -> Iterator[Opened]:
+    with files.open(path) as source:
+        # Only the one of Arrow's two formats with a table of contents has this mark.
+        is_file = source.read(6) == b"ARROW1"
+        source.seek(0)
+        with (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source) as reader:
+            batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+            yield reader.schema.names, batches
 
 
-def _arrow_reader(source: Any) -> Any:
-    """Open either of Arrow's two formats; only the one with a table of contents has this mark."""
-    is_file = source.read(6) == b"ARROW1"
-    source.seek(0)
-    return pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
-
-
-_READERS: dict[str, Callable[[Files, PartySpec], Opened]] = {
-    ".parquet": _read_parquet,
+_READERS: dict[
+    str, Callable[[Files, str, PartySpec], contextlib.AbstractContextManager[Opened]]
+] = {
+    ".parquet": _parquet,
     ".csv": read_csv,
-    ".arrow": _read_arrow,
-    ".feather": _read_arrow,
-    ".arrows": _read_arrow,
-    ".ipc": _read_arrow,
+    ".arrow": _arrow,
+    ".feather": _arrow,
+    ".arrows": _arrow,
+    ".ipc": _arrow,
 }

@@ -33,6 +33,7 @@ EXTRA_BLOCK = 2**62
 GRID_TYPE = np.dtype("<i4")
 
 Batches = Iterator[pa.RecordBatch]
+Row = dict[str, Any]
 
 
 def partition_of(block: int) -> int:
@@ -54,25 +55,24 @@ class UserReader:
     first_blocks: tuple[int, ...]
     label: Callable[[IntArray], LabelArray] | None = None
 
-    def read(self, batch: pa.RecordBatch, row: int) -> UserBlock:
+    def read(self, row: Row) -> UserBlock:
         """Return the users of one block."""
-        partition = partition_of(value_of(batch, "block", row))
         return UserBlock(
-            start=self.first_rows[partition] + value_of(batch, "first", row),
-            ids=_unpack_ids(value_of(batch, "ids", row)),
-            labels=self._labels(batch, row),
+            start=self.first_rows[partition_of(row["block"])] + row["first"],
+            ids=_unpack_ids(row["ids"]),
+            labels=self._labels(row),
         )
 
     def serial(self, block: int) -> int:
         """Return the place of a block among all blocks."""
         return self.first_blocks[partition_of(block)] + block % PLACES
 
-    def _labels(self, batch: pa.RecordBatch, row: int) -> LabelArray:
+    def _labels(self, row: Row) -> LabelArray:
         if self.label is not None:
-            return self.label(grid_of(batch, row))
-        if "labels" in batch.schema.names:
-            return np.asarray(unpack(value_of(batch, "labels", row)).astype(np.int32))
-        return np.zeros(value_of(batch, "rows", row), dtype=np.int32)
+            return self.label(grid_of(row))
+        if "labels" in row:
+            return np.asarray(unpack(row["labels"]).astype(np.int32))
+        return np.zeros(row["rows"], dtype=np.int32)
 
 
 _ARROW_TYPES = {
@@ -99,21 +99,16 @@ def piece_row(part: int, place: int, result: Any) -> pa.RecordBatch:
     return one_row(PIECE_SCHEMA, part, place, len(data), data, None)
 
 
-def each_row(batches: Batches) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield every row, as its batch and its place there."""
+def each_row(batches: Batches) -> Iterator[Row]:
+    """Yield every row by itself: there are few, of megabytes each."""
     for batch in batches:
-        for row in range(batch.num_rows):
-            yield batch, row
+        for place in range(batch.num_rows):
+            yield batch.slice(place, 1).to_pylist()[0]
 
 
-def value_of(batch: pa.RecordBatch, name: str, row: int) -> Any:
-    """Return one value of a row."""
-    return batch.column(name)[row].as_py()
-
-
-def grid_of(batch: pa.RecordBatch, row: int) -> IntArray:
+def grid_of(row: Row) -> IntArray:
     """Return the rows of a block, shape (b, d), int64."""
-    return np.asarray(unpack(value_of(batch, "grid", row)).astype(np.int64))
+    return np.asarray(unpack(row["grid"]).astype(np.int64))
 
 
 def pack_ids(ids: pa.LargeStringArray) -> bytes:

@@ -21,8 +21,7 @@ from splitmeans.table.checks.facts import TableFacts, facts_from
 from splitmeans.table.checks.names import name_problems
 from splitmeans.table.checks.problems import ROWS, Problem, refuse, together
 from splitmeans.table.spark.blocks import BLOCK_SCHEMA, UserReader, partition_of
-from splitmeans.table.spark.pieces import raise_problem, small_table
-from splitmeans.table.spark.session import running
+from splitmeans.table.spark.session import raise_problem, running, small_table
 from splitmeans.table.spark.spool import Spool
 from splitmeans.table.spark.tasks import freeze
 

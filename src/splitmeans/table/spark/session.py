@@ -12,7 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from splitmeans.errors import EngineError
+from splitmeans import errors
+from splitmeans.errors import EngineError, SplitmeansError
 from splitmeans.kernels.compiled import cache_folder
 
 # Spark 4 needs it.
@@ -200,6 +201,19 @@ def running(what: str) -> Iterator[None]:
         else:
             why = "its log has the cause"
         raise EngineError(f"Spark stopped while {what} ({_condition(problem)}); {why}") from None
+
+
+def small_table(frame: Any) -> pa.Table:
+    """Return a frame of few and short rows."""
+    frame.sparkSession.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10000")
+    return frame.toArrow()
+
+
+def raise_problem(description: str, *, where: str = "") -> None:
+    """Raise what a worker described."""
+    kind, _, text = description.partition(": ")
+    found = getattr(errors, kind, SplitmeansError)
+    raise found(f"{where}{text}")
 
 
 def _condition(problem: Exception) -> str:

@@ -1,4 +1,4 @@
-"""A party's table in Spark, as a run walks it; see `engine.walk` for the contract."""
+"""A party's table in Spark, as a run walks it; see `walk/interface.py` for the contract."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,21 +12,24 @@ import numpy as np
 from splitmeans._types import IntArray, LabelArray
 from splitmeans.errors import DataError
 from splitmeans.study import PartySpec
-from splitmeans.study.id_rules import AS_IS, IdRules
 from splitmeans.study.methods import LOCALS
 from splitmeans.study.raw_layout import raw_places
-from splitmeans.table.checks.facts import TableFacts, finish_checks, ignore_facts
 from splitmeans.table.ids.canonical import repeated_ids
+from splitmeans.table.options import AS_DEFAULT, SourceOptions
 from splitmeans.table.spark.blocks import PIECE_SCHEMA
 from splitmeans.table.spark.frozen import freeze_frame
 from splitmeans.table.spark.packed import unpack
-from splitmeans.table.spark.pieces import check_complete, raise_problem
-from splitmeans.table.spark.session import check_pyspark, check_workers, own_session, running
+from splitmeans.table.spark.session import (
+    check_pyspark,
+    check_workers,
+    own_session,
+    raise_problem,
+    running,
+)
 from splitmeans.table.spark.spool import make_spool
 from splitmeans.table.spark.tasks import add_up, map_rows
 from splitmeans.table.spark.users import SparkUsers
-from splitmeans.table.spark.walk import SETTINGS, Walk
-from splitmeans.table.walk.stored import Progress, silent
+from splitmeans.table.spark.walk import SETTINGS, Walk, check_complete
 
 # How many bytes of rows may be brought to one place, for local algorithms that need that.
 MAX_GATHERED_BYTES = 2**30
@@ -43,11 +46,8 @@ def open_spark(
     *,
     spool: str,
     spool_is_private: bool = False,
-    rules: IdRules = AS_IS,
-    notice: Callable[[TableFacts], None] = ignore_facts,
-    allow_clipping: bool = False,
     local: str = "auto",
-    progress: Progress = silent,
+    options: SourceOptions = AS_DEFAULT,
 ) -> "SparkTable":
     """Check a Spark DataFrame against the study and return it as a table that Spark walks.
 
@@ -59,13 +59,9 @@ def open_spark(
             records are sorted.
         spool_is_private: Nobody else can read the folder. Only sessions of Spark Connect ask for
             it: others make a folder in there that its owner alone can look into.
-        rules: The study's rules for ids (`Study.id_rules`).
-        notice: Told how the table looks, once its values have passed all checks.
-        allow_clipping: Take the table also if more than half of a column's values lie outside the
-            study's bounds, where they become the bound.
         local: The study's `local`. An algorithm that needs all rows in one place is refused here,
             before the party joins a run, if the table is too large for it.
-        progress: Called after every job.
+        options: How it is checked. What says where rows wait is left alone: they are in the spool.
 
     Raises:
         DataError: If the table breaks a rule of the study, or the spool cannot be used.
@@ -78,9 +74,9 @@ def open_spark(
     place = make_spool(session, spool, is_private=spool_is_private)
     try:
         n_tasks = check_workers(session)
-        frozen = freeze_frame(party, frame, rules=rules, spool=place)
-        progress("read", rows=frozen.n_rows, of=frozen.n_rows)
-        walk = Walk(frozen=frozen, n_tasks=n_tasks, progress=progress, names=count(1))
+        frozen = freeze_frame(party, frame, rules=options.rules, spool=place)
+        options.progress("read", rows=frozen.n_rows, of=frozen.n_rows)
+        walk = Walk(frozen=frozen, n_tasks=n_tasks, progress=options.progress, names=count(1))
         table = SparkTable(party.name, walk, n_columns=raw_places(party)[-1].stop)
         if local != "auto" and LOCALS[local].gathers_rows:
             table.rows.check_gather(local)
@@ -88,15 +84,9 @@ def open_spark(
         if frozen.has_ids:
             problems += [
                 replace(problem, rule=f"{problem.rule} {_COUNTED}")
-                for problem in repeated_ids(table.users, rules=rules)
+                for problem in repeated_ids(table.users, rules=options.rules)
             ]
-        finish_checks(
-            party.name,
-            problems,
-            frozen.facts,
-            notice=notice,
-            allow_clipping=allow_clipping,
-        )
+        options.finish_checks(party.name, problems, frozen.facts)
     except BaseException:
         place.remove()
         raise

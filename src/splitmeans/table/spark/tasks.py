@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from splitmeans.errors import DataError, SplitmeansError
 from splitmeans.kernels.counts import in_buckets, sort_records
 from splitmeans.study import PartySpec
 from splitmeans.study.id_rules import IdRules
+from splitmeans.table.batches import joined
 from splitmeans.table.checks.rows import check_rows
 from splitmeans.table.spark.blocks import (
     BLOCK_SCHEMA,
@@ -26,16 +28,15 @@ from splitmeans.table.spark.blocks import (
     PIECE_SCHEMA,
     PLACES,
     Batches,
+    Row,
     UserReader,
     each_row,
     grid_of,
     one_row,
     pack_ids,
     piece_row,
-    value_of,
 )
 from splitmeans.table.spark.packed import pack, unpack
-from splitmeans.table.walk.blocks import joined
 from splitmeans.table.walk.interface import Records, UserBlock
 
 
@@ -81,8 +82,8 @@ def add_up(batches: Batches, *, part: Callable[[IntArray], IntArray]) -> Iterato
     result: Any = None
     blocks = 0
     try:
-        for batch, row in each_row(batches):
-            own = part(grid_of(batch, row))
+        for row in each_row(batches):
+            own = part(grid_of(row))
             result = own if result is None else result + own
             blocks += 1
         if result is not None:
@@ -95,19 +96,19 @@ def map_users(
     batches: Batches, *, task: Callable[[UserBlock], Any], reader: UserReader
 ) -> Iterator[pa.RecordBatch]:
     """Return `task` of the users of every block."""
-    for batch, row in each_row(batches):
-        serial = reader.serial(value_of(batch, "block", row))
+    for row in each_row(batches):
+        serial = reader.serial(row["block"])
         try:
-            yield piece_row(serial // BLOCKS_A_PART, serial, task(reader.read(batch, row)))
+            yield piece_row(serial // BLOCKS_A_PART, serial, task(reader.read(row)))
         except SplitmeansError as problem:
             yield one_row(PIECE_SCHEMA, 0, serial, 0, None, _described(problem))
 
 
 def map_rows(batches: Batches, *, reader: UserReader) -> Iterator[pa.RecordBatch]:
     """Return the rows of every block."""
-    for batch, row in each_row(batches):
-        serial = reader.serial(value_of(batch, "block", row))
-        yield piece_row(serial // BLOCKS_A_PART, serial, grid_of(batch, row))
+    for row in each_row(batches):
+        serial = reader.serial(row["block"])
+        yield piece_row(serial // BLOCKS_A_PART, serial, grid_of(row))
 
 
 def cut_records(
@@ -118,10 +119,10 @@ def cut_records(
     bits: int,
 ) -> Iterator[pa.RecordBatch]:
     """Return the records of every block, cut into buckets by the leading bits of their tags."""
-    for batch, row in each_row(batches):
-        block = value_of(batch, "block", row)
+    for row in each_row(batches):
+        block = row["block"]
         try:
-            records = records_of(reader.read(batch, row))
+            records = records_of(reader.read(row))
         except SplitmeansError as problem:
             yield one_row(CHUNK_SCHEMA, 0, block, None, _described(problem))
             continue
@@ -148,9 +149,9 @@ def merge_chunks(
     Chunks come by bucket, and within it in the order of rows: that is how records with equal tags
     are to stay.
     """
-    for bucket, members in groupby(each_row(batches), key=_bucket_of):
+    for bucket, members in groupby(each_row(batches), key=itemgetter("bucket")):
         try:
-            parts = [_records_of(batch, row) for batch, row in members]
+            parts = [_records_of(row) for row in members]
             yield piece_row(bucket, 0, finish(sort_records(parts, skip_bits=bits)))
         except _Described as problem:
             yield one_row(PIECE_SCHEMA, bucket, 0, 0, None, str(problem))
@@ -162,15 +163,10 @@ class _Described(Exception):
     """A problem of an earlier step."""
 
 
-def _bucket_of(place: tuple[pa.RecordBatch, int]) -> int:
-    return int(value_of(place[0], "bucket", place[1]))
-
-
-def _records_of(batch: pa.RecordBatch, row: int) -> Records:
-    problem = value_of(batch, "problem", row)
-    if problem is not None:
-        raise _Described(problem)
-    tags, values = unpack(value_of(batch, "piece", row))
+def _records_of(row: Row) -> Records:
+    if row["problem"] is not None:
+        raise _Described(row["problem"])
+    tags, values = unpack(row["piece"])
     return tags, values
 
 

@@ -5,10 +5,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from splitmeans._types import LabelArray, WordArray
+from splitmeans._types import LabelArray
 from splitmeans.table.spark.blocks import CHUNK_SCHEMA, EXTRA_BLOCK, PIECE_SCHEMA, UserReader
 from splitmeans.table.spark.packed import pack
 from splitmeans.table.spark.session import running
@@ -16,7 +15,6 @@ from splitmeans.table.spark.tasks import chunks, cut_records, map_users, merge_c
 from splitmeans.table.spark.walk import Walk
 from splitmeans.table.walk.interface import Records, UserBlock
 from splitmeans.table.walk.runs import bucket_bits
-from splitmeans.table.walk.words import differ
 
 T = TypeVar("T")
 
@@ -61,12 +59,6 @@ class SparkUsers:
                 waiting = []
         self._store_labels(name, waiting)
         return SparkUsers(self._walk, reader=self._walk.frozen.reader, labels=name)
-
-    def all_differ(self, words_of: Callable[[UserBlock], WordArray]) -> bool:
-        """Return whether no two users have the same word."""
-        records_of = partial(_as_records, words_of=words_of)
-        pieces = list(self.in_tag_order(records_of, finish=_differ))
-        return bool(np.concatenate(pieces).all())
 
     def in_tag_order(
         self,
@@ -114,16 +106,6 @@ class SparkUsers:
         )
         with running("storing labels"):
             spool.write(spool.session.createDataFrame(table), name, append=True)
-
-
-def _as_records(block: UserBlock, *, words_of: Callable[[UserBlock], WordArray]) -> Records:
-    words = words_of(block)
-    return np.stack([words, np.zeros_like(words)], axis=1), np.zeros(len(words), dtype=np.uint8)
-
-
-def _differ(records: Records) -> npt.NDArray[np.bool_]:
-    """Return whether first words of tags differ, as an array, which is what workers can return."""
-    return np.array([differ(records[0][:, 0].copy())])
 
 
 def _small_labels(block: UserBlock) -> LabelArray:

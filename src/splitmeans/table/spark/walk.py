@@ -1,15 +1,25 @@
-"""How jobs over the frozen blocks are run."""
+"""How jobs over the frozen blocks are run, and their results read by the driver.
+
+Results may be as long as the message of a party, and a Spark job hands all its results over at
+once. So a job writes them as a set of parquet parts, and the driver reads the parts in order.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from typing import Any
 
-from splitmeans.table.spark.frozen import Frozen
-from splitmeans.table.spark.pieces import read_pieces
-from splitmeans.table.walk.stored import Progress
+import pyarrow as pa
 
+from splitmeans.errors import EngineError
+from splitmeans.table.options import Progress
+from splitmeans.table.spark.blocks import PIECE_SCHEMA
+from splitmeans.table.spark.frozen import Frozen
+from splitmeans.table.spark.packed import unpack
+from splitmeans.table.spark.session import raise_problem, running, small_table
+
+# Bytes of results that are read at a time, about.
+AT_ONCE = 2**26
 _BLOCKS_AT_ONCE = "4"
 SETTINGS = {
     # Rows are blocks of megabytes: a few of them at a time, in partitions of a few dozen.
@@ -45,7 +55,7 @@ class Walk:
         return f"part-{next(self.names)}"
 
     def done(self, stage: str) -> None:
-        """Say that a job over all rows is done."""
+        """Report that a job over all rows is done."""
         self.progress(stage, rows=self.frozen.n_rows, of=self.frozen.n_rows)
 
     def set_batch(self) -> None:
@@ -54,22 +64,53 @@ class Walk:
         session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _BLOCKS_AT_ONCE)
 
     def pieces(self, frame: Any, *, expected: int, stage: str, doing: str) -> Iterator[Any]:
-        """Yield the results of a job, of which there are `expected` ones, in order."""
-        n = self.frozen.n_rows
-        fetched = 0
-
-        def fetch(share: float) -> None:
-            nonlocal fetched
-            self.progress("fetch", rows=round(share * n) - fetched, of=n)
-            fetched = round(share * n)
-
+        """Run a job whose rows are `expected` pieces, and yield what they hold, in order."""
         self.set_batch()
-        yield from read_pieces(
-            self.frozen.spool,
-            frame,
-            name=self.new_name(),
-            expected=expected,
-            doing=doing,
-            written=partial(self.done, stage),
-            read=fetch,
+        spool, name, n = self.frozen.spool, self.new_name(), self.frozen.n_rows
+        try:
+            with running(doing):
+                spool.write(frame, name, by="part")
+                stored = spool.read(name, schema=PIECE_SCHEMA)
+                index = small_table(stored.select("part", "size", "problem"))
+            self.done(stage)
+            for problem in index["problem"].drop_null():
+                raise_problem(problem.as_py())
+            check_complete(len(index), expected)
+            total = max(1, sum(index["size"].to_pylist()))
+            done = fetched = 0
+            for first, last, size in _ranges(index):
+                with running(f"reading what {doing} made"):
+                    chosen = stored.where(f"part between {first} and {last}")
+                    rows = small_table(chosen.select("part", "place", "piece"))
+                order = rows.sort_by([("part", "ascending"), ("place", "ascending")])
+                del rows
+                for piece in order["piece"]:
+                    yield unpack(piece.as_py())
+                done += size
+                self.progress("fetch", rows=round(done / total * n) - fetched, of=n)
+                fetched = round(done / total * n)
+        finally:
+            spool.remove(name)
+
+
+def check_complete(found: int, expected: int) -> None:
+    """Refuse results in which something is missing or twice; sums would be silently wrong."""
+    if found != expected:
+        raise EngineError(
+            f"Spark walked {found} of {expected} parts of the table; was the spool folder changed "
+            "meanwhile?"
         )
+
+
+def _ranges(index: pa.Table) -> Iterator[tuple[int, int, int]]:
+    """Yield first and last of consecutive parts that are read together, and their bytes."""
+    sizes = index.group_by("part").aggregate([("size", "sum")]).sort_by("part")
+    first, last, bytes_waiting = -1, -1, 0
+    for part, size in zip(sizes["part"].to_pylist(), sizes["size_sum"].to_pylist(), strict=True):
+        if first >= 0 and bytes_waiting + size > AT_ONCE:
+            yield first, last, bytes_waiting
+            first, bytes_waiting = -1, 0
+        first = part if first < 0 else first
+        last, bytes_waiting = part, bytes_waiting + size
+    if first >= 0:
+        yield first, last, bytes_waiting

@@ -1,34 +1,35 @@
 """Storing a party's rows as checked blocks, whatever they are read from.
 
 A source hands over rows a part at a time; each part is checked against the study, quantised and
-written as a block (`spool.py`). Ids are compared when all blocks are there.
+written as a block (`spool.py`) by a worker. Ids are compared when all blocks are there.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import reduce
+import contextlib
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
 from splitmeans.errors import DataError
 from splitmeans.study import PartySpec
-from splitmeans.study.id_rules import AS_IS, IdRules
-from splitmeans.table.checks.facts import TableFacts, finish_checks, ignore_facts
+from splitmeans.study.id_rules import IdRules
+from splitmeans.table.checks.facts import TableFacts, facts_of_parts
 from splitmeans.table.checks.problems import Problem
 from splitmeans.table.checks.rows import check_rows
 from splitmeans.table.ids.canonical import repeated_ids
-from splitmeans.table.walk.spool import StoredBlock
+from splitmeans.table.options import SourceOptions
+from splitmeans.table.walk.spool import StoredBlock, write_batches
 from splitmeans.table.walk.spool_folder import make_spool_folder
-from splitmeans.table.walk.stored import Progress, StoredTable
+from splitmeans.table.walk.stored import StoredTable
 from splitmeans.table.walk.workers import Workers
 
-# Starting processes takes longer than walking fewer rows than this in one.
-_ROWS_WORTH_PROCESSES = 2_000_000
+# Rows, or the file that has them.
+Part: TypeAlias = pa.Table | Path
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckedBlock:
+class _CheckedBlock(NamedTuple):
     """What a block's rows looked like, and what is wrong with them.
 
     It is stored unless something is wrong with its ids; blocks with other problems are there for
@@ -41,65 +42,53 @@ class CheckedBlock:
     stored: bool
 
 
-def open_blocks(
+def store_table(
     party: PartySpec,
-    store: Callable[[Path, Workers], Iterable[CheckedBlock]],
+    parts: Iterable[pa.Table],
+    options: SourceOptions,
     *,
     where: str,
-    rules: IdRules = AS_IS,
-    notice: Callable[[TableFacts], None] = ignore_facts,
-    allow_clipping: bool = False,
-    workers: int | None,
-    spool: str | Path | None,
-    progress: Progress,
+    total: int | None,
 ) -> StoredTable:
     """Store a table's rows in blocks, compare their ids, and return the table.
 
     Args:
         party: The party's columns, bounds and id column.
-        store: Checks the rows and stores them in the folder, in row order; may use the workers.
+        parts: The rows in their order, at least one, a block's rows at a time.
+        options: How they are checked, and where they are stored.
         where: How errors name the source.
-        rules: The study's rules for ids.
-        notice: Told how the table looks; see `finish_checks`.
-        allow_clipping: The same.
-        workers: Number of processes; None takes one for each processor if there are many rows, 1
-            this process alone.
-        spool: Folder for the blocks; None takes the system's folder for temporary files.
-        progress: Called after every block that is walked.
+        total: How many rows there are, if known.
     """
-    pool = Workers(workers)
+    pool = Workers(options.workers)
     try:
-        own = make_spool_folder(spool)
+        own = make_spool_folder(options.spool)
     except OSError as problem:
-        raise DataError(f"spool folder {spool}: cannot be used ({problem.strerror})") from problem
+        raise DataError(
+            f"spool folder {options.spool}: cannot be used ({problem.strerror})"
+        ) from problem
     try:
-        checked = list(store(own.path, pool))
-        if not checked:
-            raise DataError(f"{where}: the table must have at least one row, got none")
-        blocks = [item.block for item in checked]
-        if workers is None and sum(block.n_rows for block in blocks) <= _ROWS_WORTH_PROCESSES:
-            pool.close()
-            pool = Workers(1)
-        facts = reduce(TableFacts.and_more, (item.facts for item in checked))
+        store = partial(
+            _store_block, party=party, folder=own.path, where=where, rules=options.rules
+        )
+        checked: list[_CheckedBlock] = []
+        for item in pool.map(
+            store, _numbered(parts, own.path if pool.count > 1 else None, where=where)
+        ):
+            options.progress("read", rows=item.block.n_rows, of=total)
+            checked.append(item)
+        facts = facts_of_parts([item.facts for item in checked])
         table = StoredTable(
             party.name,
-            blocks,
+            [item.block for item in checked],
+            names=facts.names,
             spool=own,
             workers=pool,
-            progress=progress,
-            names=facts.names,
+            progress=options.progress,
         )
         problems = [problem for item in checked for problem in item.problems]
         if all(item.stored for item in checked):
-            problems += repeated_ids(table.users, rules=rules)
-        finish_checks(
-            party.name,
-            problems,
-            facts,
-            where=where,
-            notice=notice,
-            allow_clipping=allow_clipping,
-        )
+            problems += repeated_ids(table.users, rules=options.rules)
+        options.finish_checks(party.name, problems, facts, where=where)
     except BaseException:
         pool.close()
         own.close()
@@ -107,82 +96,58 @@ def open_blocks(
     return table
 
 
-def store_block(
-    party: PartySpec,
-    data: pa.Table,
-    *,
-    start: int,
-    folder: Path,
-    where: str,
-    rules: IdRules = AS_IS,
-) -> CheckedBlock:
-    """Check rows, of any kind that `check_rows` takes, and store them as one block.
-
-    Args:
-        party: The party's columns, bounds and id column.
-        data: The rows.
-        start: Row number of the first one.
-        folder: The spool.
-        where: How errors name the source.
-        rules: The study's rules for ids.
-    """
+@contextlib.contextmanager
+def _enough_disk(where: str) -> Iterator[None]:
     try:
-        checked = check_rows(party, data, first_row=start, rules=rules, with_names=False)
-    except DataError as problem:
-        raise DataError(f"{where}: {problem}") from None
-    block = StoredBlock(
-        folder=folder,
-        name=f"{start:012d}",
-        start=start,
-        n_rows=data.num_rows,
-        n_columns=checked.rows.shape[1],
-    )
-    try:
-        if checked.ids is not None:
-            block.write_rows(checked.rows, checked.ids)
+        yield
     except OSError as problem:
         raise DataError(
             f"{where}: cannot be stored in blocks ({problem.strerror}); make room at the home "
             "folder, or in Python give a spool folder with enough of it"
         ) from problem
-    return CheckedBlock(
-        block=block,
-        facts=checked.facts,
-        problems=checked.problems,
-        stored=checked.ids is not None,
-    )
 
 
-def joined(
-    batches: Iterable[pa.RecordBatch], *, rows: int, size: int | None = None
-) -> Iterator[pa.Table]:
-    """Join small batches, and cut large ones, to tables of at most `rows` rows.
-
-    A table also ends where it has about `size` bytes, and where the types of columns change.
-    """
-    waiting: list[pa.RecordBatch] = []
-    waiting_rows = waiting_bytes = 0
-    for batch in _cut(batches, rows=rows, size=size):
-        if waiting and (
-            waiting_rows + batch.num_rows > rows
-            or (size is not None and waiting_bytes + batch.nbytes > size)
-            or batch.schema != waiting[0].schema
-        ):
-            yield pa.Table.from_batches(waiting)
-            waiting, waiting_rows, waiting_bytes = [], 0, 0
-        waiting.append(batch)
-        waiting_rows += batch.num_rows
-        waiting_bytes += batch.nbytes
-    if waiting:
-        yield pa.Table.from_batches(waiting)
+def _numbered(
+    parts: Iterable[pa.Table], folder: Path | None, *, where: str
+) -> Iterator[tuple[int, Part]]:
+    """Yield each part with the number of its first row, in a file if it goes to another process."""
+    start = 0
+    for part in parts:
+        if folder is None:
+            yield start, part
+        else:
+            path = folder / f"{start:012d}.part"
+            with _enough_disk(where):
+                write_batches(path, part.to_batches())
+            yield start, path
+        start += part.num_rows
 
 
-def _cut(
-    batches: Iterable[pa.RecordBatch], *, rows: int, size: int | None
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        most = rows if size is None else min(rows, max(1, size * batch.num_rows // batch.nbytes))
-        for start in range(0, batch.num_rows, most):
-            yield batch.slice(start, most)
+def _read_part(part: Part) -> pa.Table:
+    """Return a part's rows; a file goes at once, and its pages when they were used."""
+    if isinstance(part, pa.Table):
+        return part
+    with pa.memory_map(str(part)) as file, pa.ipc.open_file(file) as reader:
+        part.unlink()
+        return reader.read_all()
+
+
+def _store_block(
+    numbered: tuple[int, Part],
+    *,
+    party: PartySpec,
+    folder: Path,
+    where: str,
+    rules: IdRules,
+) -> _CheckedBlock:
+    """Check rows and store them as one block; what a worker does."""
+    start, table = numbered[0], _read_part(numbered[1])
+    try:
+        checked = check_rows(party, table, first_row=start, rules=rules, with_names=False)
+    except DataError as problem:
+        raise DataError(f"{where}: {problem}") from None
+    block = StoredBlock(folder=folder, name=f"{start:012d}", start=start, n_rows=table.num_rows)
+    if checked.ids is not None:
+        with _enough_disk(where):
+            block.write_rows(checked.rows, checked.ids)
+    return _CheckedBlock(block, checked.facts, checked.problems, stored=checked.ids is not None)

@@ -69,10 +69,6 @@ class Users(Protocol):
         """Return the users with changed labels; `change` is called in row order, here."""
         ...
 
-    def all_differ(self, words_of: Callable[[UserBlock], WordArray]) -> bool:
-        """Return whether no two users have the same word; words must be pseudorandom."""
-        ...
-
     def in_tag_order(
         self,
         records_of: Callable[[UserBlock], Records],

@@ -4,21 +4,21 @@ Kernels release the interpreter's lock, so threads share the work on one copy of
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from splitmeans._types import HalfWidthArray, IntArray, LabelArray, WordArray
+from splitmeans._types import HalfWidthArray, IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.counts import sort_records
 from splitmeans.kernels.row_numbers import RowNumbers
 from splitmeans.kernels.widths import blocks_for
 from splitmeans.table.walk.interface import RawRows, Records, UserBlock
-from splitmeans.table.walk.words import differ
 
 T = TypeVar("T")
 
@@ -46,11 +46,9 @@ class MemoryRows:
         """Return the sum of `part` over blocks of rows, one block a thread."""
 
         def total(start: int, end: int) -> IntArray:
-            parts = [part(block) for block in blocks_for(part, self.raw_rows[start:end])]
-            return np.asarray(sum(parts[1:], start=parts[0]))
+            return added_up(part(block) for block in blocks_for(part, self.raw_rows[start:end]))
 
-        totals = _threaded(total, len(self))
-        return np.asarray(sum(totals[1:], start=totals[0]))
+        return added_up(_threaded(total, len(self)))
 
     def gather(self) -> IntArray:
         """Return all rows."""
@@ -68,6 +66,11 @@ class MemoryRows:
 
         _threaded(fill, len(self))
         return labels
+
+
+def added_up(totals: Iterable[IntArray]) -> IntArray:
+    """Return the sum of one array or more."""
+    return reduce(np.add, totals)
 
 
 def as_rows(raw_rows: "IntArray | RawRows") -> RawRows:
@@ -102,10 +105,6 @@ class MemoryUsers:
     def relabelled(self, change: Callable[[LabelArray], LabelArray]) -> "MemoryUsers":
         """Return the users with changed labels."""
         return MemoryUsers(ids=self.ids, labels=change(self.labels))
-
-    def all_differ(self, words_of: Callable[[UserBlock], WordArray]) -> bool:
-        """Return whether no two users have the same word."""
-        return differ(np.concatenate(list(self.each(words_of))))
 
     def in_tag_order(
         self,

@@ -8,7 +8,7 @@ Files hold raw rows: only their owner can read them, and they go with the table 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,6 @@ from splitmeans.table.walk.spool_folder import new_private_file
 
 T = TypeVar("T")
 
-# Grid integers reach 100 x 2^20 (the largest weight), well within 31 bits.
-_ROW_TYPE = np.dtype("<i4")
 _NO_LABELS = ""
 
 
@@ -34,7 +32,6 @@ class StoredBlock:
         name: Of the block's files.
         start: Row number of its first row.
         n_rows: How many rows it has.
-        n_columns: Grid columns of a row.
         labelling: Which of the stored labels belong to it; empty for none.
     """
 
@@ -42,24 +39,15 @@ class StoredBlock:
     name: str
     start: int
     n_rows: int
-    n_columns: int
     labelling: str = _NO_LABELS
 
-    def rows(self) -> IntArray:
-        """Read the rows, shape (b, d), int64."""
-        stored = np.fromfile(self._path("rows"), dtype=_ROW_TYPE)
-        return stored.reshape(self.n_rows, self.n_columns).astype(np.int64)
+    def rows(self) -> HalfWidthArray:
+        """Read the rows, shape (b, d), 32 bits each: grid integers are well within 31 bits."""
+        return np.asarray(matrix_of(self._batch()["rows"]), dtype=np.int32)
 
     def each_part(self, task: Callable[[IntArray], T]) -> list[T]:
         """Read the rows and return `task` of some at a time, in the width that it takes."""
-        stored = np.fromfile(self._path("rows"), dtype=_ROW_TYPE)
-        rows = stored.reshape(self.n_rows, self.n_columns)
-        return [task(block) for block in blocks_for(task, rows)]
-
-    def ids(self) -> pa.LargeStringArray:
-        """Read the ids."""
-        with pa.OSFile(str(self._path("ids")), "rb") as file, pa.ipc.open_file(file) as reader:
-            return reader.get_batch(0).column(0)
+        return [task(block) for block in blocks_for(task, self.rows())]
 
     def labels(self) -> LabelArray:
         """Read the labels; all 0 if there are none."""
@@ -69,23 +57,46 @@ class StoredBlock:
 
     def users(self) -> UserBlock:
         """Read ids and labels."""
-        return UserBlock(start=self.start, ids=self.ids(), labels=self.labels())
+        return UserBlock(start=self.start, ids=self._batch()["id"], labels=self.labels())
 
-    def write_rows(self, raw_rows: IntArray | HalfWidthArray, ids: pa.LargeStringArray) -> None:
+    def write_rows(self, raw_rows: HalfWidthArray, ids: pa.LargeStringArray) -> None:
         """Store rows and ids."""
-        with new_private_file(self._path("rows")) as file:
-            raw_rows.astype(_ROW_TYPE, copy=False).tofile(file)
-        batch = pa.record_batch({"id": ids})
-        with (
-            new_private_file(self._path("ids")) as file,
-            pa.ipc.new_file(file, batch.schema) as writer,
-        ):
-            writer.write_batch(batch)
+        write_batches(
+            self._path("rows"), [pa.record_batch({"rows": as_column(raw_rows), "id": ids})]
+        )
 
     def write_labels(self, labels: LabelArray) -> None:
         """Store labels; clusters are below 256 (`plan.MAX_LOCAL_CLUSTERS`)."""
         with new_private_file(self._path(self.labelling)) as file:
             labels.astype(np.uint8).tofile(file)
 
+    def _batch(self) -> pa.RecordBatch:
+        return read_batch(self._path("rows"))
+
     def _path(self, what: str) -> Path:
         return self.folder / f"{self.name}.{what}"
+
+
+def write_batches(path: Path, batches: list[pa.RecordBatch]) -> None:
+    """Write batches of one schema as an Arrow file that only its owner can read."""
+    with new_private_file(path) as file, pa.ipc.new_file(file, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def read_batch(path: Path, number: int = 0) -> pa.RecordBatch:
+    """Map one batch of such a file into memory."""
+    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+        return reader.get_batch(number)
+
+
+def as_column(matrix: Any) -> pa.FixedSizeListArray:
+    """Return a matrix as a column of its rows."""
+    return pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel()), matrix.shape[1])
+
+
+def matrix_of(column: pa.FixedSizeListArray) -> Any:
+    """Return a column of rows as a matrix of its own."""
+    values = column.flatten().to_numpy()
+    # Kernels are compiled for arrays that can be written to.
+    return values.reshape(len(column), column.type.list_size).copy()

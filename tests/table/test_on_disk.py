@@ -16,10 +16,11 @@ from splitmeans.protocol import run
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study
 from splitmeans.study.id_rules import AS_IS
 from splitmeans.table.prepare import prepare_table
-from splitmeans.table.walk import rowgroups, runs
-from splitmeans.table.walk.rowgroups import open_parquet
+from splitmeans.table.sources.open import open_source
+from splitmeans.table.walk import runs, stream
 from splitmeans.table.walk.workers import Workers
 from splitmeans.wire.codec import encode
+from tests.disk import on_disk
 
 N = 3000
 COLUMNS = (
@@ -52,7 +53,7 @@ def rows_of(seed: int, n: int = N) -> pa.Table:
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks and buckets small enough that 3,000 rows are many of both."""
-    monkeypatch.setattr(rowgroups, "BLOCK_ROWS", 256)
+    monkeypatch.setattr(stream, "BLOCK_ROWS", 256)
     monkeypatch.setattr(runs, "BUCKET_RECORDS", 300)
 
 
@@ -104,9 +105,9 @@ def test_messages_equal_those_of_the_table_in_memory(options, tmp_path, small_bl
         return [encode(done.releases[name]) for name in study.party_names]
 
     path = written(bank, tmp_path)
-    with open_parquet(bank_spec, path, workers=1, spool=tmp_path) as on_disk:
-        assert len(on_disk) == N
-        assert releases([on_disk, in_memory[1]]) == releases(in_memory)
+    with open_source(bank_spec, path, options=on_disk(workers=1, spool=tmp_path)) as stored:
+        assert len(stored) == N
+        assert releases([stored, in_memory[1]]) == releases(in_memory)
 
 
 def test_worker_processes_give_the_same(tmp_path, small_blocks):
@@ -115,7 +116,7 @@ def test_worker_processes_give_the_same(tmp_path, small_blocks):
     centres[1] = 2**19
     label = functools.partial(nearest, centres=centres)
     whole = prepare_table(spec("bank"), rows_of(1))
-    with open_parquet(spec("bank"), path, workers=2) as table:
+    with open_source(spec("bank"), path, options=on_disk(workers=2)) as table:
         assert table.rows.total(_column_sums).tolist() == whole.raw_rows.sum(axis=0).tolist()
         pieces = list(table.labelled(label).each(_labels))
     assert np.concatenate(pieces).tolist() == label(whole.raw_rows).tolist()
@@ -138,9 +139,13 @@ def test_the_digest_of_the_users_is_the_same_in_memory_on_disk_and_in_any_order(
     expected = user_set_digest(study, prepare_table(bank, rows), run="1")
     reversed_rows = rows.take(pa.array(range(N - 1, -1, -1)))
     for workers, data in ((1, rows), (2, reversed_rows)):
-        with open_parquet(bank, written(data, tmp_path), workers=workers) as table:
+        with open_source(
+            bank,
+            written(data, tmp_path),
+            options=on_disk(workers=workers),
+        ) as table:
             assert user_set_digest(study, table, run="1") == expected
-    with open_parquet(bank, written(rows[1:], tmp_path), workers=1) as table:
+    with open_source(bank, written(rows[1:], tmp_path), options=on_disk(workers=1)) as table:
         assert user_set_digest(study, table, run="1") != expected
 
 
@@ -157,7 +162,7 @@ def test_row_groups_of_any_size_become_blocks_of_bounded_size(
     row_group_size, tmp_path, small_blocks
 ):
     path = written(rows_of(1), tmp_path, row_group_size=row_group_size)
-    with open_parquet(spec("bank"), path, workers=1) as table:
+    with open_source(spec("bank"), path, options=on_disk(workers=1)) as table:
         sizes = [block.n_rows for block in table._blocks]
         gathered = table.rows.gather()
     assert sum(sizes) == N
@@ -173,7 +178,11 @@ def test_spooled_rows_are_private_and_go_with_the_table(tmp_path):
     spool.mkdir()
     before = os.umask(0)
     try:
-        with open_parquet(spec("bank"), path, workers=1, spool=spool) as table:
+        with open_source(
+            spec("bank"),
+            path,
+            options=on_disk(workers=1, spool=spool),
+        ) as table:
             users = table.labelled(_no_label).relabelled(_same)
             pieces = users.in_tag_order(_numbered, finish=_same)
             next(pieces)  # runs are on disk now as well
@@ -209,9 +218,9 @@ def test_progress_counts_every_row_of_every_stage(tmp_path, small_blocks):
         seen[stage] = seen.get(stage, 0) + rows
 
     path = written(rows_of(1), tmp_path)
-    with open_parquet(spec("bank"), path, workers=1, progress=note) as table:
+    with open_source(spec("bank"), path, options=on_disk(workers=1, progress=note)) as table:
         table.rows.total(_column_sums)
-    assert seen == {"read": N, "compare": N, "cluster": N}
+    assert seen == {"read": N, "sort": N, "cluster": N}
 
 
 def test_a_repeated_id_is_found_across_blocks_and_named_by_row(tmp_path, small_blocks):
@@ -221,7 +230,11 @@ def test_a_repeated_id_is_found_across_blocks_and_named_by_row(tmp_path, small_b
     ids[2999] = ids[17]
     path = written(table.set_column(0, "customer", pa.array(ids)), tmp_path)
     with pytest.raises(DataError, match=r"same id as row numbers 2900, 2999 \(counting") as caught:
-        open_parquet(spec("bank"), path, workers=1, spool=tmp_path)
+        open_source(
+            spec("bank"),
+            path,
+            options=on_disk(workers=1, spool=tmp_path),
+        )
     assert "customer" not in str(caught.value).split("table.parquet")[1]
     assert [entry.name for entry in tmp_path.iterdir()] == ["table.parquet"]
 
@@ -250,24 +263,30 @@ def with_column(name: str, values) -> pa.Table:
 def test_errors_name_file_rule_and_row(table, message, tmp_path, small_blocks):
     path = written(table, tmp_path)
     with pytest.raises(DataError, match=message) as caught:
-        open_parquet(spec("bank"), path, workers=1, spool=tmp_path)
+        open_source(
+            spec("bank"),
+            path,
+            options=on_disk(workers=1, spool=tmp_path),
+        )
     assert str(caught.value).startswith(str(path))
     assert [entry.name for entry in tmp_path.iterdir()] == ["table.parquet"]
 
 
 def test_what_is_no_parquet_file_is_refused(tmp_path):
     path = tmp_path / "table.parquet"
-    with pytest.raises(DataError, match="cannot be read as a parquet file"):
-        open_parquet(spec("bank"), path)
     path.write_text("x,y\n1,2\n")
     with pytest.raises(DataError, match="cannot be read as a parquet file"):
-        open_parquet(spec("bank"), path)
+        open_source(spec("bank"), path, options=on_disk())
 
 
 def test_a_missing_spool_folder_is_named(tmp_path):
     path = written(rows_of(1), tmp_path)
     with pytest.raises(DataError, match=r"spool folder .*nowhere: cannot be used"):
-        open_parquet(spec("bank"), path, spool=tmp_path / "nowhere")
+        open_source(
+            spec("bank"),
+            path,
+            options=on_disk(spool=tmp_path / "nowhere"),
+        )
 
 
 def test_workers_keep_order_and_are_counted():
