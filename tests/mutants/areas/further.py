@@ -35,13 +35,6 @@ MUTANTS = [
         tests=("tests/plan/test_series.py",),
     ),
     Mutant(
-        file="src/splitmeans/membership/decoy/join.py",
-        old="self.tags[max(0, start - 1) : end + 1]",
-        new="self.tags[start:end]",
-        breaks="tags may repeat where a piece of the join ends",
-        tests=("tests/membership/test_join_pieces.py",),
-    ),
-    Mutant(
         file="src/splitmeans/membership/decoy/encode.py",
         old='        yield counts.astype("<i8").tobytes()\n',
         new="",
