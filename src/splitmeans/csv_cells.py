@@ -3,7 +3,8 @@
 Names of columns, categories, segments and parties are chosen by several organisations, ids by a
 table. A spreadsheet runs a cell that begins with = + - @, a tab or a line end as a formula. Such a
 text gets a single quote in front (OWASP, "CSV Injection"). So does one that begins with a quote
-already: taking one quote away always restores the text, and different texts stay different.
+already: taking one quote away always restores the text, and different texts stay different. The
+same holds after each semicolon: spreadsheets of many languages begin a cell there.
 Numbers stay as they are, and so does a text that is a number, such as the id -5: it is no formula,
 and joins its table.
 """
@@ -16,15 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 # The wide forms are taken for the narrow ones in some languages.
-_RISKY = "^[=+\\-@\t\r\n'\uff1d\uff0b\uff0d\uff20]"
+_FIRST = "[=+\\-@\t\r\n'\uff1d\uff0b\uff0d\uff20]"
+_RISKY = f"(^|;)({_FIRST})"
+_QUOTED = f"(^|;)'({_FIRST})"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_QUOTE = "'"
+_WITH_QUOTE, _WITHOUT_QUOTE = r"\1'\2", r"\1\2"
 
 
 def safe_text(text: str) -> str:
     """Return a text as a csv file may have it."""
     is_number = re.match(_NUMBER, text) and not text.endswith("\n")
-    return f"{_QUOTE}{text}" if re.match(_RISKY, text) and not is_number else text
+    return text if is_number else re.sub(_RISKY, _WITH_QUOTE, text)
 
 
 def safe_row(cells: Iterable[Any]) -> list[Any]:
@@ -44,9 +47,9 @@ def also_restored(table: pa.Table) -> pa.Table:
     A reader that looks for texts then finds them, whether this package wrote the file or not.
     """
     columns = [
-        pc.replace_substring_regex(column, rf"^'({_RISKY[1:]})", r"\1") for column in table.columns
+        pc.replace_substring_regex(column, _QUOTED, _WITHOUT_QUOTE) for column in table.columns
     ]
-    names = [re.sub(rf"^'({_RISKY[1:]})", r"\1", name) for name in table.column_names]
+    names = [re.sub(_QUOTED, _WITHOUT_QUOTE, name) for name in table.column_names]
     restored = pa.Table.from_arrays(columns, names=names)
     return pa.concat_tables([table.rename_columns(names), restored])
 
@@ -56,9 +59,5 @@ def _safe_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
         column = column.cast(column.type.value_type)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return column
-    is_risky = pc.and_not(
-        pc.match_substring_regex(column, _RISKY), pc.match_substring_regex(column, _NUMBER)
-    )
-    quote = pa.scalar(_QUOTE, column.type)
-    empty = pa.scalar("", column.type)
-    return pc.binary_join_element_wise(pc.if_else(is_risky, quote, empty), column, empty)
+    safe = pc.replace_substring_regex(column, _RISKY, _WITH_QUOTE)
+    return pc.if_else(pc.match_substring_regex(column, _NUMBER), column, safe)

@@ -88,6 +88,20 @@ def test_no_page_says_more_than_is_true(page) -> None:
     assert found == {}
 
 
+def test_no_docstring_or_template_says_more_than_is_true() -> None:
+    for path in sorted((ROOT / "src").rglob("*")):
+        if path.suffix in (".py", ".html"):
+            text = " ".join(path.read_text(encoding="utf-8").split())
+            assert [rule for rule in UNTRUE if re.search(rule, text, re.IGNORECASE)] == [], path
+
+
+def test_timing_of_the_comparison_of_users_is_said_where_observers_are() -> None:
+    """The library says of itself that it is not constant-time; no page may say less."""
+    for page in (SOURCE, "docs/decide/evaluation.md", "docs/concepts/guarantee.md"):
+        assert "not constant-time" in text_of(page), page
+    assert "| the server or a carrier | when messages appear" in text_of(SOURCE)
+
+
 def test_the_security_review_knows_every_dependency() -> None:
     project = tomllib.loads(text_of("pyproject.toml"))["project"]
     needed = {re.split(r"[><=!~ ]", entry)[0] for entry in project["dependencies"]}

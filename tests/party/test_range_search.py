@@ -57,6 +57,18 @@ def test_every_count_has_noise_however_little_it_is(scale):
     assert np.array_equal(noisy, exact + drawn / COUNT_UNITS)
 
 
+def test_every_count_of_every_column_has_a_draw_of_its_own():
+    """Columns that share a draw would show by how much their counts differ."""
+    columns = tuple(PrivateColumn(place=at, low=None, high=None) for at in (0, 2, 4))
+    bins, scale = (Bins(low=0.0, high=8.0, number=4),) * 3, COUNT_UNITS
+    one = rows_of([1.0, 5.0, 5.0]).gather()
+    rows = MemoryRows(np.hstack([one, one, one]))
+    noisy = count_round(columns, rows, bins, scale=scale, noise=InsecureSeededNoise(7))
+    errors = noisy - count_values(rows.gather(), columns=columns, bins=bins)
+    drawn = InsecureSeededNoise(7).gaussian(scale, 12)
+    assert np.array_equal(errors.ravel(), drawn / COUNT_UNITS)
+
+
 def test_bins_of_scale_by_hand():
     values = np.array([0.0, 1e-12, 1.0, 1.9, 2.0, -1.0, -3.0, 1e300, -1e300, 2.0**-30])
     middle = POWERS

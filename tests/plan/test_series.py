@@ -15,7 +15,8 @@ from splitmeans.plan.plan import Plan
 from splitmeans.plan.series import SeriesRun, earlier_names, run_number
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.plan.views import replaced, replaced_events
+from splitmeans.plan.views import fellow_party_events, replaced, replaced_events
+from splitmeans.privacy.events import Relation
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.pld import epsilon_for
 from splitmeans.study import Budget, DecoyOptions, Renewal, Study
@@ -73,6 +74,12 @@ def test_what_a_user_has_who_is_there_in_some_runs() -> None:
         assert 1 / gaussian_multiplier(row.server.epsilon, 1e-6) == pytest.approx(mu, rel=0.01)
     assert costs[0] == pytest.approx(0.33, abs=0.01)
     assert "in 4 of 8 runs: epsilon 0.6" in PrivacyReport(plan=plan, secure_noise=True).statement()
+    # A fellow party sees each of them.
+    once = fellow_party_events(plan, Relation.REPLACE, runs=1)
+    for row in rows:
+        assert row.party is not None
+        seen = max(epsilon_for(view * row.runs, 1e-6) for view in once)
+        assert row.party.epsilon == pytest.approx(seen, rel=1e-3)
     many = attended_runs(make_plan(eight(renewal=Renewal(runs=40))), interval=1e-4)
     assert [row.runs for row in many] == [*range(1, 9), 16, 32, 40]
 

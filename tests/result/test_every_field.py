@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 
 from splitmeans.analysis.result import Result
 from splitmeans.cli import app
-from splitmeans.errors import SplitmeansError
+from splitmeans.errors import ParameterError, SplitmeansError
 from splitmeans.plan.bounds_stage import BoundsLaw
 from splitmeans.plan.categories_stage import CategoriesLaw, encode_names
 from splitmeans.plan.plan import Plan
@@ -237,6 +237,7 @@ def changed_json(true: Any) -> Iterator[tuple[str, str]]:
             changes = [("one more in", lambda old: [*old, *(old[-1:] or [1])])]
         else:
             changes = [("another", another)]
+            changes += [("as text", "{:.6g}".format)] if isinstance(found, float) else []
         if path and isinstance(path[-1], str):
             left = functools.partial(without, key=path[-1])
             yield f"no {path}", dumped(replaced(true, path[:-1], left))
@@ -489,3 +490,19 @@ def test_claims_cannot_pass_for_other_lines(folder, key, text):
     path = folder / "result.json"
     path.write_text(dumped(json.loads(path.read_text()) | {key: text}))
     refused(folder, "result.json", key)
+
+
+@pytest.mark.parametrize("names", [{"A": "B", "B": "A"}, {"A": "C"}, {"A": "AB"}])
+def test_a_name_is_never_the_letter_of_another_segment(folder, names):
+    """A name stands where its segment's letter would."""
+    with pytest.raises(ParameterError, match="must not look like the letter of another segment"):
+        Result.read(folder).rename(names)
+    path = folder / "result.json"
+    path.write_text(dumped(json.loads(path.read_text()) | {"names": names}))
+    refused(folder, "result.json", "names")
+
+
+def test_two_segments_have_two_names(folder):
+    with pytest.raises(ParameterError, match="names of segments must be different"):
+        Result.read(folder).rename({"A": "families", "B": "families"})
+    assert Result.read(folder).rename({"A": "A", "B": "VIP"}).names == {"A": "A", "B": "VIP"}

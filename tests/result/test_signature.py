@@ -81,9 +81,7 @@ def test_hashes_of_parts():
     assert found == segments["sha256"]
 
     privacy = VECTORS["privacy"]
-    text = (
-        '{"caveats":["\\u00e9"],"secure_noise":true,"total":{"delta":"1e-05","epsilon":"0.999999"}}'
-    )
+    text = '{"caveats":["\\u00e9"],"secure_noise":true,"total":{"delta":1e-05,"epsilon":0.999999}}'
     assert hashlib.sha256(text.encode()).hexdigest() == privacy["sha256"]
     assert privacy_hash(privacy["value"]) == privacy["sha256"]
     statement = VECTORS["statement"]

@@ -36,6 +36,13 @@ def number(name: str) -> Column:
         ("a: b", "': '"),
         ("region=north", "'='"),
         ("income (scaled)", r"' \(scaled\)'"),
+        # Other colons and equals signs, a filler that shows nothing, wide letters.
+        *((f"bank{colon} income", "': '") for colon in "\uff1a\u2236\ua789\u02d0\u0589"),
+        *((f"bank:{blank}income", "'bank:'") for blank in "\u3164\u2800\u1160\ufe0f"),
+        ("b\u3164ank:income", "'bank:'"),
+        ("\uff42ank:income", "'bank:'"),
+        ("region\uff1dnorth", "'='"),
+        ("region\ua78anorth", "'='"),
     ],
 )
 def test_columns_that_look_like_others_are_refused(name, part):
@@ -54,8 +61,14 @@ def test_names_that_only_look_different_to_a_computer_are_refused():
     composed, apart = "caf\u00e9", "cafe\u0301"
     with pytest.raises(StudyError, match="lists a column twice"):
         PartySpec(name="bank", columns=(number(composed), number(apart)))
-    with pytest.raises(StudyError, match="party names must be different"):
-        study_of({composed: (number("x"),), apart: (number("y"),)})
+    for first, second in ((composed, apart), ("bank", "bank\u3164"), ("bank", "\uff42ank")):
+        with pytest.raises(StudyError, match="party names must be different"):
+            study_of({first: (number("x"),), second: (number("y"),)})
+        usual = {"shop": (number("x"),)}
+        with pytest.raises(StudyError, match=r"must be different|lists a column twice"):
+            study_of({"bank": (number(first), number(second)), **usual})
+        with pytest.raises(StudyError, match=r"categories of .* must be .*different"):
+            study_of({"bank": (Column(name="y", categories=(first, second)),), **usual})
 
 
 def test_usual_names_are_taken():

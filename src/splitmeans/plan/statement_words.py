@@ -48,8 +48,8 @@ class Meaning(NamedTuple):
     Attributes:
         who: The observers.
         what: How the two cases differ that they try to tell apart.
-        factor: How many times as likely a conclusion is in one case as in the other, at most, but
-            for delta.
+        factor: How many times as likely a conclusion is in one case as in the other, at most, plus
+            delta.
         guess: In per cent, how often the best guess at even odds which case it is is right, at
             most.
     """

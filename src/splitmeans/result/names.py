@@ -3,6 +3,7 @@
 They are the word of whoever holds the result, not the server's: nothing of them is signed.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,4 +34,12 @@ def checked_names(names: Any, letters: Sequence[str]) -> dict[str, str]:
                 f"the name of segment {letter!r} must be 1 to {_LONGEST} printable characters "
                 f"without spaces around them, got {_validate.shown(name)}"
             )
+        # Also letters of other numbers of segments: names stand where letters do.
+        if re.fullmatch("[A-Z]{1,2}", name) and name != letter:
+            raise ParameterError(
+                f"the name of segment {letter!r} must not look like the letter of another segment, "
+                f"got {name!r}"
+            )
+    if len(set(names.values())) != len(names):
+        raise ParameterError("names of segments must be different")
     return {letter: names[letter] for letter in letters if letter in names}

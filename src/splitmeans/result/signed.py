@@ -209,7 +209,7 @@ def _canonical(value: Any) -> bytes:
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
-        return f"{value:.{_DIGITS}g}"
+        return float(f"{value:.{_DIGITS}g}")
     if isinstance(value, Mapping):
         return {key: _rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
