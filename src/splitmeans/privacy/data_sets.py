@@ -2,8 +2,8 @@
 
 Costs add up by data set, never by the place of a file. A data set is declared once, with words that
 say who the people are; names from before, or of other places, can be made part of it, and their
-costs move to it. People whom a run recognises as those of a data set can be declared to be others:
-that takes a reason, and where the home has four eyes a second person.
+costs move to it. People whom a run recognises as those of a data set can be declared to be others,
+with a reason.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ class DataSets:
     Attributes:
         people: Who the people of each declared data set are.
         owners: The data set that each other name is part of.
-        apart: Pairs of a name and a data set (or one of another home) that are different people.
+        apart: Pairs of a name and a data set that are different people.
     """
 
     people: dict[str, str] = field(default_factory=dict)
@@ -44,7 +44,8 @@ class DataSets:
         """Check an entry that makes a name part of a data set; return the data set."""
         if whole is None or whole not in self.people:
             raise BudgetError(
-                f"{whole!r} is no declared data set: `splitmeans ledger source add` declares one"
+                f"{whole!r} is no declared data set; declare it with `splitmeans ledger source "
+                "NAME --people WHO`"
             )
         if name in self.people or name == whole:
             raise BudgetError(
@@ -53,6 +54,12 @@ class DataSets:
         if name in self.owners:
             raise BudgetError(f"{name!r} is part of data set {self.owners[name]!r} already")
         return whole
+
+    def set_apart(self, name: str, other: str | None, *, reason: str | None) -> None:
+        """Take an entry that says that two names are of different people."""
+        if not other or not reason:
+            raise BudgetError(f"whom the people of {name!r} are apart from, and why, must be said")
+        self.apart.add((name, other))
 
     def are_apart(self, name: str, other: str) -> bool:
         """Return whether somebody said that these are different people."""

@@ -5,20 +5,18 @@ once more in the transaction in which it joins, and stored there: of two runs on
 under two names the second one sees the first, however close together they are.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from splitmeans.errors import BudgetError
 from splitmeans.party.people import people_of
 from splitmeans.privacy.ledger import Ledger
-from splitmeans.privacy.people import People, secret_name
+from splitmeans.privacy.people import secret_name
 from splitmeans.run import people_records
 from splitmeans.run.data_set import GivenName, settle_people
 from splitmeans.run.home import DATABASE
 from splitmeans.run.journal import Journal
-from splitmeans.run.people_records import SECRET_FILE, Known
-from splitmeans.run.people_register import Register
+from splitmeans.run.people_records import Record
 from splitmeans.run.records import RunKey
 from splitmeans.table.walk.interface import Table
 
@@ -43,35 +41,28 @@ class ChargedData:
         """Return the data set that the name stands for; see `GivenName.settled`."""
         return self.given.settled(Ledger(self.journal.connection).book(), say=self.say)
 
-    def records(self, table: Table) -> Mapping[bytes, People]:
-        """Return the record of a table's people under every secret that is needed, first the main.
+    def record(self, table: Table) -> Record:
+        """Return the record of a table's people."""
+        secret = people_records.home_secret(self.journal.folder)
+        return Record(people_of(table, secret=secret), secret_name(secret))
+
+    def by_people(self, record: Record) -> str:
+        """Return the data set that the table is charged to; see `settle_people`.
 
         Raises:
-            BudgetError: Earlier records were made under a secret that is gone.
+            BudgetError: Earlier records are gone, or were made under a secret that is gone.
         """
-        return {secret: people_of(table, secret=secret) for secret in self._secrets()}
-
-    def by_people(self, records: Mapping[bytes, People]) -> str:
-        """Return the data set that the table is charged to; see `settle_people`."""
         connection = self.journal.connection
         ledger = Ledger(connection)
         book = ledger.book()
         people_records.check_kept(connection, [e.note for e in ledger.entries() if e.note])
+        known = people_records.known_beside(connection, record, but=self.key)
         name = self.given.settled(book, say=lambda text: None)
-        for secret, people in records.items():
-            name = settle_people(
-                self.given, name, people, known=self._known(secret), book=book, say=self.say
-            )
-        return name
+        return settle_people(self.given, name, record.people, known=known, book=book, say=self.say)
 
-    def store(self, records: Mapping[bytes, People], *, source: str) -> None:
+    def store(self, record: Record, *, source: str) -> None:
         """Store the record of the run, inside the transaction in which it begins."""
-        secret, people = next(iter(records.items()))
-        if (register := self._register) is not None:
-            register.store(self.key, source=source, people=people)
-        people_records.store(
-            self.journal.connection, self.key, source=source, people=people, secret=secret
-        )
+        people_records.store(self.journal.connection, self.key, record, source=source)
 
     def rename(self, source: str) -> str:
         """Give a run that was begun and not charged another source, if its people allow it.
@@ -80,43 +71,15 @@ class ChargedData:
             The data set.
         """
         connection = self.journal.connection
-        found = people_records.of_run(connection, self.key)
-        if found is not None:
-            own, name = found
-            records = {
-                secret: own.people for secret in self._secrets() if secret_name(secret) == name
-            }
-            source = self.by_people(records)
+        record = people_records.of_run(connection, self.key)
+        if record is not None:
+            source = self.by_people(record)
             people_records.rename(connection, self.key, source=source)
         return source
 
     def note(self) -> str | None:
         """Return what the charge says about the record."""
         return people_records.note_of(self.journal.connection, self.key)
-
-    @property
-    def _register(self) -> Register | None:
-        return Register.of_home(self.journal.folder)
-
-    def _known(self, secret: bytes) -> list[Known]:
-        known = people_records.all_known(self.journal.connection, secret=secret, but=self.key)
-        register = self._register
-        return known + (register.known() if register and register.secret == secret else [])
-
-    def _secrets(self) -> list[bytes]:
-        register = self._register
-        used = [] if register is None else [register.secret]
-        names = people_records.secret_names(self.journal.connection, but=self.key)
-        if register is None or names - {secret_name(used[0])}:
-            used.append(people_records.home_secret(self.journal.folder))
-        if names - {secret_name(secret) for secret in used}:
-            raise BudgetError(
-                f"{SECRET_FILE} in {self.journal.folder} is not the one under which the people of "
-                "earlier runs were recorded, so they cannot be recognised: restore it from a "
-                "backup (`splitmeans home restore`), or mount the register of people that this "
-                "home had"
-            )
-        return used
 
 
 def would_charge(home: Path, key: RunKey, given: GivenName, table: Table) -> str:
@@ -130,4 +93,4 @@ def would_charge(home: Path, key: RunKey, given: GivenName, table: Table) -> str
         return given.name
     with Journal.open(home) as journal:
         data = ChargedData(journal=journal, key=key, given=given, say=lambda text: None)
-        return data.by_people(data.records(table))
+        return data.by_people(data.record(table))

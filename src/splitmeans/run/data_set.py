@@ -51,7 +51,7 @@ class GivenName:
             (only,) = sets.people
             say(
                 f"charged to {only!r} ({sets.people[only]}), the only data set of this home; data "
-                "of other people needs `splitmeans ledger source add NAME --people WHO` and "
+                "of other people needs `splitmeans ledger source NAME --people WHO` and "
                 "--source NAME"
             )
             return only
@@ -60,7 +60,7 @@ class GivenName:
             raise ParameterError(
                 f"{self.name!r} is a new name, and {why}: a new name would start at zero. Data "
                 f"sets here: {known}. Give --source with the one whose people these are, or "
-                f"declare another: splitmeans ledger source add {_quoted(self.name)} --people WHO"
+                f"declare another: splitmeans ledger source {_quoted(self.name)} --people WHO"
             )
         return self.name
 
@@ -69,14 +69,11 @@ def _strict_because(book: Book) -> str:
     """Say why a home takes no new name without a word; empty if it does."""
     if book.data_sets.people:
         return "this home has declared data sets"
-    if book.limits or book.home_limit is not None:
+    if book.limits:
         return "this home has limits"
     old = [entry for entry in book.charges.values() if entry.note is None]
     if old:
-        return (
-            f"{len(old)} charges in this home are from before it kept records of whose data was "
-            "charged"
-        )
+        return f"{len(old)} charges in this home were added without a record of whose data they are"
     return ""
 
 
@@ -85,12 +82,11 @@ def recognised(
 ) -> dict[str, float]:
     """Return the data sets other than `name` whose people these are, with the share in common.
 
-    A data set of another home has that home's name before it. Those that somebody declared to be
-    other people are left out.
+    Those that somebody declared to be other people are left out.
     """
     found: dict[str, float] = {}
     for one in known:
-        owner = book.data_sets.owner(one.source) if not one.home else f"{one.home}: {one.source}"
+        owner = book.data_sets.owner(one.source)
         if owner == name or book.data_sets.are_apart(name, owner):
             continue
         overlap = people.overlap(one.people)
@@ -114,7 +110,7 @@ def settle_people(
         given: What the run calls the data.
         name: The data set that this name stands for.
         people: The record of the table's people.
-        known: Records of earlier runs, of this home and of those that share its register.
+        known: Records of earlier runs.
         book: The ledger's sums and rules.
         say: Told if another data set is charged.
 
@@ -126,18 +122,16 @@ def settle_people(
     if not others:
         return name
     shown = ", ".join(f"{other!r} (about {share:.0%} in common)" for other, share in others.items())
-    here = [other for other in others if other in book.sources or ": " not in other]
-    if not given.is_chosen and len(others) == len(here) == 1 and name not in book.sources:
-        (other,) = here
+    other = next(iter(others))
+    if not given.is_chosen and len(others) == 1 and name not in book.sources:
         say(f"these are people of data set {shown}: charged to it, whatever the file is called")
         return other
-    away = sorted(set(others) - set(here))
-    fix = f"give --source {_quoted(here[0])}" if here else f"run it from that home ({away[0]})"
     raise BudgetError(
         f"the people of {name!r} are those of {shown}, as this home's records tell: under another "
         f"name they would be charged as if nothing had been spent on them. Nothing was sent and "
-        f"nothing was charged; {fix}. If they are other people all the same, say so: splitmeans "
-        f"ledger source apart {_quoted(name)} {_quoted(next(iter(others)))} --reason WHY"
+        f"nothing was charged; give --source {_quoted(other)}. If they are other people all the "
+        f"same, say so: splitmeans ledger source {_quoted(name)} --apart {_quoted(other)} "
+        "--reason WHY"
     )
 
 

@@ -98,8 +98,8 @@ class Desk:
             "that this home never made. The home was copied, or put back from a backup, while the "
             "run went on. The other copy's message stays and this one's was not stored; the run "
             "ends here, and what was charged stays charged. Keep one home; if it is this one, add "
-            "what the other released with `splitmeans ledger add`, and begin another run with a "
-            "new name"
+            "what the other released with `splitmeans ledger recover`, and begin another run with "
+            "a new name"
         )
 
     def next_message(self, expected: frozenset[tuple[str, str]]) -> Received:

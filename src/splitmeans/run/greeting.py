@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from splitmeans.errors import JournalError, ParameterError, ProtocolError
 from splitmeans.run.drive import Desk, Sealed, taken_note
-from splitmeans.run.older_home import forgotten
 from splitmeans.run.post import Received
 from splitmeans.run.records import RunKey
 from splitmeans.run.run_keys import keep_key, load_key
@@ -174,7 +173,7 @@ def refuse_second_home(desk: Desk, others: tuple[str, ...]) -> None:
     Raises:
         JournalError: The mailbox has first words of this participant that this home never sent.
     """
-    if forgotten(desk.post, others, (Hello.TAG,)):
+    if desk.post.left_before(others, (Hello.TAG,)):
         raise JournalError(
             f"{desk.key}: the mailbox has first words of this participant for the run that the "
             f"home {desk.journal.folder} does not know. The run was begun from another home, "

@@ -1,7 +1,6 @@
 """When something last happened in each run of a home, and what runs there are: for `status`.
 
-The database keeps the times itself, by triggers, so that no step of a run can forget it. A home of
-an older version has no times of what happened before.
+The database keeps the times itself, by triggers, so that no step of a run can forget it.
 """
 
 import json
@@ -14,11 +13,10 @@ from splitmeans.run.records import RunKey
 _NOW = "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
 _SET = f"BEGIN INSERT OR REPLACE INTO moments VALUES ({{}}, {_NOW}); END"
 STATEMENTS = (
-    "CREATE TABLE IF NOT EXISTS moments (run_id INTEGER PRIMARY KEY, time TEXT NOT NULL)",
-    f"CREATE TRIGGER IF NOT EXISTS begun AFTER INSERT ON runs {_SET.format('NEW.id')}",
-    "CREATE TRIGGER IF NOT EXISTS went_on AFTER UPDATE OF stage, outcome ON runs "
-    + _SET.format("NEW.id"),
-    f"CREATE TRIGGER IF NOT EXISTS took AFTER INSERT ON accepted {_SET.format('NEW.run_id')}",
+    "CREATE TABLE moments (run_id INTEGER PRIMARY KEY, time TEXT NOT NULL)",
+    f"CREATE TRIGGER begun AFTER INSERT ON runs {_SET.format('NEW.id')}",
+    "CREATE TRIGGER went_on AFTER UPDATE OF stage, outcome ON runs " + _SET.format("NEW.id"),
+    f"CREATE TRIGGER took AFTER INSERT ON accepted {_SET.format('NEW.run_id')}",
 )
 
 

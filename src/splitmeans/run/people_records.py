@@ -11,10 +11,11 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from splitmeans.errors import BudgetError
-from splitmeans.privacy.people import SECRET_BYTES, People, secret_name
-from splitmeans.run.home import write_file
+from splitmeans.privacy.people import SECRET_BYTES, People
+from splitmeans.run.home import brief_lock, write_file
 from splitmeans.run.records import RunKey
 from splitmeans.wire.private_file import read_private
 
@@ -29,25 +30,26 @@ class Known:
     Attributes:
         source: What the run is, or would be, charged to.
         people: The record.
-        home: Name of the other home that has it; empty for this one.
     """
 
     source: str
     people: People
-    home: str = ""
+
+
+class Record(NamedTuple):
+    """A record of people, and the name of the secret that it was made under."""
+
+    people: People
+    secret: str
 
 
 def home_secret(folder: Path) -> bytes:
     """Return the home's secret for records, made when it is first needed."""
     path = folder / SECRET_FILE
-    if not path.exists():
-        write_file(path, secrets.token_hex(SECRET_BYTES).encode() + b"\n")
-    return read_secret(path)
-
-
-def read_secret(path: Path, *, is_shared: bool = False) -> bytes:
-    """Read a secret for records; a shared one may be read by its group."""
-    data = read_private(path, what="secret file", max_bytes=200, allow_group=is_shared)
+    with brief_lock(folder):
+        if not path.exists():
+            write_file(path, secrets.token_hex(SECRET_BYTES).encode() + b"\n")
+    data = read_private(path, what="secret file", max_bytes=200)
     try:
         secret = bytes.fromhex(data.decode("ascii").strip())
     except ValueError:
@@ -60,13 +62,12 @@ def read_secret(path: Path, *, is_shared: bool = False) -> bytes:
     return secret
 
 
-def store(
-    connection: sqlite3.Connection, key: RunKey, *, source: str, people: People, secret: bytes
-) -> None:
+def store(connection: sqlite3.Connection, key: RunKey, record: Record, *, source: str) -> None:
     """Store the record of a run that is begun, inside the caller's transaction."""
+    people, secret = record
     connection.execute(
         "INSERT INTO people VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (*key.values, source, secret_name(secret), people.dump(), people.sha256),
+        (*key.values, source, secret, people.dump(), people.sha256),
     )
 
 
@@ -78,43 +79,39 @@ def rename(connection: sqlite3.Connection, key: RunKey, *, source: str) -> None:
     )
 
 
-def of_run(connection: sqlite3.Connection, key: RunKey) -> tuple[Known, str] | None:
-    """Return the record of a run and the name of its secret, None if the run has none."""
+def of_run(connection: sqlite3.Connection, key: RunKey) -> Record | None:
+    """Return the record of a run, None if the run has none."""
     rows = connection.execute(
-        "SELECT source, record, secret FROM people "
-        "WHERE study_hash = ? AND run = ? AND participant = ?",
+        "SELECT record, secret FROM people WHERE study_hash = ? AND run = ? AND participant = ?",
         key.values,
     ).fetchall()
-    if not rows:
-        return None
-    source, record, secret = rows[0]
-    return Known(source=source, people=People.load(record)), str(secret)
+    return Record(People.load(rows[0][0]), str(rows[0][1])) if rows else None
 
 
-def all_known(connection: sqlite3.Connection, *, secret: bytes, but: RunKey) -> list[Known]:
-    """Return the records that were made under a secret, but for a run's own."""
+def known_beside(connection: sqlite3.Connection, record: Record, *, but: RunKey) -> list[Known]:
+    """Return the people of all runs but one, to compare a record with.
+
+    Raises:
+        BudgetError: Some were recorded under another secret, so they cannot be compared.
+    """
     rows = connection.execute(
-        "SELECT source, record FROM people WHERE secret = ? "
-        "AND NOT (study_hash = ? AND run = ? AND participant = ?)",
-        (secret_name(secret), *but.values),
-    ).fetchall()
-    return [Known(source=source, people=People.load(record)) for source, record in rows]
-
-
-def secret_names(connection: sqlite3.Connection, *, but: RunKey) -> set[str]:
-    """Return the names of all secrets that records were made under, but for a run's own."""
-    rows = connection.execute(
-        "SELECT DISTINCT secret FROM people "
+        "SELECT source, record, secret FROM people "
         "WHERE NOT (study_hash = ? AND run = ? AND participant = ?)",
         but.values,
     ).fetchall()
-    return {name for (name,) in rows}
+    if any(secret != record.secret for _, _, secret in rows):
+        raise BudgetError(
+            f"{SECRET_FILE} of this home is not the one under which the people of earlier runs "
+            "were recorded, so they cannot be recognised: restore it from a backup (`splitmeans "
+            "home restore`)"
+        )
+    return [Known(source=source, people=People.load(data)) for source, data, _ in rows]
 
 
 def note_of(connection: sqlite3.Connection, key: RunKey) -> str | None:
     """Return what a charge says about the record of its run."""
     found = of_run(connection, key)
-    return None if found is None else _note(key.values, found[0].people.sha256)
+    return None if found is None else _note(key.values, found.people.sha256)
 
 
 def _note(run: Sequence[str], sha256: str) -> str:

@@ -12,7 +12,7 @@ from splitmeans.errors import JournalError, ParameterError
 from splitmeans.plan.series import SeriesRun, run_number
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.privacy.series_ledger import SeriesLedger
+from splitmeans.privacy.ledger import Ledger
 from splitmeans.result.previous import Previous, previous_of, series_run
 from splitmeans.result.publish import published_facts, read_published
 from splitmeans.result.result import Result
@@ -160,7 +160,7 @@ def check_series(journal: Journal, key: RunKey, study: Study) -> None:
                 f"run {name!r} of the series goes on at this home: finish it first (--run {name}); "
                 "runs of a series come one after the other"
             )
-    used = SeriesLedger(journal.connection).slots_of(study_hash=study.hash, party=key.participant)
+    used = Ledger(journal.connection).slots_of(study_hash=study.hash, party=key.participant)
     if used and number <= max(used):
         last = max(used)
         raise ParameterError(
@@ -211,7 +211,7 @@ def _order(study: Study, name: str) -> tuple[int, str]:
 
 
 def _after_failure(journal: Journal, study: Study, participant: str, name: str, number: int) -> str:
-    used = SeriesLedger(journal.connection).slots_of(study_hash=study.hash, party=participant)
+    used = Ledger(journal.connection).slots_of(study_hash=study.hash, party=participant)
     again = f"{number}-{int(name.partition('-')[2] or 1) + 1}"
     if number in used:
         advice = f"this party released in it, so its slot is used: agree on --run {number + 1}"

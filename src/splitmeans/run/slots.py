@@ -9,13 +9,11 @@ from collections.abc import Callable, Sequence
 from splitmeans.errors import ParameterError
 from splitmeans.plan.series import earlier_names, run_number
 from splitmeans.plan.settle import make_plan
-from splitmeans.privacy.ledger import Charge
+from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import Entry
 from splitmeans.privacy.series import Series, events_digest, series_key
-from splitmeans.privacy.series_ledger import SeriesLedger
 from splitmeans.run.journal import Journal
 from splitmeans.run.notes import Note
-from splitmeans.run.older_home import forgotten
 from splitmeans.run.post import Post
 from splitmeans.run.records import RunKey
 from splitmeans.study import Study
@@ -29,7 +27,7 @@ def series_of(study: Study) -> Series:
 
 
 def draw_slot(
-    ledger: SeriesLedger,
+    ledger: Ledger,
     study: Study,
     *,
     source: str,
@@ -70,7 +68,7 @@ def draw_slot(
 
 
 def add_run(
-    ledger: SeriesLedger,
+    ledger: Ledger,
     study: Study,
     source: str,
     cost: Charge,
@@ -83,7 +81,7 @@ def add_run(
     facts = {"study_hash": study.hash, "run": run, "party": party, "what": what}
     number = run_number(study, run)
     if number is None:
-        return ledger.add(source, cost, **facts)
+        return ledger.charge(source, cost, late=True, **facts)
     return ledger.draw_slot(source, series_of(study), number, cost=cost, late=True, **facts)
 
 
@@ -93,7 +91,7 @@ def check_same_source(journal: Journal, key: RunKey, source: str) -> None:
     Raises:
         ParameterError: It is another data set.
     """
-    ledger = SeriesLedger(journal.connection)
+    ledger = Ledger(journal.connection)
     series = ledger.series_of(study_hash=key.study_hash, party=key.participant)
     if series is None:
         return
@@ -136,13 +134,13 @@ def remember_slots(
     """
     if study.renewal is None:
         return
-    ledger = SeriesLedger(journal.connection)
+    ledger = Ledger(journal.connection)
     receivers = (SERVER, *(other for other in study.party_names if other != party))
     for name in earlier_names(run):
         used = ledger.slots_of(study_hash=study.hash, party=party)
         if run_number(study, name) in used:
             continue
-        found = forgotten(post(name), receivers, kinds)
+        found = post(name).left_before(receivers, kinds)
         for kind in [kind for kind in kinds if kind in found][:1]:
             facts = {"study_hash": study.hash, "party": party, "what": kind}
             facts["release_sha256"] = found[kind]
