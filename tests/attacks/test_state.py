@@ -29,10 +29,10 @@ from splitmeans.privacy.limits import Limit
 from splitmeans.relay.limits import RelayLimits
 from splitmeans.relay.store import RelayStore, SlotTaken
 from splitmeans.run import home as home_files
+from splitmeans.run.drive import Patience
 from splitmeans.run.journal import Journal
 from splitmeans.run.post import Post
 from splitmeans.run.records import RunKey
-from splitmeans.run.waiting import Patience
 from splitmeans.table.prepare import prepare_table
 from splitmeans.wire.codec import encode
 from splitmeans.wire.messages import PartyRelease, PublishedResult

@@ -146,7 +146,7 @@ def test_another_noise_than_the_series_was_charged_for_is_refused(
     series: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The twin: a version that draws less noise in its second run."""
-    monkeypatch.setattr("splitmeans.run.slots.events_digest", lambda events, runs: "0" * 64)
+    monkeypatch.setattr("splitmeans.run.series.events_digest", lambda events, runs: "0" * 64)
     with pytest.raises(BudgetError, match="other noise than the series was charged for"):
         series.go_on()
     assert slots_of(series, "bank") == {1: "1"}

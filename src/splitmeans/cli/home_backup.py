@@ -8,7 +8,7 @@ from splitmeans.cli.console import err, print_text
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.errors import ParameterError
 from splitmeans.run import backup as backups
-from splitmeans.run.abandon import abandoned
+from splitmeans.run.ending import abandoned
 from splitmeans.run.home import DATABASE
 from splitmeans.run.journal import Journal
 from splitmeans.run.records import RunKey

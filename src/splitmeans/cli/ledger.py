@@ -22,7 +22,7 @@ from splitmeans.privacy.limits import Limit
 from splitmeans.result.result import Result
 from splitmeans.run.home import BUSY_SECONDS, DATABASE
 from splitmeans.run.journal import Journal
-from splitmeans.run.slots import add_run
+from splitmeans.run.series import add_run
 from splitmeans.study import Study
 from splitmeans.wire.slot import SERVER, check_run
 

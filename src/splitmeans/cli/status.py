@@ -18,7 +18,7 @@ from splitmeans.mailbox.open import RELAYS, open_mailbox, scheme_of
 from splitmeans.run.drive import FAILED
 from splitmeans.run.home import DATABASE
 from splitmeans.run.journal import Journal
-from splitmeans.run.moments import KnownRun, approved_studies, known_runs
+from splitmeans.run.records import KnownRun, approved_studies, known_runs
 from splitmeans.run.status import (
     WAITING,
     RunStatus,

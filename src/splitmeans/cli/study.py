@@ -13,7 +13,7 @@ from splitmeans.cli.ask_study import ask_for_study
 from splitmeans.cli.console import Quiet, check_file, err, out, print_text
 from splitmeans.cli.dpia import dpia
 from splitmeans.cli.home import HOME_OPTION
-from splitmeans.cli.key_changes import rekey, rekeyed
+from splitmeans.cli.keys import rekey, rekeyed
 from splitmeans.cli.run_options import say
 from splitmeans.cli.stopping import asked
 from splitmeans.cli.study_words import describe_column, describe_ids, describe_runs

@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from splitmeans.errors import BudgetError, ParameterError
+from splitmeans.privacy.data_sets import check_source
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger_rules import Book, Entry, Spent, Towards
 from splitmeans.privacy.ledger_tables import GENESIS, fail_closed, head_path, is_hash, read_head
 from splitmeans.privacy.limits import AMOUNTS, Limit, check_cost
 from splitmeans.privacy.series import ALL_RUNS, Series, series_key
-from splitmeans.privacy.source_names import check_source
 
 # What an entry names that is about the home and not about one data set.
 EVERYTHING = "*"
@@ -61,11 +61,10 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedLedger:
-    """A ledger that was found sound: its length, its last hash, and what each source spent."""
+    """A ledger that was found sound: its length and its last hash."""
 
     n_entries: int
     head: str
-    spent: Mapping[str, Spent]
 
 
 class Ledger:
@@ -241,9 +240,8 @@ class Ledger:
 
     def verify(self) -> VerifiedLedger:
         """Check everything; an error names the first entry that is wrong, and what is wrong."""
-        book, number, head = self._replay()
-        spent = {name: book.spent(name) for name in book.sources}
-        return VerifiedLedger(n_entries=number, head=head, spent=spent)
+        _, number, head = self._replay()
+        return VerifiedLedger(n_entries=number, head=head)
 
     def _append(self, **values: Any) -> Entry:
         """Add an entry that keeps every rule; raise before anything is written otherwise."""

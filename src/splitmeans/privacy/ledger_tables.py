@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from splitmeans.errors import BudgetError, HomeUnavailable
-from splitmeans.privacy.database_errors import passing
 
 # What the first entry follows.
 GENESIS = hashlib.sha256(b"splitmeans ledger 1\n").hexdigest()
@@ -87,3 +86,14 @@ def fail_closed() -> Iterator[None]:
 def is_hash(text: Any) -> bool:
     """Return whether a text is a SHA-256 in hex."""
     return isinstance(text, str) and len(text) == 64 and set(text) <= set("0123456789abcdef")
+
+
+def passing(problem: sqlite3.Error) -> str | None:
+    """Say what is in the way, if nothing is wrong with the database itself and it may pass."""
+    code = getattr(problem, "sqlite_errorcode", None)
+    match None if code is None else code & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return "is in use by another splitmeans process: wait until it ends, or stop it"
+        case sqlite3.SQLITE_FULL:
+            return "cannot be written: database or disk is full; make room"
+    return None

@@ -11,7 +11,7 @@ from splitmeans.run.drive import Sealed
 from splitmeans.run.journal import Journal
 from splitmeans.run.notes import Note
 from splitmeans.run.records import RunKey
-from splitmeans.run.slots import draw_slot
+from splitmeans.run.series import draw_slot
 from splitmeans.study import Study
 from splitmeans.wire.messages import PartyRelease, StageRelease, kind_of, kinds_of
 
@@ -36,16 +36,14 @@ def check_room(journal: Journal, key: RunKey, *, source: str, cost: Charge) -> N
     beside: dict[str, Charge] = {}
     for other in journal.side_by_side(key):
         run = {"study_hash": other["study_hash"], "run": other["run"]}
-        if other["source"] != source or "epsilon" not in other:
+        if other["source"] != source:
             continue
         if not _is_charged(ledger, **run, party=key.participant):
-            name = f"run {other['run']!r} of study {other['study']!r}"
-            towards = Towards(**json.loads(other["towards"])) if "towards" in other else None
-            beside[name] = Charge(
+            beside[f"run {other['run']!r} of study {other['study']!r}"] = Charge(
                 relation=Relation.ADD_OR_REMOVE,
                 epsilon=float(other["epsilon"]),
                 delta=float(other["delta"]),
-                towards=towards,
+                towards=Towards(**json.loads(other["towards"])),
             )
     try:
         ledger.check_room(source, cost, beside=list(beside.values()))

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from splitmeans.errors import HomeUnavailable, JournalError
 from splitmeans.privacy import ledger_tables
-from splitmeans.run import kept_results, moments
+from splitmeans.run import records
 
 DATABASE = "splitmeans.sqlite"
 LOCK = "splitmeans.lock"
@@ -73,9 +73,9 @@ _SCHEMA = (
         number INTEGER PRIMARY KEY, run_id INTEGER NOT NULL REFERENCES runs (id),
         slot TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER NOT NULL,
         sent INTEGER NOT NULL DEFAULT 0, kept INTEGER NOT NULL DEFAULT 1, UNIQUE (run_id, slot))""",
-    kept_results.TABLE,
+    records.RESULTS_TABLE,
     _PEOPLE_TABLE,
-    *moments.STATEMENTS,
+    *records.MOMENTS,
     _GREETINGS_TABLE,
     f"PRAGMA application_id = {_APPLICATION}",
     f"PRAGMA user_version = {_VERSION}",

@@ -30,7 +30,7 @@ from splitmeans.errors import (
     ProtocolError,
 )
 from splitmeans.privacy import ledger_tables
-from splitmeans.privacy.database_errors import passing
+from splitmeans.privacy.ledger_tables import passing
 from splitmeans.run import home, run_keys
 from splitmeans.run.records import Outgoing, RunKey, SavedRun
 

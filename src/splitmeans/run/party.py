@@ -23,10 +23,9 @@ from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.result.previous import Previous
 from splitmeans.result.write import check_place
-from splitmeans.run.charged_data import ChargedData
+from splitmeans.run.charged_data import ChargedData, GivenName
 from splitmeans.run.charging import RELEASES, charge_releases, check_room, releases_among
-from splitmeans.run.data_set import GivenName
-from splitmeans.run.drive import DONE, FAILED, Desk, refuse_failed, taken_note
+from splitmeans.run.drive import DONE, FAILED, Desk, Patience, refuse_failed, taken_note
 from splitmeans.run.ending import Ending
 from splitmeans.run.greeting import Greeting
 from splitmeans.run.home import SPOOL
@@ -38,9 +37,14 @@ from splitmeans.run.post import Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey, SavedRun
 from splitmeans.run.run_keys import erase_key
-from splitmeans.run.series import check_series, details_of, place_of, previous_for
-from splitmeans.run.slots import check_same_source, remember_slots
-from splitmeans.run.waiting import Patience
+from splitmeans.run.series import (
+    check_same_source,
+    check_series,
+    details_of,
+    place_of,
+    previous_for,
+    remember_slots,
+)
 from splitmeans.table.walk.interface import Table
 from splitmeans.table.walk.spool_folder import sweep_spools
 from splitmeans.wire.identity import spoken
