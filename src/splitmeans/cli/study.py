@@ -308,7 +308,7 @@ def approve(
 def _check_renewed(study: Study, renewals: list[Path], home: Path) -> None:
     """Check that a study is an approved one with other keys, which the old ones have signed."""
     with Journal.open(home) as journal:
-        known = [Study.from_toml(text) for text in journal.approved_texts()]
+        known = [Study.from_toml(text) for text in journal.approved_texts().values()]
     for old in known:
         if old.name == study.name:
             with suppress(ParameterError):

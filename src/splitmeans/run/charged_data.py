@@ -25,11 +25,10 @@ from splitmeans.kernels.siphash import hash_ids
 from splitmeans.privacy.data_sets import check_source, listed
 from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.ledger_rules import Book
-from splitmeans.privacy.people import SIZE, People, hash_key, secret_name
 from splitmeans.run import people_records
 from splitmeans.run.home import DATABASE
 from splitmeans.run.journal import Journal
-from splitmeans.run.people_records import Known, Record
+from splitmeans.run.people_records import SIZE, Known, People, Record, hash_key, secret_name
 from splitmeans.run.records import RunKey
 from splitmeans.table.walk.interface import Table, UserBlock
 

@@ -147,8 +147,3 @@ def known_runs(connection: sqlite3.Connection) -> tuple[KnownRun, ...]:
             )
         )
     return tuple(found)
-
-
-def approved_studies(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return the texts of all studies that the owner approved, by hash."""
-    return dict(connection.execute("SELECT study_hash, study_text FROM approvals").fetchall())

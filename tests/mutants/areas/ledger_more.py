@@ -93,7 +93,7 @@ MUTANTS = [
         tests=(STATE,),
     ),
     Mutant(
-        file="src/splitmeans/privacy/people.py",
+        file="src/splitmeans/run/people_records.py",
         old="return max(self) >= SAME",
         new="return min(self) >= SAME",
         breaks="an extract of a table counts as other people",
