@@ -16,7 +16,7 @@ import pytest
 from splitmeans.errors import MessageRefused, ProtocolError
 from splitmeans.mailbox.open import MessagePath
 from splitmeans.run import party as driver
-from splitmeans.run.waiting import Patience
+from splitmeans.run.drive import Patience
 from splitmeans.wire.codec import MAGIC, decode, encode
 from splitmeans.wire.messages import PublishedResult, RunPlan
 from splitmeans.wire.sealed import OVERHEAD_BYTES, VERSION

@@ -25,13 +25,14 @@ from splitmeans.mailbox.open import MailboxLimits, MessagePath
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_tables import HEAD_FILE
+from splitmeans.privacy.limits import Limit
 from splitmeans.relay.limits import RelayLimits
 from splitmeans.relay.store import RelayStore, SlotTaken
 from splitmeans.run import home as home_files
+from splitmeans.run.drive import Patience
 from splitmeans.run.journal import Journal
 from splitmeans.run.post import Post
 from splitmeans.run.records import RunKey
-from splitmeans.run.waiting import Patience
 from splitmeans.table.prepare import prepare_table
 from splitmeans.wire.codec import encode
 from splitmeans.wire.messages import PartyRelease, PublishedResult
@@ -56,7 +57,6 @@ def test_clock_set_back_and_forth(stage, monkeypatch):
         Ledger.__init__,
         "__kwdefaults__",
         {
-            "default_limit": None,
             "now": lambda: datetime.datetime.fromtimestamp(chance.randrange(10**9), datetime.UTC),
         },
     )
@@ -69,7 +69,7 @@ def test_clock_set_back_and_forth(stage, monkeypatch):
 
 def limit(world: World, party: str, *, epsilon: float) -> None:
     with Journal.open(world.home(party)) as journal, journal.transaction():
-        Ledger(journal.connection).set_limit("customers", epsilon=epsilon, delta=1e-3)
+        Ledger(journal.connection).set_limit("customers", Limit(epsilon=epsilon, delta=1e-3))
 
 
 def declare(world: World, party: str, name: str) -> None:
@@ -252,14 +252,15 @@ def test_home_restored_and_no_room_for_what_was_released(stage, tmp_path):
     restore_home(world, "bank", backup=backup)
     assert not world.visit("shop")
     with Journal.open(world.home("bank")) as journal, journal.transaction():
-        Ledger(journal.connection).set_limit("customers", epsilon=5, delta=1e-3)
-        Ledger(journal.connection).add(
+        Ledger(journal.connection).set_limit("customers", Limit(epsilon=5, delta=1e-3))
+        Ledger(journal.connection).charge(
             "customers",
             Charge(relation=Relation.ADD_OR_REMOVE, epsilon=3.0, delta=0.0),
             study_hash="ab" * 32,
             run="1",
             party="bank",
             what="forgotten run of another study",
+            late=True,
         )
     with pytest.raises(JournalError, match="this home is older than the mailbox"):
         world.visit("bank")

@@ -146,7 +146,7 @@ def test_a_limit_stops_a_run_before_others_spend(run, digits):
     renamed = run(*_PARTY_RUN, *_BOX, "--data", "bank.parquet", "--source", "old")
     assert renamed.code == 2
     assert "'old' is a new name, and this home has limits" in renamed.err
-    declared = ("ledger", "source", "add", "old", "--people", "former customers", "--home", "bank")
+    declared = ("ledger", "source", "old", "--people", "former customers", "--home", "bank")
     assert run(*declared).code == 0
     assert run(*_PARTY_RUN, *_BOX, "--data", "bank.parquet", "--source", "old").code == 3
 
@@ -176,36 +176,61 @@ def test_an_empty_ledger(run, digits):
 def test_a_forgotten_charge_can_be_added(run, digits):
     run("study", "approve", "study.toml", "--home", "bank", "--digits", digits)
     said = ("--party", "bank", "--reason", "restored: [red] of 3 May", "--home", "bank")
-    added = run("ledger", "add", "crm", "--study", "study.toml", "--run", "7", *said)
+    of_crm = ("ledger", "recover", "--source", "crm", "--study", "study.toml")
+    added = run(*of_crm, "--run", "7", *said)
     assert added.code == 0, added.err
-    assert "entry 1: added epsilon 1, delta 1e-05 to crm; spent so far: epsilon 1" in added.err
-    study_hash = json.loads(run("study", "show", "study.toml", "--json").out)["hash"]
-    again = run("ledger", "add", "crm", "--study", study_hash, "--run", "7", *said)
-    assert again.code == 2
-    assert "--epsilon and --delta are needed with a hash" in again.err
-    cost = ("--epsilon", "0.5", "--delta", "0")
-    again = run("ledger", "add", "crm", "--study", study_hash, "--run", "7", *said, *cost)
+    assert "added epsilon 1, delta 1e-05 to crm; spent so far: epsilon 1" in added.err
+    again = run(*of_crm, "--run", "7", *said)
     assert again.code == 1
     assert "has been charged already, by entry 1" in again.err
-    other = ("--study", study_hash, "--run", "8", *said, *cost)
-    assert run("ledger", "add", "crm", *other).code == 0
+    assert run(*of_crm, "--run", "8", *said).code == 0
     shown = json.loads(run("ledger", "show", "--home", "bank", "--json").out)
-    assert shown["sources"]["crm"]["epsilon"] == 1.5
-    # The study file says what the run costs towards a party; a hash alone does not.
+    assert shown["sources"]["crm"]["epsilon"] == 2
     stated = PrivacyReport.for_study(Study.read("study.toml")).towards_party
     assert stated is not None
     assert shown["entries"][0]["party_epsilon"] == stated[1].epsilon
-    assert shown["entries"][1]["party_epsilon"] is None
-    assert shown["sources"]["crm"]["party_epsilon"] == "no bound"
     assert [entry["kind"] for entry in shown["entries"]] == ["added", "added"]
     assert shown["entries"][0]["what"] == "restored: [red] of 3 May"
     assert "restored: [red] of 3 May" in run("ledger", "show", "--home", "bank").out
     assert run("ledger", "verify", "--home", "bank").code == 0
-    # The run that was added is not charged a second time, and limits count it.
+    # The runs that were added are not charged a second time, and limits count them.
     run("ledger", "limit", "crm", "--epsilon", "2", "--delta", "1e-3", "--home", "bank")
     refused = run(*_PARTY_RUN, *_BOX, "--data", "bank.parquet", "--source", "crm", "--run", "9")
     assert refused.code == 1
     assert "its limit is epsilon 2" in refused.err
+
+
+def test_a_restored_home_charges_again_once_it_is_complete(run, digits):
+    run("study", "approve", "study.toml", "--home", "bank", "--digits", digits)
+    assert run("home", "backup", "-o", "bank.zip", "--home", "bank").code == 0
+    restored = run("home", "restore", "bank.zip", "--home", "again")
+    assert "--complete --reason WHY" in restored.err
+    again = (*_PARTY_RUN[:-1], "again")
+    refused = run(*again, *_BOX, "--data", "bank.parquet")
+    assert refused.code == 1
+    assert "splitmeans ledger recover --complete --reason WHY" in refused.err
+    complete = ("ledger", "recover", "--complete", "--home", "again")
+    unsaid = run(*complete)
+    assert (unsaid.code, "need --reason" in unsaid.err) == (2, True)
+    done = run(*complete, "--reason", "nothing was run since")
+    assert (done.code, "nothing is missing (nothing was run since)" in done.err) == (0, True)
+    assert run(*complete, "--reason", "once more").code == 2
+    assert run(*again, *_BOX, "--data", "bank.parquet").code == 3
+
+
+def test_what_people_a_name_stands_for(run):
+    home = ("--home", "bank")
+    done = run("ledger", "source", "customers", "--people", "retail customers", *home)
+    assert "data set customers: retail customers; spent so far: epsilon 0" in done.err
+    done = run("ledger", "source", "customers", "--also", "crm", *home)
+    assert "retail customers, also called crm; spent so far" in done.err
+    said = ("--apart", "customers", "--reason", "test ids")
+    assert "other people than customers" in run("ledger", "source", "fresh", *said, *home).err
+    shown = run("ledger", "show", *home).out
+    assert "crm is part of customers\nfresh and customers are other people\n" in shown
+    assert "customers (test ids)" in shown
+    assert run("ledger", "source", "other", *home).code == 2
+    assert run("ledger", "source", "other", "--apart", "customers", *home).code == 2
 
 
 @pytest.mark.parametrize(
@@ -215,12 +240,16 @@ def test_a_forgotten_charge_can_be_added(run, digits):
         ({"--party": "Bank"}, "no party 'Bank'"),
         ({"--run": "Run 1"}, "run"),
         ({"--reason": ""}, "what of a ledger entry must be printable text"),
+        ({"--reason": None}, "--complete and --study need --reason"),
+        ({"--run": None}, "--study, --run and --party go together"),
+        ({"--source": None}, "--source must name the data set"),
     ],
 )
 def test_what_cannot_be_added(change, words, run, digits):
-    options = {"--study": "study.toml", "--run": "7", "--party": "bank", "--reason": "why"} | change
-    given = [word for pair in options.items() for word in pair]
-    done = run("ledger", "add", "crm", *given, "--home", "bank")
+    options = {"--source": "crm", "--study": "study.toml", "--run": "7", "--party": "bank"}
+    options |= {"--reason": "why"} | change
+    given = [word for pair in options.items() if pair[1] is not None for word in pair]
+    done = run("ledger", "recover", *given, "--home", "bank")
     assert done.code == 2
     assert words in done.err
 

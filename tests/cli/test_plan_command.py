@@ -13,7 +13,7 @@ from rich.console import Console
 
 from splitmeans import Study
 from splitmeans.cli import console, main, plan_text
-from splitmeans.cli.plan_sweep import between, number, per_cent, ratio
+from splitmeans.cli.plan_text import between, number, per_cent, ratio
 from splitmeans.forecasting.forecast import forecast
 from splitmeans.forecasting.loss_model import LossForecast
 from splitmeans.plan.certificate import certificate_of

@@ -1,6 +1,6 @@
 import pytest
 
-from splitmeans.cli.sizes import parse_size
+from splitmeans.cli.relay import parse_size
 from splitmeans.errors import ParameterError
 
 

@@ -17,6 +17,7 @@ import pytest
 import splitmeans
 from splitmeans.cli import main
 from splitmeans.privacy.ledger import Ledger
+from splitmeans.privacy.limits import Limit
 from splitmeans.run.journal import Journal
 from tests.result.small_result import small_study, write_small_result
 
@@ -111,7 +112,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_small_result(place / "result", study=study)
     (place / "study.toml").write_text(study.to_toml())
     with Journal.open(place / "home") as journal, journal.transaction():
-        Ledger(journal.connection).set_limit("[red]crm[/blue]", epsilon=1.0, delta=1e-5)
+        Ledger(journal.connection).set_limit("[red]crm[/blue]", Limit(epsilon=1.0, delta=1e-5))
     return place
 
 

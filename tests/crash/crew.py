@@ -18,11 +18,11 @@ from splitmeans.errors import WaitingError
 from splitmeans.mailbox.files import FileMailbox
 from splitmeans.run import party as party_module
 from splitmeans.run import server as server_module
+from splitmeans.run.drive import Patience
 from splitmeans.run.journal import Journal, RunKey
 from splitmeans.run.party import run_party
 from splitmeans.run.party_run import PartyRun
 from splitmeans.run.server import ServerRun, run_server
-from splitmeans.run.waiting import Patience
 from splitmeans.study import Study
 from splitmeans.table.prepare import PartyTable
 from splitmeans.wire.identity import Identity

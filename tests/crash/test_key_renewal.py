@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from splitmeans.cli.key_changes import rekeyed
+from splitmeans.cli.keys import rekeyed
 from splitmeans.privacy.ledger import Ledger
 from splitmeans.run import own_keys
 from splitmeans.run.journal import Journal

@@ -10,7 +10,7 @@ import pytest
 
 from splitmeans.errors import BudgetError, JournalError, ParameterError
 from splitmeans.privacy import ledger_rules
-from splitmeans.privacy.series_ledger import SeriesLedger
+from splitmeans.privacy.ledger import Ledger
 from splitmeans.run.journal import Journal
 from splitmeans.study import Renewal
 from tests.crash.crew import Crew, Disk, crew_study, drop_pauses
@@ -47,7 +47,7 @@ def at_run(crew: Crew, run: str) -> Crew:
 
 def slots_of(crew: Crew, who: str) -> dict[int, str]:
     with Journal.open(crew.folder / who) as journal:
-        ledger = SeriesLedger(journal.connection)
+        ledger = Ledger(journal.connection)
         ledger.verify()
         found = ledger.slots_of(study_hash=crew.study.hash, party=who)
         assert ledger.spent("customers").epsilon == (crew.study.budget.epsilon if found else 0.0)
@@ -78,14 +78,12 @@ def test_a_ledger_that_gives_slots_twice_is_caught(
     """The twin: slots are given, and not reserved, so the next run takes the same one."""
     series.go_on()
     monkeypatch.setattr(ledger_rules, "check_slot", lambda entry, opened, used: None)
-    draw = SeriesLedger.draw_slot
+    draw = Ledger.draw_slot
 
-    def always_the_first(
-        self: SeriesLedger, source: str, of: Any, number: int, **facts: Any
-    ) -> Any:
+    def always_the_first(self: Ledger, source: str, of: Any, number: int, **facts: Any) -> Any:
         return draw(self, source, of, 1, **facts)
 
-    monkeypatch.setattr(SeriesLedger, "draw_slot", always_the_first)
+    monkeypatch.setattr(Ledger, "draw_slot", always_the_first)
     found = broken_from_here(at_run(series, "3"))
     assert any(re.search("a slot given twice", line) for line in found), found
 
@@ -148,7 +146,7 @@ def test_another_noise_than_the_series_was_charged_for_is_refused(
     series: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The twin: a version that draws less noise in its second run."""
-    monkeypatch.setattr("splitmeans.run.slots.events_digest", lambda events, runs: "0" * 64)
+    monkeypatch.setattr("splitmeans.run.series.events_digest", lambda events, runs: "0" * 64)
     with pytest.raises(BudgetError, match="other noise than the series was charged for"):
         series.go_on()
     assert slots_of(series, "bank") == {1: "1"}

@@ -110,7 +110,6 @@ def test_commands_and_options_exist(block: Block) -> None:
 
 def _check_command(words: list[str]) -> None:
     known_names = all_commands()
-    # Groups may be nested: "ledger source add".
     name = next((n for k in (3, 2) if (n := " ".join(words[:k])) in known_names), words[0])
     if name == "archive":  # of a result, without a verb: `cli/archive.py`
         name, words = "archive make", ["archive", "make", *words[1:]]

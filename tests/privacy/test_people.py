@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import JournalError
-from splitmeans.party.people import people_of
-from splitmeans.privacy.people import SIZE, People, secret_name
+from splitmeans.run.charged_data import people_of
+from splitmeans.run.people_records import SIZE, People, secret_name
 from tests.scene import make_study, make_table
 
 SECRET, OTHER = bytes(32), bytes(range(32))

@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 from splitmeans.errors import BudgetError
 from splitmeans.privacy import ledger_rules
 from splitmeans.privacy.events import GaussianEvent, Relation
-from splitmeans.privacy.ledger import Charge
+from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import Entry
-from splitmeans.privacy.ledger_tables import update_tables
+from splitmeans.privacy.limits import Limit
 from splitmeans.privacy.series import Series, events_digest
-from splitmeans.privacy.series_ledger import SeriesLedger
 from tests.privacy.test_ledger import NOON, RELEASE, STUDY, charge, committed, new_database
 
 
-def ledger_of(connection: sqlite3.Connection) -> SeriesLedger:
-    return SeriesLedger(connection, now=lambda: NOON)
+def ledger_of(connection: sqlite3.Connection) -> Ledger:
+    return Ledger(connection, now=lambda: NOON)
 
 
 SERIES = Series(runs=3, events="ef" * 32)
@@ -101,7 +100,8 @@ def test_a_series_has_no_runs_beside_its_slots() -> None:
 def test_a_limit_sees_the_total_at_once_and_only_once() -> None:
     connection = new_database()
     committed(
-        connection, lambda: ledger_of(connection).set_limit("customers", epsilon=1.5, delta=1e-4)
+        connection,
+        lambda: ledger_of(connection).set_limit("customers", Limit(epsilon=1.5, delta=1e-4)),
     )
     draw(connection, 1)
     draw(connection, 2)
@@ -123,20 +123,6 @@ def test_a_slot_is_in_the_chain() -> None:
     connection.execute("UPDATE ledger SET series_run = 2 WHERE number = 2")
     with pytest.raises(BudgetError, match="entry 2 was changed"):
         ledger_of(connection).verify()
-
-
-def test_entries_of_studies_of_one_run_have_the_hashes_that_they_had() -> None:
-    """An older ledger, without the columns of series, reads the same and can be added to."""
-    connection = new_database()
-    charge(connection)
-    head = ledger_of(connection).verify().head
-    for column in ("series_runs", "series_run", "series_events"):
-        connection.execute(f"ALTER TABLE ledger DROP COLUMN {column}")
-    assert ledger_of(connection).verify().head == head
-    update_tables(connection)
-    update_tables(connection)
-    assert ledger_of(connection).verify().head == head
-    assert draw(connection, 1, study_hash="12" * 32).number == 3
 
 
 def test_the_digest_is_of_what_is_composed() -> None:

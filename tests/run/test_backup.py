@@ -55,7 +55,8 @@ def home(tmp_path: Path) -> Path:
         journal.approve(STUDY, "the study")
         journal.begin(key("2"), details={}, state=SECRET)
         journal.queue(key("2"), "slot", data=b"a message that waits")
-    add(folder, "limit", source="customers", limit=Limit(epsilon=2.0, delta=1e-3))
+    with Journal.open(folder) as journal, journal.transaction():
+        Ledger(journal.connection).set_limit("customers", Limit(epsilon=2.0, delta=1e-3))
     pay(folder, "1")
     KEYS["bank"].save(folder / "key.json")
     return folder
@@ -101,13 +102,14 @@ def test_a_restored_home_charges_nothing_until_it_is_recovered(file: Path, tmp_p
     with pytest.raises(BudgetError, match=r"was restored from a backup of .*, 2 entries: what was"):
         pay(again, "3")
     with Journal.open(again) as journal, journal.transaction():  # a forgotten charge is found
-        Ledger(journal.connection).add(
+        Ledger(journal.connection).charge(
             "customers",
             Charge(relation=Relation.ADD_OR_REMOVE, epsilon=0.5, delta=1e-5),
             study_hash=STUDY,
             run="2",
             party="bank",
             what="found in the mailbox",
+            late=True,
         )
     add(again, "recovered", what="compared with the shop")
     with pytest.raises(BudgetError, match=r"would have spent epsilon 2\.5"):

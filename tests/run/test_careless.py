@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from splitmeans.cli.data_options import source_name
-from splitmeans.errors import BudgetError, ParameterError, SplitmeansError, WaitingError
+from splitmeans.errors import BudgetError, ParameterError, WaitingError
 from splitmeans.mailbox.files import FileMailbox
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
@@ -27,7 +27,6 @@ from splitmeans.run import people_records
 from splitmeans.run.journal import Journal
 from splitmeans.run.party import run_party
 from splitmeans.run.party_run import PartyRun
-from splitmeans.run.people_register import Register
 from splitmeans.run.records import RunKey
 from splitmeans.table.options import SourceOptions
 from splitmeans.table.sources.open import open_source
@@ -94,9 +93,14 @@ def pay(folder: Path, source: str, *, run: str = "1", home: str = "bank") -> Non
         )
 
 
-def act(folder: Path, kind: str, *, home: str = "bank", **facts: object) -> None:
-    with Journal.open(folder / home) as journal, journal.transaction():
-        Ledger(journal.connection).act(kind, **facts)  # type: ignore[arg-type]
+def act(folder: Path, kind: str, **facts: str) -> None:
+    with Journal.open(folder / "bank") as journal, journal.transaction():
+        Ledger(journal.connection).act(kind, **facts)
+
+
+def limit(folder: Path, source: str, *, epsilon: float = 5.0) -> None:
+    with Journal.open(folder / "bank") as journal, journal.transaction():
+        Ledger(journal.connection).set_limit(source, Limit(epsilon=epsilon, delta=1e-2))
 
 
 @pytest.fixture(scope="module")
@@ -192,13 +196,7 @@ WAYS = [
 
 @pytest.mark.parametrize("way", WAYS)
 def test_with_a_limit_on_the_name_of_the_file(office: Path, way: Way) -> None:
-    act(office, "limit", source="customers.parquet", limit=Limit(epsilon=5.0, delta=1e-2))
-    refused(office, way)
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_with_a_home_wide_limit_alone(office: Path, way: Way) -> None:
-    act(office, "default", limit=Limit(epsilon=5.0, delta=1e-2))
+    limit(office, "customers.parquet")
     refused(office, way)
 
 
@@ -206,7 +204,7 @@ def test_with_a_home_wide_limit_alone(office: Path, way: Way) -> None:
 def test_with_a_declared_data_set(office: Path, way: Way) -> None:
     act(office, "source", source="customers", what="retail customers")
     act(office, "same", source="customers.parquet", what="customers")
-    act(office, "limit", source="customers", limit=Limit(epsilon=5.0, delta=1e-2))
+    limit(office, "customers")
     refused(office, way)
 
 
@@ -231,30 +229,30 @@ def refused(office: Path, way: Way) -> None:
 
 
 def test_the_words_name_the_ways_out(office: Path) -> None:
-    act(office, "limit", source="customers.parquet", limit=Limit(epsilon=5.0, delta=1e-2))
+    limit(office, "customers.parquet")
     data, _ = dated(office)
     with pytest.raises(ParameterError) as told:
         join(office, data)
     text = str(told.value)
     assert "'customers-2026-09.parquet' is a new name, and this home has limits" in text
-    assert "splitmeans ledger source add customers-2026-09.parquet --people WHO" in text
+    assert "splitmeans ledger source customers-2026-09.parquet --people WHO" in text
     act(office, "source", source="customers-2026-09.parquet", what="those of September")
     with pytest.raises(BudgetError) as told_again:
         join(office, data)
     text = str(told_again.value)
     assert "give --source customers.parquet" in text
-    assert "splitmeans ledger source apart customers-2026-09.parquet customers.parquet" in text
+    assert "splitmeans ledger source customers-2026-09.parquet --apart customers.parquet" in text
 
 
 def test_declaring_the_same_people_under_another_name(office: Path) -> None:
-    act(office, "default", limit=Limit(epsilon=5.0, delta=1e-2))
+    limit(office, "customers.parquet")
     act(office, "source", source="fresh", what="other people, says somebody in a hurry")
     with pytest.raises(BudgetError, match=r"people of 'fresh' are those of 'customers.parquet'"):
         join(office, copy(office)[0], source="fresh")
 
 
 def test_a_limit_on_another_name(office: Path) -> None:
-    act(office, "limit", source="fresh", limit=Limit(epsilon=50.0, delta=1e-2))
+    limit(office, "fresh", epsilon=50.0)
     with pytest.raises(BudgetError, match=r"people of 'fresh' are those of 'customers.parquet'"):
         join(office, copy(office)[0], source="fresh")
 
@@ -291,7 +289,7 @@ def test_two_runs_at_once_under_two_names(tmp_path: Path) -> None:
 
 def test_a_lost_secret(office: Path) -> None:
     (office / "bank" / people_records.SECRET_FILE).unlink()
-    with pytest.raises(BudgetError, match=r"people.key in .* is not the one under which"):
+    with pytest.raises(BudgetError, match=r"people.key of this home is not the one under which"):
         join(office, copy(office)[0])
 
 
@@ -302,45 +300,14 @@ def test_lost_records(office: Path) -> None:
         join(office, copy(office)[0])
 
 
-def test_charges_from_before_there_were_records(office: Path) -> None:
-    """A home that was brought up to date knows nobody, so it asks for every new name."""
+def test_charges_without_a_record_of_people(office: Path) -> None:
+    """Whose data they are is not known, so the home asks for every new name."""
     pay(office, "old.parquet", run="0")
-    with pytest.raises(ParameterError, match="1 charges in this home are from before it kept rec"):
+    with pytest.raises(ParameterError, match="1 charges in this home were added without a record"):
         join(office, str(office / "customers.parquet"), source="fresh")
     assert join(office, str(office / "customers.parquet")) == "customers.parquet"
 
 
-# ---- a second home ----
-
-
-def second_home(office: Path, *, shared: bool) -> None:
-    (office / "register").mkdir()
-    for home in ("bank", "second"):
-        with Journal.open(office / home):
-            pass
-        if shared:
-            register = Register(folder=office / "register", home_name=home)
-            register.join(office / home)
-
-
 def test_a_second_home_knows_nothing_of_the_first(office: Path) -> None:
-    """What cannot be known without a register: the secret of the first home stays there."""
-    second_home(office, shared=False)
+    """What cannot be known: the secret of the first home stays there."""
     assert join(office, copy(office)[0], home="second", run="7") == "copy.parquet"
-
-
-def test_a_second_home_that_shares_a_register(office: Path) -> None:
-    second_home(office, shared=True)
-    name = join(office, str(office / "customers.parquet"), run="2")
-    assert name == "customers.parquet"  # the first home tells the register of its next run
-    with pytest.raises(BudgetError, match=r"'bank: customers.parquet' .* run it from that home"):
-        join(office, copy(office)[0], home="second", run="7")
-    act(office, "apart", home="second", source="copy.parquet", what="bank: customers.parquet")
-    assert join(office, str(office / "copy.parquet"), home="second", run="7") == "copy.parquet"
-
-
-def test_a_register_that_is_not_there(office: Path) -> None:
-    second_home(office, shared=True)
-    shutil.rmtree(office / "register")
-    with pytest.raises(SplitmeansError, match=r"the register of people .* is not there"):
-        join(office, str(office / "customers.parquet"))

@@ -20,13 +20,12 @@ from splitmeans.errors import (
     ParameterError,
     ProtocolError,
 )
-from splitmeans.privacy import ledger_tables
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_tables import GENESIS
+from splitmeans.privacy.limits import Limit
 from splitmeans.run import home
 from splitmeans.run.journal import Journal, Outgoing, RunKey
-from splitmeans.run.kept_results import kept_result
 
 SOURCE = Path(home.__file__).parents[2]
 STUDY = "ab" * 32
@@ -229,7 +228,7 @@ def test_an_error_undoes_the_whole_step(journal: Journal, folder: Path) -> None:
 
 def test_a_refused_charge_undoes_the_whole_step(journal: Journal) -> None:
     with journal.transaction():
-        Ledger(journal.connection).set_limit("customers", epsilon=0.5, delta=0.1)
+        Ledger(journal.connection).set_limit("customers", Limit(epsilon=0.5, delta=0.1))
     with pytest.raises(BudgetError, match=r"'customers' would have spent epsilon 1\.0"):
         release(journal)
     saved = journal.load(KEY)
@@ -322,29 +321,13 @@ def test_links_and_other_files_are_refused(tmp_path: Path, folder: Path) -> None
         Journal.open(tmp_path / "file")
 
 
-def test_a_home_of_format_1_is_brought_up_to_date(journal: Journal, folder: Path) -> None:
-    release(journal)
-    head = Ledger(journal.connection).verify().head
-    for name in ledger_tables._LATER_COLUMNS:
-        journal.connection.execute(f"ALTER TABLE ledger DROP COLUMN {name}")
-    for name in ("results", "people"):
-        journal.connection.execute(f"DROP TABLE {name}")
-    journal.connection.execute("PRAGMA user_version = 1")
-    journal.close()
-    for _ in range(2):
-        with Journal.open(folder) as again:
-            assert Ledger(again.connection).verify().head == head
-            assert again.connection.execute("PRAGMA user_version").fetchone() == (4,)
-            columns = [row[1] for row in again.connection.execute("PRAGMA table_info(ledger)")]
-            assert "party_epsilon" in columns
-            assert kept_result(again.connection, KEY) is None
-
-
-def test_databases_of_others_and_newer_ones_are_refused(journal: Journal, folder: Path) -> None:
+def test_databases_of_others_and_of_other_versions_are_refused(
+    journal: Journal, folder: Path
+) -> None:
     path = folder / "splitmeans.sqlite"
-    journal.connection.execute("PRAGMA user_version = 5")
+    journal.connection.execute("PRAGMA user_version = 4")
     journal.close()
-    with pytest.raises(JournalError, match="has format 5, this version of splitmeans knows 4"):
+    with pytest.raises(JournalError, match="has format 4, this version of splitmeans knows 5"):
         Journal.open(folder)
     database = sqlite3.connect(path)
     database.execute("PRAGMA application_id = 7")
@@ -665,7 +648,7 @@ def test_a_home_that_stays_busy_says_so(
     with Journal.open(folder) as again, journal.transaction():
         for write in (
             lambda: again.save(KEY, stage="Keyed", state=b""),
-            lambda: Ledger(again.connection).set_limit("customers", epsilon=1.0, delta=0.0),
+            lambda: Ledger(again.connection).set_limit("customers", Limit(epsilon=1.0, delta=0.0)),
         ):
             with pytest.raises(HomeUnavailable, match="is in use"), again.transaction():
                 write()
@@ -710,7 +693,7 @@ N_PROCESSES, N_EACH, ROOM = 3, 8, 17
 def test_processes_that_race_for_the_last_budget(folder: Path) -> None:
     """The limit holds for all runs of a home together; what is charged is stored as well."""
     with Journal.open(folder) as journal, journal.transaction():
-        Ledger(journal.connection).set_limit("customers", epsilon=ROOM, delta=1e-3)
+        Ledger(journal.connection).set_limit("customers", Limit(epsilon=ROOM, delta=1e-3))
     command = [sys.executable, "-c", RACER, str(Path(__file__).parent), str(folder)]
     env = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"}
     with contextlib.ExitStack() as running:

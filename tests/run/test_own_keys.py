@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from splitmeans.cli.key_changes import new_series_words, rekeyed
+from splitmeans.cli.keys import new_series_words, rekeyed
 from splitmeans.errors import ParameterError
 from splitmeans.run import own_keys
 from splitmeans.run.own_keys import check_not_revoked, key_for, refuse_key

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from splitmeans.cli.status import app
 from splitmeans.mailbox.open import open_mailbox
 from splitmeans.run.journal import Journal
-from splitmeans.run.moments import known_runs
 from splitmeans.run.order import Due, MessageOrder
+from splitmeans.run.records import known_runs
 from splitmeans.run.status import Watcher, status_by_mailbox
 from splitmeans.study import Study
 from splitmeans.wire.slot import SERVER

@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from splitmeans.errors import ParameterError
-from splitmeans.privacy.source_names import check_source, printable
+from splitmeans.privacy.data_sets import check_source, printable
 from splitmeans.table.sources.place import find_place
 
 DATA = typer.Option(

@@ -1,4 +1,4 @@
-"""`splitmeans home`: back up a home, and put it back; `ledger recover` and `ledger recovered`."""
+"""`splitmeans home`: back up a home, put it back, end a stale run."""
 
 from pathlib import Path
 
@@ -6,21 +6,13 @@ import typer
 
 from splitmeans.cli.console import err, print_text
 from splitmeans.cli.home import HOME_OPTION
-from splitmeans.cli.ledger_limits import writing
-from splitmeans.errors import ParameterError, SplitmeansError
-from splitmeans.plan.statement import PrivacyReport
-from splitmeans.privacy.events import Relation
-from splitmeans.privacy.ledger import Charge
-from splitmeans.privacy.ledger_rules import RECOVERED
-from splitmeans.result.result import Result
+from splitmeans.errors import ParameterError
 from splitmeans.run import backup as backups
-from splitmeans.run.abandon import abandoned
+from splitmeans.run.ending import abandoned
 from splitmeans.run.home import DATABASE
 from splitmeans.run.journal import Journal
 from splitmeans.run.records import RunKey
-from splitmeans.run.slots import add_run
 from splitmeans.study import Study
-from splitmeans.wire.slot import SERVER
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -71,7 +63,7 @@ def restore(
         err,
         f"restored the backup of {manifest['time']} with {manifest['ledger_entries']} entries of "
         "the ledger. Nothing is charged until what was released since then is in it: splitmeans "
-        "ledger recover --results FOLDER, splitmeans ledger add, then splitmeans ledger recovered",
+        "ledger recover --source NAME --results FOLDER --complete --reason WHY",
     )
 
 
@@ -100,74 +92,3 @@ def abandon(
         was_charged = abandoned(journal, key, reason=reason)
     paid = "what it released stays charged" if was_charged else "nothing was charged"
     print_text(err, f"run {run!r} of {participant!r} has ended, and its key is erased; {paid}")
-
-
-def recover(
-    results: list[Path] = typer.Option(
-        ..., "--results", help="A result folder, or a folder of them; may be repeated."
-    ),
-    source: str = typer.Option(..., "--source", help="The data set that the runs were on."),
-    home: Path = HOME_OPTION,
-) -> None:
-    """Add runs that the ledger has forgotten, as far as their results tell.
-
-    Runs that failed after a release have no result: ask the others, and use `ledger add`.
-
-    Example: splitmeans ledger recover --results bank/results --source customers --home bank
-    """
-    found = [one for folder in results for one in _results_in(folder.expanduser())]
-    if not found:
-        raise ParameterError(f"{', '.join(map(str, results))}: there is no result folder")
-    with writing(home) as ledger:
-        charges = ledger.book().charges
-        for folder, result in found:
-            party, run = str(result.facts["participant"]), str(result.facts["run"])
-            if party == SERVER or (result.study.hash, run, party) in charges:
-                print_text(err, f"{folder}: run {run!r} of {party!r} is in the ledger")
-                continue
-            if result.study.renewal is not None:
-                print_text(
-                    err,
-                    f"{folder}: run {run!r} of {party!r} is of a series and is NOT added; add it "
-                    f"with: splitmeans ledger add {source} --study {folder / 'study.toml'} --run "
-                    f"{run} --party {party} --reason WHY",
-                )
-                continue
-            budget = result.study.budget
-            cost = Charge(
-                relation=Relation.ADD_OR_REMOVE,
-                epsilon=budget.epsilon,
-                delta=budget.delta,
-                towards=PrivacyReport.for_study(result.study).towards,
-            )
-            what = "recovered from its result"
-            entry = add_run(ledger, result.study, source, cost, run=run, party=party, what=what)
-            print_text(err, f"{folder}: run {run!r} of {party!r} added as entry {entry.number}")
-            charges = ledger.book().charges
-
-
-def recovered(
-    reason: str = typer.Option(..., "--reason", help="How you know; for auditors."),
-    home: Path = HOME_OPTION,
-) -> None:
-    """Say that a restored home has all charges again, so that it may charge.
-
-    Example: splitmeans ledger recovered --reason "compared with the shop's results" --home bank
-    """
-    with writing(home) as ledger:
-        if ledger.book().restored is None:
-            raise ParameterError(f"{home} was not restored, or was recovered already")
-        entry = ledger.act(RECOVERED, what=reason)
-    print_text(err, f"entry {entry.number}: recovered ({reason})")
-
-
-def _results_in(folder: Path) -> list[tuple[Path, Result]]:
-    """Return the results in a folder, which may be one itself."""
-    places = [path.parent for path in sorted(folder.rglob("result.json"))]
-    read = []
-    for place in places:
-        try:
-            read.append((place, Result.read(place)))
-        except (SplitmeansError, OSError) as problem:
-            print_text(err, f"{place}: left out ({problem})")
-    return read

@@ -41,8 +41,7 @@ from splitmeans.cli.run_options import (
 )
 from splitmeans.cli.stopping import check_stopped, goes_on
 from splitmeans.rehearsal.passed import rehearse_once
-from splitmeans.run.charged_data import would_charge
-from splitmeans.run.data_set import GivenName
+from splitmeans.run.charged_data import GivenName, would_charge
 from splitmeans.run.home import SPOOL, make_folders
 from splitmeans.run.notes import Note
 from splitmeans.run.party import run_party

@@ -10,7 +10,6 @@ from splitmeans.cli.compare import compare
 from splitmeans.cli.console import Quiet, err
 from splitmeans.cli.data_options import ALLOW_CLIPPING, DATA, QUERY, QUERY_FILE, chosen_query
 from splitmeans.cli.explore import explore
-from splitmeans.cli.insights import insight_lines, insights_mapping
 from splitmeans.cli.overlap import (
     overlap,
     overlap_mapping,
@@ -19,7 +18,13 @@ from splitmeans.cli.overlap import (
 )
 from splitmeans.cli.result_ask import ask, correlate, table
 from splitmeans.cli.result_options import JSON, RESULT, K, called, check_table_file
-from splitmeans.cli.segments_shown import print_segments, say, segments_mapping
+from splitmeans.cli.segments_shown import (
+    insight_lines,
+    insights_mapping,
+    print_segments,
+    say,
+    segments_mapping,
+)
 from splitmeans.result.intervals import intervals_of
 from splitmeans.result.result import Result
 from splitmeans.wire.identity import spoken

@@ -18,7 +18,7 @@ from splitmeans.mailbox.open import RELAYS, open_mailbox, scheme_of
 from splitmeans.run.drive import FAILED
 from splitmeans.run.home import DATABASE
 from splitmeans.run.journal import Journal
-from splitmeans.run.moments import KnownRun, approved_studies, known_runs
+from splitmeans.run.records import KnownRun, known_runs
 from splitmeans.run.status import (
     WAITING,
     RunStatus,
@@ -99,7 +99,7 @@ def _from_home(home: Path) -> tuple[tuple[KnownRun, ...], dict[str, str]]:
         return (), {}
     with Journal.open(home) as journal:
         runs = known_runs(journal.connection)
-        texts = approved_studies(journal.connection)
+        texts = journal.approved_texts()
     # A server approves nothing; its runs keep the study's text themselves.
     own = [known for known in runs if "toml" in known.details]
     kept = {known.key.study_hash: known.details["toml"] for known in own}

@@ -13,7 +13,7 @@ from splitmeans.cli.ask_study import ask_for_study
 from splitmeans.cli.console import Quiet, check_file, err, out, print_text
 from splitmeans.cli.dpia import dpia
 from splitmeans.cli.home import HOME_OPTION
-from splitmeans.cli.key_changes import rekey, rekeyed
+from splitmeans.cli.keys import rekey, rekeyed
 from splitmeans.cli.run_options import say
 from splitmeans.cli.stopping import asked
 from splitmeans.cli.study_words import describe_column, describe_ids, describe_runs
@@ -308,7 +308,7 @@ def approve(
 def _check_renewed(study: Study, renewals: list[Path], home: Path) -> None:
     """Check that a study is an approved one with other keys, which the old ones have signed."""
     with Journal.open(home) as journal:
-        known = [Study.from_toml(text) for text in journal.approved_texts()]
+        known = [Study.from_toml(text) for text in journal.approved_texts().values()]
     for old in known:
         if old.name == study.name:
             with suppress(ParameterError):

@@ -4,7 +4,7 @@ Entries are only ever appended, each bound to the one before it by a hash. Befor
 written the whole ledger is checked, and any doubt refuses the charge. The ledger lives in the
 database of `run.journal`, so a charge and the release that it pays for are stored together or not
 at all. docs/reference/ledger.md says what a check can and cannot find; the rules are in
-`privacy.book`.
+`privacy.ledger_rules`.
 """
 
 import contextlib
@@ -16,17 +16,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from splitmeans.errors import BudgetError, ParameterError
+from splitmeans.privacy.data_sets import check_source
 from splitmeans.privacy.events import Relation
-from splitmeans.privacy.four_eyes import Signer
 from splitmeans.privacy.ledger_rules import Book, Entry, Spent, Towards
 from splitmeans.privacy.ledger_tables import GENESIS, fail_closed, head_path, is_hash, read_head
 from splitmeans.privacy.limits import AMOUNTS, Limit, check_cost
-from splitmeans.privacy.series import series_key
-from splitmeans.privacy.source_names import check_source
+from splitmeans.privacy.series import ALL_RUNS, Series, series_key
 
 # What an entry names that is about the home and not about one data set.
 EVERYTHING = "*"
 
+# What the charge of a series and a slot both say.
+_OF_BOTH = ("study_hash", "party", "note")
 _COLUMNS = tuple(item.name for item in dataclasses.fields(Entry))
 
 
@@ -60,11 +61,10 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedLedger:
-    """A ledger that was found sound: its length, its last hash, and what each source spent."""
+    """A ledger that was found sound: its length and its last hash."""
 
     n_entries: int
     head: str
-    spent: Mapping[str, Spent]
 
 
 class Ledger:
@@ -72,8 +72,6 @@ class Ledger:
 
     Args:
         connection: Database with the tables of `create_tables`; the journal's connection.
-        default_limit: Holds for sources that have no limit of their own; None charges them
-            without limit.
         now: The clock.
     """
 
@@ -81,137 +79,98 @@ class Ledger:
         self,
         connection: sqlite3.Connection,
         *,
-        default_limit: Limit | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._connection = connection
-        self._default_limit = default_limit
         self._now = now
 
-    def set_limit(
-        self,
-        source: str,
-        *,
-        epsilon: float,
-        delta: float,
-        party_epsilon: float | None = None,
-        coalition_epsilon: float | None = None,
-    ) -> Entry:
+    def set_limit(self, source: str, limit: Limit) -> Entry:
         """Set the limit of a source from now on; also one below what is already spent."""
-        given = {"party_epsilon": party_epsilon, "coalition_epsilon": coalition_epsilon}
-        further = {name: float(most) for name, most in given.items() if most is not None}
-        limit = Limit(epsilon=float(epsilon), delta=float(delta), **further)
-        return self.act("limit", source=source, limit=limit)
+        figures = {name: float(most) for name, most in vars(limit).items() if most is not None}
+        return self._append(kind="limit", source=source, **figures)
 
-    def act(
-        self,
-        kind: str,
-        *,
-        source: str = EVERYTHING,
-        limit: Limit | None = None,
-        signer: Signer | None = None,
-        is_request: bool = False,
-        **texts: str | None,
-    ) -> Entry:
-        """Write an entry that costs nothing: a limit, a data set, a guard (`Entry.kind`).
+    def act(self, kind: str, *, source: str = EVERYTHING, **texts: str) -> Entry:
+        """Write an entry that costs nothing and limits nothing (`ledger_rules.KINDS`).
 
         Args:
             kind: The kind of entry.
             source: The data set that it is about; without one it is about the whole home.
-            limit: The limit that it sets.
-            signer: The guard who asks for it, where it needs two people.
-            is_request: Ask for it, so that another guard can `approve` it.
             texts: What else the entry has.
 
         Raises:
-            BudgetError: A rule is broken, or the act needs a second person.
+            BudgetError: A rule is broken.
         """
-        figures = {"epsilon": 0.0, "delta": 0.0} if limit is None else vars(limit)
-        values = {name: value for name, value in (figures | texts).items() if value is not None}
-        if is_request:
-            values |= {"act": kind}
-        return self._append(signer, kind="request" if is_request else kind, source=source, **values)
-
-    def approve(self, number: int, signer: Signer) -> Entry:
-        """Do what another guard has requested; see `act`."""
-        asked = self._replay()[0].guards.requests.get(number)
-        if asked is None:
-            raise BudgetError(f"entry {number} is no open request; `ledger show` lists them")
-        names = ("source", "what", "note", "party", *AMOUNTS)
-        values = {name: getattr(asked, name) for name in names}
-        done = {name: value for name, value in values.items() if value is not None}
-        return self._append(signer, kind=asked.act, covered_by=number, **done)
+        return self._append(kind=kind, source=source, epsilon=0.0, delta=0.0, **texts)
 
     def book(self) -> Book:
         """Return everything that the ledger says, checked; a copy of its own."""
         return self._replay()[0]
 
     def charge(
-        self,
-        source: str,
-        cost: Charge,
-        *,
-        study_hash: str,
-        run: str,
-        party: str,
-        what: str,
-        release_sha256: str,
-        note: str | None = None,
+        self, source: str, cost: Charge, *, late: bool = False, **facts: str | None
     ) -> Entry:
         """Charge a source with the whole budget of a run, at the run's first release.
 
         Must be called inside the transaction that stores the release.
 
+        Args:
+            source: Name of the data source.
+            cost: Of the run.
+            late: The run was released before and is missing here. Limits do not stop it, because
+                what was released cannot be called back; it counts for every later charge.
+            facts: What else an entry has: study_hash, run, party, what, release_sha256, note.
+
         Raises:
             BudgetError: The limit would be passed, the run has been charged before, the source's
                 earlier charges are about another relation, or the ledger is not sound.
         """
-        return self._append(
-            kind="charge",
-            source=source,
-            study_hash=study_hash,
-            run=run,
-            party=party,
-            what=what,
-            release_sha256=release_sha256,
-            **({} if note is None else {"note": note}),
-            **cost.figures,
-        )
+        kind = "added" if late else "charge"
+        return self._append(kind=kind, source=source, **_given(facts), **cost.figures)
 
-    def add(
+    def draw_slot(
         self,
         source: str,
-        cost: Charge,
+        series: Series,
+        number: int,
         *,
-        study_hash: str,
-        run: str,
-        party: str,
-        what: str,
-        release_sha256: str | None = None,
-        note: str | None = None,
+        cost: Charge,
+        late: bool = False,
+        **facts: str | None,
     ) -> Entry:
-        """Add the cost of a run that was released and is not in this ledger.
+        """Give a run its slot of a series, which is charged before if it was not.
 
-        For a home that was put back from a backup, or a release that did not go through it. The
-        entry is marked as added; limits do not stop it, because what was released cannot be called
-        back, but it counts for every later charge. `what` is the release that was found, or the
-        reason that a person gives.
+        Must be called inside the transaction that stores the run's first release.
+
+        Args:
+            source: Name of the data source; of a series that is open, the one it was opened with.
+            series: How many runs it has, and what one of them releases.
+            number: Which run this is.
+            cost: Of all runs together.
+            late: As for `charge`.
+            facts: As for `charge`.
 
         Raises:
-            BudgetError: The run is in the ledger, the source's earlier charges are about another
-                relation, or the ledger is not sound.
+            BudgetError: As for `charge`, or the slot was given before.
         """
-        return self._append(
-            kind="added",
-            source=source,
-            study_hash=study_hash,
-            run=run,
-            party=party,
-            what=what,
-            release_sha256=release_sha256,
-            **({} if note is None else {"note": note}),
-            **cost.figures,
-        )
+        given = _given(facts)
+        both = {name: given[name] for name in _OF_BOTH if name in given}
+        both["series_events"] = series.events
+        opened = self.series_of(study_hash=given["study_hash"], party=given["party"])
+        if opened is None:
+            self._append(
+                kind="added" if late else "charge",
+                source=source,
+                run=ALL_RUNS,
+                what=f"series of {series.runs} runs",
+                series_runs=series.runs,
+                **both,
+                **cost.figures,
+            )
+        else:
+            source = opened.source
+        free = {"epsilon": 0.0, "delta": 0.0, "series_run": number}
+        kind = "late-slot" if late else "slot"
+        return self._append(kind=kind, source=source, **given | both | free)
 
     def check_room(self, source: str, cost: Charge, *, beside: Sequence[Charge] = ()) -> None:
         """Refuse now what `charge` would refuse later, so that others do not spend in vain.
@@ -235,7 +194,7 @@ class Ledger:
                 run=f"run {ahead}",
                 **one.figures,
             )
-            book.add(entry, default=self._default_limit)
+            book.add(entry)
 
     def cover(
         self, source: str, *, study_hash: str, run: str, party: str, what: str, release_sha256: str
@@ -257,6 +216,15 @@ class Ledger:
         """Return the charge of a run, or None if nothing of it has been released."""
         return self._replay()[0].charges.get((study_hash, run, party))
 
+    def series_of(self, *, study_hash: str, party: str) -> Entry | None:
+        """Return the charge of a study's series, or None if nothing of it has been released."""
+        return self.charge_of(study_hash=study_hash, run=ALL_RUNS, party=party)
+
+    def slots_of(self, *, study_hash: str, party: str) -> dict[int, Entry]:
+        """Return the slots of a series that were given, by number."""
+        found = self.book().slots.get(series_key(study_hash, party), {})
+        return {number: entry for number, entry in found.items() if number is not None}
+
     def entries(self) -> tuple[Entry, ...]:
         """Return all entries as they stand in the database; `verify` says if they are sound."""
         with fail_closed(), _snapshot(self._connection):
@@ -268,18 +236,17 @@ class Ledger:
 
     def spent(self, source: str) -> Spent:
         """Return what a source has spent, and its limit."""
-        return self._replay()[0].spent(source, default=self._default_limit)
+        return self._replay()[0].spent(source)
 
     def verify(self) -> VerifiedLedger:
         """Check everything; an error names the first entry that is wrong, and what is wrong."""
-        book, number, head = self._replay()
-        spent = {name: book.spent(name, default=self._default_limit) for name in book.sources}
-        return VerifiedLedger(n_entries=number, head=head, spent=spent)
+        _, number, head = self._replay()
+        return VerifiedLedger(n_entries=number, head=head)
 
-    def _append(self, signer: Signer | None = None, /, **values: Any) -> Entry:
+    def _append(self, **values: Any) -> Entry:
         """Add an entry that keeps every rule; raise before anything is written otherwise."""
         for name, value in values.items():
-            if not isinstance(value, float | int) and (name, value) != ("release_sha256", None):
+            if not isinstance(value, float | int):
                 _check_text(name, value)
         if not self._connection.in_transaction:
             raise BudgetError(
@@ -294,9 +261,7 @@ class Ledger:
         first = book.charges.get(whole[entry.kind]) if entry.kind in whole else None
         if first is not None:
             entry = replace(entry, covered_by=first.number, relation=first.relation)
-        if signer is not None:
-            entry = signer.signed(entry, previous=head)
-        book.add(entry, default=self._default_limit, previous=head)
+        book.add(entry)
         digest = entry.hash_after(head)
         row = entry.plain | {"previous": head, "hash": digest}
         marks = ", ".join(f":{name}" for name in row)
@@ -308,10 +273,7 @@ class Ledger:
         return entry
 
     def _rows(self) -> list[tuple[Any, ...]]:
-        # A ledger of format 1 may be looked at before anything is written to it.
-        there = {name for _, name, *_ in self._connection.execute("PRAGMA table_info(ledger)")}
-        columns = (name if name in there else f"NULL AS {name}" for name in _COLUMNS)
-        names = ", ".join((*columns, "previous", "hash"))
+        names = ", ".join((*_COLUMNS, "previous", "hash"))
         return self._connection.execute(f"SELECT {names} FROM ledger ORDER BY number").fetchall()
 
     def _replay(self) -> tuple[Book, int, str]:
@@ -340,6 +302,10 @@ class Ledger:
         return book, len(rows), hashes[-1]
 
 
+def _given(facts: Mapping[str, str | None]) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if value is not None}
+
+
 def _check_row(row: tuple[Any, ...], *, number: int, follows: str, book: Book) -> str:
     """Check one entry against the chain and the rules; return its hash."""
     if row[0] != number:
@@ -352,8 +318,7 @@ def _check_row(row: tuple[Any, ...], *, number: int, follows: str, book: Book) -
             f"ledger entry {number} does not follow entry {number - 1}, which was replaced"
         )
     try:
-        # What the default limit was when the entry was written is not recorded.
-        book.add(entry, default=None, previous=previous)
+        book.add(entry)
     except (BudgetError, ParameterError) as problem:
         raise BudgetError(f"ledger entry {number} breaks a rule: {problem}") from problem
     return str(digest)

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from splitmeans.errors import BudgetError, ParameterError
 from splitmeans.privacy.data_sets import DataSets
-from splitmeans.privacy.four_eyes import GUARDED, Guards
 from splitmeans.privacy.limits import AMOUNTS, Limit, check_cost
 from splitmeans.privacy.series import check_opening, check_slot, series_key
 
@@ -28,14 +27,25 @@ _SUMS = Context(prec=1500, traps=[Inexact, InvalidOperation])
 # What a figure towards a party covers: values elsewhere, or also presence elsewhere.
 VALUES, VALUES_AND_PRESENCE = "REPLACE", "REPLACE, ADD_OR_REMOVE"
 
-# Entries from before there were figures towards participants have none of these, nor their hashes.
 _TOWARDS = ("party_epsilon", "party_relation", "coalition_epsilon")
-# Most entries have none of these either.
-_LATER = (
-    *_TOWARDS,
-    *("note", "act", "signer", "signature"),
-    *("series_runs", "series_run", "series_events"),
-)
+
+# A home that was put back from a backup, and the word that nothing is missing any more.
+RESTORED, RECOVERED = "restored", "recovered"
+
+KINDS = {
+    "charge": "the whole budget of a run, or of a series, with its first release",
+    "cover": "a later release of a run that has been charged; costs nothing",
+    "added": "a run that was released and was missing here; limits do not stop it",
+    "slot": "the first release of a run of a series that has been charged; costs nothing",
+    "late-slot": "the same, of a run that was missing here",
+    "limit": "a new limit of the data set",
+    "source": "declares a data set; `what` says who its people are",
+    "same": "the name is part of the data set in `what`",
+    "apart": "its people are others than those of `what`; `note` says why",
+    RESTORED: "the home was put back from the backup in `what`; nothing is charged",
+    RECOVERED: "nothing is missing any more, for the reason in `what`",
+}
+"""What each kind of entry says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,16 +69,7 @@ class Entry:
 
     Attributes:
         number: Position, from 1.
-        kind: "charge" (a run's whole budget, with its first release), "cover" (a later release of
-            a run that has been charged; costs nothing), "added" (a run that was released without
-            this ledger, added by hand), "slot" (the first release of a run of a series, which has
-            been charged; costs nothing), "late-slot" (the same, of a run that
-            was forgotten) or "limit" (a new limit of the source). About data sets:
-            "source" (declares one), "same" (the name is part of the data set in `what`), "apart"
-            (its people are others than those of `what`). About the home: "default" (the limit of
-            all data sets that have none of their own), "guard" (pins the key in `what` of the
-            person in `party`), "four-eyes" (on or off), "request" (asks for an act), "restored"
-            (put back from the backup in `what`) and "recovered" (nothing is missing any more).
+        kind: One of `KINDS`.
         time: When it was written, UTC.
         source: Name of the data source.
         study_hash: The study; None for a limit, as are the next four.
@@ -85,9 +86,6 @@ class Entry:
         party_relation: What that cost covers, see `Towards`; None for a limit.
         coalition_epsilon: Cost towards a party together with the server, or its limit.
         note: The reason of what was declared; of a charge, which record of people it is for.
-        act: For a request, the kind of entry that it asks for.
-        signer: The guard who signed a request or an approved act (`privacy.four_eyes`).
-        signature: The signature, in hexadecimal digits.
         series_runs: For the charge of a series, how many runs it is for (`privacy.series`).
         series_run: For a slot, which run of the series.
         series_events: For both, the hash of what one run releases.
@@ -110,9 +108,6 @@ class Entry:
     party_relation: str | None = None
     coalition_epsilon: float | None = None
     note: str | None = None
-    act: str | None = None
-    signer: str | None = None
-    signature: str | None = None
     series_runs: int | None = None
     series_run: int | None = None
     series_events: str | None = None
@@ -144,18 +139,9 @@ class Entry:
 
     def hash_after(self, previous: str) -> str:
         """Return the hash of this entry in a ledger whose last hash is `previous`."""
-        plain = {
-            name: value
-            for name, value in self.plain.items()
-            if name not in _LATER or value is not None
-        }
+        plain = {name: value for name, value in self.plain.items() if value is not None}
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(bytes.fromhex(previous) + text.encode("ascii")).hexdigest()
-
-
-_ABOUT_DATA_SETS = ("source", "same")
-# A home that was put back from a backup, and the word that nothing is missing any more.
-RESTORED, RECOVERED = "restored", "recovered"
 
 
 def _limit_of(entry: Entry) -> Limit:
@@ -193,23 +179,32 @@ class Book:
     limits: dict[str, Limit] = field(default_factory=dict)
     charges: dict[tuple[str | None, ...], Entry] = field(default_factory=dict)
     released: set[tuple[str | None, ...]] = field(default_factory=set)
-    home_limit: Limit | None = None
     data_sets: DataSets = field(default_factory=DataSets)
-    guards: Guards = field(default_factory=Guards)
     slots: dict[tuple[str | None, ...], dict[int | None, Entry]] = field(default_factory=dict)
     restored: str | None = None
 
-    def add(self, entry: Entry, *, default: Limit | None, previous: str = "") -> None:
-        """Take one entry, or raise if it breaks a rule.
+    def add(self, entry: Entry) -> None:
+        """Take one entry, or raise if it breaks a rule."""
+        source = entry.source
+        match entry.kind:
+            case "charge" | "added" | "slot" | "late-slot" | "cover":
+                self._release(entry)
+            case "limit":
+                limit = Limit(**{name: getattr(entry, name) for name in AMOUNTS})
+                self.limits[self.data_sets.owner(source)] = limit
+            case "source":
+                self.data_sets.declare(source, entry.what)
+            case "same":
+                self._join(source, self.data_sets.check_part(source, entry.what))
+            case "apart":
+                self.data_sets.set_apart(source, entry.what, reason=entry.note)
+            case "restored" | "recovered":
+                self.restored = entry.what if entry.kind == RESTORED else None
+            case _:
+                raise BudgetError(f"there is no entry of the kind {entry.kind!r}")
 
-        Args:
-            entry: The entry.
-            default: Limit of sources where neither they nor the home have one.
-            previous: Hash of the entry before, which signatures cover.
-        """
-        if entry.kind in (*_ABOUT_DATA_SETS, *GUARDED, "request", RESTORED, RECOVERED):
-            self._declare(entry, previous=previous)
-            return
+    def _release(self, entry: Entry) -> None:
+        """Take the entry of a release, which costs something or was paid for before."""
         named = f"run {entry.run!r} of party {entry.party!r}"
         release = (*entry.run_key, entry.what)
         first = self.charges.get(entry.run_key)
@@ -225,12 +220,12 @@ class Book:
             if first is not None:
                 raise BudgetError(f"{named} has been charged already, by entry {first.number}")
             check_opening(entry, series)
-            self._add_cost(entry, default=default)
+            self._add_cost(entry)
             self.charges[entry.run_key] = entry
         elif entry.kind in ("slot", "late-slot"):
             check_slot(entry, series, slots)
             self.charges[entry.run_key] = slots[entry.series_run] = entry
-        elif entry.kind != "cover" or first is None or not _covers(first, entry):
+        elif first is None or not _covers(first, entry):
             raise BudgetError(
                 f"{named} has no charge on source {entry.source!r} that covers {entry.what!r}"
             )
@@ -241,47 +236,9 @@ class Book:
         if self.restored is not None:
             raise BudgetError(
                 f"this home was restored from a {self.restored}: what was released since then is "
-                "not in its ledger, and nothing is charged until it is. Add it (`ledger recover`, "
-                "`ledger add`), then say so: splitmeans ledger recovered --reason WHY"
+                "not in its ledger, and nothing is charged until it is. Add it, and say that it is "
+                "complete: splitmeans ledger recover --complete --reason WHY"
             )
-
-    def _declare(self, entry: Entry, *, previous: str) -> None:
-        """Take an entry that costs nothing and says what holds for others."""
-        source = entry.source
-        match entry.kind:
-            case "source":
-                self.data_sets.declare(source, entry.what)
-            case "same":
-                self._join(source, self.data_sets.check_part(source, entry.what))
-            case "request":
-                self.guards.request(entry, previous=previous)
-            case "restored" | "recovered":
-                self.restored = entry.what if entry.kind == RESTORED else None
-            case _:
-                self.guards.check_act(entry, previous=previous, loosens=self._loosens(entry))
-        match entry.kind:
-            case "limit":
-                self.limits[self.data_sets.owner(source)] = _limit_of(entry)
-            case "default":
-                self.home_limit = _limit_of(entry)
-            case "apart":
-                self.data_sets.apart.add((source, str(entry.what)))
-            case "guard":
-                self.guards.pin(entry.party, entry.what)
-            case "four-eyes":
-                self.guards.switch(entry.what)
-
-    def _loosens(self, entry: Entry) -> bool:
-        """Return whether an act allows more than before, or makes that easier."""
-        match entry.kind:
-            case "limit":
-                now = self.limit_of(entry.source, default=None)
-                return now is not None and _limit_of(entry).allows_more_than(now)
-            case "default":
-                now = self.home_limit
-                return now is not None and _limit_of(entry).allows_more_than(now)
-            case _:
-                return not (entry.kind == "four-eyes" and entry.what == "on")
 
     def _join(self, name: str, whole: str) -> None:
         """Let everything of a name count for the data set that it is part of."""
@@ -298,16 +255,11 @@ class Book:
             self.values_only.discard(name)
             self.values_only.add(whole)
         if (limit := self.limits.pop(name, None)) is not None:
-            own = self.limit_of(whole, default=None)
+            own = self.limits.get(whole)
             self.limits[whole] = limit if own is None else own.tightened(limit)
         self.data_sets.owners[name] = whole
 
-    def limit_of(self, source: str, *, default: Limit | None) -> Limit | None:
-        """Return the limit that holds: the data set's own, else the home's, else `default`."""
-        owner = self.data_sets.owner(source)
-        return self.limits.get(owner, self.home_limit or default)
-
-    def _add_cost(self, entry: Entry, *, default: Limit | None) -> None:
+    def _add_cost(self, entry: Entry) -> None:
         source = self.data_sets.owner(entry.source)
         check_cost(entry.epsilon, entry.delta)
         if self.relations.get(source, entry.relation) != entry.relation:
@@ -325,7 +277,7 @@ class Book:
             for name, cost in costs.items()
         }
         # What was released cannot be refused any more; it leaves less room for what follows.
-        limit = None if entry.kind == "added" else self.limit_of(source, default=default)
+        limit = None if entry.kind == "added" else self.limits.get(source)
         if limit is not None:
             _check_limit(source, after, limit)
         self.relations[source] = entry.relation
@@ -338,14 +290,14 @@ class Book:
         """Names of all data sets that are declared or have a charge or a limit."""
         return tuple(sorted({*self.sums, *self.limits, *self.data_sets.people}))
 
-    def spent(self, source: str, *, default: Limit | None) -> Spent:
+    def spent(self, source: str) -> Spent:
         """Return what a source has spent, with all names that are part of it."""
         source = self.data_sets.owner(source)
         sums = self.sums.get(source, {})
         totals = {name: _round_up(sums.get(name, Decimal(0))) for name in AMOUNTS}
         return Spent(
             **totals,
-            limit=self.limit_of(source, default=default),
+            limit=self.limits.get(source),
             party_relation=VALUES if source in self.values_only else VALUES_AND_PRESENCE,
         )
 

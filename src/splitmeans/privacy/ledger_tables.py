@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from splitmeans.errors import BudgetError, HomeUnavailable
-from splitmeans.privacy.database_errors import passing
 
 # What the first entry follows.
 GENESIS = hashlib.sha256(b"splitmeans ledger 1\n").hexdigest()
@@ -26,8 +25,7 @@ _SCHEMA = (
         covered_by INTEGER REFERENCES ledger (number), release_sha256 TEXT,
         previous TEXT NOT NULL, hash TEXT NOT NULL,
         party_epsilon TEXT, party_relation TEXT, coalition_epsilon TEXT,
-        note TEXT, act TEXT, signer TEXT, signature TEXT,
-        series_runs INTEGER, series_run INTEGER, series_events TEXT)""",
+        note TEXT, series_runs INTEGER, series_run INTEGER, series_events TEXT)""",
     f"CREATE TRIGGER ledger_update BEFORE UPDATE ON ledger {_REFUSE}",
     f"CREATE TRIGGER ledger_delete BEFORE DELETE ON ledger {_REFUSE}",
     # INSERT OR REPLACE takes a row away without the trigger above.
@@ -38,33 +36,10 @@ _SCHEMA = (
 )
 
 
-# What older ledgers do not have, with the kind of its values.
-_LATER_COLUMNS = {
-    "party_epsilon": "TEXT",
-    "party_relation": "TEXT",
-    "coalition_epsilon": "TEXT",
-    "note": "TEXT",
-    "act": "TEXT",
-    "signer": "TEXT",
-    "signature": "TEXT",
-    "series_runs": "INTEGER",
-    "series_run": "INTEGER",
-    "series_events": "TEXT",
-}
-
-
 def create_tables(connection: sqlite3.Connection) -> None:
     """Create the tables of an empty ledger, inside the caller's transaction."""
     for statement in _SCHEMA:
         connection.execute(statement)
-
-
-def update_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of an older format those of `create_tables`, in the caller's transaction."""
-    there = {name for _, name, *_ in connection.execute("PRAGMA table_info(ledger)")}
-    for name, kind in _LATER_COLUMNS.items():
-        if name not in there:
-            connection.execute(f"ALTER TABLE ledger ADD COLUMN {name} {kind}")
 
 
 def head_path(connection: sqlite3.Connection) -> Path | None:
@@ -111,3 +86,14 @@ def fail_closed() -> Iterator[None]:
 def is_hash(text: Any) -> bool:
     """Return whether a text is a SHA-256 in hex."""
     return isinstance(text, str) and len(text) == 64 and set(text) <= set("0123456789abcdef")
+
+
+def passing(problem: sqlite3.Error) -> str | None:
+    """Say what is in the way, if nothing is wrong with the database itself and it may pass."""
+    code = getattr(problem, "sqlite_errorcode", None)
+    match None if code is None else code & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return "is in use by another splitmeans process: wait until it ends, or stop it"
+        case sqlite3.SQLITE_FULL:
+            return "cannot be written: database or disk is full; make room"
+    return None

@@ -33,24 +33,11 @@ class Limit:
             if (value := getattr(self, name)) is not None:
                 _validate.positive(**{name: value})
 
-    def allows_more_than(self, other: "Limit") -> bool:
-        """Return whether any figure is higher than that of another limit."""
-        mine, others = self._figures, other._figures
-        return any(figure > most for figure, most in zip(mine, others, strict=True))
-
     def tightened(self, other: "Limit") -> "Limit":
         """Return the limit that keeps both."""
-        figures = [min(pair) for pair in zip(self._figures, other._figures, strict=True)]
-        most = {
-            name: None if math.isinf(figure) else figure
-            for name, figure in zip(AMOUNTS, figures, strict=True)
-        }
-        return Limit(**most)  # type: ignore[arg-type]
-
-    @property
-    def _figures(self) -> tuple[float, ...]:
-        figures = (getattr(self, name) for name in AMOUNTS)
-        return tuple(math.inf if figure is None else figure for figure in figures)
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in AMOUNTS}
+        given = {name: [one for one in pair if one is not None] for name, pair in pairs.items()}
+        return Limit(**{name: min(both) for name, both in given.items() if both})
 
 
 def check_cost(epsilon: float, delta: float) -> None:

@@ -31,7 +31,6 @@ from splitmeans.run.home import DATABASE, brief_lock, connect, make_folders, wri
 from splitmeans.run.journal import Journal
 from splitmeans.run.own_keys import KEYS
 from splitmeans.run.people_records import SECRET_FILE
-from splitmeans.run.people_register import POINTER_FILE
 from splitmeans.wire.private_file import write_new
 
 _FORMAT = "splitmeans home backup 1"
@@ -149,7 +148,7 @@ def _written(connection: sqlite3.Connection) -> tuple[bytes, bytes]:
 
 
 def _other_files(home: Path, *, with_keys: bool) -> Iterator[Path]:
-    names = [SECRET_FILE, POINTER_FILE, *(["key.json"] if with_keys else [])]
+    names = [SECRET_FILE, *(["key.json"] if with_keys else [])]
     yield from (home / name for name in names if (home / name).is_file())
     suffixes = (".json", ".renewal", ".revoked") if with_keys else (".renewal", ".revoked")
     if (home / KEYS).is_dir():
@@ -164,7 +163,7 @@ def _read(file: Path) -> tuple[dict[str, object], dict[str, bytes]]:
             contents = {item.filename: archive.read(item) for item in archive.infolist()}
         manifest = json.loads(contents.pop(_MANIFEST))
         hashes = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
-        known = {DATABASE, ledger_tables.HEAD_FILE, SECRET_FILE, POINTER_FILE, "key.json"}
+        known = {DATABASE, ledger_tables.HEAD_FILE, SECRET_FILE, "key.json"}
         odd = [
             name
             for name in contents
@@ -200,5 +199,5 @@ def _refuse_newer(home: Path, head: str, database: bytes) -> None:
             f"{home} has a ledger of {number} entries, and the backup ends at entry "
             f"{head.split()[0]} or is of another home: a ledger never goes back in time. Take a "
             "newer backup. If the home is lost for good, restore into an empty folder, and add "
-            "what was released since the backup with `splitmeans ledger recover` or `ledger add`"
+            "what was released since the backup with `splitmeans ledger recover`"
         )

@@ -3,24 +3,156 @@
 The record of the table's people is compared with those of all earlier runs before the party joins,
 once more in the transaction in which it joins, and stored there: of two runs on the same people
 under two names the second one sees the first, however close together they are.
+
+A careless name must not start at zero. So a name that nobody declared is taken only while the home
+has no limit, no declared data set and knows the people of all its charges; and people whom the home
+knows count against their data set, whatever the file is called. A name that a person gave is never
+replaced: the run is refused, with the ways out.
 """
 
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from splitmeans.errors import BudgetError
-from splitmeans.party.people import people_of
+import numpy as np
+import pyarrow.compute as pc
+
+from splitmeans._types import WordArray
+from splitmeans.errors import BudgetError, ParameterError
+from splitmeans.kernels.siphash import hash_ids
+from splitmeans.privacy.data_sets import check_source, listed
 from splitmeans.privacy.ledger import Ledger
-from splitmeans.privacy.people import People, secret_name
+from splitmeans.privacy.ledger_rules import Book
 from splitmeans.run import people_records
-from splitmeans.run.data_set import GivenName, settle_people
 from splitmeans.run.home import DATABASE
 from splitmeans.run.journal import Journal
-from splitmeans.run.people_records import SECRET_FILE, Known
-from splitmeans.run.people_register import Register
+from splitmeans.run.people_records import SIZE, Known, People, Record, hash_key, secret_name
 from splitmeans.run.records import RunKey
-from splitmeans.table.walk.interface import Table
+from splitmeans.table.walk.interface import Table, UserBlock
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenName:
+    """What a run calls its data.
+
+    Attributes:
+        name: The name.
+        is_chosen: Whether a person gave it; otherwise it was made of the place of the data.
+    """
+
+    name: str
+    is_chosen: bool
+
+    def settled(self, book: Book, *, say: Callable[[str], object]) -> str:
+        """Return the data set that the name stands for.
+
+        Args:
+            book: The ledger's sums and rules.
+            say: Told if the data set is another name than was given.
+
+        Raises:
+            ParameterError: The name is new, and this home takes no new name without a word.
+        """
+        check_source(self.name)
+        sets = book.data_sets
+        owner = sets.owner(self.name)
+        if owner in book.sources:
+            if owner != self.name:
+                say(f"{self.name!r} is part of data set {owner!r}")
+            return owner
+        if not self.is_chosen and len(sets.people) == 1:
+            (only,) = sets.people
+            say(
+                f"charged to {only!r} ({sets.people[only]}), the only data set of this home; data "
+                "of other people needs `splitmeans ledger source NAME --people WHO` and "
+                "--source NAME"
+            )
+            return only
+        if why := _strict_because(book):
+            known = listed(sets.people) or ", ".join(repr(name) for name in book.sources)
+            raise ParameterError(
+                f"{self.name!r} is a new name, and {why}: a new name would start at zero. Data "
+                f"sets here: {known}. Give --source with the one whose people these are, or "
+                f"declare another: splitmeans ledger source {_quoted(self.name)} --people WHO"
+            )
+        return self.name
+
+
+def _strict_because(book: Book) -> str:
+    """Say why a home takes no new name without a word; empty if it does."""
+    if book.data_sets.people:
+        return "this home has declared data sets"
+    if book.limits:
+        return "this home has limits"
+    old = [entry for entry in book.charges.values() if entry.note is None]
+    if old:
+        return f"{len(old)} charges in this home were added without a record of whose data they are"
+    return ""
+
+
+def recognised(
+    name: str, people: People, *, known: Collection[Known], book: Book
+) -> dict[str, float]:
+    """Return the data sets other than `name` whose people these are, with the share in common.
+
+    Those that somebody declared to be other people are left out.
+    """
+    found: dict[str, float] = {}
+    for one in known:
+        owner = book.data_sets.owner(one.source)
+        if owner == name or book.data_sets.are_apart(name, owner):
+            continue
+        overlap = people.overlap(one.people)
+        if overlap.are_same:
+            found[owner] = max(found.get(owner, 0.0), max(overlap))
+    return found
+
+
+def settle_people(
+    given: GivenName,
+    name: str,
+    people: People,
+    *,
+    known: Collection[Known],
+    book: Book,
+    say: Callable[[str], object],
+) -> str:
+    """Return the data set that a table is charged to, by its people.
+
+    Args:
+        given: What the run calls the data.
+        name: The data set that this name stands for.
+        people: The record of the table's people.
+        known: Records of earlier runs.
+        book: The ledger's sums and rules.
+        say: Told if another data set is charged.
+
+    Raises:
+        BudgetError: The people are those of another data set, and a person gave this name; or they
+            are those of several.
+    """
+    others = recognised(name, people, known=known, book=book)
+    if not others:
+        return name
+    shown = ", ".join(f"{other!r} (about {share:.0%} in common)" for other, share in others.items())
+    other = next(iter(others))
+    if not given.is_chosen and len(others) == 1 and name not in book.sources:
+        say(f"these are people of data set {shown}: charged to it, whatever the file is called")
+        return other
+    raise BudgetError(
+        f"the people of {name!r} are those of {shown}, as this home's records tell: under another "
+        f"name they would be charged as if nothing had been spent on them. Nothing was sent and "
+        f"nothing was charged; give --source {_quoted(other)}. If they are other people all the "
+        f"same, say so: splitmeans ledger source {_quoted(name)} --apart {_quoted(other)} "
+        "--reason WHY"
+    )
+
+
+def _quoted(name: str) -> str:
+    """Return a name as a shell takes it."""
+    return shlex.quote(name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,35 +175,28 @@ class ChargedData:
         """Return the data set that the name stands for; see `GivenName.settled`."""
         return self.given.settled(Ledger(self.journal.connection).book(), say=self.say)
 
-    def records(self, table: Table) -> Mapping[bytes, People]:
-        """Return the record of a table's people under every secret that is needed, first the main.
+    def record(self, table: Table) -> Record:
+        """Return the record of a table's people."""
+        secret = people_records.home_secret(self.journal.folder)
+        return Record(people_of(table, secret=secret), secret_name(secret))
+
+    def by_people(self, record: Record) -> str:
+        """Return the data set that the table is charged to; see `settle_people`.
 
         Raises:
-            BudgetError: Earlier records were made under a secret that is gone.
+            BudgetError: Earlier records are gone, or were made under a secret that is gone.
         """
-        return {secret: people_of(table, secret=secret) for secret in self._secrets()}
-
-    def by_people(self, records: Mapping[bytes, People]) -> str:
-        """Return the data set that the table is charged to; see `settle_people`."""
         connection = self.journal.connection
         ledger = Ledger(connection)
         book = ledger.book()
         people_records.check_kept(connection, [e.note for e in ledger.entries() if e.note])
+        known = people_records.known_beside(connection, record, but=self.key)
         name = self.given.settled(book, say=lambda text: None)
-        for secret, people in records.items():
-            name = settle_people(
-                self.given, name, people, known=self._known(secret), book=book, say=self.say
-            )
-        return name
+        return settle_people(self.given, name, record.people, known=known, book=book, say=self.say)
 
-    def store(self, records: Mapping[bytes, People], *, source: str) -> None:
+    def store(self, record: Record, *, source: str) -> None:
         """Store the record of the run, inside the transaction in which it begins."""
-        secret, people = next(iter(records.items()))
-        if (register := self._register) is not None:
-            register.store(self.key, source=source, people=people)
-        people_records.store(
-            self.journal.connection, self.key, source=source, people=people, secret=secret
-        )
+        people_records.store(self.journal.connection, self.key, record, source=source)
 
     def rename(self, source: str) -> str:
         """Give a run that was begun and not charged another source, if its people allow it.
@@ -80,43 +205,15 @@ class ChargedData:
             The data set.
         """
         connection = self.journal.connection
-        found = people_records.of_run(connection, self.key)
-        if found is not None:
-            own, name = found
-            records = {
-                secret: own.people for secret in self._secrets() if secret_name(secret) == name
-            }
-            source = self.by_people(records)
+        record = people_records.of_run(connection, self.key)
+        if record is not None:
+            source = self.by_people(record)
             people_records.rename(connection, self.key, source=source)
         return source
 
     def note(self) -> str | None:
         """Return what the charge says about the record."""
         return people_records.note_of(self.journal.connection, self.key)
-
-    @property
-    def _register(self) -> Register | None:
-        return Register.of_home(self.journal.folder)
-
-    def _known(self, secret: bytes) -> list[Known]:
-        known = people_records.all_known(self.journal.connection, secret=secret, but=self.key)
-        register = self._register
-        return known + (register.known() if register and register.secret == secret else [])
-
-    def _secrets(self) -> list[bytes]:
-        register = self._register
-        used = [] if register is None else [register.secret]
-        names = people_records.secret_names(self.journal.connection, but=self.key)
-        if register is None or names - {secret_name(used[0])}:
-            used.append(people_records.home_secret(self.journal.folder))
-        if names - {secret_name(secret) for secret in used}:
-            raise BudgetError(
-                f"{SECRET_FILE} in {self.journal.folder} is not the one under which the people of "
-                "earlier runs were recorded, so they cannot be recognised: restore it from a "
-                "backup (`splitmeans home restore`), or mount the register of people that this "
-                "home had"
-            )
-        return used
 
 
 def would_charge(home: Path, key: RunKey, given: GivenName, table: Table) -> str:
@@ -130,4 +227,24 @@ def would_charge(home: Path, key: RunKey, given: GivenName, table: Table) -> str
         return given.name
     with Journal.open(home) as journal:
         data = ChargedData(journal=journal, key=key, given=given, say=lambda text: None)
-        return data.by_people(data.records(table))
+        return data.by_people(data.record(table))
+
+
+def people_of(table: Table, *, secret: bytes) -> People:
+    """Return the record of a table's people under a secret; the same in any order of rows."""
+    found = np.empty(0, dtype=np.uint64)
+    for part in table.users.each(partial(_smallest, key=hash_key(secret))):
+        found = np.unique(np.concatenate([found, part]))[:SIZE]
+    return People(hashes=found)
+
+
+def _smallest(block: UserBlock, *, key: bytes) -> WordArray:
+    """Return the smallest hashes of a block of users.
+
+    Studies differ in how they write ids. Case, blanks at the ends and leading zeros are left out,
+    so that the same people are known again where one study takes ids as text and another as
+    numbers.
+    """
+    bare = pc.utf8_ltrim(pc.utf8_trim_whitespace(pc.utf8_lower(block.ids)), characters="0")
+    hashes = np.unique(hash_ids(key, bare)[:, 0])
+    return hashes[:SIZE]

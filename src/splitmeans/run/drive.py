@@ -2,26 +2,81 @@
 
 A message is taken, the node makes its step, and everything that follows from it (the charge, the
 sealed messages to send, the new state) is on disk before anything is sent. After a crash at any
-instant the journal has either all of a step or nothing of it.
+instant the journal has either all of a step or nothing of it. Who waits for others asks often at
+first, then less, and gives up after a chosen time.
 """
 
 import contextlib
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
-from splitmeans.errors import JournalError, MessageExists, ProtocolError
+from splitmeans.errors import JournalError, MessageExists, ProtocolError, WaitingError
 from splitmeans.result.of_run import TranscriptLine
 from splitmeans.run.journal import Journal
 from splitmeans.run.notes import Note
 from splitmeans.run.post import Post, Received
 from splitmeans.run.records import RunKey, SavedRun
 from splitmeans.run.run_keys import erase_key
-from splitmeans.run.waiting import Patience
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import kind_of
 
 DONE, FAILED = "done", "failed"
+
+
+_FIRST_PAUSE = 0.02
+_LONGEST_PAUSE = 2.0
+
+
+@dataclass(kw_only=True)
+class Patience:
+    """How long a participant waits.
+
+    Attributes:
+        timeout: Seconds without any news after which waiting ends; None waits for ever.
+        say: Told who is missing, when that changes.
+        going_on: Called before every pause; raises to stop there.
+        clock: Seconds that only go forward; a changed system time has no influence.
+        sleep: Waits for some seconds.
+    """
+
+    timeout: float | None
+    say: Callable[[str], None]
+    going_on: Callable[[], object] = lambda: None
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    _since: float | None = field(default=None, init=False)
+    _pause: float = field(default=_FIRST_PAUSE, init=False)
+    _said: str = field(default="", init=False)
+
+    def news(self) -> None:
+        """Something arrived: begin to wait anew."""
+        self._since, self._pause = None, _FIRST_PAUSE
+
+    def wait(self, missing: Iterable[str]) -> None:
+        """Pause before asking again.
+
+        Raises:
+            WaitingError: Nothing arrived for `timeout` seconds.
+        """
+        self.going_on()
+        missing = sorted(missing)
+        names = ", ".join(missing)
+        now = self.clock()
+        self._since = now if self._since is None else self._since
+        if self.timeout is not None and now - self._since >= self.timeout:
+            raise WaitingError(
+                f"nothing came from {names} for {self.timeout:g} seconds; nothing is lost: the "
+                "same command takes the run up again"
+            )
+        if names != self._said:
+            self._said = names
+            self.say(Note(f"waiting for {names}", event="waiting", missing=missing))
+        self.sleep(self._pause)
+        # Never much longer than a tenth of what was waited already.
+        self._pause = min(2 * self._pause, max(_FIRST_PAUSE, (now - self._since) / 10))
+        self._pause = min(self._pause, _LONGEST_PAUSE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +153,8 @@ class Desk:
             "that this home never made. The home was copied, or put back from a backup, while the "
             "run went on. The other copy's message stays and this one's was not stored; the run "
             "ends here, and what was charged stays charged. Keep one home; if it is this one, add "
-            "what the other released with `splitmeans ledger add`, and begin another run with a "
-            "new name"
+            "what the other released with `splitmeans ledger recover`, and begin another run with "
+            "a new name"
         )
 
     def next_message(self, expected: frozenset[tuple[str, str]]) -> Received:

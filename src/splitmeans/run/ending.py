@@ -4,16 +4,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from splitmeans.errors import ParameterError, SplitmeansError
+from splitmeans.errors import JournalError, ParameterError, SplitmeansError
 from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.stages import ReleasedValues
+from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.result.result import Result
 from splitmeans.result.write import write_result
-from splitmeans.run.drive import DONE, Desk
-from splitmeans.run.kept_results import keep_result, kept_result
+from splitmeans.run.drive import DONE, FAILED, Desk
+from splitmeans.run.journal import Journal
 from splitmeans.run.notes import Note
+from splitmeans.run.records import RunKey, keep_result, kept_result
 from splitmeans.run.run_keys import erase_key
 from splitmeans.study import Study
 from splitmeans.synopsis.clustering import about_found
@@ -89,3 +91,28 @@ class Ending:
         except (SplitmeansError, OSError):
             return False
         return found.study.hash == self.study.hash and found.facts["run"] == self.desk.key.run
+
+
+def abandoned(journal: Journal, key: RunKey, *, reason: str) -> bool:
+    """End a run for good and erase its state and its own key; return whether it was charged.
+
+    Raises:
+        HomeUnavailable: Another process drives the run.
+        ParameterError: The home does not know the run.
+        JournalError: It has ended already.
+    """
+    journal.hold(key)
+    saved = journal.load(key)
+    if saved is None:
+        raise ParameterError(
+            f"{journal.folder} knows no {key}; `splitmeans status --home {journal.folder}` lists "
+            "its runs"
+        )
+    if saved.outcome is not None:
+        raise JournalError(f"{key} has ended already ({saved.outcome}); its key is erased")
+    journal.finish(key, outcome=FAILED, reason=f"abandoned: {reason}")
+    erase_key(journal.folder, key)
+    charge = Ledger(journal.connection).charge_of(
+        study_hash=key.study_hash, run=key.run, party=key.participant
+    )
+    return charge is not None

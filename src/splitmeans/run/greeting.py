@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from splitmeans.errors import JournalError, ParameterError, ProtocolError
 from splitmeans.run.drive import Desk, Sealed, taken_note
-from splitmeans.run.older_home import forgotten
+from splitmeans.run.journal import THIS_RUN
 from splitmeans.run.post import Received
 from splitmeans.run.records import RunKey
 from splitmeans.run.run_keys import keep_key, load_key
@@ -24,8 +24,6 @@ from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import Hello, KeyContribution, Ready, RunPlan
 from splitmeans.wire.sealing import OpeningKey, SealingKey
 from splitmeans.wire.slot import SERVER
-
-_THIS_RUN = "(SELECT id FROM runs WHERE study_hash = ? AND run = ? AND participant = ?)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +96,7 @@ class Greeting:
         with journal.transaction():
             journal.accept(key, received.slot.path, sha256=received.sha256)
             journal.connection.execute(
-                f"INSERT INTO greetings VALUES ({_THIS_RUN}, ?, ?)",
+                f"INSERT INTO greetings VALUES ({THIS_RUN}, ?, ?)",
                 (*key.values, sender, sealing.data),
             )
         self.desk.post.learn_key(sender, sealing)
@@ -174,7 +172,7 @@ def refuse_second_home(desk: Desk, others: tuple[str, ...]) -> None:
     Raises:
         JournalError: The mailbox has first words of this participant that this home never sent.
     """
-    if forgotten(desk.post, others, (Hello.TAG,)):
+    if desk.post.left_before(others, (Hello.TAG,)):
         raise JournalError(
             f"{desk.key}: the mailbox has first words of this participant for the run that the "
             f"home {desk.journal.folder} does not know. The run was begun from another home, "
@@ -185,6 +183,6 @@ def refuse_second_home(desk: Desk, others: tuple[str, ...]) -> None:
 
 def _known_keys(connection: sqlite3.Connection, key: RunKey) -> dict[str, bytes]:
     rows = connection.execute(
-        f"SELECT participant, sealing FROM greetings WHERE run_id = {_THIS_RUN}", key.values
+        f"SELECT participant, sealing FROM greetings WHERE run_id = {THIS_RUN}", key.values
     )
     return {name: bytes(data) for name, data in rows}

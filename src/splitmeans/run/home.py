@@ -24,7 +24,7 @@ from pathlib import Path
 
 from splitmeans.errors import HomeUnavailable, JournalError
 from splitmeans.privacy import ledger_tables
-from splitmeans.run import kept_results, moments
+from splitmeans.run import records
 
 DATABASE = "splitmeans.sqlite"
 LOCK = "splitmeans.lock"
@@ -42,18 +42,18 @@ _PART = re.compile(r"\..*\.part")
 
 _locks: set[int] = set()
 
-_VERSION = 4
+_VERSION = 5
 _APPLICATION = 0x73706D31  # "spm1": tells another program's database apart
 # A rollback journal with EXTRA also syncs the folder when the journal is gone, so that a commit
 # that returned cannot come undone; a write-ahead log would keep erased secrets until it is reused.
 _SETTINGS = {"journal_mode": "delete", "synchronous": 3, "secure_delete": 1, "foreign_keys": 1}
 # See `run.people_records`.
-PEOPLE_TABLE = """CREATE TABLE people (
+_PEOPLE_TABLE = """CREATE TABLE people (
     study_hash TEXT NOT NULL, run TEXT NOT NULL, participant TEXT NOT NULL, source TEXT NOT NULL,
     secret TEXT NOT NULL, record BLOB NOT NULL, sha256 TEXT NOT NULL,
     PRIMARY KEY (study_hash, run, participant))"""
 # Everyone's public key of each run, see `run.greeting`.
-_GREETINGS_TABLE = """CREATE TABLE IF NOT EXISTS greetings (
+_GREETINGS_TABLE = """CREATE TABLE greetings (
     run_id INTEGER NOT NULL, participant TEXT NOT NULL, sealing BLOB NOT NULL,
     PRIMARY KEY (run_id, participant))"""
 _SCHEMA = (
@@ -73,8 +73,10 @@ _SCHEMA = (
         number INTEGER PRIMARY KEY, run_id INTEGER NOT NULL REFERENCES runs (id),
         slot TEXT NOT NULL, sha256 TEXT NOT NULL, size INTEGER NOT NULL,
         sent INTEGER NOT NULL DEFAULT 0, kept INTEGER NOT NULL DEFAULT 1, UNIQUE (run_id, slot))""",
-    kept_results.TABLE,
-    PEOPLE_TABLE,
+    records.RESULTS_TABLE,
+    _PEOPLE_TABLE,
+    *records.MOMENTS,
+    _GREETINGS_TABLE,
     f"PRAGMA application_id = {_APPLICATION}",
     f"PRAGMA user_version = {_VERSION}",
 )
@@ -178,8 +180,6 @@ def connect(folder: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA fullfsync = 1")  # a plain fsync does not reach the disk on macOS
         connection.execute("PRAGMA temp_store = 2")  # secrets must not spill into temporary files
         _check_version(connection, folder)
-        for statement in (*moments.STATEMENTS, _GREETINGS_TABLE):
-            connection.execute(statement)
     except BaseException:
         connection.close()
         raise
@@ -195,15 +195,6 @@ def _check_version(connection: sqlite3.Connection, folder: Path) -> None:
         _create(connection, folder)
     elif application != _APPLICATION:
         raise JournalError(f"{path} is another program's database; choose another folder")
-    elif version in (1, 2, 3):
-        connection.execute("BEGIN IMMEDIATE")
-        ledger_tables.update_tables(connection)
-        if version == 1:
-            connection.execute(kept_results.TABLE)
-        if version < 3:
-            connection.execute(PEOPLE_TABLE)
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
-        connection.execute("COMMIT")
     elif version != _VERSION:
         raise JournalError(
             f"{path} has format {version}, this version of splitmeans knows {_VERSION}: install "
@@ -227,12 +218,12 @@ def _create(connection: sqlite3.Connection, folder: Path) -> None:
     connection.execute("COMMIT")
 
 
-def write_file(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+def write_file(path: Path, data: bytes) -> None:
     """Write a file so that it is whole, on disk, and found under its name, or not there at all."""
     part = path.with_name(f".{path.name[:16]}.{secrets.token_hex(8)}.part")
     try:
         with open(os.open(part, _NEW_FILE, 0o600), "wb") as file:
-            os.fchmod(file.fileno(), mode)  # whatever the umask is
+            os.fchmod(file.fileno(), 0o600)  # whatever the umask is
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

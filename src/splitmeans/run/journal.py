@@ -30,12 +30,12 @@ from splitmeans.errors import (
     ProtocolError,
 )
 from splitmeans.privacy import ledger_tables
-from splitmeans.privacy.database_errors import passing
+from splitmeans.privacy.ledger_tables import passing
 from splitmeans.run import home, run_keys
 from splitmeans.run.records import Outgoing, RunKey, SavedRun
 
 _log = logging.getLogger(__name__)
-_THIS_RUN = "(SELECT id FROM runs WHERE study_hash = ? AND run = ? AND participant = ?)"
+THIS_RUN = "(SELECT id FROM runs WHERE study_hash = ? AND run = ? AND participant = ?)"
 
 
 class Journal:
@@ -144,17 +144,17 @@ class Journal:
         """Return whether the owner agreed to a study."""
         return bool(self._execute("SELECT 1 FROM approvals WHERE study_hash = ?", (study_hash,)))
 
-    def approved_texts(self) -> tuple[str, ...]:
-        """Return all studies that the owner agreed to, the newest first."""
-        rows = self._execute("SELECT study_text FROM approvals ORDER BY time DESC, rowid DESC")
-        return tuple(text for (text,) in rows)
+    def approved_texts(self) -> dict[str, str]:
+        """Return all studies that the owner agreed to by their hashes, the newest first."""
+        query = "SELECT study_hash, study_text FROM approvals ORDER BY time DESC, rowid DESC"
+        return dict(self._execute(query))
 
     def begin(
         self, run_key: RunKey, *, details: Mapping[str, str], state: bytes, stage: str = "begun"
     ) -> None:
         """Store a new run; a run begins once."""
         with self._writing():
-            if self._execute(f"SELECT {_THIS_RUN}", run_key.values) != [(None,)]:
+            if self._execute(f"SELECT {THIS_RUN}", run_key.values) != [(None,)]:
                 raise JournalError(f"{run_key} has begun already: go on from its saved state")
             self._execute(
                 "INSERT INTO runs (study_hash, run, participant, details, stage, state, "
@@ -185,7 +185,7 @@ class Journal:
         """Return the run as it was last saved, or None if it never began."""
         rows = self._execute(
             "SELECT details, stage, state, outcome, reason, state_sha256 FROM runs "
-            f"WHERE id = {_THIS_RUN}",
+            f"WHERE id = {THIS_RUN}",
             run_key.values,
         )
         if not rows:
@@ -245,7 +245,7 @@ class Journal:
     def accepted(self, run_key: RunKey) -> tuple[tuple[str, str], ...]:
         """Return slot and SHA-256 of all messages that were taken."""
         rows = self._execute(
-            f"SELECT slot, sha256 FROM accepted WHERE run_id = {_THIS_RUN} ORDER BY slot",
+            f"SELECT slot, sha256 FROM accepted WHERE run_id = {THIS_RUN} ORDER BY slot",
             run_key.values,
         )
         return tuple((slot, sha256) for slot, sha256 in rows)
@@ -272,7 +272,7 @@ class Journal:
         """Return all messages of a run that were stored for sending, in order."""
         rows = self._execute(
             "SELECT slot, sha256, size, sent FROM outbox "
-            f"WHERE run_id = {_THIS_RUN} ORDER BY number",
+            f"WHERE run_id = {THIS_RUN} ORDER BY number",
             run_key.values,
         )
         return tuple(
@@ -301,7 +301,7 @@ class Journal:
             raise JournalError(f"slot {slot_path} has no stored message")
         with self._writing():
             self._execute(
-                f"UPDATE outbox SET sent = 1 WHERE slot = ? AND run_id = {_THIS_RUN}",
+                f"UPDATE outbox SET sent = 1 WHERE slot = ? AND run_id = {THIS_RUN}",
                 (slot_path, *run_key.values),
             )
 
@@ -314,7 +314,7 @@ class Journal:
         if saved is None or saved.outcome is None or self.pending(run_key):
             raise JournalError(f"{run_key} is not finished, or has messages to send")
         with self._writing():
-            self._execute(f"UPDATE outbox SET kept = 0 WHERE run_id = {_THIS_RUN}", run_key.values)
+            self._execute(f"UPDATE outbox SET kept = 0 WHERE run_id = {THIS_RUN}", run_key.values)
         if not self._inside:
             with contextlib.suppress(HomeUnavailable), home.brief_lock(self.folder):
                 self._sweep()
@@ -337,7 +337,7 @@ class Journal:
             raise _unusable(problem, self.folder) from problem
 
     def _running(self, run_key: RunKey) -> int:
-        rows = self._execute(f"SELECT id, outcome FROM runs WHERE id = {_THIS_RUN}", run_key.values)
+        rows = self._execute(f"SELECT id, outcome FROM runs WHERE id = {THIS_RUN}", run_key.values)
         if not rows:
             raise JournalError(f"{run_key} has not begun")
         if rows[0][1] is not None:

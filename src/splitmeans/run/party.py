@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from splitmeans.errors import ParameterError, PrivacyError, StudyError
+from splitmeans.errors import JournalError, ParameterError, PrivacyError, StudyError
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
@@ -23,32 +23,36 @@ from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.result.previous import Previous
 from splitmeans.result.write import check_place
-from splitmeans.run.charged_data import ChargedData
-from splitmeans.run.charging import RELEASES, charge_releases, releases_among
-from splitmeans.run.data_set import GivenName
-from splitmeans.run.drive import DONE, FAILED, Desk, refuse_failed, taken_note
+from splitmeans.run.charged_data import ChargedData, GivenName
+from splitmeans.run.charging import RELEASES, charge_releases, check_room, releases_among
+from splitmeans.run.drive import DONE, FAILED, Desk, Patience, refuse_failed, taken_note
 from splitmeans.run.ending import Ending
 from splitmeans.run.greeting import Greeting
 from splitmeans.run.home import SPOOL
 from splitmeans.run.journal import Journal
 from splitmeans.run.notes import Note
-from splitmeans.run.older_home import OLDER, forgotten, older_home
 from splitmeans.run.own_keys import check_not_revoked
 from splitmeans.run.party_run import PartyRun
 from splitmeans.run.post import Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey, SavedRun
-from splitmeans.run.room import check_room
 from splitmeans.run.run_keys import erase_key
-from splitmeans.run.series import check_series, details_of, place_of, previous_for
-from splitmeans.run.slots import check_same_source, remember_slots
-from splitmeans.run.waiting import Patience
+from splitmeans.run.series import (
+    check_same_source,
+    check_series,
+    details_of,
+    place_of,
+    previous_for,
+    remember_slots,
+)
 from splitmeans.table.walk.interface import Table
 from splitmeans.table.walk.spool_folder import sweep_spools
 from splitmeans.wire.identity import spoken
 from splitmeans.wire.messages import Hello, KeyContribution, PartyRelease, StageRelease, staged
 from splitmeans.wire.slot import SERVER
 from splitmeans.wire.tags import tag_of
+
+_OLDER = "this home is older than the mailbox, which has messages that it does not know"
 
 
 def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Path:
@@ -271,8 +275,8 @@ class _Driver:
         self.what.rehearse()
         table = self._open()
         preflight.check(rows=len(table))
-        people = self._data.records(table)
-        settled = self._charged_to(self._data.by_people(people))
+        record = self._data.record(table)
+        settled = self._charged_to(self._data.by_people(record))
         check_same_source(self.desk.journal, self.desk.key, settled.what.source)
         self.what.before_joining()
         self.what.going_on()
@@ -288,8 +292,8 @@ class _Driver:
         with self.desk.journal.transaction():
             # Once more: another run may have joined while the table was read.
             settled._check_room()
-            source = settled._data.by_people(people)
-            settled._data.store(people, source=source)
+            source = settled._data.by_people(record)
+            settled._data.store(record, source=source)
             self.desk.journal.begin(
                 self.desk.key,
                 details=settled._details,
@@ -345,7 +349,7 @@ class _Driver:
             kinds: Messages that this home has not sent.
             begun: Whether the journal has the run.
         """
-        found = forgotten(self.desk.post, (SERVER, *self._session.others), kinds)
+        found = self.desk.post.left_before((SERVER, *self._session.others), kinds)
         if not found:
             return
         releases = {kind: found[kind] for kind in RELEASES if kind in found}
@@ -354,9 +358,17 @@ class _Driver:
                 settled = self._charged_to(self._late_source())
                 self.desk.journal.begin(self.desk.key, details=settled._details, state=b"")
             self._charge(releases, late=True)
-            self.desk.journal.finish(self.desk.key, outcome=FAILED, reason=OLDER)
+            self.desk.journal.finish(self.desk.key, outcome=FAILED, reason=_OLDER)
         erase_key(self.desk.journal.folder, self.desk.key)
-        raise older_home(self.desk.key, had_released=bool(releases))
+        paid = "nothing is charged"
+        if releases:
+            paid = "its release was found in the mailbox and is charged now"
+        raise JournalError(
+            f"{self.desk.key}: {_OLDER}. The home was put back from a backup, or the run was begun "
+            "from another copy of it; nobody else did anything wrong. The run ends here, because a "
+            f"second release must not follow; {paid}. Add what other runs released since the "
+            "backup with `splitmeans ledger recover`, and begin another run with a new name"
+        )
 
     def _late_source(self) -> str:
         """What was released counts under any name, if need be under a new one."""

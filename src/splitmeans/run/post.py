@@ -2,8 +2,10 @@
 
 import functools
 import hashlib
+import itertools
 import logging
 import typing
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from splitmeans.errors import (
@@ -186,6 +188,14 @@ class Post:
         except MessageRefused:  # no plain file, or larger than any message
             return None
         return data if data is not None and self._is_own(data, slot) else None
+
+    def left_before(self, receivers: Iterable[str], kinds: Iterable[str]) -> dict[str, str]:
+        """Return the hash of each message of these kinds that this participant has left."""
+        found = {}
+        for receiver, kind in itertools.product(receivers, kinds):
+            if (data := self.own_message(receiver, kind)) is not None:
+                found[kind] = hashlib.sha256(data).hexdigest()
+        return found
 
     def _opener(self, kind: str) -> OpeningKey:
         if kind == Hello.TAG:

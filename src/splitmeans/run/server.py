@@ -27,7 +27,7 @@ from splitmeans.privacy.noise import NoiseSource, SecureNoise
 from splitmeans.result.previous import Previous
 from splitmeans.result.signed import Stamp
 from splitmeans.result.write import check_place
-from splitmeans.run.drive import DONE, Desk, refuse_failed, taken_note
+from splitmeans.run.drive import DONE, Desk, Patience, refuse_failed, taken_note
 from splitmeans.run.ending import Ending
 from splitmeans.run.greeting import Greeting, refuse_second_home
 from splitmeans.run.journal import Journal
@@ -37,7 +37,6 @@ from splitmeans.run.post import Post, Received, check_own_key
 from splitmeans.run.preflight import Preflight
 from splitmeans.run.records import RunKey
 from splitmeans.run.series import details_of, place_of, previous_for
-from splitmeans.run.waiting import Patience
 from splitmeans.server import node
 from splitmeans.study import Study
 from splitmeans.wire.codec import encode, encoded_parts

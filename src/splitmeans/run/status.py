@@ -15,8 +15,8 @@ from typing import Any
 from splitmeans.errors import MailboxError, MailboxUnavailable, MessageRefused
 from splitmeans.mailbox.open import RELAYS, Mailbox, scheme_of
 from splitmeans.run.drive import DONE, FAILED
-from splitmeans.run.moments import KnownRun
 from splitmeans.run.order import Due, MessageOrder
+from splitmeans.run.records import KnownRun
 from splitmeans.study import Study
 from splitmeans.wire.messages import PublishedResult
 from splitmeans.wire.slot import SERVER

@@ -14,14 +14,13 @@ from pathlib import Path
 from splitmeans.errors import ParameterError
 
 
-def read_private(path: Path, *, what: str, max_bytes: int, allow_group: bool = False) -> bytes:
+def read_private(path: Path, *, what: str, max_bytes: int) -> bytes:
     """Read a file that nobody reads by accident.
 
     Args:
         path: The file; links are followed, as mounted secrets have them.
         what: What it is, for messages, such as "key file".
         max_bytes: Most bytes to read.
-        allow_group: Let the file's group use it also if it is ours: it is meant to be shared.
 
     Raises:
         ParameterError: It cannot be read, others can read it, or it is too large.
@@ -34,7 +33,7 @@ def read_private(path: Path, *, what: str, max_bytes: int, allow_group: bool = F
             if not stat.S_ISREG(status.st_mode):
                 raise ParameterError(f"{what} {path} is not a file")
             if os.name == "posix":
-                _check_rights(path, status, what=what, allow_group=allow_group)
+                _check_rights(path, status, what=what)
             data = file.read(max_bytes + 1)
     except OSError as problem:
         raise ParameterError(f"{what} {path} cannot be read: {problem.strerror}") from None
@@ -43,8 +42,8 @@ def read_private(path: Path, *, what: str, max_bytes: int, allow_group: bool = F
     return data
 
 
-def _check_rights(path: Path, status: os.stat_result, *, what: str, allow_group: bool) -> None:
-    if not status.st_mode & (0o007 if allow_group else 0o077):
+def _check_rights(path: Path, status: os.stat_result, *, what: str) -> None:
+    if not status.st_mode & 0o077:
         return
     if status.st_uid == os.geteuid():
         raise ParameterError(
