@@ -62,19 +62,15 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         n_clusters: Number of segments, k.
         epsilon: Total privacy loss of one user, over all parties and releases.
         delta: What probabilities may exceed that bound by; below 1 / expected_users.
-        membership: How parties tell which user is in which cluster: "decoy", "sketch",
-            "sketch-paper", "ldp", "independent" or "exact" (not private).
-        local: Local clustering: "auto", "guided-lloyd", "dplsf", "dplloyd" or "plain" (not
-            private).
+        membership: How parties tell which user is in which cluster: "decoy" or "sketch".
         n_local_clusters: Clusters per party, k', or "auto".
-        accounting: "tight" composes exact privacy losses, "paper" adds costs up as published.
         bounds: Public bounds of the columns, from general knowledge; there is no default. One
             (low, high) for all columns; or a list with one entry per party, each a (low, high), a
             list with one (low, high) per column, or a dict by column name; or one dict by column
             name for all parties. What can be read in two ways is refused. "private", for all or
             in place of any (low, high), has the run learn the bounds, with noise and from a part
             of the budget; `result_.plan.parties` has them then.
-        grid: How cell weights are found: "auto", "joint", "pairs", "pairs-paper" or "many".
+        grid: How cell weights are found: "auto", "joint", "pairs" or "many".
         user_sets: "equal", or "partial" if some users are at some parties only (give ids then).
         population: With partial user sets of three or more parties "shared" for segments of the
             users at all of them (the default), "everyone" for those at one or more.
@@ -94,14 +90,12 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             bounds, or "equal" each the same, one of categories too. Costs no privacy.
         id_rules: How ids are written: "as-is" (None), "text", "caseless", "integer", "uuid",
             "email" or "phone", or `IdRules`.
-        sketch: Parameters of the sketch methods; None takes the paper's.
+        sketch: Parameters of the cell sketch; None takes the defaults.
         decoy: Parameters of the decoy join; None takes the defaults.
         detail: True, or a share of what local clustering may cost, has parties also release how
             their columns spread within clusters, for synthetic rows that look like rows.
         runs: How many times the study is to be run as its users change; epsilon and delta are of
             all runs together then. `fit(X, previous=model)` is the next run.
-        allow_unproved: Fit also with methods that have no proved bound ("exact", "ldp",
-            "sketch-paper", "plain"), which are refused otherwise.
         allow_clipping: Fit also if more than half of a column's values lie outside the bounds and
             become the bound; such a table is refused otherwise. Fewer give a warning.
         noise: Source of privacy noise; None takes the operating system's.
@@ -131,9 +125,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         epsilon: float = 1.0,
         delta: float = DEFAULT_DELTA,
         membership: str = "decoy",
-        local: str = "auto",
         n_local_clusters: int | str = "auto",
-        accounting: str = "tight",
         bounds: Any = None,
         grid: str = "auto",
         user_sets: str = "equal",
@@ -148,7 +140,6 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         decoy: DecoyOptions | None = None,
         detail: Any = None,
         runs: int = 1,
-        allow_unproved: bool = False,
         allow_clipping: bool = False,
         noise: NoiseSource | None = None,
         random_state: Any = None,
@@ -157,9 +148,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.epsilon = epsilon
         self.delta = delta
         self.membership = membership
-        self.local = local
         self.n_local_clusters = n_local_clusters
-        self.accounting = accounting
         self.bounds = bounds
         self.grid = grid
         self.user_sets = user_sets
@@ -174,7 +163,6 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.decoy = decoy
         self.detail = detail
         self.runs = runs
-        self.allow_unproved = allow_unproved
         self.allow_clipping = allow_clipping
         self.noise = noise
         self.random_state = random_state
@@ -234,8 +222,6 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
     ) -> Self:
         if self.noise is not None and not hasattr(self.noise, "spawn"):
             raise ParameterError("noise must be None or a noise source")
-        if study.membership_facts.warning is not None:
-            warnings.warn(study.membership_facts.warning, UserWarning, stacklevel=4)
         tables = prepare_with_warnings(
             study, blocks, ids, expected=expected, allow_clipping=bool(self.allow_clipping)
         )
@@ -351,10 +337,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             n_clusters=self.n_clusters,
             budget=Budget(epsilon=self.epsilon, delta=self.delta),
             membership=self.membership,
-            local=self.local,
             n_local_clusters=self.n_local_clusters,
             grid=self.grid,
-            accounting=self.accounting,
             user_sets=self.user_sets,
             population=self.population,
             ids=self._id_rules(),
@@ -364,7 +348,6 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             decoy=self.decoy or DecoyOptions(),
             detail=self._detail(),
             renewal=None if self.runs == 1 else Renewal(runs=self.runs),
-            allow_unproved=self.allow_unproved,
         )
 
     def _detail(self) -> DetailOptions | None:

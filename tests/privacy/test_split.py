@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitmeans.privacy.split import paper_split, tight_split
+from splitmeans.privacy.split import paper_split, split_precision
 from splitmeans.study import Budget
 from splitmeans.study.id_rules import IdRules
 from splitmeans.study.methods import MEMBERSHIPS, TIGHT
@@ -49,7 +49,7 @@ def test_the_paper_s_shares_add_up(epsilon, delta, n_parties, needs_count):
 
 def test_squared_precisions_by_hand():
     # Decoys take a half; each of two parties half of the rest.
-    precisions = tight_split(make_study("decoy", 2), n_groups=1, n_sizes=0, scale=2.0)
+    precisions = split_precision(make_study("decoy", 2), n_groups=1, n_sizes=0, scale=2.0)
     assert precisions.size == 0
     assert precisions.membership == pytest.approx(2 * 0.5**0.5)
     assert precisions.local == pytest.approx(2 * 0.25**0.5)
@@ -57,7 +57,7 @@ def test_squared_precisions_by_hand():
 
 def test_squared_precisions_of_many_parties_by_hand():
     # 70 % to 15 pairs of six parties; a sixth of the rest to each.
-    precisions = tight_split(make_study("decoy", 6), n_groups=15, n_sizes=0, scale=1.0)
+    precisions = split_precision(make_study("decoy", 6), n_groups=15, n_sizes=0, scale=1.0)
     assert precisions.membership == pytest.approx((0.7 / 15) ** 0.5)
     assert precisions.local == pytest.approx(0.05**0.5)
 
@@ -68,10 +68,10 @@ def test_squared_precisions_of_partial_user_sets_by_hand():
     two, three = (
         dataclasses.replace(make_study("decoy", n), user_sets="partial", ids=ids) for n in (2, 3)
     )
-    precisions = tight_split(two, n_groups=1, n_sizes=0, scale=1.0)
+    precisions = split_precision(two, n_groups=1, n_sizes=0, scale=1.0)
     assert precisions.membership == pytest.approx(0.25**0.5)
     assert precisions.local == pytest.approx(0.375**0.5)
-    precisions = tight_split(three, n_groups=3, n_sizes=0, scale=1.0)
+    precisions = split_precision(three, n_groups=3, n_sizes=0, scale=1.0)
     assert precisions.membership == pytest.approx((0.5 / 3) ** 0.5)
     assert precisions.local == pytest.approx((0.5 / 3) ** 0.5)
 
@@ -79,7 +79,7 @@ def test_squared_precisions_of_partial_user_sets_by_hand():
 def test_squared_precisions_with_a_count_by_hand():
     # 2 % to the count, 20 % of what is left to three histograms.
     study = make_study("independent", 3)
-    precisions = tight_split(study, n_groups=3, n_sizes=1, scale=1.0)
+    precisions = split_precision(study, n_groups=3, n_sizes=1, scale=1.0)
     assert precisions.size == pytest.approx(0.02**0.5)
     assert precisions.membership == pytest.approx((0.196 / 3) ** 0.5)
     assert precisions.local == pytest.approx((0.784 / 3) ** 0.5)
@@ -87,7 +87,7 @@ def test_squared_precisions_with_a_count_by_hand():
 
 def test_squared_precisions_with_sizes_for_k_by_hand():
     # 0.5 % to the sizes of both parties, half of what is left to the decoys.
-    precisions = tight_split(make_study("decoy", 2), n_groups=1, n_sizes=2, scale=1.0)
+    precisions = split_precision(make_study("decoy", 2), n_groups=1, n_sizes=2, scale=1.0)
     assert precisions.size == pytest.approx(0.0025**0.5)
     assert precisions.membership == pytest.approx(0.4975**0.5)
     assert precisions.local == pytest.approx((0.4975 / 2) ** 0.5)
@@ -100,7 +100,7 @@ def test_squared_precisions_with_sizes_for_k_by_hand():
 @pytest.mark.parametrize("n_sizes", [0, 1, 2])
 def test_squared_precisions_add_up(membership, n_parties, n_groups, n_sizes):
     study = make_study(membership, n_parties)
-    precisions = tight_split(study, n_groups=n_groups, n_sizes=n_sizes, scale=3.0)
+    precisions = split_precision(study, n_groups=n_groups, n_sizes=n_sizes, scale=3.0)
     total = (
         n_sizes * precisions.size**2
         + n_parties * precisions.local**2

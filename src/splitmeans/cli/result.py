@@ -48,10 +48,8 @@ def show(result: Path = RESULT, k: int | None = K, json: bool = JSON) -> None:
     read = Result.read(result)
     item = read.segments(k)
     intervals = intervals_of(read, [item])
-    warning = read.privacy.get("warning")
     if json:
-        first = {} if warning is None else {"warning": warning}
-        mapping = first | segments_mapping(read, item, intervals.found[0])
+        mapping = segments_mapping(read, item, intervals.found[0])
         mapping["users_interval"] = None if intervals.users is None else list(intervals.users)
         mapping["intervals"] = intervals.words
         shared = overlap_or_none(read)
@@ -62,8 +60,6 @@ def show(result: Path = RESULT, k: int | None = K, json: bool = JSON) -> None:
         print_overlap(read.overlap())
         _say_origin(read)
         return
-    if warning is not None:
-        say(warning)
     print_segments(read, item, intervals.found[0])
     for line in insight_lines(read, item):
         say(line)

@@ -233,8 +233,6 @@ def _measures(study: Study, report: PrivacyReport) -> Section:
         f"The noise is calibrated to epsilon {report.epsilon:.4g}, delta {report.delta:g} for all "
         "messages of all organisations together; each organisation computes this itself and does "
         "not release anything if it is more than was agreed."
-        if report.proved
-        else "The methods of this study have no proved bound: no party runs it with others."
     )
     ids = study.id_rules.type
     return Section(
@@ -266,9 +264,7 @@ def _risks(study: Study, report: PrivacyReport) -> Section:
         (
             "The server or a reader concludes from messages or result that a person is in the data"
             + ("" if study.counts_only else ", or what a value is"),
-            "limited for the server and readers of the result by the figures above"
-            if report.proved
-            else "not limited",
+            "limited for the server and readers of the result by the figures above",
             BLANK,
         ),
         (

@@ -9,11 +9,6 @@ from splitmeans.plan.statement_words import meanings
 
 def meaning(report: PrivacyReport) -> Section:
     """Return what the figures of a run mean for one person."""
-    if not report.proved:
-        return Section(
-            heading="What the figures mean",
-            text=("The methods of this study have no proved bound, so there is no figure.",),
-        )
     epsilon, delta = report.epsilon, report.delta
     found_out = "that people with high savings buy little"
     if report.plan.study.counts_only:

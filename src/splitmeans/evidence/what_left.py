@@ -99,11 +99,8 @@ def _sent(plan: Plan, column: Column, *, k: int) -> str:
     """Say what a party's release holds of a column, which is the study's, before it was learned."""
     what = "the share of each category in" if column.is_categorical else "its average in"
     parts = [f"{what} each of {k} groups of people, with noise"]
-    if plan.study.local_facts.n_points:
-        closely = "" if not plan.detail else ", also within each group"
-        parts.append(
-            f"values of invented people who are spread as real ones are{closely}, with noise"
-        )
+    closely = ", also within each group" if plan.detail else ""
+    parts.append(f"values of invented people who are spread as real ones are{closely}, with noise")
     if column.is_private:
         parts.append("its bounds, found in the table with noise")
     if column.is_open:
@@ -115,9 +112,7 @@ def _sent_of_ids(plan: Plan, party: str) -> str:
     study = plan.study
     if study.counts_only:
         return f"nothing of it; {_COUNTED}"
-    memberships = _MEMBERSHIPS.get(
-        study.membership, "for every person the number of a group, changed at random"
-    )
+    memberships = _MEMBERSHIPS[study.membership]
     if study.user_sets == "partial":
         memberships += _IF_PARTIAL.get(study.membership, "")
     counts = any(stage.name == SIZE and party in stage.parties for stage in plan.stages)

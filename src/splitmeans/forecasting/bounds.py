@@ -7,7 +7,6 @@ from typing import Any
 from splitmeans.forecasting.cell_error import cell_error
 from splitmeans.forecasting.loss_model import LossForecast, loss_forecast, refusal, strain_of
 from splitmeans.forecasting.rough_plan import rough_plan, stage_users
-from splitmeans.local.law import LocalLaw
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
@@ -61,7 +60,7 @@ def prices(plan: Plan, *, users: int, structure: str | None) -> tuple[Price, ...
         loss = None
         if refusal(of) is None:
             loss = loss_forecast(strain_of(of, users=users), structure=structure)
-        local_mu = _mu(of.local[0]) if of.local else None
+        local_mu = of.local[0].mu if of.local else None
         return Worth(loss=loss, cell_error=cell_error(of, users=users), local_mu=local_mu)
 
     found = []
@@ -91,7 +90,3 @@ def prices(plan: Plan, *, users: int, structure: str | None) -> tuple[Price, ...
         )
         found.append(price)
     return tuple(found)
-
-
-def _mu(law: LocalLaw) -> float | None:
-    return getattr(law, "mu", None) or getattr(law, "epsilon", None)

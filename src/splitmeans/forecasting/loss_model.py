@@ -232,13 +232,6 @@ def refusal(plan: Plan) -> str | None:
     study = plan.study
     if study.counts_only:
         return "a study of counts alone has no segments, so there is no loss"
-    if not study.membership_facts.loss_modelled:
-        return (
-            f"membership={study.membership!r} has an error that depends on the data more than on "
-            "the noise; `python -m benchmarks accuracy` in the source repository measures it"
-        )
-    if not all(isinstance(law, GuidedLloydLaw) for law in plan.local):
-        return f"the model is for local='guided-lloyd' (what 'auto' takes), not {study.local!r}"
     return None
 
 

@@ -1,4 +1,4 @@
 """Phase 1, local clustering: each party's columns become a few private centres.
 
-Public code reads the laws (`methods.py`, `laws/`); what sees rows is reached by `mechanisms.py`.
+Public code reads `laws/`; `guided_lloyd.py` and `detail.py` see rows.
 """

@@ -15,8 +15,8 @@ Constraining sums to a radius around a centre is the idea of Diaa, Humphries and
 "FastLloyd" (2024); here rows are clipped rather than centres, and radii follow the points.
 """
 
+from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
@@ -35,12 +35,11 @@ from splitmeans.local.laws.guided_lloyd import (
     GuidedLloydLaw,
     sensitivity,
 )
-from splitmeans.local.rows import LocalRelease
 from splitmeans.local.survey import ColumnSurvey
 from splitmeans.local.synthetic import draw_points
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.coding import Coding
-from splitmeans.study.methods import GUIDED_LLOYD
+from splitmeans.study.methods import N_POINTS
 from splitmeans.table.walk.interface import RawRows
 from splitmeans.table.walk.memory import as_rows
 
@@ -59,10 +58,29 @@ _OF_START = 0.75
 _STARTS, _MANY_CLUSTERS = 3, 12
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LocalRelease:
+    """What a party's local clustering releases, on the grid and inside the bounds.
+
+    Attributes:
+        centres: The local centres, shape (k', d).
+        points: Synthetic points that lie as the rows do, each standing for equally many, shape
+            (points, d).
+        size: The number of rows, as released.
+    """
+
+    centres: IntArray
+    points: IntArray
+    size: float
+
+
 class GuidedLloyd(GuidedLloydLaw):
     """The algorithm; for what it costs see the law."""
 
-    N_POINTS: ClassVar[int] = GUIDED_LLOYD.n_points
+    @classmethod
+    def of(cls, law: GuidedLloydLaw) -> "GuidedLloyd":
+        """Return the algorithm that does what a law says."""
+        return cls(n_clusters=law.n_clusters, bounds=law.bounds, mu=law.mu, levels=law.levels)
 
     @property
     def survey(self) -> ColumnSurvey:
@@ -84,7 +102,11 @@ class GuidedLloyd(GuidedLloydLaw):
         start: IntArray | None = None,
         without_groups: int | None = None,
     ) -> LocalRelease:
-        """Return centres and synthetic points; see `LocalClustering`.
+        """Return centres and synthetic points.
+
+        `raw_rows` are the party's rows on the grid, n of them with a column each, in an array of
+        int64 or in a table that is walked; `noise` hides the users; `rng` starts the algorithm and
+        is independent of the rows.
 
         `start` are points that were published before, as many as there are synthetic ones: three
         quarters of what the rounds begin with come from them. They are public, so the cost is the
@@ -96,7 +118,7 @@ class GuidedLloyd(GuidedLloydLaw):
         """
         rows = as_rows(raw_rows)
         survey = self.survey.release(rows, noise=noise)
-        points = draw_points(survey, bounds=self.bounds, n_points=self.N_POINTS, rng=rng)
+        points = draw_points(survey, bounds=self.bounds, n_points=N_POINTS, rng=rng)
         if start is not None:
             points = _blended(points, start, rng=rng)
         # Points stand for equally many rows, before every round and at last.

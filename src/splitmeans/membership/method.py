@@ -11,12 +11,12 @@ from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from splitmeans._types import FloatArray, NoiseLine
 from splitmeans.membership.bundles import Bundles
+from splitmeans.membership.decoy.direct_labels import DirectLabels
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.estimator import WeightEstimator
-from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.privacy.events import Event
 from splitmeans.privacy.noise import NoiseSource
-from splitmeans.privacy.split import Precisions, Shares
+from splitmeans.privacy.split import Precisions
 from splitmeans.study import Study
 from splitmeans.study.methods import MembershipFacts
 
@@ -74,7 +74,7 @@ class RunFacts(Protocol):
         ...
 
     @property
-    def collusion_laws(self) -> tuple[RandomisedLabels | None, ...]:
+    def collusion_laws(self) -> tuple[DirectLabels | None, ...]:
         """For each party the randomiser its users' labels pass against collusion, if any."""
         ...
 
@@ -94,10 +94,7 @@ class MembershipMethod(Generic[L, M]):
         default_labels: How many labels each party has in a table of a study with about so many
             users; as many as local clusters, k', if `clusters_of` says no other.
         clusters_of: How many local clusters a party has for so many labels.
-        published_law: The law of a study's share of the budget, for k' clusters, costs added up as
-            published; None where that accounting does not apply.
-        tight_law: The law at given precisions, for k' clusters and so many groups (or parties,
-            without groups); None where there is no tight accounting.
+        law_at: The law at given precisions, for a number of membership releases.
         estimator: Reads the messages of all parties, with noise of the server's own.
         noise_lines: The noise of a release.
         message_size: Bytes of the message of the party at a position with so many users, and how
@@ -112,8 +109,6 @@ class MembershipMethod(Generic[L, M]):
         table_hash: Hash of a table that draws are looked up in and the law's parameters do not
             show (rule R3), where there is one.
         check_plan: Refuses a plan that nobody could compute.
-        check_message: Says what is wrong with the message of the party at a position, where the
-            estimator would not refuse it.
     """
 
     facts: MembershipFacts
@@ -121,8 +116,7 @@ class MembershipMethod(Generic[L, M]):
     message: type[M]
     default_labels: Callable[[Study, int], int]
     clusters_of: Callable[[Study, int], int] = lambda _, labels: labels
-    published_law: Callable[[Study, Shares, int], L] | None = None
-    tight_law: Callable[[Study, Precisions, int, int], L] | None = None
+    law_at: Callable[[Study, Precisions, int], L]
     estimator: Callable[[L, RunFacts, Sequence[M], NoiseSource], WeightEstimator]
     noise_lines: Callable[[L, RunFacts], Iterable[NoiseLine]]
     message_size: Callable[[L, RunFacts, int, int, int], tuple[int, int]]
@@ -131,28 +125,9 @@ class MembershipMethod(Generic[L, M]):
     server_noise: Callable[[L], float] | None = None
     table_hash: Callable[[L], str] | None = None
     check_plan: Callable[[L, RunFacts], None] = lambda *_: None
-    check_message: Callable[[RunFacts, int, M], str | None] = lambda *_: None
-
-
-def paper_clusters(study: Study, users: int) -> int:
-    """Return k' = k, as the paper takes for its baselines."""
-    return study.n_clusters
 
 
 def enough_clusters(study: Study) -> int:
     """Return the smallest k' whose grid has at least n_clusters cells."""
     n_parties = len(study.parties)
     return next(k for k in range(2, study.n_clusters + 2) if k**n_parties >= study.n_clusters)
-
-
-def counted_users(plan: RunFacts) -> float:
-    """Return the noisy number of users, of a method that needs it."""
-    assert plan.released_users is not None
-    return plan.released_users
-
-
-def shape_problem(message: object, found: tuple[int, ...], expected: tuple[int, ...]) -> str | None:
-    """Say that a message has another shape than expected, if so."""
-    if found == expected:
-        return None
-    return f"a {type(message).__name__} of shape {found}, expected {expected}"

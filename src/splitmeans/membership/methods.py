@@ -4,16 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from splitmeans.membership.decoy.method import METHOD as DECOY
-from splitmeans.membership.exact.method import METHOD as EXACT
-from splitmeans.membership.independent.method import METHOD as INDEPENDENT
-from splitmeans.membership.ldp.method import METHOD as LDP
 from splitmeans.membership.method import MembershipMethod
 from splitmeans.membership.sketch.method import METHOD as SKETCH
-from splitmeans.membership.sketch_paper.method import METHOD as SKETCH_PAPER
 from splitmeans.study import Study
 
 METHODS: Mapping[str, MembershipMethod[Any, Any]] = {
-    method.facts.name: method for method in (DECOY, SKETCH, SKETCH_PAPER, LDP, INDEPENDENT, EXACT)
+    method.facts.name: method for method in (DECOY, SKETCH)
 }
 
 

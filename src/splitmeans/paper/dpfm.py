@@ -9,7 +9,7 @@ from splitmeans import _validate
 from splitmeans._types import RegisterArray, WordArray
 from splitmeans.errors import PrivacyError
 from splitmeans.kernels.registers import user_registers
-from splitmeans.membership.registers.law import RegisterLaw
+from splitmeans.membership.sketch.registers import RegisterLaw
 from splitmeans.privacy.noise import NoiseSource
 
 

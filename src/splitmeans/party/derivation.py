@@ -22,7 +22,7 @@ from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.bundles import Bundles
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
-from splitmeans.membership.registers.law import RegisterLaw
+from splitmeans.membership.sketch.registers import RegisterLaw
 from splitmeans.study.id_rules import IdRules
 from splitmeans.table.ids.canonical import canonical_text
 from splitmeans.wire import keys

@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from splitmeans.membership.decoy import encode as decoy
-from splitmeans.membership.exact import encode as exact
-from splitmeans.membership.independent import encode as independent
-from splitmeans.membership.ldp import encode as ldp
 from splitmeans.membership.sketch import encode as sketch
-from splitmeans.membership.sketch_paper import encode as sketch_paper
 from splitmeans.wire.messages import MembershipMessage
 
 
@@ -28,14 +24,10 @@ class PartySide:
     """
 
     release: Callable[..., MembershipMessage]
-    shared_pieces: Callable[[Any, Any, bytes], Iterable[bytes]] = lambda *_: ()
+    shared_pieces: Callable[[Any, Any, bytes], Iterable[bytes]]
 
 
 PARTY_SIDES: Mapping[str, PartySide] = {
     "decoy": PartySide(release=decoy.release, shared_pieces=decoy.shared_pieces),
     "sketch": PartySide(release=sketch.release, shared_pieces=sketch.shared_pieces),
-    "sketch-paper": PartySide(release=sketch_paper.release),
-    "ldp": PartySide(release=ldp.release),
-    "independent": PartySide(release=independent.release),
-    "exact": PartySide(release=exact.release),
 }

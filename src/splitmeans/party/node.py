@@ -38,7 +38,7 @@ from splitmeans.party.states import (
 )
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import plan_of_run
-from splitmeans.plan.size_stage import GaussianSize, LaplaceSize
+from splitmeans.plan.size_stage import SizeLaw
 from splitmeans.plan.stages import ReleasedValues, Stage, flat_values
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource
@@ -294,7 +294,7 @@ def _check_size(state: Surveying, sender: str, values: tuple[int, ...]) -> None:
     session, law = state.session, _current_stage(state).law
     if sender == session.party or session.study.user_sets != "equal":
         return
-    if not isinstance(law, LaplaceSize | GaussianSize):
+    if not isinstance(law, SizeLaw):
         return
     if abs(values[0] - len(state.table)) > law.most_noise:
         raise ProtocolError(

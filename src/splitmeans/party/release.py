@@ -10,10 +10,8 @@ import numpy as np
 
 from splitmeans._types import IntArray
 from splitmeans.kernels.one_thread import on_one_thread
-from splitmeans.local.algorithms import mechanism_of
 from splitmeans.local.detail import Detail
 from splitmeans.local.guided_lloyd import GuidedLloyd
-from splitmeans.local.methods import METHODS
 from splitmeans.membership.bundles import ring_order
 from splitmeans.party.column_tables import ColumnRecords, encode_columns
 from splitmeans.party.memberships import PARTY_SIDES
@@ -26,7 +24,6 @@ from splitmeans.study.coding import coding_of
 from splitmeans.study.features import features_of
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.table.settled import settle_table
-from splitmeans.table.walk.feature_rows import FeatureRows
 from splitmeans.table.walk.interface import RawRows, Table, Users
 from splitmeans.wire.messages import MembershipMessage, PartyRelease
 
@@ -50,8 +47,8 @@ def release_party(
     Guarantee: the composition of the events that `releases_of(plan)` lists for this party and for
     all parties together. The second release sees the first only through the released, quantised
     centres, and a row's label depends on that row and those centres alone. Where the run follows
-    an earlier result, `previous` is its synopsis: public values, from which a local algorithm that
-    can begins; they change no event.
+    an earlier result, `previous` is its synopsis: public values, from which local clustering
+    begins; they change no event.
     """
     position = plan.study.party_names.index(table.party)
     if plan.study.counts_only:
@@ -63,25 +60,18 @@ def release_party(
         no_points = np.zeros((0, 0), dtype=np.int32)
         return PartyRelease(centres=nowhere, points=no_points, membership=membership)
     spec = plan.parties[position]
-    mechanism = mechanism_of(plan.local[position])
     table = settle_table(table, plan.study.parties[position], spec)
     rows: RawRows = table.rows
     coding = coding_of(spec)
-    if not METHODS[plan.study.local_facts.name].takes_codes:
-        rows = FeatureRows(rows, coding)
-    local_noise = noise.spawn("local")
     start = None if previous is None else published_points(previous, spec, position, rng=rng)
-    if isinstance(mechanism, GuidedLloyd):
-        labels, clusters = plan.n_labels[position], plan.n_local_clusters[position]
-        found = mechanism.release(
-            rows,
-            noise=local_noise,
-            rng=rng,
-            start=start,
-            without_groups=labels if labels < clusters else None,
-        )
-    else:
-        found = mechanism.release(rows, noise=local_noise, rng=rng)
+    labels, clusters = plan.n_labels[position], plan.n_local_clusters[position]
+    found = GuidedLloyd.of(plan.local[position]).release(
+        rows,
+        noise=noise.spawn("local"),
+        rng=rng,
+        start=start,
+        without_groups=labels if labels < clusters else None,
+    )
     centres, points = to_valid_shares(spec, found.centres), found.points
     in_use = plan
     if not plan.bundles.is_trivial:

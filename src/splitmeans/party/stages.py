@@ -14,7 +14,7 @@ from splitmeans.party.open_categories import learn_categories
 from splitmeans.party.private_bounds import learn_bounds
 from splitmeans.plan.bounds_stage import BOUNDS, BoundsLaw, encode_bounds
 from splitmeans.plan.categories_stage import CATEGORIES, CategoriesLaw, encode_names
-from splitmeans.plan.size_stage import SIZE, GaussianSize, LaplaceSize
+from splitmeans.plan.size_stage import SIZE, SizeLaw
 from splitmeans.plan.stages import Stage
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.interface import Table
@@ -34,13 +34,10 @@ def release_stage(stage: Stage, number: int, table: Table, *, noise: NoiseSource
 def _size(stage: Stage, table: Table, noise: NoiseSource) -> IntArray:
     """The number of users; one more or less user moves it by one."""
     raw_counts = np.array([len(table)], dtype=np.int64)
-    match stage.law:
-        case LaplaceSize(scale=scale):
-            return np.asarray(raw_counts + noise.laplace(scale, 1), dtype=np.int64)
-        case GaussianSize(scale=units):
-            noisy = gaussian_counts(raw_counts, scale=units, noise=noise)
-            return np.rint(noisy).astype(np.int64)
-    raise AssertionError("the number of users has no other law")
+    law = stage.law
+    assert isinstance(law, SizeLaw), "the number of users has no other law"
+    noisy = gaussian_counts(raw_counts, scale=law.scale, noise=noise)
+    return np.rint(noisy).astype(np.int64)
 
 
 def _bounds(stage: Stage, table: Table, noise: NoiseSource) -> IntArray:

@@ -53,12 +53,7 @@ def cost_of_runs(plan: Plan, runs: int, *, interval: float) -> AttendedRuns:
     """Return the cost of being there in so many runs of a series."""
     study = plan.study
     plan = dataclasses.replace(plan, series_run=None)
-    server = total_cost(
-        plan.events * runs,
-        delta=study.budget.delta,
-        accounting=study.accounting,
-        interval=interval,
-    )
+    server = total_cost(plan.events * runs, delta=study.budget.delta, interval=interval)
     towards = (
         fellow_party_cost(plan, relation, interval=interval, runs=runs) for relation in Relation
     )

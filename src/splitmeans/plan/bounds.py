@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from splitmeans.errors import PrivacyError
 from splitmeans.plan.views import coalition_events, label_events, party_events
 from splitmeans.privacy.calibrate import Views, calibrate_views, check_range, fit
-from splitmeans.privacy.events import Event
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.pld import epsilon_for
 from splitmeans.privacy.split import Precisions
@@ -52,7 +51,6 @@ def keep_bounds(
     study: Study,
     base: Precisions,
     plan_at: Callable[[Precisions], "Plan"],
-    server_events: Callable[["Plan"], tuple[Event, ...]],
 ) -> Precisions:
     """Return precisions at which every bound of the study's budget holds.
 
@@ -60,7 +58,6 @@ def keep_bounds(
         study: The study; it has a bound beside epsilon.
         base: The precisions that fit the budget towards the server.
         plan_at: The plan of given precisions.
-        server_events: What the server sees of a plan, in events.
     """
     budget, towards_party = study.budget, party_bound(study)
     local = server = 1.0
@@ -84,7 +81,7 @@ def keep_bounds(
     kept = _scaled(base, local, server)
 
     def views_at(factor: float) -> Views:
-        return (server_events(plan_at(replace(kept, membership=base.membership * factor))),)
+        return (plan_at(replace(kept, membership=base.membership * factor)).lifetime_events,)
 
     most = max(1.0, _MOST_OVER_SERVER * server)
     found = most if fit(views_at(most), budget) else calibrate_views(views_at, budget)

@@ -25,10 +25,6 @@ from splitmeans.privacy.events import (
     CountGaussianEvent,
     Event,
     GaussianEvent,
-    LaplaceEvent,
-    NonPrivateEvent,
-    PublishedSketchEvent,
-    PureEvent,
     RandomisedResponseEvent,
     RareEvent,
     ShiftEvent,
@@ -41,13 +37,8 @@ FORMAT = 1
 
 
 def certificate_of(plan: Plan) -> dict[str, Any]:
-    """Return the certificate of a plan as plain values.
-
-    Fractions are [numerator, denominator]. `epsilon` is null where no bound is proved.
-    """
+    """Return the certificate of a plan as plain values; fractions are [numerator, denominator]."""
     claims = claims_of(plan)
-    if claims["epsilon"] is None:
-        return claims
     report = PrivacyReport(plan=plan, secure_noise=True)
     delta = plan.study.budget.delta
     lower = epsilon_at_least(plan.lifetime_events, delta, interval=report.interval)
@@ -57,9 +48,7 @@ def certificate_of(plan: Plan) -> dict[str, Any]:
 def claims_of(plan: Plan) -> dict[str, Any]:
     """Return a certificate without the lower bound: what is signed."""
     study = plan.study
-    warning = PrivacyReport(plan=plan, secure_noise=True).warning
     certificate = {
-        **({} if warning is None else {"warning": warning}),
         "format": FORMAT,
         "study_hash": study.hash,
         "plan": plan.fingerprint,
@@ -107,10 +96,8 @@ def claims_of(plan: Plan) -> dict[str, Any]:
     return certificate
 
 
-def _upper(plan: Plan) -> dict[str, float] | None:
+def _upper(plan: Plan) -> dict[str, float]:
     report = PrivacyReport(plan=plan, secure_noise=True)
-    if plan.study.accounting != "tight" or not report.proved:
-        return None
     gap = gap_of(flatten(plan.lifetime_events))
     return {
         "delta": plan.study.budget.delta,
@@ -127,11 +114,6 @@ def _part(event: Event, plan: Plan) -> dict[str, Any]:
         case GaussianEvent(noise_multiplier=multiplier, realised=realised):
             numbers = {} if realised is None else realised._asdict()
             return {"law": "discrete gaussian", "mu": 1 / multiplier, **numbers}
-        case LaplaceEvent(noise_multiplier=multiplier, single_count=single):
-            kind = "one count" if single else "vector"
-            return {"law": "discrete laplace", "of": kind, "multiplier": _ratio(multiplier)}
-        case PureEvent(epsilon=epsilon):
-            return {"law": "pure", "epsilon": _ratio(epsilon)}
         case RandomisedResponseEvent(epsilon=epsilon):
             return {"law": "randomised response", "epsilon": _ratio(epsilon)}
         case ShiftEvent(weights=weights):
@@ -154,18 +136,8 @@ def _part(event: Event, plan: Plan) -> dict[str, Any]:
                 "floor": event.floor,
                 "repetitions": event.repetitions,
             }
-        case PublishedSketchEvent():
-            return {
-                "law": "as published, not proved",
-                "gamma": _ratio(event.gamma),
-                "phantoms": event.phantoms,
-                "floor": event.floor,
-                "repetitions": event.repetitions,
-            }
         case RareEvent(probability=probability):
             return {"law": "rare outcomes", "probability": _ratio(probability)}
-        case NonPrivateEvent(reason=reason):
-            return {"law": "none", "reason": reason}
         case CountGaussianEvent() | ComposedEvent():
             raise AssertionError("no release has such a part: composed events were taken apart")
         case _:

@@ -25,10 +25,8 @@ MAX_LOCAL_CLUSTERS = 250
 
 
 def groups_of(study: Study) -> tuple[Group, ...]:
-    """Return which parties share a membership release; none where each party has its own."""
+    """Return which parties share a membership release."""
     everyone = tuple(range(len(study.parties)))
-    if not study.membership_facts.grouped:
-        return ()
     kind = grid_kind(study)
     if kind in ("joint", COUNTS):
         return (everyone,)
@@ -62,7 +60,7 @@ def grid_kind(study: Study) -> str:
         return study.grid
     if len(study.parties) == 2:
         return study.membership_facts.grid_of_two
-    return PRESENCE if study.user_sets == "partial" else study.membership_facts.grid_of_more
+    return PRESENCE if study.user_sets == "partial" else "pairs"
 
 
 def check_grid(

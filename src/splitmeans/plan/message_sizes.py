@@ -170,7 +170,7 @@ def _release_bytes(
     message_size = method_of(plan.study).message_size
     body, records = message_size(plan.membership, plan, position, users, deviations)
     places = 8 * width * features
-    places += 4 * plan.study.local_facts.n_points * len(plan.parties[position].columns)
+    places += 4 * plan.study.n_points * len(plan.parties[position].columns)
     if plan.columns is not None:
         more, joined = plan.columns.message_size(
             position, users=users, sample_rate=plan.sample_rate, deviations=deviations
@@ -195,7 +195,7 @@ def _result_bytes(plan: "Plan") -> int:
         8 * width * d for width, d in zip(plan.n_local_clusters, features, strict=True)
     ) + 8 * plan.study.n_clusters * (sum(features) + 1)
     node = 8 + len(parties)
-    if plan.study.local_facts.n_points:
+    if plan.study.n_points:
         node += 4 * sum(len(party.columns) for party in parties)
     counts = 0
     if plan.study.user_sets == "partial":
@@ -209,7 +209,7 @@ def most_nodes(plan: "Plan") -> int:
     Cells of a grid; or pseudo-users, about N_POINTS of them, but one at least of each cell.
     """
     cells = N_POINTS if plan.grid_method in SAMPLED else math.prod(plan.n_local_clusters)
-    if plan.study.local_facts.n_points:
+    if plan.study.n_points:
         return N_POINTS + min(cells, N_POINTS)
     return cells
 

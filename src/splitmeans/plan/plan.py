@@ -8,18 +8,18 @@ import functools
 import hashlib
 from dataclasses import dataclass
 
-from splitmeans.local.law import LocalLaw
 from splitmeans.local.laws.detail import DetailLaw
+from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
 from splitmeans.membership.bundles import Bundles
 from splitmeans.membership.decoy.column_tables import ColumnTables
+from splitmeans.membership.decoy.direct_labels import DirectLabels
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law
-from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import Group, MembershipLaw
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.categories_stage import CATEGORIES
 from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settled import settled_parties
-from splitmeans.plan.size_stage import SIZE, GaussianSize, LaplaceSize
+from splitmeans.plan.size_stage import SIZE, SizeLaw
 from splitmeans.plan.stages import ReleasedValues, Stage
 from splitmeans.privacy.events import ComposedEvent, Event, with_slack
 from splitmeans.study import PartySpec, Study
@@ -40,7 +40,7 @@ class Plan:
         stages: What is released before the main releases, in order.
         n_local_clusters: k' of each party.
         n_labels: How many labels each party has in a table of two parties, at most k'.
-        groups: Which parties share a membership release; empty where each party has its own.
+        groups: Which parties share a membership release.
         local: The law of each party's local clustering; none in a study of counts alone.
         membership: The law of the membership releases.
         grid_method: How cell weights of all parties are found.
@@ -59,7 +59,7 @@ class Plan:
     n_local_clusters: tuple[int, ...]
     n_labels: tuple[int, ...]
     groups: tuple[Group, ...]
-    local: tuple[LocalLaw, ...]
+    local: tuple[GuidedLloydLaw, ...]
     membership: MembershipLaw
     grid_method: str
     presence: DecoyLaw | None = None
@@ -125,7 +125,7 @@ class Plan:
         exceeds the margin with a probability below 2e-22. Empty before the stage or without it.
         """
         for stage, values in zip(self.stages, self.released, strict=False):
-            if isinstance(stage.law, LaplaceSize | GaussianSize):
+            if isinstance(stage.law, SizeLaw):
                 most = [max(own, 0) + stage.law.most_noise for (own,) in values]
                 names = self.study.party_names
                 return dict(zip(names, most * (len(names) // len(most)), strict=True))
@@ -146,7 +146,7 @@ class Plan:
         return 1.0 if expected is None else min(1.0, self.study.decoy.max_users / expected)
 
     @property
-    def collusion_laws(self) -> tuple[RandomisedLabels | None, ...]:
+    def collusion_laws(self) -> tuple[DirectLabels | None, ...]:
         """For each party the randomiser its users' labels pass against collusion, if any."""
         epsilon = self.study.decoy.collusion_epsilon
         if epsilon is None or not self.study.membership_facts.hides_from_parties:
@@ -181,9 +181,7 @@ class Plan:
 
     @property
     def membership_event(self) -> Event:
-        """What the membership releases cost: per party, or for all parties together in groups."""
-        if not self.groups:
-            return self.membership.event
+        """What the membership releases cost, for all parties together in groups."""
         return ComposedEvent(parts=tuple(self.law_of(group).event for group in self.groups))
 
     def law_of(self, group: Group) -> MembershipLaw:
@@ -195,11 +193,8 @@ class Plan:
     @property
     def events(self) -> tuple[Event, ...]:
         """All events of the run, in order."""
-        n_memberships = 1 if self.groups else len(self.study.parties)
-        joined = (self.membership_event,) * n_memberships
-        if self.columns is not None:
-            joined = (*joined, self.columns.event)
-        return (*self.stage_events, *self.local_events, *joined)
+        joined = () if self.columns is None else (self.columns.event,)
+        return (*self.stage_events, *self.local_events, self.membership_event, *joined)
 
     @property
     def lifetime_events(self) -> tuple[Event, ...]:

@@ -12,9 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from splitmeans.errors import ParameterError, PrivacyError, ProtocolError
-from splitmeans.local.methods import local_law
+from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
 from splitmeans.membership.decoy.column_tables import COLUMNS_SHARE, n_column_tables
-from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.method import enough_clusters
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.bounds import has_bounds, keep_bounds, rough_bounds
@@ -31,24 +30,22 @@ from splitmeans.plan.size_stage import SIZE, sizing_parties
 from splitmeans.plan.stages import ReleasedValues, Stage, check_room
 from splitmeans.plan.views import coalition_events, party_events
 from splitmeans.privacy.calibrate import Views, calibrate
-from splitmeans.privacy.events import Event, NonPrivateEvent, covers_all
+from splitmeans.privacy.events import covers_all
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.split import (
     PRESENCE_SHARE,
     Precisions,
-    paper_split,
     presence_precisions,
-    tight_split,
+    split_precision,
 )
 from splitmeans.study import Study
-from splitmeans.study.coding import coding_of
+from splitmeans.study.coding import Coding, coding_of
 
 # By how much less precise a local release becomes where features are known later; the first that is
 # enough is taken. It makes up for the rounding of scales, so the last is enough by far.
 _LESS_PRECISE = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
 
-# Noise on a number of users is larger than this many deviations with a probability below 10^-6,
-# Laplace noise included.
+# Noise on a number of users is larger than this many deviations with a probability below 10^-6.
 _DEVIATIONS = 10
 
 
@@ -133,11 +130,9 @@ def plan_at(study: Study, *, precision: float, users: int | None = None) -> Plan
         precision: That of all releases together.
         users: What the stages find at each party; None takes the plan before them.
     """
-    precisions = None
-    if study.accounting != "paper":
-        precisions = _precisions(study, precision)
-        if has_bounds(study):
-            precisions = rough_bounds(study, precisions, n_groups=_releases(study))
+    precisions = _precisions(study, precision)
+    if has_bounds(study):
+        precisions = rough_bounds(study, precisions, n_groups=_releases(study))
     first = _plan_at(study, precisions, released=())
     if users is None or not first.stages:
         return first
@@ -145,22 +140,18 @@ def plan_at(study: Study, *, precision: float, users: int | None = None) -> Plan
 
 
 @functools.lru_cache(maxsize=64)
-def _precisions_of(study: Study) -> Precisions | None:
-    """Return how precise every release of a study is; None where costs add up as published."""
-    if study.accounting == "paper":
-        return None
+def _precisions_of(study: Study) -> Precisions:
+    """Return how precise every release of a study is."""
 
     def build(precisions: Precisions) -> Plan:
         return _plan_at(study, precisions, released=())
 
-    scale = calibrate(lambda at: _private_events(build(_precisions(study, at))), study.budget)
+    scale = calibrate(lambda at: build(_precisions(study, at)).lifetime_events, study.budget)
     precisions = _precisions(study, scale)
-    return (
-        keep_bounds(study, precisions, build, _private_events) if has_bounds(study) else precisions
-    )
+    return keep_bounds(study, precisions, build) if has_bounds(study) else precisions
 
 
-def _later_plan(first: Plan, precisions: Precisions | None, released: ReleasedValues) -> Plan:
+def _later_plan(first: Plan, precisions: Precisions, released: ReleasedValues) -> Plan:
     """Return the plan that follows from released values, with the noise of the first one.
 
     An automatic number of labels is lowered until the plan can be computed: that of the first plan
@@ -180,7 +171,7 @@ def _later_plan(first: Plan, precisions: Precisions | None, released: ReleasedVa
 
 
 def _covered_plan(
-    first: Plan, precisions: Precisions | None, released: ReleasedValues, *, labels: int
+    first: Plan, precisions: Precisions, released: ReleasedValues, *, labels: int
 ) -> Plan:
     """Return the plan whose costs the first one covers.
 
@@ -188,13 +179,11 @@ def _covered_plan(
     rounded to whole numbers. So the local noise grows by as little as makes up for that.
     """
     for less in _LESS_PRECISE:
-        own = precisions
-        if precisions is not None:
-            own = replace(
-                precisions,
-                local=precisions.local * (1 - less),
-                detail=precisions.detail * (1 - less),
-            )
+        own = replace(
+            precisions,
+            local=precisions.local * (1 - less),
+            detail=precisions.detail * (1 - less),
+        )
         plan = _plan_at(first.study, own, released=released, labels=labels)
         if _is_covered(first, plan):
             break
@@ -255,19 +244,14 @@ def _is_covered(first: Plan, later: Plan) -> bool:
     )
 
 
-def _private_events(plan: Plan) -> tuple[Event, ...]:
-    """The events of all runs that have a cost; a plain part beside them does not change noise."""
-    return tuple(event for event in plan.lifetime_events if not isinstance(event, NonPrivateEvent))
-
-
 def _plan_at(
     study: Study,
-    precisions: Precisions | None,
+    precisions: Precisions,
     *,
     released: ReleasedValues,
     labels: int | None = None,
 ) -> Plan:
-    """Build the plan at given precisions; without them, as published.
+    """Build the plan at given precisions.
 
     Args:
         study: What was agreed.
@@ -276,70 +260,27 @@ def _plan_at(
         labels: How many labels all parties have in a table; None takes those of `_labels`.
     """
     groups = groups_of(study)
-    presence = None
-    if precisions is None:
-        shares = paper_split(
-            study.budget,
-            n_parties=len(study.parties),
-            needs_count=study.membership_facts.needs_count,
-        )
-        local_cost: dict[str, float] = {"epsilon": shares.local_epsilon}
-    else:
-        shares, local_cost = None, {"mu": precisions.local}
-    stages = first_stages(study, precisions, shares)
+    stages = first_stages(study, precisions)
     parties = settled_parties(study, stages, released)
     if labels is None:
         labels = _labels(study, stages, released)
     # A study that says k' has a label for each cluster.
     given = study.n_local_clusters != "auto" or study.counts_only
-    clusters = labels if given else method_of(study).clusters_of(study, labels)
+    method = method_of(study)
+    clusters = labels if given else method.clusters_of(study, labels)
     widths, n_labels = ((own,) * len(study.parties) for own in (clusters, labels))
     codings = [coding_of(party) for party in parties]
     n_features = sum(len(coding.bounds) for coding in codings)
     grid = grid_method(study, widths, n_features=n_features, bundled=labels < clusters)
     check_grid(study, widths, grid, n_features=n_features)
-    if shares is not None:
-        published_law = method_of(study).published_law
-        assert published_law is not None, "the study was not checked"
-        membership = published_law(study, shares, labels)
-    else:
-        tight_law = method_of(study).tight_law
-        assert tight_law is not None, "the study was not checked"
-        assert precisions is not None
-        n_releases = (len(groups) or len(study.parties)) + n_column_tables(study)
-        membership = tight_law(study, precisions, labels, n_releases)
-        if grid == COUNTS:
-            assert isinstance(membership, DecoyLaw), "the study was not checked"
-            presence = membership
-        elif grid == PRESENCE:
-            own = presence_precisions(precisions, n_pairs=len(groups) - 1)
-            presence = tight_law(study, own, 1, n_releases)
-            assert isinstance(presence, DecoyLaw), "the study was not checked"
-    local = tuple(
-        local_law(
-            study.local_facts.name,
-            n_clusters=width,
-            bounds=coding.bounds,
-            levels=() if coding.is_plain else coding.levels,
-            **local_cost,
-        )
-        for coding, width in zip(codings, widths, strict=True)
-        if not study.counts_only
-    )
-    more: dict[str, Any] = {}
-    if precisions is not None and precisions.detail:
-        assert tight_law is not None, "the study was not checked"
-        about = 1 / gaussian_multiplier(study.budget.epsilon, study.budget.delta)
-        more["detail"] = detail_laws(
-            study, codings, mu=precisions.detail, about=_precisions(study, about).detail
-        )
-        more["columns"] = tables_of_columns(
-            study,
-            precisions,
-            codings,
-            n_groups=len(groups),
-            law_at=lambda own: tight_law(study, own, 1, n_releases),
-        )
+    n_releases = len(groups) + n_column_tables(study)
+    membership = method.law_at(study, precisions, n_releases)
+    presence = None
+    if grid == COUNTS:
+        presence = membership
+    elif grid == PRESENCE:
+        own = presence_precisions(precisions, n_pairs=len(groups) - 1)
+        presence = method.law_at(study, own, n_releases)
     return Plan(
         study=study,
         released=released,
@@ -347,16 +288,53 @@ def _plan_at(
         n_local_clusters=widths,
         n_labels=n_labels,
         groups=groups,
-        local=local,
+        local=() if study.counts_only else _local_laws(codings, widths, precisions),
         membership=membership,
         grid_method=grid,
         presence=presence,
-        **more,
+        **_detail(study, precisions, codings, n_groups=len(groups)),
     )
 
 
+def _local_laws(
+    codings: Sequence[Coding], widths: Sequence[int], precisions: Precisions
+) -> tuple[GuidedLloydLaw, ...]:
+    """Return the law of each party's local clustering."""
+    return tuple(
+        GuidedLloydLaw(
+            n_clusters=width,
+            bounds=tuple(int(bound) for bound in coding.bounds),
+            levels=() if coding.is_plain else coding.levels,
+            mu=precisions.local,
+        )
+        for coding, width in zip(codings, widths, strict=True)
+    )
+
+
+def _detail(
+    study: Study, precisions: Precisions, codings: Sequence[Coding], *, n_groups: int
+) -> dict[str, Any]:
+    """Return what a plan has besides where its study asks for detail."""
+    if not precisions.detail:
+        return {}
+    about = 1 / gaussian_multiplier(study.budget.epsilon, study.budget.delta)
+    n_releases = n_groups + n_column_tables(study)
+    return {
+        "detail": detail_laws(
+            study, codings, mu=precisions.detail, about=_precisions(study, about).detail
+        ),
+        "columns": tables_of_columns(
+            study,
+            precisions,
+            codings,
+            n_groups=n_groups,
+            law_at=lambda own: method_of(study).law_at(study, own, n_releases),
+        ),
+    }
+
+
 def _precisions(study: Study, scale: float) -> Precisions:
-    return tight_split(
+    return split_precision(
         study,
         n_groups=_releases(study),
         n_sizes=len(sizing_parties(study)),
@@ -374,7 +352,7 @@ def _releases(study: Study) -> float:
         return (len(groups) - 1) / (1 - PRESENCE_SHARE)
     if n_column_tables(study):
         return len(groups) / (1 - COLUMNS_SHARE)
-    return len(groups) or len(study.parties)
+    return len(groups)
 
 
 def _labels(study: Study, stages: tuple[Stage, ...], released: ReleasedValues) -> int:

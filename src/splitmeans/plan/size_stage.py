@@ -1,9 +1,8 @@
 """The stage in which parties release how many users they have, and its laws.
 
-The paper's methods need the number to read memberships, and keep the paper's Laplace noise. Methods
-under tight accounting need it for k' alone, where the study leaves k' open: a rough number does, so
-its share of the budget is small (`privacy.split`). Where all parties have the same users the first
-of them tells; otherwise each has a number of its own, and a user moves all of them by one.
+It is for k' alone, where the study leaves k' open: a rough number does, so its share of the budget
+is small (`privacy.split`). Where all parties have the same users the first of them releases it;
+otherwise each has a number of its own, and a user moves all of them by one.
 """
 
 import math
@@ -13,9 +12,9 @@ from typing import ClassVar
 
 from splitmeans import _validate
 from splitmeans._types import NoiseLine
-from splitmeans.local.law import COUNT_UNITS, LAPLACE, gaussian_event, mu_scale
+from splitmeans.local.law import COUNT_UNITS, gaussian_event, mu_scale
 from splitmeans.plan.stages import Stage, StageLaw
-from splitmeans.privacy.events import GaussianEvent, LaplaceEvent
+from splitmeans.privacy.events import GaussianEvent
 from splitmeans.study import Study
 
 SIZE = "size"
@@ -25,50 +24,11 @@ _TAIL = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaplaceSize:
-    """The number of users with discrete Laplace noise, as in the paper.
-
-    Guarantee: a user added or removed moves it by one; `event` says what that costs. Replacing a
-    user's values moves nothing.
-    """
-
-    TAG: ClassVar[str] = "LaplaceSize"
-
-    scale: float
-
-    def __post_init__(self) -> None:
-        _validate.positive(scale=self.scale)
-
-    @property
-    def length(self) -> int:
-        """One number."""
-        return 1
-
-    @property
-    def event(self) -> LaplaceEvent:
-        """The cost of one party's number."""
-        return LaplaceEvent(noise_multiplier=self.scale, single_count=True)
-
-    @property
-    def replaced_event(self) -> None:
-        """Nothing changes."""
-        return
-
-    @property
-    def most_noise(self) -> int:
-        """Users by which the number is below the truth, or above it, at most (`_TAIL`)."""
-        return math.ceil(_TAIL * self.scale)
-
-    def noise_lines(self) -> Iterator[NoiseLine]:
-        """Yield the noise in users."""
-        yield "number of users", LAPLACE * self.scale, "users"
-
-
-@dataclass(frozen=True, kw_only=True)
-class GaussianSize:
+class SizeLaw:
     """The number of users with discrete Gaussian noise, then rounded to whole users.
 
-    Guarantee: as for `LaplaceSize`. The noise has `scale` in 1/COUNT_UNITS of a user.
+    Guarantee: a user added or removed moves it by one; `event` says what that costs. Replacing a
+    user's values moves nothing. The noise has `scale` in 1/COUNT_UNITS of a user.
     """
 
     TAG: ClassVar[str] = "GaussianSize"
@@ -106,11 +66,8 @@ class GaussianSize:
 
 def sizing_parties(study: Study) -> tuple[str, ...]:
     """Return the parties that release how many users they have; none where nobody must know."""
-    facts = study.membership_facts
     # A study of counts alone has one cluster, whatever the number of users.
-    open_k = study.n_local_clusters == "auto" and not study.counts_only
-    wanted = facts.plans_by_size and open_k
-    if not facts.needs_count and not wanted:
+    if study.n_local_clusters != "auto" or study.counts_only:
         return ()
     return study.party_names if study.user_sets == "partial" else study.party_names[:1]
 
@@ -120,6 +77,6 @@ def size_stage(study: Study, law: StageLaw) -> Stage:
     return Stage(name=SIZE, what="number of users", parties=sizing_parties(study), law=law)
 
 
-def gaussian_size(mu: float) -> GaussianSize:
+def size_law(mu: float) -> SizeLaw:
     """Return the law of one party's number at a given precision."""
-    return GaussianSize(scale=mu_scale(COUNT_UNITS, mu=mu))
+    return SizeLaw(scale=mu_scale(COUNT_UNITS, mu=mu))

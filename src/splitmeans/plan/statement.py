@@ -33,7 +33,6 @@ from splitmeans.plan.statement_words import (
 from splitmeans.plan.views import (
     coalition_cost,
     fellow_party_cost,
-    replaced_events,
     spelled_apart_events,
 )
 from splitmeans.privacy.accountant import Cost, cost_mapping, cost_text, total_cost
@@ -43,7 +42,6 @@ from splitmeans.privacy.pld import FINE, flatten, gap_of
 from splitmeans.study import Study
 from splitmeans.study.counting import COUNTS_CAVEAT, USER_ELSEWHERE
 from splitmeans.study.plain_values import to_plain
-from splitmeans.study.unproved import why_unproved
 from splitmeans.wire.tags import tagged_text
 
 # What can change of a user at the parties that an onlooking party is not.
@@ -85,12 +83,12 @@ class PrivacyReport:
 
     @functools.cached_property
     def total(self) -> Cost:
-        """The cost of all releases of all runs together, by the study's accounting."""
+        """The cost of all releases of all runs together."""
         return self._cost(self.plan.lifetime_events)
 
     @property
     def epsilon(self) -> float:
-        """Total epsilon; infinite if something was released without protection."""
+        """Total epsilon."""
         return self.total.epsilon
 
     @property
@@ -98,30 +96,12 @@ class PrivacyReport:
         """Total delta."""
         return self.total.delta
 
-    @property
-    def proved(self) -> bool:
-        """Whether the total bounds what a server can learn about a user added or removed."""
-        return why_unproved(self.plan.study) is None and math.isfinite(self.epsilon)
-
     def cost(self, release: Release) -> Cost:
-        """What one release costs on its own; tight costs do not add up to the total."""
+        """What one release costs on its own; costs do not add up to the total."""
         return self._cost((release.event,))
 
     def _cost(self, events: Any) -> Cost:
-        study = self.plan.study
-        return total_cost(
-            events,
-            delta=study.budget.delta,
-            accounting=study.accounting,
-            interval=self.interval,
-        )
-
-    @property
-    def warning(self) -> str | None:
-        """The first line of a statement whose total is no proved bound; None where it is."""
-        why = why_unproved(self.plan.study) or "what was released"
-        kind = "NOT PROVED" if math.isfinite(self.epsilon) else "NOT PRIVATE"
-        return None if self.proved else f"{kind}: no privacy bound is proved for {why}"
+        return total_cost(events, delta=self.plan.study.budget.delta, interval=self.interval)
 
     @property
     def interval(self) -> float:
@@ -134,7 +114,7 @@ class PrivacyReport:
         study = self.plan.study
         budget = study.budget
         used = self.epsilon / budget.epsilon
-        if study.accounting == "paper" or used >= ENOUGH_USED:
+        if used >= ENOUGH_USED:
             return None
         if budget.party_epsilon is not None or budget.coalition_epsilon is not None:
             reason = (
@@ -200,11 +180,7 @@ class PrivacyReport:
     @functools.cached_property
     def views(self) -> tuple[View, ...]:
         """Who can learn what."""
-        proved = self.total if self.proved else None
-        towards_server: tuple[tuple[str, Cost | None], ...] = (("a user added or removed", proved),)
-        if self.plan.study.membership_facts.covers_replacing:
-            events = replaced_events(self.plan)
-            towards_server += (("a user's values replaced", self._cost(events)),)
+        towards_server = (("a user added or removed", self.total),)
         values = f"{_ELSEWHERE[Relation.REPLACE]}; not presence"
         about = USER_ELSEWHERE if self.plan.study.counts_only else values
         return (
@@ -294,14 +270,11 @@ class PrivacyReport:
         if study.counts_only:
             caveats += (COUNTS_CAVEAT,)
         if study.budget.delta >= 1 / self.plan.assumed_users:
-            told = study.expected_users is not None
-            what = "expected users, as in the paper" if told else "users that were counted, or more"
             caveats += (
-                f"delta {study.budget.delta:g} is one over the {what}: it alone would allow to "
-                "publish one user's row whole. Take a smaller one to protect people.",
+                f"delta {study.budget.delta:g} is one over the users that were counted, or more: "
+                "it alone would allow to publish one user's row whole. Take a smaller one to "
+                "protect people.",
             )
-        if study.local != "auto":
-            caveats += study.local_facts.caveats
         if self.unused_budget is not None:
             caveats += (self.unused_budget,)
         if not self.secure_noise:
@@ -314,15 +287,13 @@ class PrivacyReport:
         """Return the statement as text."""
         study = self.plan.study
         lines = [
-            *(() if self.warning is None else (self.warning,)),
             f"Privacy of study {study.name!r} (hash {study.hash[:16]})",
             f"  unit       {unit_of(study)}",
             *series_lines(self.plan),
             *self._party_first,
-            f"  total      {cost_text(self.total)} ({study.accounting} accounting, "
-            f"budget {study.budget.words})",
+            f"  total      {cost_text(self.total)} (budget {study.budget.words})",
             *(f"    {line}" for line in map(str, self.attended)),
-            *(in_words(self) if self.proved else ()),
+            *in_words(self),
             f"  releases{'' if study.renewal is None else ' of each run'}, with what each would "
             "cost alone",
         ]
@@ -354,12 +325,10 @@ class PrivacyReport:
         """Return the statement as plain values for machines."""
         study = self.plan.study
         return {
-            **({} if self.warning is None else {"warning": self.warning}),
             "study": study.name,
             "study_hash": study.hash,
             "relation": Relation.ADD_OR_REMOVE.name,
             **series_mapping(self.plan, self.attended),
-            "accounting": study.accounting,
             "budget": to_plain(study.budget),
             "total": cost_mapping(self.total),
             "secure_noise": self.secure_noise,
@@ -387,7 +356,7 @@ class PrivacyReport:
         }
 
     def __repr__(self) -> str:
-        return f"<PrivacyReport {cost_text(self.total) if self.proved else self.warning}>"
+        return f"<PrivacyReport {cost_text(self.total)}>"
 
     def _repr_html_(self) -> str:
         from splitmeans.plan.statement_html import privacy_html

@@ -29,8 +29,8 @@ def privacy_html(report: "PrivacyReport") -> str:
     total = cost_text(report.total)
     return render(
         "notebook.html.jinja",
-        strong=[text for text in (report.warning, f"Privacy of study {study.name}") if text],
-        lines=[f"total {total} ({study.accounting} accounting, {budget})"],
+        strong=[f"Privacy of study {study.name}"],
+        lines=[f"total {total} (budget {budget})"],
         notes=report.caveats,
         tables=[
             {"caption": caption, "head": head, "rows": rows, "align": "left", "left_out": ""}

@@ -61,7 +61,7 @@ class Meaning(NamedTuple):
 
 
 def meanings(report: "PrivacyReport") -> tuple[Meaning, ...]:
-    """Return what the bounds of a run with a proved total mean, for every observer."""
+    """Return what the bounds of a run mean, for every observer."""
     plan, budget = report.plan, report.plan.study.budget
     towards_party = report.towards_party
     about, party = ("", None) if towards_party is None else towards_party
@@ -71,8 +71,7 @@ def meanings(report: "PrivacyReport") -> tuple[Meaning, ...]:
             "the server, also one that breaks the rules, and readers of the result",
             "a user added or removed",
             report.total,
-            # Where costs are added up as published, exact losses are not asked for.
-            (plan.lifetime_events,) if plan.study.accounting == "tight" else (),
+            (plan.lifetime_events,),
             interval=report.interval,
         ),
         _meaning(

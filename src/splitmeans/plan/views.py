@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from splitmeans.errors import PrivacyError
 from splitmeans.membership.methods import method_of
 from splitmeans.privacy.accountant import Cost
 from splitmeans.privacy.calibrate import Views
@@ -22,9 +23,6 @@ from splitmeans.privacy.events import (
     CountGaussianEvent,
     Event,
     GaussianEvent,
-    LaplaceEvent,
-    NonPrivateEvent,
-    PureEvent,
     RandomisedResponseEvent,
     RareEvent,
     Relation,
@@ -213,10 +211,10 @@ def _costliest(releases: Sequence[tuple[Event, ...]], n: int) -> list[Event]:
         precisions.append(math.fsum(part.noise_multiplier**-2 for part in gaussians))
         slacks.append(math.fsum(part.slack for part in gaussians))
         seen: defaultdict[type, int] = defaultdict(int)
-        for part in sorted(parts, key=_size, reverse=True):
-            if not isinstance(part, GaussianEvent):
-                ranked[type(part), seen[type(part)]].append(part)
-                seen[type(part)] += 1
+        others = (part for part in parts if not isinstance(part, GaussianEvent))
+        for part in sorted(others, key=_size, reverse=True):
+            ranked[type(part), seen[type(part)]].append(part)
+            seen[type(part)] += 1
     largest = zip(sorted(precisions)[-n:], sorted(slacks)[-n:], strict=True)
     found: list[Event] = [
         GaussianEvent(noise_multiplier=precision**-0.5, slack=slack)
@@ -231,20 +229,9 @@ def _costliest(releases: Sequence[tuple[Event, ...]], n: int) -> list[Event]:
 def _size(event: Event) -> float:
     """Return what events of one kind are ordered by: the larger, the costlier."""
     match event:
-        case LaplaceEvent(noise_multiplier=multiplier) | GaussianEvent(noise_multiplier=multiplier):
-            return 1 / multiplier
-        case PureEvent(epsilon=epsilon):
-            return epsilon
         case RareEvent(probability=probability):
             return probability
-    return math.inf  # it has no protection, and neither has a view with it
-
-
-def replaced_events(plan: "Plan") -> tuple[Event, ...]:
-    """Return what the server sees of a user whose values are replaced."""
-    staged = _staged_events(plan, Relation.REPLACE)
-    one_run = (*staged, *(replaced(event) for event in plan.events[len(plan.stage_events) :]))
-    return one_run * plan.study.n_runs
+    raise PrivacyError(f"no order is known of {type(event).__name__}, so it is refused")
 
 
 def _staged_events(
@@ -271,12 +258,6 @@ def replaced(event: Event) -> Event:
             # Twice as many coordinates move, each by up to twice as much: with 12 + 2 mu for 12 +
             # mu deviations `discrete_slack` grows by less than 2 x 4 e^(4 y), y < 3 slack.
             return GaussianEvent(noise_multiplier=multiplier / 2, slack=10 * slack)
-        case LaplaceEvent(single_count=True):
-            return ComposedEvent(parts=(event, event))
-        case LaplaceEvent(noise_multiplier=multiplier):
-            return LaplaceEvent(noise_multiplier=multiplier / 2)
-        case PureEvent(epsilon=epsilon):
-            return PureEvent(epsilon=2 * epsilon)
         case RandomisedResponseEvent():
             # A randomised report is about a value, so replacing is what its epsilon is for.
             return event
@@ -285,4 +266,4 @@ def replaced(event: Event) -> Event:
             return RareEvent(probability=2 * probability)
         case ComposedEvent(parts=parts):
             return ComposedEvent(parts=tuple(replaced(part) for part in parts))
-    return NonPrivateEvent(reason=f"no replacement bound for {type(event).__name__}")
+    raise PrivacyError(f"no replacement bound is known for {type(event).__name__}")

@@ -23,35 +23,6 @@ class Relation(Enum):
     REPLACE = "one user's values replaced by any others"
 
 
-@dataclass(frozen=True, kw_only=True)
-class LaplaceEvent:
-    """Integers plus discrete Laplace noise; `noise_multiplier` is scale / L1 sensitivity.
-
-    `single_count` says that one user moves one count by one; only then is the exact loss that of
-    a single Laplace variable. Without it the pure bound 1 / noise_multiplier is all that is used.
-    """
-
-    TAG: ClassVar[str] = "LaplaceEvent"
-
-    noise_multiplier: float
-    single_count: bool = False
-
-    def __post_init__(self) -> None:
-        _validate.positive(noise_multiplier=self.noise_multiplier)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PureEvent:
-    """Any release that is epsilon-DP, however it was made."""
-
-    TAG: ClassVar[str] = "PureEvent"
-
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        _validate.positive(epsilon=self.epsilon)
-
-
 class Realised(NamedTuple):
     """The whole numbers of a Gaussian release, as they are drawn and clipped.
 
@@ -74,8 +45,6 @@ class GaussianEvent:
         noise_multiplier: See above.
         slack: How much discrete noise may add to the privacy loss of continuous noise, over all
             coordinates (rule R15, `privacy.gaussian.discrete_slack`); accountants charge for it.
-        delta: For accounting that adds (epsilon, delta) pairs up: the delta at which this
-            event's epsilon is read. Exact accounting does not look at it.
         realised: The whole numbers that the other fields follow from; for a certificate.
     """
 
@@ -83,13 +52,10 @@ class GaussianEvent:
 
     noise_multiplier: float
     slack: float = 0.0
-    delta: float | None = None
     realised: Realised | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _validate.positive(noise_multiplier=self.noise_multiplier)
-        if self.delta is not None:
-            _validate.open_unit(delta=self.delta)
         if not 0 <= self.slack < math.inf:
             raise ParameterError(f"slack must be a finite number >= 0, got {self.slack!r}")
 
@@ -104,24 +70,6 @@ class RandomisedResponseEvent:
 
     def __post_init__(self) -> None:
         _validate.positive(epsilon=self.epsilon)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublishedSketchEvent:
-    """One party's sketch with phantoms per cluster, as the paper accounts for it (its Theorem 2).
-
-    The statement holds for one party alone. The parties' sketches share hash keys, so adding the
-    parties' costs up is the paper's argument, not a proof.
-    """
-
-    TAG: ClassVar[str] = "PublishedSketchEvent"
-
-    repetitions: int
-    gamma: float
-    phantoms: int
-    floor: int
-    claimed_epsilon: float
-    claimed_delta: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,15 +140,6 @@ class RareEvent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NonPrivateEvent:
-    """A release with no protection at all, for baselines."""
-
-    TAG: ClassVar[str] = "NonPrivateEvent"
-
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class ComposedEvent:
     """Several events about the same user, each possibly chosen after seeing the earlier ones."""
 
@@ -235,7 +174,6 @@ def covers(accounted: "Event", made: "Event") -> bool:
             return (
                 made.noise_multiplier >= accounted.noise_multiplier
                 and made.slack <= accounted.slack
-                and made.delta == accounted.delta
             )
         case ComposedEvent(parts=before), ComposedEvent(parts=after):
             return covers_all(before, after)
@@ -243,15 +181,11 @@ def covers(accounted: "Event", made: "Event") -> bool:
 
 
 Event: TypeAlias = (
-    LaplaceEvent
-    | PureEvent
-    | GaussianEvent
+    GaussianEvent
     | RandomisedResponseEvent
-    | PublishedSketchEvent
     | CellSketchEvent
     | ShiftEvent
     | CountGaussianEvent
     | RareEvent
-    | NonPrivateEvent
     | ComposedEvent
 )

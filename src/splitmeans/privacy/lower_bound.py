@@ -15,7 +15,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.kernels.normal import normal_tails
-from splitmeans.privacy.events import CellSketchEvent, Event, GaussianEvent, NonPrivateEvent
+from splitmeans.privacy.events import CellSketchEvent, Event, GaussianEvent
 from splitmeans.privacy.losses import LossGrid, compose, compose_many, epsilon_at
 from splitmeans.privacy.pld import FINE, flatten, gap_of, grouped, laws_of
 
@@ -28,8 +28,6 @@ _NORMAL_REACH = 8.5
 def epsilon_at_least(events: Iterable[Event], delta: float, *, interval: float = FINE) -> float:
     """Return an epsilon that no accounting of these events can be below; infinite if none is."""
     parts = tuple(flatten(events))
-    if any(isinstance(part, NonPrivateEvent) for part in parts):
-        return math.inf
     if not parts:
         return 0.0
     gap = gap_of(parts)

@@ -24,10 +24,6 @@ from splitmeans.privacy.events import (
     CountGaussianEvent,
     Event,
     GaussianEvent,
-    LaplaceEvent,
-    NonPrivateEvent,
-    PublishedSketchEvent,
-    PureEvent,
     RandomisedResponseEvent,
     RareEvent,
     ShiftEvent,
@@ -75,8 +71,6 @@ _ONE_BY_ONE = 8
 def delta_for(events: Iterable[Event], epsilon: float, *, interval: float = FINE) -> float:
     """Return the delta of all events together at this epsilon; 1 if nothing bounds it."""
     parts = tuple(flatten(events))
-    if any(isinstance(part, NonPrivateEvent) for part in parts):
-        return 1.0
     if not parts:
         return 0.0
     gap = gap_of(parts)
@@ -90,8 +84,6 @@ def delta_for(events: Iterable[Event], epsilon: float, *, interval: float = FINE
 def epsilon_for(events: Iterable[Event], delta: float, *, interval: float = FINE) -> float:
     """Return the epsilon of all events together at this delta; infinite if nothing bounds it."""
     parts = tuple(flatten(events))
-    if any(isinstance(part, NonPrivateEvent) for part in parts):
-        return math.inf
     if not parts:
         return 0.0
     return _epsilon(grouped(parts), gap_of(parts), delta, interval)
@@ -181,16 +173,9 @@ def gap_of(parts: Iterable[Event]) -> Gap:
                 # Repeated tags cost nothing: what is sent, or that nothing is sent, is the same in
                 # whichever order users and decoys with these tags and cells come (docs, "The decoy
                 # join"; `messages_follow_from_counts` in proofs/theory/Theorems.v).
-                ShiftEvent()
-                | CountGaussianEvent()
-                | LaplaceEvent()
-                | PureEvent()
-                | RandomisedResponseEvent()
-                | PublishedSketchEvent()
-                | NonPrivateEvent()
-                | ComposedEvent()
+                ShiftEvent() | CountGaussianEvent() | RandomisedResponseEvent() | ComposedEvent()
             ):
-                pass  # what is drawn is what is composed, or nothing is claimed for it
+                pass  # what is drawn is what is composed
             case _:
                 raise _without_loss(part)
     return Gap(loss=loss, rare=rare, distance=distance)
@@ -242,11 +227,7 @@ def laws_of(event: Event) -> tuple[Laws, Laws]:
     match event:
         case CountGaussianEvent(scale=scale):
             return _shifted(_discrete_gaussian(scale))
-        case LaplaceEvent(noise_multiplier=multiplier):
-            # Exact for a single count, whose loss is plus or minus epsilon whatever comes out; for
-            # a vector it is the worst law of this epsilon.
-            return _pure(1 / multiplier)
-        case PureEvent(epsilon=epsilon) | RandomisedResponseEvent(epsilon=epsilon):
+        case RandomisedResponseEvent(epsilon=epsilon):
             return _pure(epsilon)
         case ShiftEvent(weights=weights):
             return _shifted(np.array(weights, dtype=np.float64) / sum(weights))

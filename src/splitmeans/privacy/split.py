@@ -1,7 +1,6 @@
 """How a budget is divided among the releases of a run; a function of public quantities only.
 
-Two ways. `paper_split` divides epsilon and delta as the paper's Algorithm 1 does and adds costs up.
-`tight_split` divides squared Gaussian precision: a Gaussian release with noise multiplier s has
+`split_precision` divides squared Gaussian precision: a Gaussian release with noise multiplier s has
 precision mu = 1/s, precisions compose as a sum of squares, and other releases are built so that
 their privacy loss has about the mean of a Gaussian one of the same mu. What the releases cost
 together is then calculated exactly (`privacy.pld`) and one factor scales all of them
@@ -11,12 +10,7 @@ together is then calculated exactly (`privacy.pld`) and one factor scales all of
 import math
 from dataclasses import dataclass, replace
 
-from splitmeans.study import Budget, Study
-
-# The paper, section 3.4: the user count takes 2 % of epsilon where it is needed.
-COUNT_SHARE = 0.02
-
-_TIGHT_COUNT_SHARE = 0.02
+from splitmeans.study import Study
 
 # Share of mu^2 for the numbers of users of all parties together, where only k' follows from them.
 # At epsilon 1 that is a deviation of some 60 users. k' follows about the square root of the number,
@@ -43,16 +37,6 @@ _CATEGORIES_DELTA = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shares:
-    """What each release may cost. Per party: local and membership; once per run: count."""
-
-    count_epsilon: float
-    local_epsilon: float
-    membership_epsilon: float
-    membership_delta: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class Precisions:
     """How precise each release is, as mu. Per party: local, detail, size; per group: membership.
 
@@ -74,18 +58,6 @@ class Precisions:
     detail: float = 0.0
 
 
-def paper_split(budget: Budget, *, n_parties: int, needs_count: bool) -> Shares:
-    """Split as in the paper's Algorithm 1: half of each party's share to each of phases 1 and 2."""
-    count_epsilon = COUNT_SHARE * budget.epsilon if needs_count else 0.0
-    per_phase = (budget.epsilon - count_epsilon) / (2 * n_parties)
-    return Shares(
-        count_epsilon=count_epsilon,
-        local_epsilon=per_phase,
-        membership_epsilon=per_phase,
-        membership_delta=budget.delta / n_parties,
-    )
-
-
 def presence_precisions(precisions: Precisions, *, n_pairs: int) -> Precisions:
     """Return the precisions of a presence table beside those of so many pair tables.
 
@@ -96,20 +68,19 @@ def presence_precisions(precisions: Precisions, *, n_pairs: int) -> Precisions:
     return replace(precisions, membership=factor * precisions.membership, server=server)
 
 
-def tight_split(study: Study, *, n_groups: float, n_sizes: int, scale: float) -> Precisions:
+def split_precision(study: Study, *, n_groups: float, n_sizes: int, scale: float) -> Precisions:
     """Split the squared precision `scale`^2 among the releases of a run.
 
     Args:
         study: The study.
         n_groups: How many membership releases touch one user: one for a joint release of all
-            parties, one per pair, or one per party; where a presence table has a part, as many
-            pair tables as all of it would be worth.
+            parties, or one per pair; where a presence table has a part, as many pair tables as all
+            of it would be worth.
         n_sizes: How many parties release their number of users.
         scale: The precision of all releases together.
     """
     facts = study.membership_facts
-    size_share = _TIGHT_COUNT_SHARE if facts.needs_count else _SIZE_SHARE
-    sizes = size_share if n_sizes else 0.0
+    sizes = _SIZE_SHARE if n_sizes else 0.0
     share = facts.share_of(len(study.parties))
     if study.user_sets == "partial" and facts.hides_from_parties:
         share = _PARTIAL_SHARE if len(study.parties) > 2 else _PARTIAL_SHARE_OF_TWO
@@ -117,7 +88,6 @@ def tight_split(study: Study, *, n_groups: float, n_sizes: int, scale: float) ->
         none = (0.0,) * len(study.parties)
         membership = scale / math.sqrt(n_groups)
         return Precisions(size=0.0, local=0.0, membership=membership, bounds=none, categories=none)
-    assert share is not None, "a study whose method has no tight accounting is refused"
     learned, named = bounds_shares(study), categories_shares(study)
     before = sizes + math.fsum(learned) + math.fsum(named)
     membership = share * (1 - before)

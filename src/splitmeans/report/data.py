@@ -151,13 +151,11 @@ class ViewInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyInfo:
-    """The privacy statement of the run; `warning` says why its total is no proved bound."""
+    """The privacy statement of the run."""
 
     unit: str
-    accounting: str
     budget: CostInfo
-    total: CostInfo | None
-    warning: str | None
+    total: CostInfo
     secure_noise: bool
     releases: tuple[ReleaseInfo, ...]
     views: tuple[ViewInfo, ...]

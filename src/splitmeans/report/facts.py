@@ -28,7 +28,6 @@ def read_privacy(result: Result) -> PrivacyInfo:
 
 
 def _privacy(saved: Mapping[str, Any], statement: str) -> PrivacyInfo:
-    total = _cost(saved["total"])
     views = tuple(
         ViewInfo(
             who=str(view["who"]),
@@ -39,12 +38,12 @@ def _privacy(saved: Mapping[str, Any], statement: str) -> PrivacyInfo:
     )
     return PrivacyInfo(
         unit=Relation[saved["relation"]].value,
-        accounting=str(saved["accounting"]),
         budget=CostInfo(
             epsilon=float(saved["budget"]["epsilon"]), delta=float(saved["budget"]["delta"])
         ),
-        total=total,
-        warning=None if (warning := saved.get("warning")) is None else str(warning),
+        total=CostInfo(
+            epsilon=float(saved["total"]["epsilon"]), delta=float(saved["total"]["delta"])
+        ),
         secure_noise=bool(saved["secure_noise"]),
         releases=tuple(
             ReleaseInfo(
@@ -81,7 +80,6 @@ def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
         *_which_run(result),
         *_whose(study),
         ("Memberships sent by", study.membership),
-        ("Local clustering asked for", study.local),
         ("Local clusters", _local_clusters(result)),
         ("Grid asked for", study.grid),
         ("Columns count", _SCALING[study.scaling]),

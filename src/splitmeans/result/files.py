@@ -62,7 +62,6 @@ _FILES = (
 )
 _PRIVACY = {
     "relation": str,
-    "accounting": str,
     "budget": dict,
     "secure_noise": bool,
     "releases": list,

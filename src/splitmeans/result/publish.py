@@ -110,7 +110,7 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
     # However long the message is.
     if points > most_nodes(plan):
         raise ProtocolError(f"the published result has {points} nodes, more than its plan")
-    placed = bool(study.local_facts.n_points)
+    placed = bool(study.n_points)
     expected_nodes = (points if placed else 0, n_codes(plan.parties))
     if result.nodes.shape != expected_nodes:
         raise ProtocolError(
@@ -163,7 +163,7 @@ def _coded_nodes(
     plan: Plan, synopsis: Synopsis, local_centres: list[IntArray]
 ) -> npt.NDArray[np.int32]:
     """Return the codes of the nodes; none where every node is at its local centres."""
-    if not plan.study.local_facts.n_points:
+    if not plan.study.n_points:
         return np.empty((0, n_codes(plan.parties)), dtype=np.int32)
     assert synopsis.labels is not None
     # Nodes are whole numbers over a power of two.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from splitmeans.errors import JournalError, ParameterError, PrivacyError, StudyError
+from splitmeans.errors import JournalError, ParameterError, StudyError
 from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
@@ -95,7 +95,6 @@ class _Driver:
         refuse_failed(saved, self.desk.key)
         if saved is not None and saved.outcome == DONE:
             return self._ending.again()
-        self._check_provable()
         check_place(self.what.result_folder)
         if saved is None:
             state = self._join()
@@ -168,14 +167,6 @@ class _Driver:
             party=self.what.party,
             previous=self.previous,
         )
-
-    def _check_provable(self) -> None:
-        if not PrivacyReport.for_study(self.what.study).proved:
-            raise PrivacyError(
-                f"membership={self.what.study.membership!r} and local={self.what.study.local!r} "
-                "have no proved bound towards the server; they are for simulations on one machine, "
-                "and a party does not run them with others"
-            )
 
     @property
     def _data(self) -> ChargedData:

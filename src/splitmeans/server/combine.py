@@ -11,9 +11,7 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ProtocolError
 from splitmeans.kernels.one_thread import on_one_thread
-from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
 from splitmeans.membership.estimator import KnowsDeviation, WeightEstimator
-from splitmeans.membership.method import counted_users
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.grid_limits import COUNTS, PRESENCE
 from splitmeans.plan.plan import Plan
@@ -32,7 +30,6 @@ from splitmeans.synopsis.cluster_sizes import shares_of_clusters, with_cluster_s
 from splitmeans.synopsis.earlier_users import earlier_users
 from splitmeans.synopsis.joint import joint_weights
 from splitmeans.synopsis.many import bundled_points, latent_points
-from splitmeans.synopsis.pairs_paper import two_party_weights
 from splitmeans.synopsis.plan_precision import with_precision
 from splitmeans.synopsis.presence import KnowsPresence, presence_points
 from splitmeans.synopsis.presence_counts import count_presence
@@ -66,7 +63,7 @@ def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
     bounds = np.array(coding.bounds)
     position = plan.study.party_names.index(party)
     shape = (plan.n_local_clusters[position], len(bounds))
-    points_shape = (plan.study.local_facts.n_points, len(coding.levels))
+    points_shape = (plan.study.n_points, len(coding.levels))
     for what, places, expected_shape in (
         ("centres", release.centres, shape),
         ("points", release.points, points_shape),
@@ -92,9 +89,7 @@ def check_release(plan: Plan, party: str, release: PartyRelease) -> None:
             f"party {party!r} sent {type(release.membership).__name__}, "
             f"expected {expected.__name__}"
         )
-    problem = method.check_message(plan, position, release.membership)
-    if problem is None:
-        problem = problem_of_columns(plan, position, release)
+    problem = problem_of_columns(plan, position, release)
     if problem is not None:
         raise ProtocolError(f"party {party!r} sent {problem}")
 
@@ -119,7 +114,7 @@ def combine(
     centres: list[IntArray] = [release.centres for release in releases]
     labels, weights, dense = _cells(plan, estimator, releases, rng=rng)
     nodes = None
-    if plan.study.local_facts.n_points:
+    if plan.study.n_points:
         points = _points(plan, releases)
         # Where users are at some parties only, cells count others than a party's clusters do.
         if plan.detail and plan.study.user_sets == "equal":
@@ -183,20 +178,16 @@ def _cells(
             )
             return *found, None
         return *latent_points(estimator, n_classes=n_classes, rng=rng, deviation=deviation), None
-    total = counted_users(plan) if plan.study.membership_facts.needs_count else None
-    match plan.grid_method:
-        case "pairs-paper":
-            weights = two_party_weights(estimator, total=total, rng=rng)
-        case "pairs":
-            weights = softened_weights(
-                estimator,
-                deviation=deviation,
-                n_classes=2 * plan.study.n_clusters,
-                rng=rng.spawn(1)[0],
-                regions=regions_of([release.centres for release in releases]),
-            )
-        case _:
-            weights = joint_weights(estimator, total=total, deviation=deviation)
+    if plan.grid_method == "pairs":
+        weights = softened_weights(
+            estimator,
+            deviation=deviation,
+            n_classes=2 * plan.study.n_clusters,
+            rng=rng.spawn(1)[0],
+            regions=regions_of([release.centres for release in releases]),
+        )
+    else:
+        weights = joint_weights(estimator, total=None, deviation=deviation)
     return all_cells(weights.shape), weights.ravel(), weights
 
 
@@ -227,9 +218,7 @@ def _placed(
     if earlier is None:
         return place_users(labels, weights, centres, points, rng=rng, sought=sought)
     users = max(1, round(float(weights.sum())))
-    deviations = [
-        law.centre_deviation(users) for law in plan.local if isinstance(law, GuidedLloydLaw)
-    ]
+    deviations = [law.centre_deviation(users) for law in plan.local]
     return place_with_earlier(
         labels,
         weights,

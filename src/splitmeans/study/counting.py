@@ -46,7 +46,6 @@ def check_counting(study: "Study") -> None:
     fixed = {
         "membership": ("decoy", study.membership),
         "n_local_clusters": ("auto", study.n_local_clusters),
-        "local": ("auto", study.local),
         "grid": ("auto", study.grid),
         "population": (None, study.population),
         "scaling": (None, study.scaling),

@@ -3,24 +3,19 @@
 import math
 
 from splitmeans.errors import StudyError
-from splitmeans.study.methods import PAPER
 from splitmeans.study.options import Budget
 
 
-def check_delta(budget: Budget, expected: int | None, assumed: int, accounting: str) -> None:
+def check_delta(budget: Budget, expected: int | None, assumed: int) -> None:
     """Refuse a delta with which publishing a random user's row whole would count as private.
-
-    The published accounting may have exactly one over the number of users, as the paper does;
-    its statement says what that is worth.
 
     Args:
         budget: The budget.
         expected: The number of users that the study says, if it says one.
         assumed: That number, or what stands in for it.
-        accounting: The study's accounting.
     """
     limit = 1 / assumed
-    if budget.delta < limit or (accounting == PAPER and budget.delta == limit):
+    if budget.delta < limit:
         return
     said = "which the study does not say" if expected is None else "as the study says"
     raise StudyError(

@@ -10,12 +10,13 @@ from splitmeans.study.parties import to_builtin
 if TYPE_CHECKING:
     from splitmeans.study.study import Study
 
-SKETCH_ESTIMATORS = ("calibrated", "printed")
-
 MIN_EPSILON = 1e-100
 
 # Less of the local budget would tell nothing but noise; more would leave clusters without a place.
 MIN_DETAIL_SHARE, MAX_DETAIL_SHARE = 0.05, 0.8
+
+# Base of the registers minus one, where a study leaves it open.
+_GAMMA = 0.1
 
 # Beyond it one label in 10^21 would change.
 MAX_COLLUSION_EPSILON = 50
@@ -90,7 +91,7 @@ def check_detail(study: "Study") -> None:
     In a series each run would begin where the last one ended, with points that detail has moved:
     nobody has measured what becomes of them, so the two are kept apart.
     """
-    detail, local = study.detail, study.local_facts
+    detail = study.detail
     if not isinstance(detail, DetailOptions | None):
         raise StudyError("detail must be a table with a share ([detail], or DetailOptions)")
     if detail is not None and study.counts_only:
@@ -104,40 +105,36 @@ def check_detail(study: "Study") -> None:
             "[detail] and [renewal] cannot be in one study: what detail does to a series of runs "
             "is not known; leave one of the two tables out"
         )
-    if detail is not None and not local.n_points:
-        raise StudyError(
-            f"[detail] needs a local algorithm that makes synthetic points, and {local.name!r} "
-            "makes none; take local='guided-lloyd' with accounting='tight', or leave [detail] out"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SketchOptions:
-    """Public parameters of the sketch methods.
+    """Public parameters of the cell sketch.
 
     Attributes:
         repetitions: Rows of the sketch, the paper's M.
-        gamma: Base of the registers minus one; smaller is finer. None takes the paper's 1 for
-            "sketch-paper", and 0.1 for "sketch", where finer registers cost next to nothing.
-        estimator: For "sketch-paper": "calibrated" is the bias-corrected harmonic mean of
-            (1+gamma)^register that the authors' code uses, "printed" the formula in the text.
+        gamma: Base of the registers minus one; smaller is finer, and costs next to nothing. None
+            takes 0.1.
     """
 
     repetitions: int = 4096
     gamma: float | None = None
-    estimator: str = "calibrated"
 
     def __post_init__(self) -> None:
         _validate.at_least(16, error=StudyError, repetitions=self.repetitions)
         if self.repetitions > 65_536:
             raise StudyError(f"repetitions must be <= 65536, got {self.repetitions}")
-        _validate.one_of(SKETCH_ESTIMATORS, error=StudyError, estimator=self.estimator)
         to_builtin(self, repetitions=int)
         if self.gamma is not None:
             _validate.finite(error=StudyError, gamma=self.gamma)
             if not 0.01 <= self.gamma <= 3:
                 raise StudyError(f"gamma must be between 0.01 and 3, got {self.gamma!r}")
             to_builtin(self, gamma=float)
+
+    @property
+    def base(self) -> float:
+        """The base of the registers minus one, also where the study leaves it open."""
+        return _GAMMA if self.gamma is None else self.gamma
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ from typing import Any
 
 from splitmeans import _validate
 from splitmeans.errors import ParameterError, StudyError
-from splitmeans.study.methods import TIGHT, LocalFacts
 from splitmeans.wire.slot import SERVER
 
 # Within these limits a weight is far above a grid step, and distances of one column are exact.
@@ -323,35 +322,15 @@ def check_name(what: str, name: Any) -> None:
         raise StudyError(f"{what} must be at most 200 printable characters")
 
 
-def check_skips(parties: Sequence[PartySpec], local: LocalFacts) -> None:
-    """Refuse columns that are left out for some users where the local algorithm needs values."""
-    columns = (column for party in parties for column in party.columns)
-    skipped = [column.name for column in columns if column.missing == SKIP]
-    if skipped and not local.takes_gaps:
-        raise StudyError(
-            f"missing='skip' of column {skipped[0]!r} needs local='guided-lloyd' (with "
-            f"accounting='tight'), got local={local.name!r}: other methods need a value in every "
-            "column; take another missing rule"
-        )
+def check_learned(parties: Sequence[PartySpec], *, expected_users: int | None) -> None:
+    """Refuse columns to be learned from an unstated number of users.
 
-
-def check_learned(
-    parties: Sequence[PartySpec], *, accounting: str, expected_users: int | None
-) -> None:
-    """Refuse columns that a run cannot learn, or learns from users whose number nobody says.
-
-    They are learned from a budget whose exact costs are composed. Whether there are users enough
-    for its noise is decided in the plan, from what the study says.
+    Whether that number is enough for the noise is decided in the plan.
     """
     for party in parties:
         for column in (own for own in party.columns if not own.is_settled):
             what = "bounds = 'private'" if column.is_private else "categories = 'open'"
             where = f"column {column.name!r} of party {party.name!r}"
-            if accounting != TIGHT:
-                raise StudyError(
-                    f"{where} must have public bounds or categories: {what} needs "
-                    f"accounting={TIGHT!r}"
-                )
             if expected_users is None:
                 raise StudyError(
                     f"the study must say expected_users, roughly: {what} of {where} is learned "

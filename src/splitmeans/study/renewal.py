@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from splitmeans import _validate
 from splitmeans.errors import StudyError
-from splitmeans.study.methods import TIGHT
 from splitmeans.study.parties import to_builtin
 
 # More would leave each run so little that nothing is worth running; 120 is a month in ten years.
@@ -67,15 +66,10 @@ class Renewal:
         return None if due is None else date + (due - date) / 2
 
 
-def check_renewal(renewal: object, *, accounting: str) -> None:
-    """Refuse what is no renewal, or cannot be composed."""
+def check_renewal(renewal: object) -> None:
+    """Refuse what is no renewal."""
     if not isinstance(renewal, Renewal | None):
         raise StudyError("renewal must be a table of runs and every ([renewal], or Renewal)")
-    if renewal is not None and accounting != TIGHT:
-        raise StudyError(
-            f"renewal needs accounting={TIGHT!r}: all runs are composed exactly, and the published "
-            "accounting adds costs up"
-        )
 
 
 def _words(every: object) -> str:

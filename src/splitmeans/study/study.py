@@ -21,18 +21,7 @@ from splitmeans.study.counting import check_counting
 from splitmeans.study.delta import check_delta
 from splitmeans.study.id_keys import matching_key, with_matching_columns
 from splitmeans.study.id_rules import AS_IS, IDS_NEEDED, IdKey, IdRules
-from splitmeans.study.methods import (
-    ACCOUNTING_METHODS,
-    LOCALS,
-    MEMBERSHIPS,
-    NO_CLUSTERING,
-    OLD_LOCAL_NAMES,
-    PAPER,
-    TIGHT,
-    LocalFacts,
-    MembershipFacts,
-    local_facts,
-)
+from splitmeans.study.methods import MEMBERSHIPS, N_POINTS, MembershipFacts
 from splitmeans.study.options import (
     Budget,
     DecoyOptions,
@@ -47,18 +36,16 @@ from splitmeans.study.parties import (
     check_learned,
     check_name,
     check_participant_keys,
-    check_skips,
     to_builtin,
 )
 from splitmeans.study.private_shorthand import spread_bounds
 from splitmeans.study.renewal import Renewal, check_renewal
 from splitmeans.study.shown_names import check_shown_names
-from splitmeans.study.unproved import check_unproved
 from splitmeans.wire.slot import SERVER
 
 __all__ = ["Budget", "Column", "DecoyOptions", "IdRules", "PartySpec", "SketchOptions", "Study"]
 
-GRID_METHODS = ("auto", "joint", "pairs", "pairs-paper", "many")
+GRID_METHODS = ("auto", "joint", "pairs", "many")
 USER_SETS = ("equal", "partial")
 SHARED, EVERYONE = "shared", "everyone"
 POPULATIONS = (SHARED, EVERYONE)
@@ -80,6 +67,10 @@ MAX_CLUSTERS = 1_000_000
 
 _HASH_PREFIX = b"splitmeans study 1\n"
 
+# What every study has alike, so it cannot be said; a hash covers it as what parties agree on.
+_ALIKE = {"local": "auto", "accounting": "tight"}
+_SKETCH_ALIKE = {"estimator": "calibrated"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
@@ -91,10 +82,8 @@ class Study:
         n_clusters: Number of segments wanted, k; 1 for a study of counts alone (`counting.py`).
         budget: What the run may cost a user.
         membership: How parties tell which user is in which of their clusters.
-        local: How a party clusters its own columns.
         n_local_clusters: Clusters per party, k', or "auto".
         grid: How cell weights of all parties are found.
-        accounting: "tight" composes exact privacy losses; "paper" adds costs up as published.
         user_sets: "equal" if every party holds the same users (checked before anything is sent),
             "partial" if some users are at some parties only.
         population: Whose segments, with partial user sets: "shared" for users at all parties,
@@ -103,7 +92,7 @@ class Study:
         expected_users: A public rough number of users, if the parties can say one; where a run
             learns bounds or categories they must, as with too few it would learn noise. Lengths of
             messages follow from it, and delta must be below one over it.
-        sketch: Parameters of the sketch methods.
+        sketch: Parameters of the cell sketch.
         decoy: Parameters of the decoy join.
         server_key: Public identity of the server, for runs between organisations.
         ids: How ids are written; None takes them as they are. Where user sets are partial the
@@ -113,8 +102,6 @@ class Study:
         detail: If set, parties also release how their columns spread, whole and within clusters,
             from a share of the budget; None for not.
         renewal: How many runs the budget is for, where there are several; None for one run.
-        allow_unproved: Whether methods without a proved bound may be simulated (`unproved.py`);
-            None, which False becomes, where no method needs it.
     """
 
     name: str
@@ -122,10 +109,8 @@ class Study:
     n_clusters: int
     budget: Budget
     membership: str = "decoy"
-    local: str = "auto"
     n_local_clusters: int | str = "auto"
     grid: str = "auto"
-    accounting: str = "tight"
     user_sets: str = "equal"
     population: str | None = None
     expected_users: int | None = None
@@ -136,7 +121,6 @@ class Study:
     scaling: str | None = None
     detail: DetailOptions | None = None
     renewal: Renewal | None = None
-    allow_unproved: bool | None = None
 
     def __post_init__(self) -> None:
         check_name("study name", self.name)
@@ -148,11 +132,7 @@ class Study:
         if self.n_clusters > MAX_CLUSTERS:
             raise StudyError(f"n_clusters must be <= {MAX_CLUSTERS}, got {self.n_clusters}")
         _validate.one_of(tuple(MEMBERSHIPS), error=StudyError, membership=self.membership)
-        if isinstance(self.local, str):
-            object.__setattr__(self, "local", OLD_LOCAL_NAMES.get(self.local, self.local))
-        _validate.one_of(("auto", *LOCALS), error=StudyError, local=self.local)
         _validate.one_of(GRID_METHODS, error=StudyError, grid=self.grid)
-        _validate.one_of(ACCOUNTING_METHODS, error=StudyError, accounting=self.accounting)
         if self.counts_only and self.n_local_clusters == 1:
             object.__setattr__(self, "n_local_clusters", "auto")
         if self.n_local_clusters != "auto":
@@ -177,31 +157,14 @@ class Study:
         if self.ids == AS_IS and self.user_sets == "equal":
             object.__setattr__(self, "ids", None)  # a default has the hash of what is left out
         self._check_combination()
-        check_delta(self.budget, self.expected_users, self.assumed_users, self.accounting)
+        check_delta(self.budget, self.expected_users, self.assumed_users)
         check_participant_keys(self.server_key, self.parties)
 
     def _check_combination(self) -> None:
         """Refuse methods that have no proof, or no meaning, together."""
         method = self.membership_facts
         check_counting(self)
-        check_learned(self.parties, accounting=self.accounting, expected_users=self.expected_users)
-        if self.accounting not in method.accountings and TIGHT in method.accountings:
-            raise StudyError(f"membership={self.membership!r} needs accounting={TIGHT!r}")
-        if self.accounting not in method.accountings:
-            raise StudyError(
-                f"membership={self.membership!r} has only the published accounting: set "
-                f"accounting={PAPER!r}, or take membership='sketch', whose bound is proved"
-            )
-        if self.accounting not in self.local_facts.accountings:
-            needed = " or ".join(repr(one) for one in self.local_facts.accountings)
-            raise StudyError(f"local={self.local!r} needs accounting={needed}")
-        check_skips(self.parties, self.local_facts)
-        if self.user_sets == "partial" and not method.partial_sets:
-            able = " or ".join(repr(one.name) for one in MEMBERSHIPS.values() if one.partial_sets)
-            raise StudyError(
-                f"membership={self.membership!r} needs the same users at every party; for "
-                f"user_sets='partial' take membership={able}"
-            )
+        check_learned(self.parties, expected_users=self.expected_users)
         if self.budget.party_epsilon is not None and not method.hides_from_parties:
             raise StudyError("party_epsilon needs membership='decoy': no other method bounds it")
         if self.budget.coalition_epsilon is not None and (
@@ -223,22 +186,18 @@ class Study:
         if self.user_sets == "partial" and self.ids is None:
             raise StudyError(IDS_NEEDED)
         check_detail(self)
-        check_renewal(self.renewal, accounting=self.accounting)
-        check_unproved(self)
+        check_renewal(self.renewal)
 
     def _check_many_parties(self) -> None:
-        method = self.membership_facts
-        not_in_pairs = ("joint", "pairs-paper") if method.pairs_only else ("joint",)
-        if method.grouped and self.grid in not_in_pairs:
+        if self.grid == "joint":
             raise StudyError(
-                f"membership={self.membership!r} is decoded in pairs of parties; "
-                f"grid={self.grid!r} is for two parties or for other methods: take grid='auto', "
-                "'pairs' or 'many'"
+                "three or more parties are counted in pairs, and grid='joint' is for two parties: "
+                "take grid='auto', 'pairs' or 'many'"
             )
         if self.user_sets == "equal":
             return
         # A pair's cells alone hold the users of that pair, not those of all parties.
-        if not method.counts_presence or self.grid != "auto":
+        if not self.membership_facts.counts_presence or self.grid != "auto":
             raise StudyError(
                 "user_sets='partial' with more than two parties needs membership='decoy' and "
                 "grid='auto'"
@@ -282,18 +241,9 @@ class Study:
         return MEMBERSHIPS[self.membership]
 
     @property
-    def local_facts(self) -> LocalFacts:
-        """The local algorithm that runs, also where the study says "auto"."""
-        if self.counts_only:
-            return NO_CLUSTERING
-        return local_facts(self.local, membership=self.membership, accounting=self.accounting)
-
-    @property
-    def gamma(self) -> float:
-        """The register base minus one that this study's sketch method uses."""
-        if self.sketch.gamma is not None:
-            return self.sketch.gamma
-        return self.membership_facts.gamma
+    def n_points(self) -> int:
+        """How many synthetic points each party releases; none in a study of counts alone."""
+        return 0 if self.counts_only else N_POINTS
 
     @property
     def id_rules(self) -> IdRules:
@@ -372,7 +322,9 @@ class Study:
     @functools.cached_property
     def hash(self) -> str:
         """SHA-256 of the canonical form (`plain_values.canonical_hash`), in hex."""
-        return plain_values.canonical_hash(self.to_mapping(), prefix=_HASH_PREFIX)
+        agreed = {**_ALIKE, **self.to_mapping()}
+        agreed["sketch"] = {**_SKETCH_ALIKE, **agreed["sketch"]}
+        return plain_values.canonical_hash(agreed, prefix=_HASH_PREFIX)
 
 
 # The nested tables of study.toml.

@@ -25,10 +25,9 @@ def model_html(
     privacy: PrivacyReport | None = None,
 ) -> str:
     """Return an estimator: its parameters as text, and what it found if it was fitted."""
-    strong, lines, notes, tables = [text], ["not fitted"], [], []
+    lines, notes, tables = ["not fitted"], [], []
     if found is not None and privacy is not None:
         synopsis, clustering = found
-        strong = [text for text in (privacy.warning, text) if text]
         lines = [
             f"fitted on {len(synopsis.party_names)} parties, about {users(synopsis.total)} users "
             f"(noisy); {cost_text(privacy.total)}"
@@ -43,7 +42,7 @@ def model_html(
         tables = [centres]
     return render(
         "notebook.html.jinja",
-        strong=strong,
+        strong=[text],
         lines=lines,
         notes=[note for note in notes if note],
         tables=tables,

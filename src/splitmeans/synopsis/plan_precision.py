@@ -31,11 +31,6 @@ def refusal(plan: Plan, synopsis: Synopsis) -> str | None:
             f"the grid {plan.grid_method!r} is a model of the users, and how far a model is off "
             "is not known"
         )
-    if not plan.study.local_facts.n_points:
-        return (
-            f"the local algorithm {plan.study.local_facts.name!r} does not tell how users lie "
-            "within a cell, so nobody knows how many are on the other side of a border"
-        )
     if plan.detail:
         # Replicates and repeated estimates know neither of the two (`cluster_sizes.py`).
         what = "points were drawn anew within clusters"

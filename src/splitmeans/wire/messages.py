@@ -45,15 +45,6 @@ def _optional_array(dtype: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class SketchMessage(_Quiet):
-    """Registers of the partition sketch, shape (M, k')."""
-
-    TAG: ClassVar[str] = "SketchMessage"
-
-    registers: RegisterArray = _array("<u2")
-
-
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class CellSketchMessage(_Quiet):
     """Registers of the cell sketches, one block of M rows per group of the party.
 
@@ -84,45 +75,7 @@ class DecoyMessage(_Quiet):
     labels: npt.NDArray[np.uint8] = _array("|u1")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class HistogramMessage(_Quiet):
-    """Noisy cluster sizes, shape (k',)."""
-
-    TAG: ClassVar[str] = "HistogramMessage"
-
-    noisy_counts: IntArray = _array("<i8")
-
-
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class RandomisedLabelsMessage(_Quiet):
-    """One randomised report per user, in the secret user order, shape (n,).
-
-    `seeds` (n,) is the public hash seed of each user for local hashing, empty for direct response.
-    """
-
-    TAG: ClassVar[str] = "RandomisedLabelsMessage"
-
-    reports: npt.NDArray[np.uint8] = _array("|u1")
-    seeds: npt.NDArray[np.uint32] = _array("<u4")
-
-
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class PlainLabelsMessage(_Quiet):
-    """Every user's true cluster, in the secret user order, shape (n,). Not private."""
-
-    TAG: ClassVar[str] = "PlainLabelsMessage"
-
-    labels: npt.NDArray[np.uint8] = _array("|u1")
-
-
-MembershipMessage: TypeAlias = (
-    SketchMessage
-    | CellSketchMessage
-    | DecoyMessage
-    | HistogramMessage
-    | RandomisedLabelsMessage
-    | PlainLabelsMessage
-)
+MembershipMessage: TypeAlias = CellSketchMessage | DecoyMessage
 
 # ---- everyone to everyone, before anything else ----
 
@@ -231,7 +184,7 @@ class PartyRelease(_Quiet):
     Attributes:
         centres: Local centres, shape (k', d).
         points: Synthetic points that lie as the party's rows do, coded: a grid integer or a level
-            for each column, shape (points, columns); none where the local algorithm makes none.
+            for each column, shape (points, columns); none in a study of counts alone.
         membership: Which user is in which local cluster.
         column_edges: Where tables of columns are counted, the edges of the bins of all columns of
             numbers, flat (`membership/decoy/column_labels.py`).

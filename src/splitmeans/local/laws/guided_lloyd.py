@@ -10,7 +10,6 @@ from splitmeans._types import NoiseLine
 from splitmeans.local.law import (
     COUNT_UNITS,
     USABLE,
-    LocalMethod,
     check_public,
     l2_sensitivity,
     mu_scale,
@@ -19,7 +18,6 @@ from splitmeans.local.law import (
 from splitmeans.local.laws.survey import SurveyLaw
 from splitmeans.privacy.events import ComposedEvent, GaussianEvent, Realised
 from splitmeans.privacy.gaussian import discrete_slack
-from splitmeans.study.methods import GUIDED_LLOYD
 
 # Share of mu^2 for the survey; one column is known by its histogram.
 _SURVEY_SHARE, _SURVEY_SHARE_OF_ONE = 0.2, 0.5
@@ -133,7 +131,7 @@ class GuidedLloydLaw:
         return GaussianEvent(noise_multiplier=multiplier, slack=slack, realised=smallest)
 
     def noise_lines(self, users: int) -> Iterator[NoiseLine]:
-        """Yield the noise of a release; see `LocalLaw`."""
+        """Yield the noise of a release of about this many users."""
         survey = self.survey
         yield "number of rows", survey.size_scale / COUNT_UNITS, "users"
         yield "each bin of a column", survey.column_scale / COUNT_UNITS, "users"
@@ -165,6 +163,3 @@ def sensitivity(radius: int) -> int:
     r sqrt(89 / 64), rounded up: |offset|^2 <= r^2, count (3r/8)^2, squares (r/2)^2.
     """
     return whole_root(89 * (radius * FINE_UNITS // 8) ** 2)
-
-
-METHOD = LocalMethod(facts=GUIDED_LLOYD, tight=GuidedLloydLaw, takes_codes=True)

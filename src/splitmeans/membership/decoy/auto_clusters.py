@@ -8,7 +8,7 @@ import math
 from splitmeans.membership.decoy.law import TRUNCATION_SHARE, rough_truncation
 from splitmeans.membership.method import enough_clusters
 from splitmeans.privacy.gaussian import gaussian_multiplier
-from splitmeans.privacy.split import tight_split
+from splitmeans.privacy.split import split_precision
 from splitmeans.study import Study
 from splitmeans.study.methods import MANY_PARTIES
 
@@ -61,16 +61,15 @@ def decoy_clusters(study: Study, labels: int) -> int:
 def _bundles_pay(study: Study, labels: int) -> bool:
     """Whether so many labels should stand for more clusters than one each.
 
-    Bundles need several tables, points that tell the sizes of clusters, and every user in each
-    table with the cluster that all of them are about: not where some users are absent or labels
-    randomised, nor where the study says how the grid is made or counts columns in pairs.
+    Bundles need several tables, and every user in each table with the cluster that all of them are
+    about: not where some users are absent or labels randomised, nor where the study says how the
+    grid is made or counts columns in pairs.
     """
     possible = (
         len(study.parties) > 2
         and study.user_sets == "equal"
         and study.grid == "auto"
         and study.detail is None
-        and study.local_facts.n_points > 0
         and study.decoy.collusion_epsilon is None
     )
     k, n_tables = study.n_clusters, len(study.parties) - 1
@@ -133,5 +132,5 @@ def _cell_deviation(study: Study) -> float:
     sigma = gaussian_multiplier(study.budget.epsilon, study.budget.delta)
     sigma *= math.sqrt(study.n_runs)
     n_pairs = math.comb(len(study.parties), 2)
-    at_one = tight_split(study, n_groups=n_pairs, n_sizes=0, scale=1.0)
+    at_one = split_precision(study, n_groups=n_pairs, n_sizes=0, scale=1.0)
     return math.sqrt(2) * sigma / at_one.membership

@@ -17,7 +17,7 @@ from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.decoy.layout import packed_size
 from splitmeans.privacy.events import ComposedEvent
 from splitmeans.privacy.gaussian import gaussian_multiplier
-from splitmeans.privacy.split import tight_split
+from splitmeans.privacy.split import split_precision
 from splitmeans.study import Study
 from splitmeans.study.coding import Coding
 from splitmeans.study.methods import DECOY
@@ -131,7 +131,7 @@ def n_column_tables(study: Study) -> int:
     if not found:
         return 0
     sigma = gaussian_multiplier(study.budget.epsilon, study.budget.delta) * math.sqrt(study.n_runs)
-    at_one = tight_split(study, n_groups=found / COLUMNS_SHARE, n_sizes=0, scale=1.0)
+    at_one = split_precision(study, n_groups=found / COLUMNS_SHARE, n_sizes=0, scale=1.0)
     deviation = math.sqrt(2) * sigma / at_one.membership
     enough = study.assumed_users / MAX_BINS**2 >= _DEVIATIONS * deviation
     return found if enough else 0

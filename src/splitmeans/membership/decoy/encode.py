@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from splitmeans import _validate
-from splitmeans._types import IntArray, LabelArray, WordArray
+from splitmeans._types import IntArray, WordArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.counts import ascending, decoy_counts, decoy_records
 from splitmeans.kernels.packing import ByteArray
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.bundles import Bundles
+from splitmeans.membership.decoy.direct_labels import DirectLabels, randomise
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.decoy.layout import (
     Group,
@@ -26,8 +27,6 @@ from splitmeans.membership.decoy.layout import (
     law_and_widths,
     pack,
 )
-from splitmeans.membership.ldp.encode import encode as randomise
-from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import RunFacts
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.interface import Records, UserBlock, Users
@@ -49,7 +48,7 @@ def encode(
     run_key: bytes,
     equal_sets: bool,
     sample_rate: float = 1.0,
-    collusion: RandomisedLabels | None = None,
+    collusion: DirectLabels | None = None,
     presence: DecoyLaw | None = None,
     bundles: Bundles | None = None,
     noise: NoiseSource,
@@ -91,10 +90,10 @@ def encode(
         raise ParameterError(f"position must be below {len(n_local_clusters)}, got {position}")
     width = n_local_clusters[position]
     sample_threshold(sample_rate)
-    if collusion is not None and (collusion.uses_hashing or collusion.n_local_clusters != width):
-        raise ParameterError(f"collusion must be a direct randomised response on {width} labels")
+    if collusion is not None and collusion.n_local_clusters != width:
+        raise ParameterError(f"collusion must be a randomised response on {width} labels")
     if collusion is not None:
-        users = users.relabelled(partial(_randomised, collusion, noise=noise))
+        users = users.relabelled(partial(randomise, collusion, noise=noise))
     if bundles is not None and (collusion is not None or not all(len(own) == 2 for own in chosen)):
         raise ParameterError("bundles of clusters are for pairs of parties, without collusion")
     packing = partial(_finish, with_tags=not equal_sets)
@@ -203,10 +202,6 @@ def _finish(records: Records, *, with_tags: bool) -> Records:
     if not ascending(tags):
         raise ParameterError("ids must be different; two users have the same tag")
     return (tags if with_tags else tags[:0]), labels
-
-
-def _randomised(law: RandomisedLabels, labels: LabelArray, *, noise: NoiseSource) -> LabelArray:
-    return randomise(law, labels=labels, noise=noise).reports.astype(np.int32)
 
 
 def _decoys(

@@ -16,6 +16,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
+from splitmeans.membership.decoy.direct_labels import DirectLabels, inverse_support
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.decoy.layout import (
     Group,
@@ -25,8 +26,6 @@ from splitmeans.membership.decoy.layout import (
     law_and_widths,
 )
 from splitmeans.membership.estimator import check_parties
-from splitmeans.membership.ldp.estimate import inverse_support
-from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.privacy.noise import NoiseSource
 
 
@@ -74,7 +73,7 @@ class DecoyEstimator:
     n_local_clusters: tuple[int, ...]
     equal_sets: bool
     sample_rate: float = 1.0
-    collusion: tuple[RandomisedLabels | None, ...] = ()
+    collusion: tuple[DirectLabels | None, ...] = ()
     presence_law: DecoyLaw | None = None
 
     def __post_init__(self) -> None:
@@ -86,10 +85,8 @@ class DecoyEstimator:
         if len(laws) != len(widths):
             raise ParameterError(f"collusion must have {len(widths)} entries, got {len(laws)}")
         for width, response in zip(widths, laws, strict=True):
-            if response is not None and (
-                response.uses_hashing or response.n_local_clusters != width
-            ):
-                raise ParameterError(f"collusion must be a direct response on {width} labels")
+            if response is not None and response.n_local_clusters != width:
+                raise ParameterError(f"collusion must be a randomised response on {width} labels")
         tables: dict[Group, IntArray] = {}
         for group in check_groups(tuple(self.noisy_tables), n_local_clusters=widths):
             _, own = law_and_widths(group, self.law, self.presence_law, n_local_clusters=widths)

@@ -21,10 +21,9 @@ import numpy as np
 from splitmeans import _validate
 from splitmeans._types import WordArray
 from splitmeans.errors import ParameterError, PrivacyError
-from splitmeans.membership.ldp.law import RandomisedLabels
+from splitmeans.membership.decoy.direct_labels import WORDS, DirectLabels
 from splitmeans.privacy.events import ShiftEvent
 
-WORDS = 2**64
 # A cell has t decoys on average; beyond this a message would be decoys and little else.
 MAX_TRUNCATION = 65_535
 
@@ -109,19 +108,6 @@ class DecoyLaw:
         """SHA-256 of the table, 8 little-endian bytes an entry; a plan holds it (rule R3)."""
         data = b"".join(weight.to_bytes(8, "little") for weight in self.weights)
         return hashlib.sha256(data).hexdigest()
-
-
-@dataclass(frozen=True, kw_only=True)
-class DirectLabels(RandomisedLabels):
-    """k-ary randomised response on the label itself, however many clusters there are.
-
-    The decoy join counts labels, so a hash of the label would not do; everything else is inherited.
-    """
-
-    @property
-    def uses_hashing(self) -> bool:
-        """Never."""
-        return False
 
 
 def decoy_law(mu: float, *, delta_share: float, server_sigma: float | None = None) -> DecoyLaw:

@@ -17,8 +17,8 @@ import numpy as np
 from splitmeans import _validate
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.kernels.packing import ByteArray, pack_bits, unpack_bits
+from splitmeans.membership.decoy.direct_labels import MAX_LOCAL_CLUSTERS
 from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.membership.ldp.law import MAX_LOCAL_CLUSTERS
 
 Group: TypeAlias = tuple[int, ...]
 

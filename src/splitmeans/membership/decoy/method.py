@@ -7,6 +7,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, NoiseLine
 from splitmeans.membership.decoy.auto_clusters import decoy_clusters, decoy_labels
+from splitmeans.membership.decoy.direct_labels import inverse_support
 from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise
 from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import TRUNCATION_SHARE, DecoyLaw, decoy_law
@@ -16,7 +17,6 @@ from splitmeans.membership.decoy.layout import (
     law_and_widths,
     packed_size,
 )
-from splitmeans.membership.ldp.estimate import inverse_support
 from splitmeans.membership.method import Group, MembershipMethod, RunFacts
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.privacy.split import Precisions
@@ -25,8 +25,8 @@ from splitmeans.study.methods import DECOY
 from splitmeans.wire.messages import DecoyMessage
 
 
-def _tight_law(study: Study, precisions: Precisions, clusters: int, groups: int) -> DecoyLaw:
-    share = TRUNCATION_SHARE * study.budget.delta / (groups * study.n_runs)
+def _law_at(study: Study, precisions: Precisions, n_releases: int) -> DecoyLaw:
+    share = TRUNCATION_SHARE * study.budget.delta / (n_releases * study.n_runs)
     own = None if precisions.server is None else 1 / precisions.server
     return decoy_law(precisions.membership, delta_share=share, server_sigma=own)
 
@@ -142,7 +142,7 @@ METHOD: MembershipMethod[DecoyLaw, DecoyMessage] = MembershipMethod(
     message=DecoyMessage,
     default_labels=decoy_labels,
     clusters_of=decoy_clusters,
-    tight_law=_tight_law,
+    law_at=_law_at,
     estimator=_estimator,
     noise_lines=_noise_lines,
     message_size=_message_size,

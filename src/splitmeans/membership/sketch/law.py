@@ -18,7 +18,7 @@ import numpy as np
 from splitmeans import _validate
 from splitmeans._types import WordArray
 from splitmeans.errors import ParameterError, PrivacyError
-from splitmeans.membership.registers.law import RegisterLaw
+from splitmeans.membership.sketch.registers import RegisterLaw
 from splitmeans.privacy.events import CellSketchEvent
 from splitmeans.privacy.register_law import row_divergences
 

@@ -21,8 +21,8 @@ from splitmeans.wire.messages import CellSketchMessage
 _LOCAL_CLUSTERS = 6
 
 
-def _tight_law(study: Study, precisions: Precisions, clusters: int, groups: int) -> SketchLaw:
-    gamma, repetitions = study.gamma, study.sketch.repetitions
+def _law_at(study: Study, precisions: Precisions, n_releases: int) -> SketchLaw:
+    gamma, repetitions = study.sketch.base, study.sketch.repetitions
     floor = floor_for(study.assumed_users, gamma=gamma)
     mu = precisions.membership
     return SketchLaw(
@@ -114,7 +114,7 @@ METHOD: MembershipMethod[SketchLaw, CellSketchMessage] = MembershipMethod(
     law=SketchLaw,
     message=CellSketchMessage,
     default_labels=lambda study, users: max(_LOCAL_CLUSTERS, enough_clusters(study)),
-    tight_law=_tight_law,
+    law_at=_law_at,
     estimator=_estimator,
     noise_lines=_noise_lines,
     message_size=_message_size,

@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 
 from splitmeans._types import IntArray, LabelArray
-from splitmeans.errors import DataError
 from splitmeans.study import PartySpec
-from splitmeans.study.methods import LOCALS
-from splitmeans.study.raw_layout import raw_places
 from splitmeans.table.ids.canonical import repeated_ids
 from splitmeans.table.options import AS_DEFAULT, SourceOptions
 from splitmeans.table.spark.blocks import PIECE_SCHEMA
@@ -31,9 +28,6 @@ from splitmeans.table.spark.tasks import add_up, map_rows
 from splitmeans.table.spark.users import SparkUsers
 from splitmeans.table.spark.walk import SETTINGS, Walk, check_complete
 
-# How many bytes of rows may be brought to one place, for local algorithms that need that.
-MAX_GATHERED_BYTES = 2**30
-
 _COUNTED = (
     "(rows are counted through the DataFrame's partitions; to find them, group it by the id column "
     "and keep groups of more than one row)"
@@ -46,7 +40,6 @@ def open_spark(
     *,
     spool: str,
     spool_is_private: bool = False,
-    local: str = "auto",
     options: SourceOptions = AS_DEFAULT,
 ) -> "SparkTable":
     """Check a Spark DataFrame against the study and return it as a table that Spark walks.
@@ -59,8 +52,6 @@ def open_spark(
             records are sorted.
         spool_is_private: Nobody else can read the folder. Only sessions of Spark Connect ask for
             it: others make a folder in there that its owner alone can look into.
-        local: The study's `local`. An algorithm that needs all rows in one place is refused here,
-            before the party joins a run, if the table is too large for it.
         options: How it is checked. What says where rows wait is left alone: they are in the spool.
 
     Raises:
@@ -77,9 +68,7 @@ def open_spark(
         frozen = freeze_frame(party, frame, rules=options.rules, spool=place)
         options.progress("read", rows=frozen.n_rows, of=frozen.n_rows)
         walk = Walk(frozen=frozen, n_tasks=n_tasks, progress=options.progress, names=count(1))
-        table = SparkTable(party.name, walk, n_columns=raw_places(party)[-1].stop)
-        if local != "auto" and LOCALS[local].gathers_rows:
-            table.rows.check_gather(local)
+        table = SparkTable(party.name, walk)
         problems = list(frozen.problems)
         if frozen.has_ids:
             problems += [
@@ -96,11 +85,10 @@ def open_spark(
 class SparkTable:
     """A table of a party that Spark walks; close it, or use it in a `with` block."""
 
-    def __init__(self, party: str, walk: Walk, *, n_columns: int) -> None:
+    def __init__(self, party: str, walk: Walk) -> None:
         """Take the walk over a table that is frozen already; see `open_spark`."""
         self.party = party
         self._walk = walk
-        self._n_columns = n_columns
         self.names = walk.frozen.facts.names
 
     def __len__(self) -> int:
@@ -128,7 +116,7 @@ class SparkTable:
     @property
     def rows(self) -> "SparkRows":
         """The rows on the grid."""
-        return SparkRows(self._walk, n_columns=self._n_columns)
+        return SparkRows(self._walk)
 
     @property
     def users(self) -> SparkUsers:
@@ -143,9 +131,9 @@ class SparkTable:
 class SparkRows:
     """Rows at Spark's workers."""
 
-    def __init__(self, walk: Walk, *, n_columns: int) -> None:
+    def __init__(self, walk: Walk) -> None:
         """Take the walk over a table."""
-        self._walk, self._n_columns = walk, n_columns
+        self._walk = walk
 
     def __len__(self) -> int:
         return self._walk.frozen.n_rows
@@ -164,8 +152,7 @@ class SparkRows:
         return np.asarray(sum(parts[1:], start=parts[0]))
 
     def gather(self) -> IntArray:
-        """Read all rows into the driver's memory, if they are few enough."""
-        self.check_gather("this local clustering")
+        """Read all rows into the driver's memory."""
         walk = self._walk
         frame = walk.frozen.frame("block", "grid")
         job = frame.mapInArrow(partial(map_rows, reader=walk.frozen.reader), PIECE_SCHEMA)
@@ -174,12 +161,3 @@ class SparkRows:
             list(walk.pieces(job, expected=blocks, stage="gather", doing="gathering rows"))
         )
 
-    def check_gather(self, local: str) -> None:
-        """Refuse a table whose rows would not fit the driver."""
-        needed = len(self) * self._n_columns * 8
-        if needed > MAX_GATHERED_BYTES:
-            raise DataError(
-                f"{local} needs all rows in one place, {needed / 2**30:.1f} GiB, and a table in "
-                f"Spark gathers {MAX_GATHERED_BYTES / 2**30:.0f} GiB at most; agree on "
-                "local = 'auto' or 'guided-lloyd' in the study, which need sums only"
-            )

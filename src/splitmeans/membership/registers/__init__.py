@@ -1,1 +1,0 @@
-"""Registers of users alone, which both sketch methods begin with."""
