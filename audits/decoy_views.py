@@ -17,12 +17,12 @@ from audits.sketch_views import fresh_key
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.counts import count_joined, sort_records
 from splitmeans.kernels.siphash import hash_ids
+from splitmeans.membership.decoy.direct_labels import DirectLabels
 from splitmeans.membership.decoy.encode import encode
 from splitmeans.membership.decoy.estimate import add_server_noise
 from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.decoy.layout import cell_shape, unpack
-from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.memory import MemoryUsers
 from splitmeans.wire import keys
@@ -134,9 +134,7 @@ def fellow_party(law: DecoyLaw, trials: int, noise: NoiseSource) -> Scores:
     return _scores(one_call, trials)
 
 
-def coalition(
-    law: DecoyLaw, trials: int, noise: NoiseSource, *, response: RandomisedLabels
-) -> Scores:
+def coalition(law: DecoyLaw, trials: int, noise: NoiseSource, *, response: DirectLabels) -> Scores:
     """A user's record for who has the run key and the server's view: label 1 against label 0.
 
     The coalition knows every user's tag and every decoy, so that only the randomised response on

@@ -31,7 +31,6 @@ def small_study(
     membership: str,
     epsilon: float,
     delta: float,
-    accounting: str,
     renewal: Renewal | None = None,
 ) -> Study:
     """Two parties with one column each and two clusters each."""
@@ -46,7 +45,6 @@ def small_study(
         budget=Budget(epsilon=epsilon, delta=delta),
         membership=membership,
         n_local_clusters=2,
-        accounting=accounting,
         expected_users=100,
         renewal=renewal,
     )

@@ -225,3 +225,22 @@ class _WatchedLloyd(GuidedLloyd):
             scale=mu_scale(sensitivity(int(radii[0])), mu=mu),
         )
         return noisy
+
+
+def local_centre(
+    mechanism: GuidedLloyd, trials: int, noise: NoiseSource, *, user: IntArray, others: IntArray
+) -> Scores:
+    """The centre that a local clustering with one cluster releases, projected on the user's row.
+
+    The other rows should be enough that the noisy mean is hardly ever clipped. All that is computed
+    on the way is hidden, so this needs many trials.
+    """
+    rows = np.vstack([others, user])
+
+    def released(n: int, rng: np.random.Generator) -> FloatArray:
+        sources = (noise.spawn(f"{n} rows, trial {trial}") for trial in range(trials))
+        centres = [mechanism.release(rows[:n], noise=source, rng=rng).centres for source in sources]
+        return np.array([float(centre[0] @ user) for centre in centres])
+
+    first, second = np.random.default_rng(0).spawn(2)
+    return Scores(with_user=released(len(others) + 1, first), without=released(len(others), second))

@@ -1,4 +1,4 @@
-"""The parts of local clustering under audit: rounds, histograms, trees, and whole algorithms.
+"""The parts of local clustering under audit: rounds, histograms, and the whole algorithm.
 
 Most claim mu = 1, so that a few thousand trials tell half the noise from the right one. What is
 audited is the code; that its parameters fit a study's budget is the accountant's part.
@@ -13,29 +13,20 @@ import numpy as np
 
 from audits import (
     detail_views,
-    dplloyd_views,
     guided_views,
     mixed_views,
-    tree_views,
 )
 from audits.case import Part, Sampler
-from audits.claims import BudgetClaim, Claim, GaussianClaim
+from audits.claims import Claim, GaussianClaim
 from audits.noise_twins import with_half_noise
-from splitmeans._types import IntArray
 from splitmeans.local.detail import Detail
-from splitmeans.local.dplloyd import DpLloyd
-from splitmeans.local.dplsf import Dplsf
-from splitmeans.local.dplsf_paper import DplsfPaper
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.laws.guided_lloyd import MOST_SQUARES
 from splitmeans.local.laws.survey import CELL_SHARE, COLUMN_SHARE, SIZE_SHARE
-from splitmeans.local.rows import LocalClustering
 from splitmeans.local.survey import ColumnSurvey
-from splitmeans.privacy.gaussian import gaussian_multiplier
 
 _BOUND = 2**20
 _MU = 1.0
-_DELTA = 1e-3
 
 
 def _part(
@@ -156,92 +147,23 @@ def _guided_lloyd() -> Part:
     )
 
 
-def _tree_counts_gaussian() -> Part:
-    mechanism = Dplsf(n_clusters=1, bounds=(_BOUND,), mu=math.sqrt(2) * _MU, depth=3)
-    return _part(
-        "dplsf-counts",
-        "noisy counts on four levels of a hash tree (Gaussian)",
-        GaussianClaim(mu=mechanism.mu * math.sqrt(1 - mechanism.sum_share)),
-        functools.partial(
-            tree_views.tree_counts,
-            count_scale=mechanism.count_scale,
-            depth=mechanism.depth,
-            law="gaussian",
-        ),
-        trials=2_000,
-        long_trials=20_000,
-    )
-
-
-def _leaf_sum_gaussian() -> Part:
-    mechanism = Dplsf(n_clusters=1, bounds=(_BOUND, _BOUND // 2), mu=math.sqrt(2) * _MU)
-    return _part(
-        "dplsf-sums",
-        "noisy sum of a leaf's rows (Gaussian)",
-        GaussianClaim(mu=mechanism.mu * math.sqrt(mechanism.sum_share)),
-        functools.partial(tree_views.leaf_sum, mechanism),
-        trials=20_000,
-        long_trials=200_000,
-    )
-
-
-def _centre(
-    name: str, mechanism: LocalClustering, *, columns: int, others: IntArray, long_trials: int
-) -> Part:
-    """A whole algorithm as the server sees it; its mu must be `_MU`."""
-    user = np.full(columns, _BOUND)
-    return _part(
-        name,
-        f"the released centre alone of a whole local clustering, columns: {columns}",
-        GaussianClaim(mu=_MU),
-        functools.partial(tree_views.local_centre, mechanism, user=user, others=others),
-        trials=0,
-        long_trials=long_trials,
-    )
-
-
 def _guided_lloyd_centre() -> Part:
     # Forty rows on a line from the lower end to the middle showed most of what was tried. Answers
     # that are mostly noise are hardly believed, so the centre shows much less than was paid for,
     # and it takes a quarter of the noise to be caught.
     mechanism = GuidedLloyd(n_clusters=1, bounds=(_BOUND,) * 4, mu=_MU)
     others = np.repeat(np.linspace(-_BOUND, 0, 40).astype(np.int64)[:, np.newaxis], 4, axis=1)
-    part = _centre("guided-lloyd-centre", mechanism, columns=4, others=others, long_trials=3_000)
-    return dataclasses.replace(
-        part,
-        what=f"{part.what}; its twin has a quarter of the noise",
-        halved=with_half_noise(part.halved),
-    )
-
-
-def _dplsf_centre() -> Part:
-    mechanism = Dplsf(n_clusters=1, bounds=(_BOUND,), mu=_MU)
-    others = np.full((40, 1), _BOUND // 100)
-    return _centre("dplsf-centre", mechanism, columns=1, others=others, long_trials=20_000)
-
-
-def _dplloyd_step() -> Part:
-    mechanism, iterations = DpLloyd(n_clusters=1, bounds=(_BOUND,), epsilon=2.0), 2
-    return _part(
-        "dplloyd-step",
-        "noisy sum and count of one of two iterations (Laplace)",
-        BudgetClaim(epsilon=mechanism.iterations_epsilon / iterations),
-        functools.partial(dplloyd_views.dplloyd_step, mechanism, iterations=iterations),
-        trials=4_000,
-        long_trials=20_000,
-    )
-
-
-def _dplloyd() -> Part:
-    mechanism = DpLloyd(n_clusters=1, bounds=(_BOUND,), epsilon=2.0)
-    return _part(
-        "dplloyd",
-        "all iterations of a whole dplloyd (Laplace)",
-        BudgetClaim(epsilon=mechanism.epsilon),
-        functools.partial(dplloyd_views.dplloyd, mechanism),
+    user = np.full(4, _BOUND)
+    part = _part(
+        "guided-lloyd-centre",
+        "the released centre alone of a whole local clustering, columns: 4; its twin has a quarter "
+        "of the noise",
+        GaussianClaim(mu=_MU),
+        functools.partial(guided_views.local_centre, mechanism, user=user, others=others),
         trials=0,
-        long_trials=12_000,
+        long_trials=3_000,
     )
+    return dataclasses.replace(part, halved=with_half_noise(part.halved))
 
 
 def _detail() -> Part:
@@ -256,48 +178,6 @@ def _detail() -> Part:
     )
 
 
-def _tree_counts_laplace() -> Part:
-    levels, scale = 2, 2.0
-    return _part(
-        "tree-counts",
-        "noisy counts on two levels of a hash tree (Laplace)",
-        BudgetClaim(epsilon=levels / scale),
-        functools.partial(
-            tree_views.tree_counts, count_scale=scale, depth=levels - 1, law="laplace"
-        ),
-        trials=5_000,
-        long_trials=40_000,
-    )
-
-
-def _leaf_sum() -> Part:
-    tree = DplsfPaper(n_clusters=1, bounds=(1000, 500), epsilon=1.25)
-    return _part(
-        "leaf-sum",
-        "noisy sum of a leaf's rows, as published (Laplace)",
-        BudgetClaim(epsilon=tree.sum_share * tree.epsilon),
-        functools.partial(tree_views.leaf_sum, tree),
-        trials=20_000,
-        long_trials=200_000,
-    )
-
-
-def _leaf_sum_pooled() -> Part:
-    tree = DplsfPaper(
-        n_clusters=1, bounds=(_BOUND, _BOUND // 2), epsilon=3.75, delta=_DELTA, sums="gaussian"
-    )
-    # Gaussian noise that is just enough for an epsilon at a delta has one mu.
-    claim = GaussianClaim(mu=1 / gaussian_multiplier(tree.sum_share * tree.epsilon, _DELTA))
-    return _part(
-        "leaf-sum-pooled",
-        "noisy sum of a leaf's rows, as published for pooled data (Gaussian)",
-        claim,
-        functools.partial(tree_views.leaf_sum, tree),
-        trials=20_000,
-        long_trials=200_000,
-    )
-
-
 LOCAL_PARTS: Mapping[str, Callable[[], Part]] = {
     "round": _round,
     "wide-round": _wide_round,
@@ -309,12 +189,4 @@ LOCAL_PARTS: Mapping[str, Callable[[], Part]] = {
     "detail": _detail,
     "guided-lloyd": _guided_lloyd,
     "guided-lloyd-centre": _guided_lloyd_centre,
-    "dplsf-counts": _tree_counts_gaussian,
-    "dplsf-sums": _leaf_sum_gaussian,
-    "dplsf-centre": _dplsf_centre,
-    "dplloyd-step": _dplloyd_step,
-    "dplloyd": _dplloyd,
-    "tree-counts": _tree_counts_laplace,
-    "leaf-sum": _leaf_sum,
-    "leaf-sum-pooled": _leaf_sum_pooled,
 }

@@ -15,13 +15,11 @@ from audits import (
 from audits.case import Part, Sampler, Scores
 from audits.claims import BudgetClaim, CurveClaim, GaussianClaim
 from audits.noise_twins import with_half_noise
+from splitmeans.membership.decoy.direct_labels import DirectLabels
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law, decoy_law
-from splitmeans.membership.independent.law import NoisyHistogram
-from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.sketch.law import SketchLaw, phantoms_for
-from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.size_stage import SIZE, gaussian_size
+from splitmeans.plan.size_stage import SIZE, size_law
 from splitmeans.plan.stages import Stage
 from splitmeans.privacy.events import CountGaussianEvent
 
@@ -36,31 +34,13 @@ def audit_decoys(mu: float = _DECOY_MU) -> DecoyLaw:
     return decoy_law(mu, delta_share=1e-5)
 
 
-def _user_count() -> Part:
-    # The paper's split gives the count 2 % of epsilon.
-    study = fit_views.small_study(
-        membership="independent", epsilon=50.0, delta=_DELTA, accounting="paper"
-    )
-    (stage,) = make_plan(study).stages
-    sample = functools.partial(label_views.user_count, stage)
-    return Part(
-        name="user-count",
-        what="noisy number of users (Laplace)",
-        claim=BudgetClaim(epsilon=1.0),
-        sample=sample,
-        halved=with_half_noise(sample),
-        trials=10_000,
-        long_trials=50_000,
-    )
-
-
 def _size() -> Part:
-    law = gaussian_size(_SIZE_MU)
+    law = size_law(_SIZE_MU)
     stage = Stage(name=SIZE, what="number of users", parties=("audit",), law=law)
     sample = functools.partial(label_views.user_count, stage)
     return Part(
         name="size",
-        what="noisy number of users of the stage that k' follows from (Gaussian)",
+        what="noisy number of users of the stage that k' follows from",
         claim=GaussianClaim(mu=_SIZE_MU),
         sample=sample,
         halved=with_half_noise(sample),
@@ -69,28 +49,14 @@ def _size() -> Part:
     )
 
 
-def _histogram() -> Part:
-    law = NoisyHistogram(epsilon=1.0)
-    sample = functools.partial(label_views.histogram, law)
-    return Part(
-        name="histogram",
-        what="noisy cluster size (Laplace)",
-        claim=BudgetClaim(epsilon=law.epsilon),
-        sample=sample,
-        halved=with_half_noise(sample),
-        trials=20_000,
-        long_trials=500_000,
-    )
-
-
-def _randomised(name: str, n_local_clusters: int) -> Part:
+def _randomised() -> Part:
     def sample(epsilon: float) -> Sampler:
-        law = RandomisedLabels(epsilon=epsilon, n_local_clusters=n_local_clusters)
-        return functools.partial(label_views.randomised_label, law)
+        response = DirectLabels(epsilon=epsilon, n_local_clusters=5)
+        return functools.partial(label_views.randomised_label, response)
 
     return Part(
-        name=name,
-        what=f"a user's randomised label among {n_local_clusters}, replaced",
+        name="randomised-label",
+        what="a user's randomised label among 5, replaced",
         claim=BudgetClaim(epsilon=1.0),
         sample=sample(1.0),
         halved=sample(2.0),
@@ -170,22 +136,6 @@ def _fellow_party() -> Part:
     )
 
 
-def _published_one_party() -> Part:
-    law, halved = (
-        SketchPaperLaw(epsilon=epsilon, delta=_DELTA, gamma=1.0, repetitions=1024)
-        for epsilon in (6.0, 12.0)
-    )
-    return Part(
-        name="sketch-paper",
-        what="one party's published sketch alone, against its exact curve",
-        claim=CurveClaim(events=(sketch_views.one_party_event(law),)),
-        sample=functools.partial(sketch_views.published_one_party, law),
-        halved=functools.partial(sketch_views.published_one_party, halved),
-        trials=8_000,
-        long_trials=50_000,
-    )
-
-
 def _sketch() -> Part:
     rows, floor = 512, 4
     phantoms = phantoms_for(1.0, repetitions=rows, gamma=1.0, floor=floor)
@@ -203,7 +153,7 @@ def _sketch() -> Part:
 
 
 def _whole_run() -> Part:
-    study = fit_views.small_study(membership="decoy", epsilon=4.0, delta=_DELTA, accounting="tight")
+    study = fit_views.small_study(membership="decoy", epsilon=4.0, delta=_DELTA)
     plan = make_plan(study)
     law = plan.membership
     assert isinstance(law, DecoyLaw)
@@ -220,11 +170,8 @@ def _whole_run() -> Part:
 
 
 MEMBERSHIP_PARTS: Mapping[str, Callable[[], Part]] = {
-    "user-count": _user_count,
     "size": _size,
-    "histogram": _histogram,
-    "ldp-direct": functools.partial(_randomised, "ldp-direct", 5),
-    "ldp-hashed": functools.partial(_randomised, "ldp-hashed", 50),
+    "randomised-label": _randomised,
     "decoy": functools.partial(
         _decoy, "decoy", "joined records of two parties, in the user's cell", rate=1.0
     ),
@@ -249,6 +196,5 @@ MEMBERSHIP_PARTS: Mapping[str, Callable[[], Part]] = {
     "fellow-party": _fellow_party,
     "collusion": _coalition,
     "sketch": _sketch,
-    "sketch-paper": _published_one_party,
     "whole-run": _whole_run,
 }

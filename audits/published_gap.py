@@ -28,7 +28,7 @@ from audits.loss import GRID_POINTS, compose_rows
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
-from splitmeans.membership.sketch_paper.law import SketchPaperLaw
+from splitmeans.paper.dpfm import SketchParameters
 from splitmeans.privacy.register_law import log_cdf, log_cdf_step
 
 # What the paper grants the memberships of all parties together at a total of (1, 5e-5).
@@ -67,11 +67,11 @@ class SharedKeys:
         _validate.at_least(0, others=self.others, in_cell=self.in_cell)
 
     @property
-    def sketch(self) -> SketchPaperLaw:
+    def sketch(self) -> SketchParameters:
         """One party's sketch, with the paper's number of phantoms and floor."""
-        return SketchPaperLaw(
-            epsilon=self.epsilon / self.n_parties,
-            delta=self.delta / self.n_parties,
+        return SketchParameters(
+            epsilon_2=self.epsilon / self.n_parties,
+            delta_2=self.delta / self.n_parties,
             gamma=self.gamma,
             repetitions=self.repetitions,
         )

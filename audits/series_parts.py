@@ -29,7 +29,6 @@ def _series_plan() -> tuple[Plan, DecoyLaw]:
         membership="decoy",
         epsilon=4.0,
         delta=_DELTA,
-        accounting="tight",
         renewal=Renewal(runs=_RUNS),
     )
     plan = make_plan(study)

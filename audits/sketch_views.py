@@ -1,7 +1,7 @@
 """What the server gets from sketch registers, with and without a user, scored by likelihood.
 
-The functions run the encoders of the membership methods on two neighbouring inputs, with fresh keys
-for every trial.
+The functions run the encoder of the cell sketch, or the paper's sketch, on two neighbouring inputs,
+with fresh keys for every trial.
 """
 
 import numpy as np
@@ -12,12 +12,11 @@ from audits.published_gap import SharedKeys
 from audits.rare_rows import coincidence_trials
 from splitmeans._types import FloatArray, RegisterArray
 from splitmeans.kernels.registers import user_registers
-from splitmeans.membership.registers.law import RegisterLaw
+from splitmeans.kernels.row_numbers import RowNumbers
 from splitmeans.membership.sketch.encode import encode as encode_cells
 from splitmeans.membership.sketch.law import SketchLaw
-from splitmeans.membership.sketch_paper.encode import encode as encode_published
-from splitmeans.membership.sketch_paper.law import SketchPaperLaw
-from splitmeans.privacy.events import CellSketchEvent
+from splitmeans.membership.sketch.registers import RegisterLaw
+from splitmeans.paper.dpfm import SketchParameters, dpfm
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.privacy.register_law import register_pmfs
 from splitmeans.table.walk.memory import MemoryUsers
@@ -32,37 +31,10 @@ def fresh_key(noise: NoiseSource) -> bytes:
     return noise.words(RUN_KEY_WORDS).tobytes()
 
 
-def one_party_event(law: SketchPaperLaw) -> CellSketchEvent:
-    """The exact event of one party's published sketch alone.
-
-    A user changes one register of each row from the law of n_p values to that of n_p + 1.
-    """
-    return CellSketchEvent(
-        repetitions=law.repetitions, gamma=law.gamma, phantoms=law.phantoms, floor=law.floor
-    )
-
-
-def published_one_party(law: SketchPaperLaw, trials: int, noise: NoiseSource) -> Scores:
-    """One party's published sketch; each cluster of a call is a trial with a user of its own."""
-    values, without, with_user = register_pmfs(one_party_event(law))
-    ratio = np.log(with_user) - np.log(without)
-
-    def scores(present: bool) -> FloatArray:
-        parts = []
-        for start in range(0, trials, _AT_ONCE):
-            size = min(_AT_ONCE, trials - start)
-            key = noise.words(2).tobytes()
-            registers = _published(law, size, present, noise=noise, key=key)
-            parts.append(_row_ratios(ratio, registers, lowest=int(values[0])))
-        return np.concatenate(parts)
-
-    return Scores(with_user=scores(True), without=scores(False))
-
-
 def published_both_parties(
     case: SharedKeys, trials: int, noise: NoiseSource, *, least: int
 ) -> Scores:
-    """Rows with two equal registers >= `least`, from the encoder itself: slow, and the real thing.
+    """Rows with two equal registers >= `least`, from `paper.dpfm` itself: slow, and the real thing.
 
     Both parties hash a user with the same key; cluster i of both is trial i.
     """
@@ -141,24 +113,19 @@ def no_phantoms(law: RegisterLaw, trials: int, noise: NoiseSource, *, repetition
 
 
 def _published(
-    law: SketchPaperLaw,
+    parameters: SketchParameters,
     clusters: int,
     present: bool,
     *,
     noise: NoiseSource,
     key: bytes,
 ) -> RegisterArray:
-    """Return a party's registers, shape (M, clusters), with one user in every cluster or none."""
-    labels = np.arange(clusters if present else 0, dtype=np.int32)
-    ids = pa.array(labels).cast(pa.large_string())
-    message = encode_published(
-        law,
-        users=MemoryUsers(ids=ids, labels=labels),
-        key=key,
-        n_local_clusters=clusters,
-        noise=noise,
-    )
-    return message.registers
+    """Return a party's sketches, shape (M, clusters), with one user in every cluster or none."""
+    users = RowNumbers(start=0, end=clusters).tags(key)
+    if not present:
+        users = users[:0]
+    columns = [dpfm(users[at : at + 1], parameters, noise=noise) for at in range(clusters)]
+    return np.column_stack(columns)
 
 
 def _row_ratios(ratio: FloatArray, registers: RegisterArray, *, lowest: int) -> FloatArray:

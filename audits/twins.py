@@ -13,7 +13,7 @@ from audits.claims import BudgetClaim, CurveClaim
 from audits.column_parts import COLUMN_TWINS
 from audits.membership_parts import audit_decoys
 from audits.published_gap import SharedKeys
-from splitmeans.membership.registers.law import RegisterLaw
+from splitmeans.membership.sketch.registers import RegisterLaw
 
 
 def _phantoms_per_cluster(

@@ -2,7 +2,6 @@
 
 import typer
 
-from benchmarks.commands.accounting import accounting
 from benchmarks.commands.accuracy import accuracy
 from benchmarks.commands.answers import answers
 from benchmarks.commands.bounds import bounds
@@ -38,7 +37,6 @@ for command in (
         answers,
         synthetic,
         renewal,
-        accounting,
         speed,
         paper,
         plan,

@@ -1,9 +1,9 @@
 """Local clustering candidates of the shoot-out, all as functions of the same things.
 
-`guided-lloyd`, `dplsf` and `dplloyd` are the library's. The other two are for comparison only:
-`survey` (guided-lloyd without its rounds: synthetic points alone, clustered) and `evolution`
-(candidate points that multiply where noisy votes say so, histograms only, after the idea of private
-evolution).
+`guided-lloyd` is the protocol's, `dplsf` and `dplloyd` are the paper's as published, with all of
+their epsilon pure. The other two are for comparison only: `survey` (guided-lloyd without its
+rounds: synthetic points alone, clustered) and `evolution` (candidate points that multiply where
+noisy votes say so, histograms only, after the idea of private evolution).
 """
 
 import functools
@@ -16,13 +16,15 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
-from splitmeans.local.algorithms import make_local
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.law import COUNT_UNITS, gaussian_counts, mu_scale, to_grid
-from splitmeans.local.rows import clip_rows
 from splitmeans.local.survey import ColumnSurvey
 from splitmeans.local.synthetic import draw_points
+from splitmeans.paper.dplloyd import dplloyd
+from splitmeans.paper.dplsf import dplsf
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.study.features import GRID_UNITS
+from splitmeans.study.methods import N_POINTS
 
 # Evolution: generations, and candidates per centre wanted.
 GENERATIONS = 6
@@ -31,11 +33,15 @@ CANDIDATES_PER_CENTRE = 8
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Given:
-    """What a candidate gets: rows on the grid with their bounds, k', its cost mu, and chance."""
+    """What a candidate gets: rows on the grid with their bounds, k', its cost, and chance.
+
+    `mu` is that of a Gaussian release which costs `epsilon` at the delta of the comparison.
+    """
 
     raw_rows: IntArray
     bounds: tuple[int, ...]
     n_clusters: int
+    epsilon: float
     mu: float
     noise: NoiseSource
     rng: np.random.Generator
@@ -45,16 +51,27 @@ class Given:
 Candidate = Callable[[Given], IntArray]
 
 
-def _library(given: Given, *, method: str) -> IntArray:
-    mechanism = make_local(method, n_clusters=given.n_clusters, bounds=given.bounds, mu=given.mu)
+def _guided_lloyd(given: Given) -> IntArray:
+    mechanism = GuidedLloyd(n_clusters=given.n_clusters, bounds=given.bounds, mu=given.mu)
     return mechanism.release(given.raw_rows, noise=given.noise, rng=given.rng).centres
+
+
+def _published(given: Given, *, algorithm: Callable[..., FloatArray]) -> IntArray:
+    centres = algorithm(
+        given.raw_rows / GRID_UNITS,
+        given.n_clusters,
+        epsilon=given.epsilon,
+        noise=given.noise,
+        rng=given.rng,
+    )
+    return to_grid(centres * GRID_UNITS, given.bounds)
 
 
 def _survey(given: Given) -> IntArray:
     """Spend everything on the survey and cluster the points drawn from it."""
     survey = ColumnSurvey(bounds=given.bounds, mu=given.mu)
     found = survey.release(given.raw_rows, noise=given.noise)
-    points = draw_points(found, bounds=given.bounds, n_points=GuidedLloyd.N_POINTS, rng=given.rng)
+    points = draw_points(found, bounds=given.bounds, n_points=N_POINTS, rng=given.rng)
     weights = np.ones(len(points))
     centres = weighted_kmeans(points, weights, n_clusters=given.n_clusters, rng=given.rng)
     return to_grid(centres, given.bounds)
@@ -66,7 +83,7 @@ def _evolution(given: Given) -> IntArray:
     A generation is one histogram of sensitivity 1: a row votes for its nearest candidate.
     """
     bounds, rng = given.bounds, given.rng
-    rows = clip_rows(given.raw_rows, bounds)
+    rows = given.raw_rows
     limits = np.array(bounds, dtype=np.float64)
     scale = mu_scale(COUNT_UNITS, mu=given.mu / math.sqrt(GENERATIONS))
     size = CANDIDATES_PER_CENTRE * given.n_clusters
@@ -93,10 +110,9 @@ def _thresholded(noisy_votes: FloatArray, *, deviation: float) -> FloatArray:
 
 
 CANDIDATES: dict[str, Candidate] = {
-    **{
-        name: functools.partial(_library, method=name)
-        for name in ("guided-lloyd", "dplsf", "dplloyd")
-    },
+    "guided-lloyd": _guided_lloyd,
+    "dplsf": functools.partial(_published, algorithm=dplsf),
+    "dplloyd": functools.partial(_published, algorithm=dplloyd),
     "survey": _survey,
     "evolution": _evolution,
 }

@@ -129,6 +129,7 @@ def score_case(case: LocalCase, runs: Sequence[tuple[str, float]]) -> list[Local
             raw_rows=grid_rows,
             bounds=bounds,
             n_clusters=case.n_clusters,
+            epsilon=epsilon,
             mu=mu,
             noise=InsecureSeededNoise(case.seed),
             rng=case.start_rng(),

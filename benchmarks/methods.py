@@ -130,7 +130,6 @@ def federated(case: Case, **parameters: Any) -> Outcome:
         user_sets="equal" if case.setting.overlap == 1 else "partial",
         noise=InsecureSeededNoise(seed),
         random_state=_START_STREAM + seed,
-        allow_unproved=True,
         **parameters,
     )
     with warnings.catch_warnings():

@@ -12,7 +12,6 @@ import numpy as np
 
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
 from splitmeans.study.id_rules import AS_IS
-from splitmeans.study.methods import MEMBERSHIPS
 from splitmeans.table.prepare import PartyTable, prepare_table
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import SERVER
@@ -45,7 +44,7 @@ def make_study(
     """A study for simulations: everyone has the same columns, nobody has a key.
 
     Args:
-        membership: The accounting is the first that the method has, unless it is given.
+        membership: The membership method.
         n_parties: Number of parties org0, org1, and so on.
         names: The parties' names instead.
         columns: Of each party.
@@ -59,11 +58,9 @@ def make_study(
         "budget": Budget(epsilon=4, delta=1e-4),
         "membership": membership,
         "n_local_clusters": 4,
-        "accounting": MEMBERSHIPS[membership].accountings[0],
         "expected_users": N_USERS,
         "sketch": SketchOptions(repetitions=64),
         "ids": AS_IS,
-        "allow_unproved": True,  # no effect on methods with a proved bound
     }
     return Study(**facts | changes)
 

@@ -27,7 +27,6 @@ from splitmeans import (
     SketchOptions,
     SplitmeansError,
     Study,
-    StudyError,
     VerticalKMeans,
 )
 from splitmeans.simulate.evaluation import normalised_loss
@@ -36,8 +35,6 @@ from splitmeans.study.id_rules import AS_IS
 N_USERS = 300
 # Far from everything else in the tests, so that a text with it has it from the data.
 SECRET = 73.515625
-
-pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 
 
 @functools.cache
@@ -59,25 +56,18 @@ def seeded(**changes: Any) -> VerticalKMeans:
         "n_clusters": 3,
         "epsilon": 4.0,
         "delta": 1e-4,
-        "membership": "independent",
-        "accounting": "paper",
+        "n_local_clusters": 4,
         "bounds": BOUNDS,
         "expected_users": N_USERS,
-        "allow_unproved": True,  # no effect on methods with a proved bound
         "noise": InsecureSeededNoise(1),
         "random_state": 1,
     }
     return VerticalKMeans(**(facts | changes))
 
 
-def decoy(**changes: Any) -> VerticalKMeans:
-    facts = {"membership": "decoy", "accounting": "tight", "n_local_clusters": 4}
-    return seeded(**(facts | changes))
-
-
 @functools.cache
 def fitted() -> VerticalKMeans:
-    return decoy().fit(list(blocks()))
+    return seeded().fit(list(blocks()))
 
 
 # ---- scikit-learn's conventions ----
@@ -135,9 +125,7 @@ def test_the_contract_s_signature():
         "epsilon": 1.0,
         "delta": 1e-5,
         "membership": "decoy",
-        "local": "auto",
         "n_local_clusters": "auto",
-        "accounting": "tight",
         "bounds": None,  # there is no default that fits tables in own units
         "random_state": None,
     }
@@ -255,7 +243,7 @@ def test_bounds_may_be_one_pair_for_all():
 
 def test_bounds_may_name_every_column():
     bounds = [[(0, 100), (0, 200)], (-1, 1)]
-    spelled = seeded(bounds=bounds, membership="exact", n_local_clusters=4)
+    spelled = seeded(bounds=bounds)
     spelled.fit(list(blocks()))
     columns = [column for party in spelled.study_.parties for column in party.columns]
     assert [(column.low, column.high) for column in columns] == [
@@ -342,43 +330,22 @@ def test_fit_study_runs_a_given_study():
         ),
         n_clusters=2,
         budget=Budget(epsilon=4, delta=1e-4),
-        membership="independent",
-        accounting="paper",
+        n_local_clusters=4,
     )
     model = seeded().fit_study(study, [blocks()[0][:, :1], blocks()[1][:, :1]])
     assert model.cluster_centers_.shape == (2, 2)
     assert model.study_ is study
 
 
-@pytest.mark.parametrize(
-    ("membership", "accounting"),
-    [
-        ("sketch", "tight"),
-        ("sketch-paper", "paper"),
-        ("ldp", "paper"),
-        ("independent", "tight"),
-        ("exact", "tight"),
-    ],
-)
-def test_every_method_gives_what_the_contract_says(membership, accounting):
-    model = seeded(
-        membership=membership,
-        accounting=accounting,
-        sketch=SketchOptions(repetitions=256),
-        noise=InsecureSeededNoise(2),  # with seed 1 the published sketch finds two groups
-    ).fit(list(blocks()))
+@pytest.mark.parametrize("membership", ["decoy", "sketch"])
+def test_every_method_gives_what_the_contract_says(membership):
+    model = seeded(membership=membership, sketch=SketchOptions(repetitions=256))
+    model.fit(list(blocks()))
     assert model.cluster_centers_.shape == (3, 5)
     assert model.labels_.shape == (N_USERS,)
     assert np.isfinite(model.score(list(blocks())))
     assert len(model.privacy_.releases) >= 3
     assert model.result_.bytes_from("party1") > 0
-
-
-@pytest.mark.filterwarnings("ignore:asked for k = 3, found 2")  # of so few registers
-def test_the_published_sketch_warns():
-    model = seeded(membership="sketch-paper", sketch=SketchOptions(repetitions=64))
-    with pytest.warns(UserWarning, match="sketch-paper"):
-        model.fit(list(blocks()))
 
 
 # ---- frames, ids, seeds ----
@@ -390,7 +357,7 @@ def test_frames_keep_their_names_and_may_hold_more_types():
         pd.DataFrame(first, columns=["income", "age"]),
         pa.table({"x": second[:, 0], "y": second[:, 1], "z": second[:, 2]}),
     ]
-    model = decoy().fit(frames)
+    model = seeded().fit(frames)
     assert model.synopsis_.feature_names == (
         "party1: income",
         "party1: age",
@@ -415,7 +382,7 @@ def test_ids_in_any_order_give_what_aligned_rows_give():
     rng = np.random.default_rng(2)
     orders = [rng.permutation(N_USERS) for _ in blocks()]
     shuffled = [block[order] for block, order in zip(blocks(), orders, strict=True)]
-    model = decoy().fit(shuffled, ids=orders)
+    model = seeded().fit(shuffled, ids=orders)
     np.testing.assert_array_equal(model.cluster_centers_, fitted().cluster_centers_)
     # Labels are in the order of the first party's rows.
     np.testing.assert_array_equal(model.labels_, fitted().labels_[orders[0]])
@@ -423,25 +390,25 @@ def test_ids_in_any_order_give_what_aligned_rows_give():
 
 def test_ids_may_be_text_at_one_party_and_numbers_at_the_other():
     ids = np.arange(N_USERS)
-    model = decoy().fit(list(blocks()), ids=[ids, [str(number) for number in ids]])
+    model = seeded().fit(list(blocks()), ids=[ids, [str(number) for number in ids]])
     np.testing.assert_array_equal(model.cluster_centers_, fitted().cluster_centers_)
 
 
 def test_partial_user_sets_are_joined_by_id():
     first, second = blocks()
     ids = [np.arange(20, N_USERS), np.arange(N_USERS - 30)]
-    model = decoy(user_sets="partial").fit([first[20:], second[:-30]], ids=ids)
+    model = seeded(user_sets="partial").fit([first[20:], second[:-30]], ids=ids)
     assert model.labels_.shape == (N_USERS - 50,)
 
 
 def test_it_repeats_with_seeds():
-    again = decoy().fit(list(blocks()))
+    again = seeded().fit(list(blocks()))
     np.testing.assert_array_equal(again.cluster_centers_, fitted().cluster_centers_)
     np.testing.assert_array_equal(again.synopsis_.weights, fitted().synopsis_.weights)
 
 
 def test_other_seeds_give_other_results():
-    noise = decoy(noise=InsecureSeededNoise(2)).fit(list(blocks()))
+    noise = seeded(noise=InsecureSeededNoise(2)).fit(list(blocks()))
     assert not np.array_equal(noise.cluster_centers_, fitted().cluster_centers_)
 
 
@@ -536,13 +503,9 @@ BAD_PARAMETERS = {
     "delta 1": ({"delta": 1}, "delta must be between 0 and 1 .* got 1"),
     "delta -1": ({"delta": -0.1}, "delta must be between 0 and 1 .* got -0.1"),
     "membership": ({"membership": "magic"}, "membership must be one of 'decoy'.* got 'magic'"),
-    "local": ({"local": "magic"}, "local must be one of 'auto'.* got 'magic'"),
     "grid": ({"grid": "magic"}, "grid must be one of 'auto'.* got 'magic'"),
-    "accounting": ({"accounting": "magic"}, "accounting must be one of 'tight', 'paper'"),
     "user_sets": ({"user_sets": "magic"}, "user_sets must be one of 'equal', 'partial'"),
     "expected_users": ({"expected_users": 0}, "expected_users must be a whole number >= 1"),
-    "decoy as published": ({"membership": "decoy"}, "needs accounting='tight'"),
-    "partial": ({"user_sets": "partial"}, "needs the same users at every party"),
 }
 
 
@@ -550,12 +513,6 @@ BAD_PARAMETERS = {
 def test_bad_parameters_are_refused(change, message):
     with pytest.raises(ParameterError, match=message):
         seeded(**change).fit(list(blocks()))
-
-
-def test_tight_sketch_paper_says_what_to_take_instead():
-    model = seeded(membership="sketch-paper", accounting="tight")
-    with pytest.raises(StudyError, match="set accounting='paper', or take membership='sketch'"):
-        model.fit(list(blocks()))
 
 
 BAD_BOUNDS = {
@@ -654,7 +611,7 @@ def test_messages_never_hold_data(name):
 
 
 def test_options_reach_the_study():
-    model = decoy(decoy=DecoyOptions(collusion_epsilon=6.0), grid="joint").fit(list(blocks()))
+    model = seeded(decoy=DecoyOptions(collusion_epsilon=6.0), grid="joint").fit(list(blocks()))
     assert model.study_.decoy.collusion_epsilon == 6.0
     assert model.result_.plan.grid_method == "joint"
 
@@ -702,13 +659,12 @@ def test_fit_study_aligns_tables_of_different_length_by_their_id_columns():
 
 def test_segments_are_letters_by_size():
     """The rows of the centres, labels, sizes and names follow one order, that of result folders."""
-    model = seeded(n_clusters=3, membership="exact", n_local_clusters=4, local="plain")
+    model = seeded(n_clusters=3)
     model.fit(list(blocks()))
     clustering = model.result_.server.clustering
     assert model.segment_names_ == ("A", "B", "C")
     assert (np.diff(clustering.sizes) <= 0).all()
     np.testing.assert_array_equal(model.cluster_centers_, clustering.centres)
-    np.testing.assert_array_equal(np.bincount(model.labels_), clustering.sizes)
     page = model._repr_html_()
     assert ">A<" in page
     assert ">0</th>" not in page

@@ -121,17 +121,14 @@ class Inputs:
             )
             for party in range(n_parties)
         )
-        published = membership == "sketch-paper"
         return Study(
             name="speed",
             parties=parties,
             n_clusters=N_CLUSTERS,
-            budget=Budget(epsilon=epsilon, delta=1 / self.n if published else 1 / (self.n + 1)),
+            budget=Budget(epsilon=epsilon, delta=1 / (self.n + 1)),
             membership=membership,
-            accounting="paper" if published else "tight",
             expected_users=self.n,
             sketch=SketchOptions(gamma=gamma),
-            allow_unproved=True,
             **options,
         )
 

@@ -14,7 +14,7 @@ from benchmarks.speed.stage import Stage
 from splitmeans._types import IntArray, WordArray
 from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.siphash import hash_ids
-from splitmeans.local.algorithms import make_local
+from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.party.release import encode_membership
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import plan_for
@@ -29,7 +29,7 @@ from splitmeans.wire.messages import MembershipMessage
 
 # k' of the stages, and the precision of one local clustering at epsilon 1 and two parties.
 LOCAL_CLUSTERS = 5
-_MU, _EPSILON = 0.12, 0.25
+_MU = 0.12
 
 # Membership methods with the options of the study that uses them.
 METHODS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
@@ -38,10 +38,6 @@ METHODS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "decoy, tags": {"membership": "decoy", "user_sets": "partial", "ids": AS_IS},
         "sketch": {"membership": "sketch"},
         "sketch, gamma 1": {"membership": "sketch", "gamma": 1.0},
-        "sketch-paper": {"membership": "sketch-paper"},
-        "ldp": {"membership": "ldp"},
-        "independent": {"membership": "independent"},
-        "exact": {"membership": "exact"},
     }
 )
 
@@ -90,10 +86,9 @@ def _hash_block(block: UserBlock, *, key: bytes) -> WordArray:
     return hash_ids(key, block.ids)
 
 
-def _local(inputs: Inputs, *, method: str, published: bool = False) -> Task:
-    bounds = bounds_of(features_of(inputs.study().parties[0]))
-    cost = {"epsilon": _EPSILON} if published else {"mu": _MU}
-    mechanism = make_local(method, n_clusters=LOCAL_CLUSTERS, bounds=bounds, **cost)
+def _local(inputs: Inputs) -> Task:
+    bounds = tuple(bounds_of(features_of(inputs.study().parties[0])).tolist())
+    mechanism = GuidedLloyd(n_clusters=LOCAL_CLUSTERS, bounds=bounds, mu=_MU)
     rows = inputs.tables()[0].rows
     return lambda: mechanism.release(rows, noise=SecureNoise(), rng=np.random.default_rng())
 
@@ -116,15 +111,7 @@ PARTY_STAGES = (
     Stage(name="canonical ids", group="ids", prepare=_canonical),
     Stage(name="duplicate check", group="ids", prepare=_duplicates),
     Stage(name="hash ids", group="ids", prepare=_hash),
-    *(
-        Stage(name=f"local {method}", group="local", prepare=partial(_local, method=method))
-        for method in ("guided-lloyd", "dplsf", "dplloyd")
-    ),
-    Stage(
-        name="local dplsf, published",
-        group="local",
-        prepare=partial(_local, method="dplsf", published=True),
-    ),
+    Stage(name="local guided-lloyd", group="local", prepare=_local),
     Stage(name="label rows", group="local", prepare=_label),
     *(
         Stage(name=f"encode {method}", group="encode", prepare=partial(_encode, method=method))

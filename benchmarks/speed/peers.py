@@ -169,7 +169,7 @@ _PEERS = (
             name=name,
             group="encode",
             does=does,
-            against=("encode sketch", "encode sketch, gamma 1", "encode sketch-paper"),
+            against=("encode sketch", "encode sketch, gamma 1"),
             prepare=prepare,
         )
         for name, does, prepare in _SKETCH_PEERS
@@ -188,7 +188,7 @@ _PEERS = (
         name="diffprivlib KMeans",
         group="local",
         does="DPLloyd on one party's eight columns, epsilon 1; noise on floating-point numbers",
-        against=("local dplloyd", "local guided-lloyd", "local dplsf"),
+        against=("local guided-lloyd",),
         prepare=_diffprivlib,
         most_users=1_000_000,
     ),

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from splitmeans._types import FloatArray, LabelArray, RegisterArray, WordArray
-from splitmeans.membership.sketch_paper.law import SketchPaperLaw
+from splitmeans.paper.dpfm import SketchParameters
 
 _Word = np.uint64
 
@@ -19,7 +19,7 @@ def published_sketch(
     id_words: WordArray,
     labels: LabelArray,
     *,
-    law: SketchPaperLaw,
+    law: SketchParameters,
     n_clusters: int,
     row_keys: WordArray,
     rng: np.random.Generator,

@@ -23,7 +23,6 @@ from splitmeans.privacy.noise import SecureNoise
 from splitmeans.server.combine import check_release, combine
 from splitmeans.synopsis.build import build_synopsis
 from splitmeans.synopsis.pairs import max_entropy_weights
-from splitmeans.synopsis.pairs_paper import two_party_weights
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.messages import PartyRelease
@@ -40,7 +39,7 @@ def _received(inputs: Inputs, plan: Plan) -> list[bytes]:
         membership = encode_party(inputs, plan, position, run_key=run_key)
         k = plan.n_local_clusters[position]
         centres = some_centres(len(party.columns), k=k)
-        n_points = plan.study.local_facts.n_points
+        n_points = plan.study.n_points
         points = some_centres(len(party.columns), k=n_points).astype(np.int32)
         release = PartyRelease(centres=centres, points=points, membership=membership)
         releases.append(encode(release))
@@ -96,11 +95,6 @@ def _pairs(inputs: Inputs) -> Task:
     return partial(max_entropy_weights, _counted(inputs), deviation=float(MANY_CLUSTERS))
 
 
-def _pairs_paper(inputs: Inputs) -> Task:
-    estimator, total = _counted(inputs), float(inputs.n)
-    return lambda: two_party_weights(estimator, total=total, rng=np.random.default_rng())
-
-
 def _grid(inputs: Inputs) -> Synopsis:
     weights = np.maximum(_counted(inputs).counts, 0.0)
     parties = inputs.study(n_parties=MANY_PARTIES).parties
@@ -139,13 +133,12 @@ SERVER_STAGES = (
             group="combine",
             prepare=partial(_combine, method=method, k=MANY_CLUSTERS, n_parties=MANY_PARTIES),
         )
-        for method in ("decoy", "sketch", "sketch-paper")
+        for method in ("decoy", "sketch")
     ),
     *(
         Stage(name=f"{name}, {_LARGE}", group=group, prepare=prepare, by_users=False)
         for name, group, prepare in (
             ("grid pairs", "grid", _pairs),
-            ("grid pairs-paper", "grid", _pairs_paper),
             ("k-means", "k-means", _kmeans),
             ("k-means of scikit-learn", "k-means", _kmeans_of_scikit_learn),
         )

@@ -9,11 +9,11 @@ import numpy as np
 
 from benchmarks.speed.inputs import Inputs, fresh_key
 from benchmarks.speed.measure import Task
-from benchmarks.speed.party import LOCAL_CLUSTERS, plan_of
+from benchmarks.speed.party import LOCAL_CLUSTERS
 from benchmarks.speed.published import published_sketch
 from benchmarks.speed.stage import Prepared
 from splitmeans.kernels.siphash import hash_ids
-from splitmeans.membership.sketch_paper.law import SketchPaperLaw
+from splitmeans.paper import Settings
 
 _REPETITIONS = 4096
 _LOG2_REGISTERS = 12
@@ -26,11 +26,15 @@ _MINHASH_IDS = 10_000
 
 def published_peer(inputs: Inputs, *, gamma: float, tuned: bool = False) -> Prepared:
     """The plain way of the paper, of as many rows as a few seconds allow."""
-    given = plan_of(inputs, "sketch-paper").membership
-    assert isinstance(given, SketchPaperLaw)
-    law = SketchPaperLaw(
-        epsilon=given.epsilon, delta=given.delta, gamma=gamma, repetitions=given.repetitions
-    )
+    # Of two parties at a total of (1, 1/n), as in the paper.
+    law = Settings(
+        n_clusters=LOCAL_CLUSTERS,
+        epsilon=1.0,
+        delta=1 / inputs.n,
+        n_parties=2,
+        gamma=gamma,
+        repetitions=_REPETITIONS,
+    ).sketch
     labels, rng = inputs.labels(0, k=LOCAL_CLUSTERS), np.random.default_rng()
     # Ids are hashed and sorted by cluster before: a part of the rows must not pay for all of it.
     order = np.argsort(labels, kind="stable")

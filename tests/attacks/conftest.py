@@ -59,11 +59,11 @@ def study() -> Study:
 
 @pytest.fixture(scope="session")
 def trio() -> Study:
-    """A study of three parties, with a method whose plan is quickly made."""
-    return keyed_study("bank", "shop", "clinic", membership="independent")
+    """A study of three parties."""
+    return keyed_study("bank", "shop", "clinic")
 
 
-@pytest.fixture(scope="session", params=["independent", "decoy"])
+@pytest.fixture(scope="session", params=["sketch", "decoy"])
 def counted(request: pytest.FixtureRequest) -> Study:
     """A study with a stage: the noisy number of users is released first, by the bank."""
     return keyed_study(membership=request.param, n_local_clusters="auto")

@@ -20,7 +20,7 @@ from splitmeans.plan.categories_stage import encode_names
 from splitmeans.plan.message_sizes import HEADROOM, message_sizes, release_length
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan, plan_of_run
-from splitmeans.plan.size_stage import GaussianSize
+from splitmeans.plan.size_stage import SizeLaw
 from splitmeans.study import ASSUMED_USERS, Budget, Column, DecoyOptions, PartySpec, Study
 from splitmeans.wire.messages import PartyRelease, StageRelease
 from splitmeans.wire.sealed import OVERHEAD_BYTES
@@ -110,7 +110,7 @@ def lengths(plan: Plan, users: set[int]) -> set[int]:
 def margin(study: Study) -> int:
     """The most by which noise changes a released number of users."""
     law = make_plan(study).stages[0].law
-    assert isinstance(law, GaussianSize)
+    assert isinstance(law, SizeLaw)
     return law.most_noise
 
 

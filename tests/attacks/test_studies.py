@@ -7,8 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from splitmeans.cli import app
-from splitmeans.errors import ParameterError, PrivacyError, StudyError
-from splitmeans.plan.statement import PrivacyReport
+from splitmeans.errors import ParameterError, StudyError
 from splitmeans.study import Budget, Study
 from splitmeans.study.id_rules import AS_IS
 from splitmeans.wire.envelope import PROTOCOL
@@ -177,26 +176,6 @@ def test_no_approval(stage, study):
     with pytest.raises(StudyError, match="is not approved"):
         world.visit("bank")
     assert (world.box.sent, world.opened) == ([], [])
-
-
-def test_unproved_method(stage):
-    """The server proposes a method without a proved bound, and the party approves it.
-
-    Gain: a "private" run whose messages reveal more than their epsilon says.
-    Fails: a party does not run such methods with others, approved or not.
-    """
-    for changes in (
-        {"membership": "sketch-paper", "accounting": "paper"},
-        {"membership": "exact"},
-        {"membership": "ldp"},
-        {"local": "plain"},
-    ):
-        unproved = keyed_study(**changes)
-        assert not PrivacyReport.for_study(unproved).proved
-        world = stage("approved").approve(unproved, by=["bank"])
-        with pytest.raises(PrivacyError, match="no proved bound"):
-            world.visit("bank", study=unproved)
-        assert (world.box.sent, world.opened) == ([], [])
 
 
 def test_other_key_under_a_partys_name(stage):

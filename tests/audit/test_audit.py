@@ -47,7 +47,7 @@ from splitmeans.privacy.noise import InsecureSeededNoise
 CONFIDENCE = 1 - 1e-3 / (2 * len(PARTS) + len(TWINS))
 QUICK = [name for name, build in ALL_CASES.items() if build().trials > 0]
 LONG_ONLY = {
-    *("guided-lloyd-centre", "dplsf-centre", "dplloyd", "whole-run"),
+    *("guided-lloyd-centre", "whole-run"),
     *("chained-runs", "chained-lloyd"),
     *("phantoms-per-cluster-encoder", "phantoms-per-cluster-gamma-1"),
 }
@@ -99,8 +99,7 @@ def test_every_mechanism_of_a_plan_has_a_part() -> None:
     for names in (
         {"round", "column-histogram", "score-products", "cell-histogram", "guided-lloyd"},
         {"wide-round", "mixed-round", "level-histogram", "detail", "bundles", "columns"},
-        {"dplsf-counts", "dplsf-sums", "dplloyd-step", "tree-counts", "leaf-sum"},
-        {"decoy", "sketch", "histogram", "ldp-direct", "ldp-hashed", "user-count", "size"},
+        {"decoy", "sketch", "randomised-label", "size"},
         {"bounds", "categories", "low-threshold"},
         {"fellow-party", "collusion"},
         {"two-runs", "counts-alone"},
@@ -182,7 +181,7 @@ class NoNoise(HalfNoise):
         return NoNoise(self.source.spawn(label))
 
 
-@pytest.mark.parametrize("name", ["dplloyd", "guided-lloyd-centre", "dplsf-centre"])
+@pytest.mark.parametrize("name", ["guided-lloyd-centre"])
 def test_missing_noise_is_noticed_in_the_long_forms(name: str) -> None:
     """The long lines run; a short form of them notices that noise is missing altogether."""
     part = ALL_CASES[name]()
@@ -200,7 +199,7 @@ def test_missing_noise_is_noticed_in_the_long_forms(name: str) -> None:
 
 
 def test_missing_decoys_are_noticed_in_whole_runs() -> None:
-    study = small_study(membership="decoy", epsilon=4.0, delta=1e-3, accounting="tight")
+    study = small_study(membership="decoy", epsilon=4.0, delta=1e-3)
     plan = dataclasses.replace(make_plan(study), membership=audit_decoys(mu=8.0))
     part = ALL_CASES["whole-run"]()
     twin = Twin(
@@ -301,7 +300,7 @@ def test_calls_make_as_many_trials_as_asked() -> None:
 
 
 def test_bounds_share_the_confidence() -> None:
-    cases = choose_cases(["histogram", "no-phantoms"])
+    cases = choose_cases(["size", "no-phantoms"])
     seen: list[str] = []
     made = run_audit(
         cases,
@@ -309,7 +308,7 @@ def test_bounds_share_the_confidence() -> None:
         confidence=0.97,
         on_outcome=lambda found: seen.append(found.case.name),
     )
-    assert seen == ["histogram", "no-phantoms"]
+    assert seen == ["size", "no-phantoms"]
     assert made.passed
     bounds = [made.outcomes[0].sound, made.outcomes[0].broken, made.outcomes[1].broken]
     assert [bound and bound.confidence for bound in bounds] == pytest.approx([0.99] * 3)
@@ -337,14 +336,14 @@ def test_a_tape_plays_again_and_then_draws_on() -> None:
 
 def test_command_prints_and_writes(tmp_path: Path) -> None:
     path = tmp_path / "audit.json"
-    only = ["--only", "histogram", "--only", "no-phantoms"]
+    only = ["--only", "size", "--only", "no-phantoms"]
     result = CliRunner().invoke(app, [*only, "--json", str(path)])
     assert result.exit_code == 0
     assert "half noise" in result.stdout
     assert "caught" in result.stdout
     record = json.loads(path.read_text())
     assert record["passed"] is True
-    assert [case["name"] for case in record["cases"]] == ["histogram", "no-phantoms"]
+    assert [case["name"] for case in record["cases"]] == ["size", "no-phantoms"]
     part, twin = record["cases"]
     assert part["sound"]["shown"] < part["claim"] < part["broken"]["shown"]
     assert (twin["kind"], twin["sound"], twin["verdict"]) == ("twin", None, "caught")

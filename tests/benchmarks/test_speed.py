@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 
 from benchmarks.commands import speed as command
 from benchmarks.peer_libraries import import_diffprivlib
@@ -47,7 +48,6 @@ from benchmarks.speed.stages import STAGES
 from benchmarks.speed.start import FIRST_FIT, FIT, WHOLE_RUN
 from benchmarks.speed.stream import Streamed, measure_release, stream_study, write_rows
 from splitmeans.errors import ParameterError, SplitmeansError
-from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 
 
 @pytest.fixture(scope="module")

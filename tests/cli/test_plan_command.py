@@ -167,23 +167,6 @@ def test_refused_epsilons_are_named(run):
     assert "exact accounting refuses it: epsilon 100" in done.out
 
 
-def test_methods_without_a_loss_forecast_say_so(run, tmp_path):
-    text = STUDY.replace(
-        "[budget]", 'membership = "ldp"\naccounting = "paper"\nallow_unproved = true\n[budget]'
-    )
-    (tmp_path / "paper.toml").write_text(text)
-    done = run(study="paper.toml")
-    assert done.code == 0
-    assert "loss ratio    no forecast: membership='ldp'" in done.out
-    assert "segment size  no forecast" in done.out
-    assert "misreported labels" in done.out
-    refused = run("--target", "1.1", study="paper.toml")
-    assert (refused.code, refused.out) == (2, done.out)
-    assert "no epsilon can be found" in refused.err
-    scripted = run("--target", "1.1", "--json", study="paper.toml")
-    assert (scripted.code, json.loads(scripted.out)["needed"]) == (2, None)
-
-
 @pytest.mark.parametrize(
     ("typical", "answer", "message"),
     [

@@ -15,17 +15,12 @@ import pytest
 
 from splitmeans.errors import ParameterError
 from splitmeans.membership.estimator import WeightEstimator
-from splitmeans.membership.ldp.encode import encode as encode_ldp
-from splitmeans.membership.ldp.estimate import LdpEstimator
-from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.methods import METHODS
 from splitmeans.party.memberships import PARTY_SIDES
 from splitmeans.plan.settle import plan_for
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.walk.memory import MemoryUsers
 from tests.scene import make_study
-
-pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 
 WIDTHS = (3, 7, 2, 6)
 N_USERS = 400
@@ -56,17 +51,6 @@ def of_plan(method: str, **changes: str) -> WeightEstimator:
         for position, labels in enumerate(labels_of_parties())
     ]
     return METHODS[method].estimator(plan.membership, plan, messages, noise.spawn("server"))
-
-
-def ldp(epsilon: float) -> WeightEstimator:
-    """Each party's law has its own number of clusters."""
-    noise = InsecureSeededNoise(2)
-    laws = tuple(RandomisedLabels(epsilon=epsilon, n_local_clusters=width) for width in WIDTHS)
-    messages = tuple(
-        encode_ldp(law, labels=own, noise=noise.spawn(str(party)))
-        for party, (law, own) in enumerate(zip(laws, labels_of_parties(), strict=True))
-    )
-    return LdpEstimator(laws=laws, messages=messages)
 
 
 class EstimatorContract:
@@ -134,39 +118,6 @@ class EstimatorContract:
             estimator.one(4)
 
 
-class TestExact(EstimatorContract):
-    method = "exact"
-
-    def test_margins_of_any_subset_agree(self, estimator):
-        whole = estimator.joint(range(4))
-        assert whole.sum() == N_USERS
-        np.testing.assert_array_equal(whole.sum(axis=(1, 3)), estimator.joint([0, 2]))
-        np.testing.assert_array_equal(whole.sum(axis=(0, 1, 2)), estimator.one(3))
-
-
-class TestIndependent(EstimatorContract):
-    method = "independent"
-
-
-class TestLdpDirect(EstimatorContract):
-    method = "ldp"
-
-    def build(self):
-        return ldp(1.0)
-
-    def test_margins_of_any_subset_agree(self, estimator):
-        whole = estimator.joint(range(4))
-        np.testing.assert_allclose(whole.sum(axis=(1, 3)), estimator.joint([0, 2]), atol=1e-6)
-
-
-class TestLdpMixed(EstimatorContract):
-    method = "ldp"
-
-    def build(self):
-        # 3 e^0.1 + 2 = 5.3, so the parties with 7 and 6 clusters hash and the others do not.
-        return ldp(0.1)
-
-
 class TestDecoyPartial(EstimatorContract):
     """With labels that stand for absent users, and a presence table."""
 
@@ -193,10 +144,6 @@ class TestSketch(EstimatorContract):
         pair = estimator.joint([0, 2])
         np.testing.assert_allclose(pair.sum(axis=1), estimator.one(0), atol=1e-6)
         np.testing.assert_allclose(pair.sum(axis=0), estimator.one(2), atol=1e-6)
-
-
-class TestSketchPaper(EstimatorContract):
-    method = "sketch-paper"
 
 
 def test_every_method_has_its_suite():

@@ -86,7 +86,6 @@ def test_a_kill_at_every_instant(crew: Crew, order: Sequence[str]) -> None:
 
 
 STAGED: dict[str, dict[str, Any]] = {
-    "independent": {"membership": "independent"},
     "decoy": {"n_local_clusters": "auto"},
     "decoy, partial": {"n_local_clusters": "auto", "user_sets": "partial"},
 }

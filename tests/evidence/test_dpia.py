@@ -58,11 +58,6 @@ def test_every_column_and_party_is_there_and_the_lawful_basis_is_blank() -> None
     assert "names of categories that many people have" in text
 
 
-def test_a_study_without_a_proved_bound_says_so() -> None:
-    text = as_text(*dpia_of(make_study("sketch-paper")))
-    assert "no proved bound" in text
-
-
 @pytest.mark.parametrize("form", [as_text, as_markdown, as_html])
 def test_names_are_no_markup(form) -> None:  # type: ignore[no-untyped-def]
     written = form(*dpia_of(ODD))
@@ -113,7 +108,6 @@ def test_a_study_of_counts_alone_has_no_empty_table_and_no_segments() -> None:
         user_sets="partial",
         ids=IdRules(type="integer"),
         grid="auto",
-        local="auto",
     )
     title, sections = dpia_of(study)
     for section in sections:

@@ -39,27 +39,9 @@ def tiny_study(*, parties=2, columns=2, epsilon=1.0, **changes) -> Study:
             "budget": Budget(epsilon=epsilon, delta=1e-5),
             "expected_users": 20_000,
             "ids": AS_IS,
-            "allow_unproved": True,
             **changes,
         }
     )
-
-
-def test_noise_by_hand():
-    """The paper's split: 2 % of epsilon for the count, 0.245 for each phase of each party."""
-    study = tiny_study(membership="independent", accounting="paper")
-    levels = {(x.party, x.release, x.what): x for x in forecast(study).noise}
-    count = levels["p0", "number of users", "number of users"]
-    assert count.deviation == pytest.approx(math.sqrt(2) / 0.02)
-    size = levels["p1", "memberships", "size of each cluster"]
-    assert size.deviation == pytest.approx(math.sqrt(2) / 0.245)
-    # DPLSF: a fifth of 0.245 over 21 levels of the tree, the rest for sums of two columns in
-    # [-1, 1], whose L1 sensitivity is 2.
-    tree = levels["p0", "local clusters", "each count of the tree"]
-    assert tree.deviation == pytest.approx(math.sqrt(2) * 21 / (0.2 * 0.245), rel=1e-4)
-    total = levels["p0", "local clusters", "each coordinate of a leaf's sum"]
-    assert total.deviation == pytest.approx(math.sqrt(2) * 2 / (0.8 * 0.245), rel=1e-4)
-    assert total.unit == "box"
 
 
 def test_noise_of_the_default_by_hand():
@@ -119,15 +101,13 @@ def runs():
     label = rng.integers(4, size=3000)
     rows = np.clip(rng.uniform(-1, 1, (4, 4))[label] + 0.1 * rng.standard_normal((3000, 4)), -1, 1)
     found = {}
-    for membership in ("decoy", "sketch", "independent", "ldp", "exact"):
+    for membership in ("decoy", "sketch"):
         model = VerticalKMeans(
             4,
             epsilon=2.0,
             bounds=(-1, 1),
             membership=membership,
-            accounting="paper" if membership in ("independent", "ldp", "exact") else "tight",
             expected_users=3000,
-            allow_unproved=True,
             noise=InsecureSeededNoise(1),
             random_state=1,
         )
@@ -136,7 +116,7 @@ def runs():
     return found
 
 
-@pytest.mark.parametrize("membership", ["decoy", "sketch", "independent", "ldp", "exact"])
+@pytest.mark.parametrize("membership", ["decoy", "sketch"])
 def test_a_run_has_the_noise_and_sizes_of_its_forecast(runs, membership):
     run, expected = runs[membership]
     assert noise_levels(run.plan, users=3000) == expected.noise
@@ -226,8 +206,6 @@ def test_more_users_never_mean_more_loss():
 def test_epsilons_that_accounting_refuses_are_left_out():
     points = forecast(tiny_study()).sweep((0.001, 0.05, 50.0))
     assert [point.epsilon for point in points] == [0.05]
-    paper = tiny_study(membership="ldp", accounting="paper")
-    assert len(forecast(paper).sweep((0.001, 0.05, 50.0))) == 3
 
 
 @pytest.mark.parametrize(
@@ -259,20 +237,6 @@ def test_an_unreachable_ratio_is_refused():
         forecast(study).epsilon_for(0.9)
 
 
-@pytest.mark.parametrize("membership", ["sketch-paper", "ldp", "independent", "exact"])
-def test_methods_of_the_paper_have_no_loss_forecast(membership):
-    expected = forecast(tiny_study(membership=membership, accounting="paper"))
-    assert expected.loss is None
-    assert "benchmarks accuracy" in expected.loss_refusal
-    with pytest.raises(ParameterError, match="no epsilon can be found"):
-        expected.epsilon_for(1.1)
-    assert expected.to_mapping()["loss_ratio"] is None
-
-
-def test_what_the_model_is_not_for_is_refused():
-    assert "guided-lloyd" in forecast(tiny_study(local="dplsf")).loss_refusal
-
-
 @pytest.mark.parametrize("parties", [2, 3])
 def test_partial_sets_are_forecast_as_if_all_users_were_shared(parties):
     partial = forecast(tiny_study(parties=parties, user_sets="partial"))
@@ -285,7 +249,6 @@ def test_what_the_loss_comes_from():
         return forecast(tiny_study(n_local_clusters=8, **changes)).noise_share
 
     assert 0 <= noise_share(epsilon=8) < noise_share(epsilon=1) < noise_share(epsilon=0.05) <= 1
-    assert forecast(tiny_study(local="dplsf")).noise_share is None
 
 
 def test_shares_of_the_loss_by_hand():
@@ -342,10 +305,7 @@ def test_segment_error_by_hand():
     """Of 64 cells a segment of four has 16, each with noise of its own."""
     expected = forecast(tiny_study(n_local_clusters=8))
     assert expected.segment_error == pytest.approx(4 * expected.cell_error)
-    for membership in ("sketch", "exact"):
-        accounting = "paper" if membership == "exact" else "tight"
-        other = forecast(tiny_study(membership=membership, accounting=accounting))
-        assert other.segment_error is None
+    assert forecast(tiny_study(membership="sketch")).segment_error is None
     assert forecast(tiny_study(n_local_clusters=8, detail=DetailOptions())).segment_error is None
 
 

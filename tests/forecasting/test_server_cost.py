@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.forecasting.forecast import forecast
 from splitmeans.membership.sketch import estimate
 from splitmeans.membership.sketch.cost import decoding_work, most_clusters, register_values
 from splitmeans.membership.sketch.estimate import CellSketchEstimator
@@ -27,7 +26,6 @@ def study(n_parties=2, *, columns=1, **changes):
         "parties": tuple(PartySpec(name=f"p{number}", columns=own) for number in range(n_parties)),
         "n_clusters": 5,
         "budget": Budget(epsilon=1, delta=1e-6),
-        "allow_unproved": True,
     }
     return Study(**facts | changes)
 
@@ -116,9 +114,3 @@ def test_a_grid_beyond_any_memory_is_sampled_if_the_study_leaves_the_choice():
     wanted = study(4, columns=40, n_local_clusters=50)
     assert make_plan(wanted).grid_method == "many"
     assert make_plan(replace(wanted, n_local_clusters=20)).grid_method == "pairs"
-
-
-@pytest.mark.parametrize("membership", ["independent", "exact", "ldp"])
-def test_methods_that_cut_no_cells_have_a_forecast_and_no_word_about_a_cut(membership):
-    expected = forecast(study(3, membership=membership, grid="joint", n_local_clusters=3))
-    assert not any("are cut" in warning for warning in expected.warnings)

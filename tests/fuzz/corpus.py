@@ -64,31 +64,11 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "sketch": {"membership": "sketch"},
     "sketch 3": {"membership": "sketch", "n_parties": 3, "n_local_clusters": 3},
-    "published": {"membership": "sketch-paper", "n_local_clusters": "auto"},
-    "published 3": {
-        "membership": "sketch-paper",
-        "n_parties": 3,
-        "sketch": SketchOptions(repetitions=16, estimator="printed", gamma=3.0),
-    },
-    "ldp": {"membership": "ldp", "accounting": "paper"},
-    "ldp hashed": {
-        "membership": "ldp",
-        "accounting": "paper",
-        "n_parties": 3,
-        "n_local_clusters": 12,
-        "budget": Budget(epsilon=1, delta=1e-4),
-    },
-    "independent": {"membership": "independent", "accounting": "paper"},
-    "independent auto": {
-        "membership": "independent",
-        "accounting": "paper",
-        "n_parties": 3,
-        "n_local_clusters": "auto",
-    },
-    "exact": {"membership": "exact"},
+    "counted": {"n_local_clusters": "auto"},
+    "counted sketch 3": {"membership": "sketch", "n_parties": 3, "n_local_clusters": "auto"},
 }
 # Cases that parties are stepped through: with a count of users and without.
-STEPPED = ("decoy partial", "published", "independent")
+STEPPED = ("decoy partial", "counted", "sketch")
 
 COLUMNS = (
     Column(name="x", low=0, high=100, missing="midpoint"),
@@ -202,7 +182,7 @@ def _indexed(*parts: list[bytes]) -> list[bytes]:
 
 def _message_seeds() -> list[bytes]:
     # One case of each kind of membership message; the others have the same messages.
-    cases = ("decoy partial", "decoy detail", "sketch", "published", "ldp", "independent", "exact")
+    cases = ("decoy partial", "decoy detail", "sketch", "counted")
     return list({message for case in cases for message in played(case).messages})
 
 
@@ -255,7 +235,7 @@ def _key_file_seeds() -> list[bytes]:
 
 def _saved_result_seeds() -> list[bytes]:
     return [
-        dump_result(count, played("exact").result)
+        dump_result(count, played("decoy").result)
         for count in ((), (((-3,),),), (((2**40,), (5,)), ((),)))
     ]
 
@@ -265,7 +245,7 @@ def saved_stages() -> list[str]:
 
 
 def _saved_state_seeds() -> list[bytes]:
-    run = played("published")
+    run = played("counted")
     own = [state for state in run.party_states if state.session.party == "org0"]
     return [bytes([saved_stages().index(state.TAG)]) + dump_state(state) for state in own]
 
@@ -302,7 +282,7 @@ def _synopsis_seeds() -> list[bytes]:
     found = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "synopsis.parquet"
-        for case in ("exact", "published 3"):
+        for case in ("decoy", "sketch 3"):
             done = played(case).server_states[-1]
             assert isinstance(done, server_node.Done)
             done.synopsis.to_parquet(path)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.kernels.siphash import hash_ids
+from splitmeans.membership.decoy.direct_labels import randomise
 from splitmeans.membership.decoy.encode import encode
 from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise
 from splitmeans.membership.decoy.join import join_counts
@@ -22,8 +23,6 @@ from splitmeans.membership.decoy.layout import (
     packed_size,
     unpack,
 )
-from splitmeans.membership.ldp.encode import encode as randomise
-from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.walk.memory import MemoryUsers
 from splitmeans.wire import codec, keys
@@ -224,22 +223,18 @@ def test_collusion_randomises_users_once_and_decoys_never():
     users = users_of(200)
     labels = np.array(list(users[1].values()), dtype=np.int32)
     response = collusion_law(0.7, n_local_clusters=5)
-    reports = randomise(response, labels=labels, noise=InsecureSeededNoise(3)).reports
+    reports = randomise(response, labels, noise=InsecureSeededNoise(3))
     assert 0.1 < (reports == labels).mean() < 0.9
     options = {"position": 1, "groups": PAIRS, "n_local_clusters": WIDTHS, "run_key": KEY}
     options |= {"equal_sets": False, "noise": InsecureSeededNoise(3)}
     ids = pa.array(list(users[1]))
     sent = encode(LAW, users=MemoryUsers(ids=ids, labels=labels), collusion=response, **options)
-    expected = encode(LAW, users=MemoryUsers(ids=ids, labels=reports.astype(np.int32)), **options)
+    expected = encode(LAW, users=MemoryUsers(ids=ids, labels=reports), **options)
     assert same(sent, expected)
 
 
-def test_collusion_must_be_a_direct_response():
-    hashing = RandomisedLabels(epsilon=0.1, n_local_clusters=40)
-    assert hashing.uses_hashing
-    with pytest.raises(ParameterError, match="direct randomised response on 40 labels"):
-        send([{"a": 1}], groups=((0,),), widths=(40,), collusion=hashing)
-    with pytest.raises(ParameterError, match="direct randomised response on 3 labels"):
+def test_collusion_must_be_a_response_on_the_party_s_labels():
+    with pytest.raises(ParameterError, match="randomised response on 3 labels"):
         send(
             [{"a": 1}],
             groups=((0,),),
@@ -508,7 +503,7 @@ def test_parties_must_share_a_group():
         ({"collusion": (None,)}, "collusion must have 3 entries, got 1"),
         (
             {"collusion": (collusion_law(1.0, n_local_clusters=4), None, None)},
-            "collusion must be a direct response on 3 labels",
+            "collusion must be a randomised response on 3 labels",
         ),
         ({"sample_rate": 2.0}, "sample_rate must be <= 1"),
         ({"tables": {}}, "groups must be one or more"),

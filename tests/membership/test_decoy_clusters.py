@@ -41,7 +41,6 @@ def test_clusters_of_labels(n_parties, k, labels, expected):
     "more",
     [
         {"decoy": DecoyOptions(collusion_epsilon=2.0)},
-        {"local": "dplsf"},
         {"grid": "many"},
     ],
     ids=lambda more: next(iter(more)),

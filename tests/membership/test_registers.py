@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.registers import _below, user_registers
 from splitmeans.kernels.siphash import hash_ids, prf_word
-from splitmeans.membership.registers.law import RegisterLaw
-from splitmeans.membership.sketch_paper.encode import encode
-from splitmeans.membership.sketch_paper.law import SketchPaperLaw
-from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
+from splitmeans.membership.sketch.encode import sketch_users
+from splitmeans.membership.sketch.registers import RegisterLaw
+from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.walk.memory import MemoryUsers
 
 KEY = b"any key, 16 byte"
-SMALL = SketchPaperLaw(epsilon=1.0, delta=0.01, gamma=1.0, repetitions=64)
 
 
 def words_of(n: int, *, seed: int = 0) -> np.ndarray:
@@ -128,28 +126,14 @@ def test_same_id_has_the_same_values_at_two_parties() -> None:
     assert (first != other_key).any()
 
 
-def test_encoding_is_the_maximum_of_users_and_phantoms() -> None:
+def test_users_of_a_party_are_sketched_by_their_keyed_hashes() -> None:
     users = users_of(300, k=3)
-    message = encode(SMALL, users=users, key=KEY, n_local_clusters=3, noise=InsecureSeededNoise(4))
-    registers = kernel(hash_ids(KEY, users.ids), users.labels, k=3, rows=64, floor=SMALL.floor)
-    table = SMALL.phantom_table.tolist()
-    draws = InsecureSeededNoise(4).words(64 * 3).tolist()
-    phantoms = np.array([1 + bisect.bisect_right(table, word) for word in draws]).reshape(64, 3)
-    np.testing.assert_array_equal(message.registers, np.maximum(registers, phantoms))
-    assert message.registers.dtype == np.uint16
-
-
-def test_encoding_stays_between_floor_and_largest() -> None:
-    message = encode(
-        SMALL,
-        users=users_of(50, k=2),
-        key=KEY,
-        n_local_clusters=4,
-        noise=SecureNoise(),
+    registers = sketch_users(
+        RegisterLaw(gamma=1.0), users, key=KEY, n_clusters=3, repetitions=64, floor=2
     )
-    assert message.registers.shape == (64, 4)
-    assert message.registers.min() >= SMALL.floor
-    assert message.registers.max() <= SMALL.largest_register
+    expected = kernel(hash_ids(KEY, users.ids), users.labels, k=3, rows=64, floor=2)
+    np.testing.assert_array_equal(registers, expected)
+    assert registers.dtype == np.uint16
 
 
 @pytest.mark.parametrize(
@@ -163,10 +147,11 @@ def test_encoding_stays_between_floor_and_largest() -> None:
 )
 def test_wrong_users_are_refused(labels: np.ndarray, rule: str) -> None:
     with pytest.raises(ParameterError, match=rule):
-        encode(
-            SMALL,
-            users=MemoryUsers(ids=pa.array(["a", "b", "c"]), labels=labels),
+        sketch_users(
+            RegisterLaw(gamma=1.0),
+            MemoryUsers(ids=pa.array(["a", "b", "c"]), labels=labels),
             key=KEY,
-            n_local_clusters=2,
-            noise=SecureNoise(),
+            n_clusters=2,
+            repetitions=64,
+            floor=2,
         )

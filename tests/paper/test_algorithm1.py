@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import inspect
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def combinations() -> list[tuple[str, str, str]]:
     return [one for one in every if not (one[2] == "2pest" and one[0] in ("ind-lap", "exact"))]
 
 
-@pytest.mark.filterwarnings("ignore:PaperKMeans")
+@pytest.mark.filterwarnings("ignore:NOT P")
 @pytest.mark.parametrize(("membership", "local", "estimate"), combinations())
 def test_every_combination_repeats(membership: str, local: str, estimate: str) -> None:
     model = PaperKMeans(
@@ -72,6 +73,7 @@ def test_every_combination_repeats(membership: str, local: str, estimate: str) -
     assert np.array_equal(model.fit(PARTS).cluster_centers_, centres)
 
 
+@pytest.mark.filterwarnings("ignore:NOT P")
 def test_without_noise_it_finds_the_clusters() -> None:
     model = PaperKMeans(
         5, epsilon=1, delta=1e-4, membership="exact", local="plain", random_state=0
@@ -113,9 +115,50 @@ def test_server_functions_name_no_rows() -> None:
     assert found == [{"messages", "settings", "noisy_count", "rng"}] * 2
 
 
-def test_published_bound_is_warned_of() -> None:
-    with pytest.warns(UserWarning, match="published privacy bound does not hold"):
-        PaperKMeans(5, epsilon=1, delta=1e-4, n_local_clusters=2, random_state=0).fit(PARTS)
+@pytest.mark.parametrize(
+    ("chosen", "first"),
+    [
+        ({}, "NOT PROVED: the published privacy bound of membership='dpfmps' does not hold"),
+        ({"membership": "ldp-agg"}, "NOT PROVED: membership='ldp-agg' does not hide who"),
+        ({"membership": "exact"}, "NOT PRIVATE: membership='exact' sends every user's cluster"),
+        ({"membership": "ind-lap", "local": "plain"}, "NOT PRIVATE: local='plain' releases"),
+        # The worse of two comes first.
+        ({"membership": "dpfmps", "local": "plain"}, "NOT PRIVATE: local='plain' releases"),
+    ],
+)
+def test_statement_and_warning_begin_with_what_does_not_hold(
+    chosen: dict[str, str], first: str
+) -> None:
+    model = PaperKMeans(5, epsilon=1, delta=1e-4, n_local_clusters=2, random_state=0, **chosen)  # type: ignore[arg-type]
+    with pytest.warns(UserWarning, match="^NOT P") as warned:
+        model.fit(PARTS)
+    assert model.statement_.startswith(first)
+    assert str(warned[0].message).startswith(first)
+    # No figure before the last of the sentences.
+    lines = model.statement_.splitlines()
+    claimed = next(at for at, line in enumerate(lines) if line.startswith("budget as published"))
+    assert all(line.startswith("NOT P") for line in lines[:claimed])
+    assert len(warned) == claimed
+
+
+def test_methods_without_privacy_run_only_if_they_are_named() -> None:
+    with pytest.warns(UserWarning, match="NOT PROVED"):
+        default = PaperKMeans(5, epsilon=1, delta=1e-4, n_local_clusters=2).fit(PARTS)
+    assert "NOT PRIVATE" not in default.statement_
+
+
+def test_proved_methods_fit_without_a_warning() -> None:
+    model = PaperKMeans(3, epsilon=2, delta=1e-4, membership="ind-lap", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        statement = model.fit(PARTS).statement_
+    # 2 % of epsilon for the number of users, the rest in six equal parts.
+    assert statement.splitlines()[:4] == [
+        "budget as published: epsilon 2, delta 0.0001, of which",
+        "  number of users: epsilon 0.04",
+        "  centres of each party: epsilon 0.3267",
+        "  memberships of each party: epsilon 0.3267, delta 3.33e-05",
+    ]
 
 
 def test_noise_comes_from_the_system_without_a_seed() -> None:

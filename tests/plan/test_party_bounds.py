@@ -51,24 +51,20 @@ def figures(study):
 
 
 GRID = [
-    *itertools.product((0.3, 1.0, 4.0), (0.1, 1.0, 3.0), (2,), ("equal", "partial"), ("auto",)),
-    (1.0, 0.5, 3, "equal", "auto"),
-    (1.0, 0.5, 4, "partial", "auto"),
-    (1.0, 0.7, 2, "equal", "dplsf"),
-    (1.0, 0.7, 2, "partial", "dplloyd"),
+    *itertools.product((0.3, 1.0, 4.0), (0.1, 1.0, 3.0), (2,), ("equal", "partial")),
+    (1.0, 0.5, 3, "equal"),
+    (1.0, 0.5, 4, "partial"),
 ]
 
 
-@pytest.mark.parametrize(("epsilon", "party", "n_parties", "user_sets", "local"), GRID)
-def test_every_figure_keeps_its_bound(epsilon, party, n_parties, user_sets, local):
-    study = study_of(
-        epsilon, n_parties=n_parties, user_sets=user_sets, local=local, party_epsilon=party
-    )
+@pytest.mark.parametrize(("epsilon", "party", "n_parties", "user_sets"), GRID)
+def test_every_figure_keeps_its_bound(epsilon, party, n_parties, user_sets):
+    study = study_of(epsilon, n_parties=n_parties, user_sets=user_sets, party_epsilon=party)
     found = figures(study)
     assert found["server"] <= epsilon
     assert found["another party"] <= party
     # It is used up, unless the bound towards the server is what limits the noise.
-    without = figures(study_of(epsilon, n_parties=n_parties, user_sets=user_sets, local=local))
+    without = figures(study_of(epsilon, n_parties=n_parties, user_sets=user_sets))
     assert found["another party"] >= min(0.97 * party, 0.999 * without["another party"])
 
 
@@ -170,12 +166,11 @@ def test_a_bound_outside_exact_accounting_is_refused(party):
         make_plan(study_of(party_epsilon=party))
 
 
-@pytest.mark.parametrize("membership", ["sketch", "independent", "exact"])
-def test_bounds_need_the_method_that_has_them(membership):
+def test_bounds_need_the_method_that_has_them():
     with pytest.raises(StudyError, match="party_epsilon needs membership='decoy'"):
-        study_of(membership=membership, party_epsilon=1)
+        study_of(membership="sketch", party_epsilon=1)
     with pytest.raises(StudyError, match=r"coalition_epsilon needs .*collusion_epsilon"):
-        study_of(membership=membership, coalition_epsilon=1)
+        study_of(membership="sketch", coalition_epsilon=1)
     with pytest.raises(StudyError, match=r"coalition_epsilon needs .*collusion_epsilon"):
         study_of(coalition_epsilon=1)
 

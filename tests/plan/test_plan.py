@@ -11,26 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError, PrivacyError, StudyError
-from splitmeans.local.laws.dplloyd import DpLloydLaw as DpLloyd
-from splitmeans.local.laws.dplsf import DplsfLaw as Dplsf
-from splitmeans.local.laws.dplsf import DplsfPaperLaw as DplsfPaper
 from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw as GuidedLloyd
-from splitmeans.local.laws.plain import PlainKMeansLaw as PlainKMeans
 from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.membership.exact.law import PlainLabels
-from splitmeans.membership.independent.law import NoisyHistogram
-from splitmeans.membership.ldp.law import RandomisedLabels
 from splitmeans.membership.method import enough_clusters
 from splitmeans.membership.methods import method_of
 from splitmeans.membership.sketch.law import SketchLaw
-from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 from splitmeans.plan import settle
 from splitmeans.plan.grid_limits import MAX_CELLS
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.settle import make_plan, plan_for
-from splitmeans.plan.size_stage import GaussianSize, LaplaceSize, sizing_parties
+from splitmeans.plan.settle import make_plan
+from splitmeans.plan.size_stage import SizeLaw, sizing_parties
 from splitmeans.plan.views import fellow_party_cost
-from splitmeans.privacy.accountant import basic_composition
 from splitmeans.privacy.events import ComposedEvent, Relation
 from splitmeans.privacy.pld import delta_for, epsilon_for
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
@@ -66,41 +57,14 @@ def uncalibrated(monkeypatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("uncalibrated")
 @pytest.mark.parametrize(
-    ("membership", "accounting", "law", "local"),
-    [
-        ("decoy", "tight", DecoyLaw, GuidedLloyd),
-        ("sketch", "tight", SketchLaw, GuidedLloyd),
-        ("sketch-paper", "paper", SketchPaperLaw, DplsfPaper),
-        ("ldp", "tight", RandomisedLabels, GuidedLloyd),
-        ("ldp", "paper", RandomisedLabels, DplsfPaper),
-        ("independent", "tight", NoisyHistogram, GuidedLloyd),
-        ("independent", "paper", NoisyHistogram, DplsfPaper),
-        ("exact", "tight", PlainLabels, PlainKMeans),
-        ("exact", "paper", PlainLabels, PlainKMeans),
-    ],
+    ("membership", "law"),
+    [("decoy", DecoyLaw), ("sketch", SketchLaw)],
 )
-def test_auto_stands_for(membership, accounting, law, local):
-    plan = make_plan(open_study(membership=membership, accounting=accounting))
+def test_a_method_has_its_law(membership, law):
+    plan = make_plan(open_study(membership=membership))
     assert isinstance(plan.membership, law)
-    assert [type(mechanism) for mechanism in plan.local] == [local, local]
+    assert [type(mechanism) for mechanism in plan.local] == [GuidedLloyd, GuidedLloyd]
     assert plan.released == ()
-
-
-@pytest.mark.usefixtures("uncalibrated")
-@pytest.mark.parametrize(
-    ("local", "accounting", "kind"),
-    [
-        ("dplsf", "tight", Dplsf),
-        ("dplsf", "paper", DplsfPaper),
-        ("dplloyd", "tight", DpLloyd),
-        ("dplloyd", "paper", DpLloyd),
-        ("plain", "tight", PlainKMeans),
-        ("guided-lloyd", "tight", GuidedLloyd),
-    ],
-)
-def test_a_named_local_method_is_taken(local, accounting, kind):
-    plan = make_plan(open_study(membership="independent", local=local, accounting=accounting))
-    assert all(isinstance(mechanism, kind) for mechanism in plan.local)
 
 
 @pytest.mark.usefixtures("uncalibrated")
@@ -128,17 +92,10 @@ def test_local_clusterings_have_their_party_s_bounds():
         ("decoy", 2, {"grid": "joint"}, "joint", ((0, 1),)),
         ("decoy", 3, {}, "pairs", ((0, 1), (0, 2), (1, 2))),
         ("decoy", 3, {"user_sets": "partial"}, "presence", ((0, 1), (0, 2), (1, 2), (0, 1, 2))),
-        ("decoy", 3, {"grid": "pairs-paper"}, "pairs-paper", ((0, 1), (0, 2), (1, 2))),
         ("decoy", 3, {"grid": "many"}, "many", ((0, 1), (0, 2), (1, 2))),
         ("sketch", 2, {}, "joint", ((0, 1),)),
         ("sketch", 2, {"user_sets": "partial"}, "joint", ((0, 1),)),
         ("sketch", 3, {}, "pairs", ((0, 1), (0, 2), (1, 2))),
-        ("sketch-paper", 2, {}, "joint", ()),
-        ("sketch-paper", 3, {}, "pairs-paper", ()),
-        ("sketch-paper", 3, {"grid": "joint"}, "joint", ()),
-        ("ldp", 3, {}, "pairs-paper", ()),
-        ("independent", 3, {}, "joint", ()),
-        ("exact", 3, {}, "joint", ()),
     ],
 )
 def test_grid_and_groups(membership, n_parties, changes, grid, groups):
@@ -228,12 +185,6 @@ def test_sketch_takes_six_clusters():
     assert make_plan(open_study(membership="sketch")).n_local_clusters == (6, 6)
 
 
-@pytest.mark.parametrize("membership", ["ldp", "independent", "exact"])
-def test_the_paper_s_baselines_take_k(membership):
-    study = open_study(membership=membership, n_clusters=7, accounting="paper")
-    assert make_plan(study).n_local_clusters == (7, 7)
-
-
 @pytest.mark.parametrize(
     ("n_clusters", "n_parties", "expected"),
     [(4, 2, 2), (5, 2, 3), (9, 2, 3), (100, 2, 10), (101, 2, 11), (8, 3, 2), (9, 3, 3)],
@@ -252,50 +203,18 @@ def test_many_segments_need_more_local_clusters(membership):
     assert make_plan(study).n_local_clusters == expected
 
 
-def test_the_paper_s_rule_reads_the_noisy_count():
-    study = open_study(membership="sketch-paper", sketch=SketchOptions(repetitions=4096))
-    few, many = plan_for(study, users=2_000), plan_for(study, users=10**7)
-    assert few.n_local_clusters < many.n_local_clusters
-    # Its noise does not follow the count.
-    assert few.stages == many.stages
-    assert few.membership == many.membership
-    assert few.fingerprint != many.fingerprint
-    # Without a count it stands on the expected number, and a count below 1 counts as 1.
-    assert make_plan(study).n_local_clusters == plan_for(study, users=10_000).n_local_clusters
-    assert plan_for(study, users=-5).n_local_clusters == (3, 3)
-
-
-def test_the_rows_of_a_paper_sketch_give_k_by_hand():
-    # eps2 = 0.245, delta2 = 5e-6, n = 20,000, M = 4096; twice the deviation of a cell is
-    #   k0 = 2: 2 x (0.649 x 15,000 / 64 + 0.649 x 8 x 1 x 3.494 / 0.245) = 452 < 5,000
-    #   k0 = 5: 2 x (0.649 x 19,200 / 64 + 0.649 x 8 x 4 x 3.494 / 0.245) = 982 >= 800
-    #   k0 = 4: 2 x (0.649 x 18,750 / 64 + 0.649 x 8 x 3 x 3.494 / 0.245) = 824 < 1,250
-    study = open_study(membership="sketch-paper", sketch=SketchOptions(repetitions=4096))
-    assert plan_for(study, users=20_000).n_local_clusters == (5, 5)
-
-
 # ---- counts ----
 
 
 @pytest.mark.usefixtures("uncalibrated")
-@pytest.mark.parametrize(
-    "membership", ["decoy", "sketch", "sketch-paper", "ldp", "independent", "exact"]
-)
-def test_methods_that_need_the_count_release_it_with_laplace_noise(membership):
-    """Others that leave k' open release it with Gaussian noise; the rest has no stage."""
-    laws = {
-        "sketch-paper": LaplaceSize,
-        "independent": LaplaceSize,
-        "decoy": GaussianSize,
-        "sketch": GaussianSize,
-    }
+@pytest.mark.parametrize("membership", ["decoy", "sketch"])
+def test_the_number_of_users_is_released_where_k_is_open(membership):
     plan = make_plan(open_study(membership=membership))
-    expected = [laws[membership]] if membership in laws else []
-    assert [type(stage.law) for stage in plan.stages] == expected
+    assert [type(stage.law) for stage in plan.stages] == [SizeLaw]
     assert plan.events[: len(plan.stages)] == tuple(stage.law.event for stage in plan.stages)
     assert plan.next_stage == (plan.stages[0] if plan.stages else None)
     fixed = make_plan(open_study(membership=membership, n_local_clusters=4))
-    assert bool(fixed.stages) == (membership in ("sketch-paper", "independent"))
+    assert fixed.stages == ()
 
 
 def test_the_first_party_tells_the_size_of_equal_sets_and_all_tell_their_own():
@@ -323,9 +242,8 @@ def test_collusion_laws_are_for_the_decoy_join_only():
     options = DecoyOptions(collusion_epsilon=2.0)
     laws = make_plan(open_study(decoy=options, n_local_clusters=6)).collusion_laws
     assert [(law.epsilon, law.n_local_clusters) for law in laws] == [(2.0, 6), (2.0, 6)]
-    assert not laws[0].uses_hashing
     assert make_plan(open_study()).collusion_laws == (None, None)
-    assert make_plan(open_study(decoy=options, membership="exact")).collusion_laws == (None, None)
+    assert make_plan(open_study(decoy=options, membership="sketch")).collusion_laws == (None, None)
 
 
 # ---- refusals ----
@@ -339,7 +257,7 @@ def test_too_few_cells_are_refused():
 
 def test_too_many_cells_are_refused():
     study = open_study(
-        n_parties=3, membership="independent", n_local_clusters=216, accounting="paper"
+        n_parties=3, columns=numbers("c0", low=-1, high=1), n_local_clusters=216, grid="pairs"
     )
     with pytest.raises(
         ParameterError, match=f"gives {216**3} grid cells, more than the {MAX_CELLS}"
@@ -350,7 +268,7 @@ def test_too_many_cells_are_refused():
 
 
 def test_more_than_250_local_clusters_are_refused():
-    study = open_study(n_local_clusters=251, membership="independent", accounting="paper")
+    study = open_study(n_local_clusters=251)
     with pytest.raises(ParameterError, match="n_local_clusters must be <= 250, got 251"):
         make_plan(study)
     make_plan(dataclasses.replace(study, n_local_clusters=250))
@@ -362,7 +280,7 @@ def test_weights_that_would_spoil_exact_distances_are_refused():
     def study(weight: float) -> Study:
         columns = tuple(Column(name=f"c{n}", low=0, high=1, weight=weight) for n in range(4))
         parties = tuple(PartySpec(name=name, columns=columns) for name in ("a", "b"))
-        return open_study(parties=parties, membership="independent", accounting="paper")
+        return open_study(parties=parties, n_local_clusters=4)
 
     make_plan(study(22.3))
     with pytest.raises(
@@ -376,14 +294,6 @@ def test_a_decoy_join_with_hardly_any_delta_is_refused():
     with pytest.raises(
         (PrivacyError, ParameterError), match="delta must be >= 1e-10 for exact accounting"
     ):
-        make_plan(study)
-
-
-def test_the_published_sketch_refuses_an_epsilon_beyond_its_lemma():
-    study = open_study(
-        membership="sketch-paper", expected_users=2, budget=Budget(epsilon=1000, delta=0.5)
-    )
-    with pytest.raises(PrivacyError, match="lemma"):
         make_plan(study)
 
 
@@ -409,9 +319,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "k": {"n_clusters": 6},
     "epsilon": {"budget": Budget(epsilon=1.01, delta=1e-5)},
     "delta": {"budget": Budget(epsilon=1, delta=1.1e-5)},
-    "membership": {"membership": "ldp"},
-    "accounting": {"accounting": "tight"},
-    "local": {"local": "dplloyd"},
+    "membership": {"membership": "sketch"},
     "k'": {"n_local_clusters": 4},
     "expected_users": {"expected_users": 12_345},
     "grid": {"grid": "joint"},
@@ -424,9 +332,8 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_every_parameter_of_the_study_is_in_the_fingerprint(change):
-    facts = {"membership": "independent", "accounting": "paper"}
-    changed = make_plan(open_study(**(facts | change)))
-    assert changed.fingerprint != make_plan(open_study(**facts)).fingerprint
+    changed = make_plan(open_study(**change))
+    assert changed.fingerprint != make_plan(open_study()).fingerprint
 
 
 def test_the_kind_of_user_sets_is_in_the_fingerprint():
@@ -492,13 +399,6 @@ def test_tight_plans_use_their_budget_and_no_more(membership, n_parties, epsilon
     assert 0.97 * epsilon <= total <= epsilon
 
 
-@pytest.mark.parametrize("membership", ["ldp", "independent"])
-@pytest.mark.parametrize("local", ["auto", "dplloyd"])
-def test_tight_baselines_fit_their_budget(membership, local):
-    plan = make_plan(open_study(membership=membership, local=local, n_local_clusters=4))
-    assert epsilon_for(plan.events, 1e-5) <= 1
-
-
 @pytest.mark.parametrize("expected_users", [10**7, 10**8])
 def test_a_sketch_for_very_many_users_can_be_planned(expected_users):
     # The floor follows the expected users, so hardly any row of a single user rises above it.
@@ -530,60 +430,6 @@ def test_more_budget_never_means_more_noise():
     assert sigmas == sorted(sigmas, reverse=True)
     assert phantoms == sorted(phantoms, reverse=True)
     assert mus == sorted(mus)
-
-
-@pytest.mark.parametrize("membership", ["independent", "ldp"])
-def test_tight_accounting_of_many_releases_needs_less_noise_than_the_paper_s_sum(membership):
-    facts = {"membership": membership, "n_parties": 8, "n_local_clusters": 2, "local": "dplloyd"}
-    tight = make_plan(open_study(**facts))
-    added = make_plan(open_study(**facts, accounting="paper"))
-    assert tight.local[0].epsilon > 1.1 * added.local[0].epsilon
-
-
-@pytest.mark.parametrize("n_parties", [2, 3, 8])
-@pytest.mark.parametrize("local", ["dplsf", "dplloyd"])
-@pytest.mark.parametrize(
-    ("membership", "delta"), [("sketch-paper", 1e-5), ("ldp", 0.0), ("independent", 0.0)]
-)
-def test_the_paper_s_costs_add_up_to_the_budget(n_parties, local, membership, delta):
-    study = open_study(
-        n_parties=n_parties,
-        membership=membership,
-        local=local,
-        accounting="paper",
-        n_local_clusters=2,
-        n_clusters=3,
-    )
-    cost = basic_composition(make_plan(study).events)
-    # Scales are rounded up to whole units, which leaves less than a thousandth unspent; sums of
-    # floats may be off by a few units in the last place.
-    assert cost.epsilon == pytest.approx(1, rel=1e-3)
-    assert cost.epsilon <= 1 + 1e-12
-    assert cost.delta == pytest.approx(delta, rel=1e-12)
-
-
-def test_what_stays_private_beside_a_plain_part_follows_the_budget():
-    def study(epsilon: float, **changes: Any) -> Study:
-        return open_study(budget=Budget(epsilon=epsilon, delta=1e-5), **changes)
-
-    low, high = (make_plan(study(epsilon, local="plain")) for epsilon in (0.5, 2.0))
-    assert low.membership.sigma > high.membership.sigma
-    low, high = (
-        make_plan(study(epsilon, membership="exact", local="guided-lloyd"))
-        for epsilon in (0.5, 2.0)
-    )
-    assert low.local[0].mu < high.local[0].mu
-
-
-def test_what_is_not_private_has_no_finite_cost():
-    for changes in ({"membership": "exact"}, {"local": "plain"}):
-        events = make_plan(open_study(**changes)).events
-        assert epsilon_for(events, 1e-5) == float("inf")
-
-
-def test_the_study_itself_refuses_what_a_plan_could_not_keep():
-    with pytest.raises(StudyError, match="needs accounting='tight'"):
-        open_study(accounting="paper")
 
 
 def test_weights_that_could_make_exactness_depend_on_a_row_are_refused():

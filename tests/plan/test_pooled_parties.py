@@ -82,7 +82,6 @@ STUDIES = {
     "bounded towards parties": (6, {"user_sets": "partial", "budget": {"party_epsilon": 0.5}}),
     "learned bounds": (5, {"user_sets": "partial", "kind": "learned", **SHIELDED}),
     "sizes released": (5, {"user_sets": "partial", "expected_users": None, **SHIELDED}),
-    "other local noise": (5, {"user_sets": "partial", "local": "dplloyd", **SHIELDED}),
     "one wide party": (5, {"user_sets": "partial", "d": (9, 1, 1, 1, 1), **SHIELDED}),
     "columns in tables": (3, {"user_sets": "equal", "detail": {}, "expected_users": 500_000}),
     "series": (5, {"user_sets": "partial", "renewal": {"runs": 2}, **SHIELDED, "collusion": 0.02}),

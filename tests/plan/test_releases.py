@@ -7,16 +7,12 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.events import (
     CellSketchEvent,
     ComposedEvent,
-    LaplaceEvent,
-    NonPrivateEvent,
-    PublishedSketchEvent,
-    RandomisedResponseEvent,
     ShiftEvent,
 )
 from splitmeans.study import Budget, Column, PartySpec, SketchOptions, Study
 
 
-def listed(membership: str, *, n_parties: int = 2, accounting: str = "tight") -> list[tuple]:
+def listed(membership: str, *, n_parties: int = 2) -> list[tuple]:
     names = ("bank", "shop", "clinic")[:n_parties]
     study = Study(
         name="releases",
@@ -27,9 +23,7 @@ def listed(membership: str, *, n_parties: int = 2, accounting: str = "tight") ->
         budget=Budget(epsilon=2, delta=9e-5),
         membership=membership,
         n_local_clusters=3,
-        accounting=accounting,
         sketch=SketchOptions(repetitions=64),
-        allow_unproved=True,
     )
     return [(r.party, r.what, r.message, r.event) for r in releases_of(make_plan(study))]
 
@@ -62,46 +56,3 @@ def test_each_pair_of_three_parties_costs_one_event(membership, event):
     rows = listed(membership, n_parties=3)
     assert [row[0] for row in rows] == ["bank", "shop", "clinic", EVERYONE]
     assert [type(part) for part in rows[-1][3].parts] == [event] * 3
-
-
-@pytest.mark.parametrize(
-    ("membership", "accounting", "event"),
-    [
-        ("ldp", "tight", RandomisedResponseEvent),
-        ("ldp", "paper", RandomisedResponseEvent),
-        ("exact", "tight", NonPrivateEvent),
-    ],
-)
-def test_methods_without_a_shared_key_release_memberships_per_party(membership, accounting, event):
-    rows = listed(membership, accounting=accounting)
-    assert without_events(rows) == [
-        *LOCAL,
-        ("bank", "memberships", "PartyRelease"),
-        ("shop", "memberships", "PartyRelease"),
-    ]
-    assert all(isinstance(row[3], event) for row in rows[2:])
-
-
-@pytest.mark.parametrize(
-    ("membership", "accounting", "event"),
-    [
-        ("sketch-paper", "paper", PublishedSketchEvent),
-        ("independent", "paper", LaplaceEvent),
-        ("independent", "tight", LaplaceEvent),
-    ],
-)
-def test_methods_that_need_the_count_release_it_first_and_once(membership, accounting, event):
-    rows = listed(membership, accounting=accounting)
-    assert without_events(rows) == [
-        ("bank", "number of users", "StageRelease_1"),
-        *LOCAL,
-        ("bank", "memberships", "PartyRelease"),
-        ("shop", "memberships", "PartyRelease"),
-    ]
-    count = rows[0][3]
-    assert isinstance(count, LaplaceEvent)
-    assert count.single_count
-    if accounting == "paper":
-        # 2 % of epsilon 2.
-        assert 1 / count.noise_multiplier == pytest.approx(0.04)
-    assert all(isinstance(row[3], event) for row in rows[3:])

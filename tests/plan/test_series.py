@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections import Counter
 
 import pytest
 
@@ -15,7 +14,7 @@ from splitmeans.plan.plan import Plan
 from splitmeans.plan.series import SeriesRun, earlier_names, run_number
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.statement import PrivacyReport
-from splitmeans.plan.views import fellow_party_events, replaced, replaced_events
+from splitmeans.plan.views import fellow_party_events
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.pld import epsilon_for
@@ -94,12 +93,6 @@ def test_figures_towards_participants_are_of_all_runs() -> None:
     of_one = attended_runs(free.plan, interval=1e-4)[0].party
     assert of_one is not None
     assert free.towards.party_epsilon > 2.5 * of_one.epsilon
-
-
-def test_replaced_values_are_those_of_all_runs() -> None:
-    """Towards the server, a user whose values change may do so in every run."""
-    plan = make_plan(eight())
-    assert Counter(replaced_events(plan)) == Counter(map(replaced, plan.events * 8))
 
 
 def test_no_noise_depends_on_which_run_it_is() -> None:

@@ -15,7 +15,7 @@ from splitmeans.plan.message_sizes import message_sizes
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.releases import releases_of
 from splitmeans.plan.settle import largest_plan, make_plan, plan_for
-from splitmeans.plan.size_stage import GaussianSize, LaplaceSize
+from splitmeans.plan.size_stage import SizeLaw
 from splitmeans.plan.views import coalition_events, fellow_party_events, party_events
 from splitmeans.privacy.events import GaussianEvent, Relation
 from splitmeans.privacy.pld import epsilon_for
@@ -49,9 +49,6 @@ STUDIES: dict[str, dict[str, Any]] = {
     "sketch": {"membership": "sketch"},
     "sketch, partial": {"membership": "sketch", "user_sets": "partial"},
     "sketch, three parties": {"membership": "sketch", "n_parties": 3},
-    "independent": {"membership": "independent", "accounting": "tight"},
-    "independent as published": {"membership": "independent", "accounting": "paper"},
-    "sketch-paper": {"membership": "sketch-paper"},
 }
 
 
@@ -114,18 +111,14 @@ def test_more_users_give_no_fewer_local_clusters(name: str) -> None:
 def test_noise_on_a_number_of_users_stays_within_the_margin(name: str) -> None:
     """The margin that lengths are made with has a tail of exp(-50) at most."""
     for law in make_plan(study_of(name)).stages[0].laws:
-        assert isinstance(law, GaussianSize | LaplaceSize)
-        if isinstance(law, GaussianSize):
-            tail = (law.most_noise - 1) ** 2 / (2 * (law.scale / COUNT_UNITS) ** 2)
-        else:
-            tail = law.most_noise / law.scale
-        assert tail >= 50
+        assert isinstance(law, SizeLaw)
+        assert (law.most_noise - 1) ** 2 / (2 * (law.scale / COUNT_UNITS) ** 2) >= 50
 
 
 def test_room_is_kept_for_more_users_than_noise_makes_up() -> None:
     study = study_of("decoy")
     law = make_plan(study).stages[0].law
-    assert isinstance(law, GaussianSize)
+    assert isinstance(law, SizeLaw)
     deviation = law.scale / COUNT_UNITS
     largest = largest_plan(study, users=9_000)
     assert largest.released_users == pytest.approx(9_000 + 10 * deviation, abs=1)
@@ -209,9 +202,8 @@ def test_the_size_has_half_a_percent_of_the_squared_precision(name: str) -> None
     event = stage.law.event
     assert isinstance(event, GaussianEvent)
     mu = sum(1 / one.noise_multiplier**2 for one in stage.events)
-    local = sum(law.mu**2 for law in plan.local)  # type: ignore[attr-defined]
-    share = plan.study.membership_facts.budget_share
-    assert share is not None
+    local = sum(law.mu**2 for law in plan.local)
+    share = plan.study.membership_facts.share_of(len(plan.study.parties))
     assert mu / local == pytest.approx(0.005 / (0.995 * (1 - share)), rel=1e-6)
     assert epsilon_for(plan.events, plan.study.budget.delta) <= plan.study.budget.epsilon
 

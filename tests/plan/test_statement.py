@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from splitmeans.errors import PrivacyError
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.settle import make_plan
+from splitmeans.plan.settle import make_plan, plan_for
 from splitmeans.plan.statement import PrivacyReport
 from splitmeans.plan.views import _events, fellow_party_cost, replaced
 from splitmeans.privacy.accountant import Cost
@@ -22,9 +23,8 @@ from splitmeans.privacy.events import (
     CountGaussianEvent,
     Event,
     GaussianEvent,
-    LaplaceEvent,
-    NonPrivateEvent,
-    PureEvent,
+    RandomisedResponseEvent,
+    RareEvent,
     Relation,
 )
 from splitmeans.privacy.pld import epsilon_for
@@ -33,20 +33,9 @@ from splitmeans.study.id_rules import AS_IS, IdRules
 from tests.scene import keyed_study
 from tests.table.id_lists import canonical_ids
 
-METHODS = [
-    ("decoy", "tight"),
-    ("sketch", "tight"),
-    ("sketch-paper", "paper"),
-    ("ldp", "paper"),
-    ("ldp", "tight"),
-    ("independent", "paper"),
-    ("independent", "tight"),
-    ("exact", "tight"),
-]
-
 
 @functools.cache
-def plan_of(membership: str, accounting: str = "tight", n_parties: int = 2, **facts: Any) -> Plan:
+def plan_of(membership: str, n_parties: int = 2, **facts: Any) -> Plan:
     names = ("bank", "shop", "clinic")[:n_parties]
     study = Study(
         name="customers",
@@ -57,31 +46,29 @@ def plan_of(membership: str, accounting: str = "tight", n_parties: int = 2, **fa
         budget=Budget(epsilon=1, delta=1e-5),
         membership=membership,
         n_local_clusters=3,
-        accounting=accounting,
         sketch=SketchOptions(repetitions=256),
         ids=AS_IS,
-        allow_unproved=True,
         **facts,
     )
     return make_plan(study)
 
 
-def report_of(membership: str, accounting: str = "tight", **facts: Any) -> PrivacyReport:
-    return PrivacyReport(plan=plan_of(membership, accounting, **facts), secure_noise=True)
+def report_of(membership: str, **facts: Any) -> PrivacyReport:
+    return PrivacyReport(plan=plan_of(membership, **facts), secure_noise=True)
 
 
 # ---- every method ----
 
 
-@pytest.mark.parametrize(("membership", "accounting"), METHODS)
-def test_the_text_has_every_part(membership, accounting):
-    report = report_of(membership, accounting)
+@pytest.mark.parametrize("membership", ["decoy", "sketch"])
+def test_the_text_has_every_part(membership):
+    report = report_of(membership)
     text = report.statement()
     study = report.plan.study
     assert "Privacy of study 'customers'" in text
     assert study.hash[:16] in text
     assert "one user added or removed, with all columns at all parties" in text
-    assert f"({accounting} accounting, budget epsilon 1, delta 1e-05)" in text
+    assert "(budget epsilon 1, delta 1e-05)" in text
     for release in report.releases:
         assert release.what in text
         assert release.party in text
@@ -98,15 +85,14 @@ def test_the_text_has_every_part(membership, accounting):
         assert f"NOTE: {caveat}" in text
 
 
-@pytest.mark.parametrize(("membership", "accounting"), METHODS)
-def test_the_mapping_is_json_and_says_the_same(membership, accounting):
-    report = report_of(membership, accounting)
+@pytest.mark.parametrize("membership", ["decoy", "sketch"])
+def test_the_mapping_is_json_and_says_the_same(membership):
+    report = report_of(membership)
     mapping = json.loads(json.dumps(report.to_mapping(), allow_nan=False))
     assert mapping == report.to_mapping()
     assert mapping["study"] == "customers"
     assert mapping["study_hash"] == report.plan.study.hash
     assert mapping["relation"] == "ADD_OR_REMOVE"
-    assert mapping["accounting"] == accounting
     assert mapping["budget"] == {"epsilon": 1.0, "delta": 1e-5}
     assert mapping["secure_noise"] is True
     assert len(mapping["releases"]) == len(report.releases)
@@ -116,35 +102,19 @@ def test_the_mapping_is_json_and_says_the_same(membership, accounting):
     assert len(mapping["assumptions"]) == 7
 
 
-@pytest.mark.parametrize(("membership", "accounting"), METHODS)
-def test_the_total_is_within_the_budget_or_infinite(membership, accounting):
-    report = report_of(membership, accounting)
-    if membership == "exact":
-        assert math.isinf(report.epsilon)
-        assert report.delta == 0
-        assert report.to_mapping()["total"] is None
-        return
+@pytest.mark.parametrize("membership", ["decoy", "sketch"])
+def test_the_total_is_within_the_budget(membership):
+    report = report_of(membership)
     assert 0.9 <= report.epsilon <= 1 + 1e-12
     assert report.delta <= 1e-5 * (1 + 1e-12)
     assert report.to_mapping()["total"] == {"epsilon": report.epsilon, "delta": report.delta}
     # Each release alone costs less than all of them.
-    for release in report.releases:
-        assert 0 < report.cost(release).epsilon < report.epsilon
+    costs = [report.cost(release).epsilon for release in report.releases]
+    assert all(0 < cost < report.epsilon for cost in costs)
+    assert math.fsum(costs) > report.epsilon
 
 
-@pytest.mark.parametrize("accounting", ["tight", "paper"])
-def test_paper_costs_add_up_and_tight_ones_do_not(accounting):
-    report = report_of("independent", accounting, local="dplloyd")
-    added = math.fsum(report.cost(release).epsilon for release in report.releases)
-    if accounting == "paper":
-        assert added == pytest.approx(report.epsilon, rel=1e-12)
-    else:
-        assert added > report.epsilon
-
-
-def test_repr_shows_the_total_or_that_there_is_none():
-    assert repr(report_of("exact")).startswith("<PrivacyReport NOT PRIVATE: no privacy bound is ")
-    assert repr(report_of("independent", "paper")) == "<PrivacyReport epsilon 1>"
+def test_repr_shows_the_total():
     text = repr(report_of("decoy"))
     assert text.startswith("<PrivacyReport epsilon ")
     assert text.endswith("delta 1e-05>")
@@ -206,65 +176,21 @@ def test_sketch_holds_towards_the_server_only():
     assert "Registers must never be shown to a party" in report.statement()
 
 
-def test_the_published_sketch_claims_nothing():
-    report = report_of("sketch-paper", "paper")
-    assert report.epsilon == pytest.approx(1)
-    for who in ("server", "outsider", "another party", "server and a party together"):
-        assert set(bounds(report)[who].values()) == {None}
-    text = report.statement()
-    assert "does not cover sketches that share hash keys" in text
-    assert "to reproduce the paper, not to protect people" in text
-    assert f"{ADDED}: no guarantee" in text
-
-
-def test_plain_labels_have_no_privacy():
-    report = report_of("exact")
-    text = report.statement()
-    assert "total      no privacy" in text
-    assert "Every user's cluster at every party is sent as it is: no privacy at all." in text
-    assert all(release["alone"] is None for release in report.to_mapping()["releases"])
-    assert "epsilon inf" not in text
-
-
-def test_plain_centres_have_no_privacy_either():
-    report = report_of("decoy", local="plain")
-    assert math.isinf(report.epsilon)
-    assert "Local centres are exact k-means centres: no privacy at all." in report.statement()
-    # The memberships alone still have a cost.
-    assert math.isfinite(report.cost(report.releases[-1]).epsilon)
-
-
-def test_local_reports_say_what_they_do_not_hide():
-    text = report_of("ldp", "paper").statement()
-    assert "Reports reveal how many users there are" in text
-    assert "not whether the user is present" in text
-
-
-@pytest.mark.parametrize("accounting", ["tight", "paper"])
-def test_local_reports_promise_nothing_about_presence(accounting):
-    # One report a user: the length of the message is the exact number of users.
-    report = report_of("ldp", accounting)
-    assert bounds(report)["server"].get(ADDED) is None
-    assert f"{ADDED}: epsilon" not in report.statement()
-
-
-@pytest.mark.parametrize(("membership", "accounting"), METHODS)
-def test_what_a_machine_has_checked_is_said_of_decoys_alone_and_not_stretched(
-    membership, accounting
-):
-    text = report_of(membership, accounting).statement()
+@pytest.mark.parametrize("membership", ["decoy", "sketch"])
+def test_what_a_machine_has_checked_is_said_of_decoys_alone_and_not_stretched(membership):
+    text = report_of(membership).statement()
     assert ("checked by a machine: that memberships" in text) == (membership == "decoy")
     assert "not the program, and not the total" in text or membership != "decoy"
     assert "verified" not in text
 
 
-@pytest.mark.parametrize(("membership", "accounting"), METHODS)
-def test_insecure_noise_shows(membership, accounting):
-    report = PrivacyReport(plan=plan_of(membership, accounting), secure_noise=False)
+@pytest.mark.parametrize("membership", ["decoy", "sketch"])
+def test_insecure_noise_shows(membership):
+    report = PrivacyReport(plan=plan_of(membership), secure_noise=False)
     assert "INSECURE TEST NOISE" in report.statement()
     assert report.to_mapping()["secure_noise"] is False
     assert any("INSECURE" in caveat for caveat in report.to_mapping()["caveats"])
-    assert "INSECURE" not in report_of(membership, accounting).statement()
+    assert "INSECURE" not in report_of(membership).statement()
 
 
 # ---- a fellow party's view ----
@@ -358,33 +284,22 @@ def test_more_server_noise_protects_better():
         assert low.epsilon < high.epsilon
 
 
-@pytest.mark.parametrize("membership", ["sketch", "ldp", "independent", "exact"])
-def test_other_methods_claim_nothing_towards_a_party(membership):
-    assert fellow_party_cost(plan_of(membership), Relation.ADD_OR_REMOVE) is None
-    assert fellow_party_cost(plan_of(membership), Relation.REPLACE) is None
-
-
-def test_plain_centres_leave_no_bound_towards_a_party():
-    cost = fellow_party_cost(plan_of("decoy", local="plain"), Relation.REPLACE)
-    assert cost is not None
-    assert math.isinf(cost.epsilon)
+def test_the_sketch_claims_nothing_towards_a_party():
+    assert fellow_party_cost(plan_of("sketch"), Relation.ADD_OR_REMOVE) is None
+    assert fellow_party_cost(plan_of("sketch"), Relation.REPLACE) is None
 
 
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
-        (LaplaceEvent(noise_multiplier=6.0), LaplaceEvent(noise_multiplier=3.0)),
-        (PureEvent(epsilon=0.5), PureEvent(epsilon=1.0)),
+        (RandomisedResponseEvent(epsilon=0.5), RandomisedResponseEvent(epsilon=0.5)),
+        (RareEvent(probability=1e-7), RareEvent(probability=2e-7)),
         (
-            LaplaceEvent(noise_multiplier=6.0, single_count=True),
-            ComposedEvent(parts=(LaplaceEvent(noise_multiplier=6.0, single_count=True),) * 2),
-        ),
-        (
-            ComposedEvent(parts=(PureEvent(epsilon=1.0), PureEvent(epsilon=2.0))),
-            ComposedEvent(parts=(PureEvent(epsilon=2.0), PureEvent(epsilon=4.0))),
+            ComposedEvent(parts=(RareEvent(probability=1e-7), RareEvent(probability=2e-7))),
+            ComposedEvent(parts=(RareEvent(probability=2e-7), RareEvent(probability=4e-7))),
         ),
     ],
-    ids=["vector", "pure", "count", "composed"],
+    ids=["report", "rare", "composed"],
 )
 def test_a_replacement_is_a_removal_and_an_addition(event, expected):
     assert replaced(event) == expected
@@ -397,32 +312,31 @@ def test_a_replacement_halves_a_gaussian_s_multiplier():
     assert found.slack >= 1e-9
 
 
-@pytest.mark.parametrize("local", ["guided-lloyd", "dplsf", "dplloyd"])
-def test_every_local_method_has_a_replacement_bound(local):
-    plan = plan_of("decoy", local=local)
-    cost = fellow_party_cost(plan, Relation.REPLACE)
+def test_an_event_without_a_replacement_bound_is_refused():
+    event = CellSketchEvent(repetitions=16, gamma=1.0, phantoms=4, floor=1)
+    with pytest.raises(PrivacyError, match="no replacement bound is known for CellSketchEvent"):
+        replaced(event)
+
+
+def test_local_clustering_has_a_replacement_bound():
+    cost = fellow_party_cost(plan_of("decoy"), Relation.REPLACE)
     assert cost is not None
     assert math.isfinite(cost.epsilon)
 
 
-def test_an_event_without_a_replacement_bound_counts_as_unprotected():
-    event = CellSketchEvent(repetitions=16, gamma=1.0, phantoms=4, floor=1)
-    assert isinstance(replaced(event), NonPrivateEvent)
-
-
 def test_a_study_has_its_statement_before_any_data_is_touched():
-    plan = plan_of("decoy", "tight")
+    plan = plan_of("decoy")
     report = PrivacyReport.for_study(plan.study)
     assert report.plan == plan
     assert report.secure_noise
     assert report.epsilon <= plan.study.budget.epsilon
 
 
-def test_the_paper_s_delta_is_called_what_it_is():
-    as_published = report_of("sketch-paper", "paper", expected_users=100_000)
-    assert any("publish one user's row whole" in caveat for caveat in as_published.caveats)
-    smaller = report_of("sketch-paper", "paper", expected_users=99_999)
-    assert not any("publish one user's row" in caveat for caveat in smaller.caveats)
+@pytest.mark.parametrize(("users", "is_said"), [(100_000, True), (99_999, False)])
+def test_a_delta_of_one_over_the_counted_users_is_called_what_it_is(users, is_said):
+    study = dataclasses.replace(plan_of("decoy").study, n_local_clusters="auto")
+    report = PrivacyReport(plan=plan_for(study, users=users), secure_noise=True)
+    assert any("publish one user's row" in caveat for caveat in report.caveats) == is_said
 
 
 @pytest.mark.parametrize("epsilon", [11.0, 18.0, 50.0])

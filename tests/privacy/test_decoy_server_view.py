@@ -14,11 +14,11 @@ import pytest
 from scipy import stats
 
 from splitmeans.kernels.siphash import hash_ids, prf_word
+from splitmeans.membership.decoy.direct_labels import randomise
 from splitmeans.membership.decoy.encode import encode
 from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw, collusion_law, decoy_law
 from splitmeans.membership.decoy.layout import pack, unpack
-from splitmeans.membership.ldp.encode import encode as randomise
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.walk.memory import MemoryUsers
 from splitmeans.wire import keys
@@ -132,7 +132,7 @@ def twin_view(
     if fault == "randomised decoys":
         response = collusion_law(1.0, n_local_clusters=widths[0])
         own = decoy_cells[:, 0].astype(np.int32)
-        decoy_cells[:, 0] = randomise(response, labels=own, noise=InsecureSeededNoise(4)).reports
+        decoy_cells[:, 0] = randomise(response, own, noise=InsecureSeededNoise(4))
     names = pa.array(users.names, type=pa.string())
     user_tags = hash_ids(keys.subkey(key, keys.USER_TAG, group=GROUP), names)
     words = hash_ids(keys.subkey(key, keys.SAMPLE), names)[:, 0]

@@ -17,16 +17,13 @@ from dp_accounting.pld import privacy_loss_distribution as library
 from scipy import stats
 
 from splitmeans.local.law import mu_scale
-from splitmeans.local.laws.dplloyd import DpLloydLaw as DpLloyd
-from splitmeans.local.laws.dplsf import DplsfLaw as Dplsf
 from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw as GuidedLloyd
 from splitmeans.local.laws.guided_lloyd import sensitivity
 from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.membership.independent.law import NoisyHistogram
 from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.plan.bounds_stage import BoundsLaw
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.size_stage import GaussianSize, LaplaceSize
+from splitmeans.plan.size_stage import SizeLaw
 from splitmeans.plan.stages import PerParty
 from splitmeans.plan.views import fellow_party_cost, fellow_party_events
 from splitmeans.privacy.accountant import total_cost
@@ -70,8 +67,6 @@ STUDIES = {
     "decoy, S=3 in pairs": study(3, 1.0, 1e-5),
     "decoy, S=3, partial sets": study(3, 2.0, 1e-5, user_sets="partial"),
     "decoy, S=5 in pairs": study(5, 4.0, 1e-6),
-    "decoy, dplsf": study(2, 1.0, 5e-5, local="dplsf"),
-    "decoy, dplloyd": study(2, 1.0, 5e-5, local="dplloyd"),
     "decoy, S=2, k' from a size": study(2, 1.0, 5e-5, n_local_clusters="auto"),
     "decoy, S=3, k' from sizes, partial sets": study(
         3, 1.0, 1e-5, user_sets="partial", n_local_clusters="auto"
@@ -83,8 +78,6 @@ STUDIES = {
     "sketch, k' from a size": study(2, 1.0, 5e-5, membership="sketch", n_local_clusters="auto"),
     "sketch, S=2": study(2, 1.0, 5e-5, membership="sketch"),
     "sketch, S=3 in pairs": study(3, 2.0, 1e-5, membership="sketch"),
-    "independent, S=2": study(2, 1.0, 5e-5, membership="independent"),
-    "independent, S=3, dplsf": study(3, 3.0, 1e-4, membership="independent", local="dplsf"),
 }
 
 
@@ -114,17 +107,6 @@ def local_laws(mechanism, *, factor=1):
                 moves = [FINE * math.hypot(r, 3 * r / 8, r / 2) for r in radii]
                 mus.append(max(move / scale for move, scale in zip(moves, scales, strict=True)))
             return [Normal(factor * math.hypot(*mus))]
-        case Dplsf():
-            counts = [ROW / mechanism.count_scale] * (mechanism.depth + 1)
-            largest = math.sqrt(sum(bound**2 for bound in mechanism.bounds))
-            return [Normal(factor * math.hypot(*counts, largest / mechanism.sum_scale))]
-        case DpLloyd() if factor == 1:
-            costs = []
-            for iterations in range(2, 8):
-                count, sums = mechanism.iteration_scales(iterations)
-                shares = [b / scale for b, scale in zip(mechanism.bounds, sums, strict=True)]
-                costs.append(iterations * (1 / count + sum(shares)))
-            return [Pure(1 / mechanism.size_scale), Pure(max(costs))]
     raise AssertionError(mechanism)
 
 
@@ -146,9 +128,7 @@ def laws_of(plan):
     laws = [law for mechanism in plan.local for law in local_laws(mechanism)]
     for stage in plan.stages:
         match stage.law:
-            case LaplaceSize(scale=scale):
-                laws += [Pure(1 / scale)] * len(stage.parties)
-            case GaussianSize(scale=scale):
+            case SizeLaw(scale=scale):
                 laws += [Normal(ROW / scale)] * len(stage.parties)
             case PerParty(laws=own):
                 # A row is in one bin of each column, in each of seven rounds; in one category.
@@ -164,8 +144,6 @@ def laws_of(plan):
             laws += [shifted(own) for own in presence]
         case SketchLaw() as law:
             laws += [register_table(law)] * len(plan.groups)
-        case NoisyHistogram(scale=scale):
-            laws += [Pure(1 / scale)] * len(plan.local)
     return laws
 
 
@@ -228,7 +206,7 @@ def figures(name):
     """Return claimed epsilon and that of the contour integral and of dp-accounting."""
     plan = plan_of(name)
     budget = plan.study.budget
-    claimed = total_cost(plan.events, delta=budget.delta, accounting=plan.study.accounting).epsilon
+    claimed = total_cost(plan.events, delta=budget.delta).epsilon
     laws, gap = laws_of(plan), gap_of_plan(plan)
     return (
         claimed,
@@ -247,7 +225,7 @@ def test_claimed_epsilon_is_that_of_independent_accountants(name):
         assert claimed == pytest.approx(of_google, rel=1e-3)
 
 
-DECOYS = [name for name in STUDIES if name.startswith("decoy") and "dplloyd" not in name]
+DECOYS = [name for name in STUDIES if name.startswith("decoy")]
 
 
 @functools.cache

@@ -16,8 +16,6 @@ from splitmeans.privacy.events import (
     CellSketchEvent,
     CountGaussianEvent,
     GaussianEvent,
-    LaplaceEvent,
-    PureEvent,
     RandomisedResponseEvent,
     ShiftEvent,
 )
@@ -53,11 +51,7 @@ def of_library(event):
             return library.from_gaussian_mechanism(multiplier, **kwargs)
         case CountGaussianEvent(scale=scale):
             return library.from_discrete_gaussian_mechanism(scale, **kwargs)
-        case LaplaceEvent(noise_multiplier=multiplier, single_count=True):
-            return library.from_discrete_laplace_mechanism(1 / multiplier, **kwargs)
-        case LaplaceEvent(noise_multiplier=multiplier):
-            return pure(1 / multiplier)
-        case PureEvent(epsilon=epsilon) | RandomisedResponseEvent(epsilon=epsilon):
+        case RandomisedResponseEvent(epsilon=epsilon):
             return pure(epsilon)
         case ShiftEvent(weights=weights):
             law = np.array(weights) / sum(weights)
@@ -70,16 +64,13 @@ RUNS = {
     "strong gaussian": [(GaussianEvent(noise_multiplier=0.4), 1)],
     "counts": [(CountGaussianEvent(scale=5.3), 3)],
     "many counts": [(CountGaussianEvent(scale=40.0), 120)],
-    "laplace count": [(LaplaceEvent(noise_multiplier=3.0, single_count=True), 2)],
-    "laplace vector": [(LaplaceEvent(noise_multiplier=4.0), 3)],
-    "pure": [(PureEvent(epsilon=0.3), 5)],
     "randomised response": [(RandomisedResponseEvent(epsilon=0.2), 12)],
     "decoys": [(ShiftEvent(weights=WEIGHTS), 2)],
     "a run": [
         (GaussianEvent(noise_multiplier=5.3), 1),
         (ShiftEvent(weights=WEIGHTS), 3),
         (CountGaussianEvent(scale=9.0), 2),
-        (LaplaceEvent(noise_multiplier=30.0, single_count=True), 16),
+        (RandomisedResponseEvent(epsilon=1 / 30), 16),
     ],
 }
 

@@ -12,7 +12,7 @@ import pytest
 
 from splitmeans.errors import ParameterError
 from splitmeans.membership.sketch.law import SketchLaw
-from splitmeans.membership.sketch_paper.law import SketchPaperLaw
+from splitmeans.paper.dpfm import SketchParameters
 from splitmeans.privacy.events import CellSketchEvent
 from splitmeans.privacy.register_law import log_cdf, register_pmfs
 
@@ -133,7 +133,7 @@ def test_phantoms_per_cluster_with_shared_keys_exceed_what_is_claimed() -> None:
 def test_the_published_parameters_fail_for_two_parties() -> None:
     # docs/concepts/published-argument.md: the event
     # "both registers of some row are equal and at least v0".
-    published = SketchPaperLaw(epsilon=0.245, delta=2.5e-5, gamma=1.0, repetitions=4096)
+    published = SketchParameters(epsilon_2=0.245, delta_2=2.5e-5)
     without, shared, _ = shared_key_laws(published.phantoms, published.floor)
     size = math.isqrt(without.size)
     seen = slice(25 - published.floor, None)

@@ -126,7 +126,15 @@ class Stage:
 
 @pytest.fixture(scope="session")
 def small_study() -> Callable[..., Study]:
-    return make_study
+    """A small study of a method; "counted" before or as it leaves k' open, for a stage."""
+
+    def of(method: str = "decoy", n_parties: int = 2, **changes: Any) -> Study:
+        if not method.startswith("counted"):
+            return make_study(method, n_parties, **changes)
+        membership = method.removeprefix("counted").strip() or "decoy"
+        return make_study(membership, n_parties, **{"n_local_clusters": "auto", **changes})
+
+    return of
 
 
 @pytest.fixture(scope="session")

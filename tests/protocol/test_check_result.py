@@ -24,8 +24,6 @@ from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import PartyRelease, PublishedResult, RunPlan
 from splitmeans.wire.slot import SERVER
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
-
 # Sketches and decoys of many parties are decoded in pairs only.
 CASES = [
     (membership, grid, n_parties)

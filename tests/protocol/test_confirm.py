@@ -113,7 +113,7 @@ def assert_both_refuse(played: Any, text: str) -> None:
     assert not any(envelope.receiver == SERVER for envelope in played.sent)
 
 
-@pytest.mark.parametrize("membership", ["decoy", "independent"])
+@pytest.mark.parametrize("membership", ["decoy", "counted"])
 def test_parties_in_different_runs_refuse_each_other(membership, small_study, stage):
     study = small_study(membership, 2)
     played = stage(study, runs={"org0": "2026-a", "org1": "2026-b"}).play()
@@ -126,7 +126,7 @@ def test_parties_in_the_same_run_of_any_name_agree(decoy, stage):
     assert {type(state) for state in played.states.values()} == {party_states.Finished}
 
 
-@pytest.mark.parametrize("membership", ["decoy", "independent"])
+@pytest.mark.parametrize("membership", ["decoy", "counted"])
 def test_parties_with_different_plans_refuse_each_other(
     membership, small_study, stage, monkeypatch
 ):

@@ -64,7 +64,6 @@ def test_a_study_without_it_keeps_its_hash_and_one_with_it_reads_back() -> None:
             },
             r"\[detail\] must be left out in a study of counts alone \(n_clusters = 1\)",
         ),
-        ({"detail": {}, "local": "dplsf"}, r"\[detail\] needs a local algorithm .* 'dplsf' makes"),
     ],
 )
 def test_what_makes_no_sense_is_refused(changes, words) -> None:

@@ -27,8 +27,6 @@ from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.slot import SERVER
 from tests.scene import make_study, make_tables
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
-
 # Everyone to everyone, before a run's nodes have anything to say: a fresh random key, and which
 # protocol it is.
 FIRST_WORDS = {messages.Hello: {"protocol", "sealing"}}
@@ -66,12 +64,8 @@ OPTIONAL = {"column_edges", "column_lengths", "column_labels"}
 ALSO_TO_PARTIES = {messages.StageRelease}
 # What a membership law's event was proved for.
 MEMBERSHIP_FIELDS = {
-    messages.SketchMessage: {"registers"},
     messages.CellSketchMessage: {"registers"},
     messages.DecoyMessage: {"lengths", "tags", "labels"},
-    messages.HistogramMessage: {"noisy_counts"},
-    messages.RandomisedLabelsMessage: {"reports", "seeds"},
-    messages.PlainLabelsMessage: {"labels"},
 }
 # "open": k' is left open, so that the number of users is released before.
 CASES = [

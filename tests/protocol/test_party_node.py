@@ -226,7 +226,7 @@ def prepared(stage: Any) -> Any:
     return of
 
 
-@pytest.mark.parametrize("membership", ["decoy", "independent"])
+@pytest.mark.parametrize("membership", ["decoy", "counted"])
 def test_prepared_parties_have_told_the_server_that_they_are_ready(
     membership, small_study, prepared
 ):

@@ -13,7 +13,7 @@ from splitmeans.server import node as server_node
 from splitmeans.study import Study
 from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import (
-    HistogramMessage,
+    CellSketchMessage,
     PartyRelease,
     Ready,
     RunPlan,
@@ -29,7 +29,7 @@ def decoy(small_study: Any) -> Study:
 
 @pytest.fixture
 def counted(small_study: Any) -> Study:
-    return small_study("independent", 2)
+    return small_study("counted", 2)
 
 
 @pytest.fixture
@@ -145,9 +145,9 @@ def test_a_release_that_does_not_fit_the_plan_is_refused(decoy, release):
     wrong_kind = PartyRelease(
         centres=release.centres,
         points=release.points,
-        membership=HistogramMessage(noisy_counts=np.zeros(4, dtype=np.int64)),
+        membership=CellSketchMessage(registers=np.ones((64, 4), dtype=np.uint16)),
     )
-    with pytest.raises(ProtocolError, match="sent HistogramMessage, expected DecoyMessage"):
+    with pytest.raises(ProtocolError, match="sent CellSketchMessage, expected DecoyMessage"):
         step_server(state, "org0", wrong_kind)
 
 
@@ -161,7 +161,7 @@ def test_a_centre_whose_absolute_value_overflows_is_refused(decoy, release):
 def test_points_that_do_not_fit_are_refused(decoy, release):
     """Points are checked like centres; int32 cannot hold what is not a number."""
     state, _ = gathered(decoy)
-    n_points = decoy.local_facts.n_points
+    n_points = decoy.n_points
     assert release.points.shape == (n_points, 2)
     for wrong in (release.points[:-1], release.points[:, :1], np.zeros((0, 2), dtype=np.int32)):
         with pytest.raises(

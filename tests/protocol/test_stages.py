@@ -20,20 +20,18 @@ from splitmeans.wire.envelope import Envelope
 from splitmeans.wire.messages import PlanConfirmation, RunPlan, StageRelease
 from splitmeans.wire.slot import SERVER
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
-
 OTHER_PLANS = "have different plans for this run"
 
 
 @pytest.fixture
 def counted(small_study: Any) -> Study:
-    return small_study("independent", 3)
+    return small_study("counted", 3)
 
 
 @pytest.fixture
 def by_count(small_study: Any) -> Study:
     """A study whose k' follows from the released number of users."""
-    study = small_study("sketch-paper", 3, n_local_clusters="auto")
+    study = small_study("counted", 3)
     few, many = (plan_for(study, users=users) for users in (200, 2_000_000))
     assert few.n_local_clusters != many.n_local_clusters
     return study
@@ -61,7 +59,7 @@ def step_party(state: Any, sender: str, message: Any) -> Any:
 # ---- who gets it ----
 
 
-@pytest.mark.parametrize("membership", ["independent", "sketch-paper"])
+@pytest.mark.parametrize("membership", ["counted", "counted sketch"])
 def test_one_count_goes_to_the_server_and_to_all_others(
     membership, small_study, stage, monkeypatch
 ):
@@ -176,7 +174,7 @@ def test_another_count_at_some_parties_ends_the_run_before_anything_else_is_rele
     assert isinstance(played.server, server_node.Gathering)
 
 
-@pytest.mark.parametrize("membership", ["independent", "sketch-paper"])
+@pytest.mark.parametrize("membership", ["counted", "counted sketch"])
 def test_a_count_that_differs_by_one_is_noticed_just_so(membership, small_study, stage):
     change = another_count("org2", add=1)
     played = stage(small_study(membership, 3), alter=change).play()
@@ -235,7 +233,7 @@ def test_a_plan_with_another_count_than_was_released_is_refused_by_all(counted, 
         assert "PartyRelease" not in played.kinds_from(party, to=SERVER)
 
 
-@pytest.mark.parametrize("membership", ["decoy", "independent"], ids=["needless", "lacking"])
+@pytest.mark.parametrize("membership", ["decoy", "counted"], ids=["needless", "lacking"])
 def test_a_plan_with_a_needless_or_lacking_count_is_refused(membership, small_study, stage):
     study = small_study(membership, 2)
     ready = stage(study).play(until=party_states.Prepared).states["org0"]

@@ -24,7 +24,7 @@ from splitmeans.plan.message_sizes import message_sizes
 from splitmeans.plan.releases import releases_of
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.stages import Stage as PlanStage
-from splitmeans.privacy.events import LaplaceEvent
+from splitmeans.privacy.events import RandomisedResponseEvent
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.server import node as server_node
 from splitmeans.study import Study
@@ -47,12 +47,12 @@ class Halves:
         return 2
 
     @property
-    def event(self) -> LaplaceEvent:
-        return LaplaceEvent(noise_multiplier=self.scale)
+    def event(self) -> RandomisedResponseEvent:
+        return RandomisedResponseEvent(epsilon=1 / self.scale)
 
     @property
-    def replaced_event(self) -> LaplaceEvent:
-        return LaplaceEvent(noise_multiplier=self.scale / 2)
+    def replaced_event(self) -> RandomisedResponseEvent:
+        return RandomisedResponseEvent(epsilon=2 / self.scale)
 
     def noise_lines(self) -> Iterator[NoiseLine]:
         yield "half", self.scale, "users"
@@ -61,7 +61,7 @@ class Halves:
 def halves(stage: Any, table: Any, noise: Any) -> Any:
     high = sum(int((block[:, 0] > 0).sum()) for block in (table.raw_rows,))
     counts = np.array([len(table) - high, high])
-    return counts + noise.laplace(stage.law.scale, 2)
+    return counts + noise.gaussian(stage.law.scale, 2)
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def test_made_up_tables_of_equal_sets_hold_the_same_users():
         rehearsed_study(),
         rehearsed_study(names=("org 0", "org 1", "org 2"), user_sets="partial"),
         rehearsed_study(membership="sketch"),
-        rehearsed_study(membership="independent"),
+        rehearsed_study(n_local_clusters="auto"),
         rehearsed_study(decoy=DecoyOptions(collusion_epsilon=3.0)),
         rehearsed_study(ids=IdRules(type="integer", pattern="[0-9]+")),
         rehearsed_study(expected_users=1),
@@ -85,7 +85,7 @@ def test_made_up_tables_of_equal_sets_hold_the_same_users():
             columns=tuple(Column(name=f"{n} " + "x" * 190, low=0, high=1) for n in range(40))
         ),
     ],
-    ids=["two", "partial", "sketch", "independent", "collusion", "pattern", "one user", "long"],
+    ids=["two", "partial", "sketch", "counted", "collusion", "pattern", "one user", "long"],
 )
 def test_a_study_passes(study):
     said: list[str] = []
@@ -115,11 +115,6 @@ def test_heavy_decoys_are_rehearsed_with_fewer_of_them():
 
 
 # ---- what does not ----
-
-
-def test_methods_for_simulations_are_not_rehearsed():
-    with pytest.raises(ParameterError, match="nothing to rehearse"):
-        rehearse.rehearse(rehearsed_study(membership="exact"))
 
 
 @pytest.mark.parametrize(

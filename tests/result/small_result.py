@@ -62,7 +62,7 @@ def small_message(plan: Plan) -> PublishedResult:
         local_centres=np.array([*np.ravel(bank), *np.ravel(insurer)], dtype=np.int64),
         labels=np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.uint8),
         weights=weights,
-        nodes=codes[: 4 if plan.study.local_facts.n_points else 0],
+        nodes=codes[: 4 if plan.study.n_points else 0],
         centres=np.stack([weights[:2] @ nodes[:2] / 600, nodes[3]]),
         sizes=np.array([600.0, 300.0]),
         published_at="2026-01-31T12:00:00Z",

@@ -115,7 +115,7 @@ def message_of(plan: Plan) -> PublishedResult:
         local_centres=np.concatenate([np.ravel([grid for grid, _ in party]) for party in own]),
         labels=np.array(cells, dtype=np.uint8),
         weights=weights,
-        nodes=codes[: 4 if plan.study.local_facts.n_points else 0],
+        nodes=codes[: 4 if plan.study.n_points else 0],
         centres=np.stack([weights[:2] @ nodes[:2] / 600, nodes[3]]),
         sizes=np.array([600.0, 300.0]),
         published_at="2026-01-31T12:00:00Z",

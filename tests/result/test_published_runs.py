@@ -27,7 +27,7 @@ EVERYONE = ("bank", "shop", SERVER)
 
 @pytest.fixture(scope="module")
 def study() -> Any:
-    return keyed_study(membership="independent")
+    return keyed_study(n_local_clusters="auto")
 
 
 def played(study: Any, root: Path) -> World:

@@ -26,7 +26,7 @@ EVERYONE = ("bank", "shop", SERVER)
 @pytest.fixture(scope="module")
 def staged() -> Study:
     """A study in which the bank releases a number before the server says its plan."""
-    return keyed_study(membership="independent", n_local_clusters="auto")
+    return keyed_study(n_local_clusters="auto")
 
 
 @pytest.fixture

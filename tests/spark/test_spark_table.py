@@ -19,7 +19,7 @@ from splitmeans.table.checks.rows import check_rows
 from splitmeans.table.options import SourceOptions
 from splitmeans.table.prepare import prepare_table
 from splitmeans.table.sources.open import open_source
-from splitmeans.table.spark import frozen, open_spark, session, table, users, walk
+from splitmeans.table.spark import frozen, open_spark, session, users, walk
 from splitmeans.table.walk import runs
 from splitmeans.wire.codec import encode
 from tests.disk import on_disk
@@ -78,12 +78,6 @@ METHODS = {
     "decoy with tags": {"user_sets": "partial", "ids": AS_IS},
     "decoy sampled": {"decoy": DecoyOptions(max_users=1000)},
     "decoy against collusion": {"decoy": DecoyOptions(collusion_epsilon=2.0)},
-    "decoy, dplloyd": {"local": "dplloyd"},
-    "decoy, dplsf": {"local": "dplsf"},
-    "sketch-paper": {"membership": "sketch-paper", "accounting": "paper"},
-    "ldp": {"membership": "ldp"},
-    "independent": {"membership": "independent"},
-    "exact": {"membership": "exact"},
 }
 
 
@@ -107,7 +101,6 @@ def test_messages_equal_those_of_memory_and_of_row_groups(options, spark, tmp_pa
         budget=Budget(epsilon=2.0, delta=1e-4),
         n_local_clusters=4,
         expected_users=N,
-        allow_unproved=True,
         **{name: value for name, value in options.items() if name != "missing"},
     )
     bank, shop = rows_of(1), rows_of(2)
@@ -310,21 +303,6 @@ def test_a_spool_that_cannot_be_used_is_named(spark, tmp_path):
             open_spark(spec("bank"), frame, spool=str(tmp_path / name))
     with pytest.raises(DataError, match="spool folder unknown://place: must be a folder"):
         open_spark(spec("bank"), frame, spool="unknown://place")
-
-
-def test_too_many_rows_are_not_gathered(spark, tmp_path, monkeypatch):
-    spool = tmp_path / "spool"
-    spool.mkdir()
-    # Three columns, of which categories are one number too.
-    monkeypatch.setattr(table, "MAX_GATHERED_BYTES", N * 3 * 8 - 1)
-    frame = in_spark(spark, rows_of(1), tmp_path)
-    with pytest.raises(DataError, match=r"dplsf needs all rows in one place.*local = 'auto'"):
-        open_spark(spec("bank"), frame, spool=str(spool), local="dplsf")
-    with (
-        open_spark(spec("bank"), frame, spool=str(spool)) as shared,
-        pytest.raises(DataError, match="needs all rows in one place"),
-    ):
-        shared.rows.gather()
 
 
 def test_workers_with_another_splitmeans_are_refused(spark, tmp_path, monkeypatch):

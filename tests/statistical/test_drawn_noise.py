@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from splitmeans.local.laws.dplloyd import DpLloydLaw
 
 import splitmeans
 from splitmeans import protocol
 from splitmeans._types import IntArray, WordArray
 from splitmeans.local.law import l2_sensitivity
-from splitmeans.local.laws.dplloyd import DpLloydLaw
 from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.stages import Stage

@@ -10,9 +10,9 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-
 from splitmeans.local.dplloyd import DpLloyd
 from splitmeans.local.dplsf_paper import DplsfPaper, Leaf, grow
+
 from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
 
 UNIT = 2**20

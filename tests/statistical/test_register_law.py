@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy import stats
-
-from splitmeans.kernels.registers import user_registers
 from splitmeans.membership.registers.law import RegisterLaw
 from splitmeans.membership.sketch_paper.encode import encode
 from splitmeans.membership.sketch_paper.law import SketchPaperLaw
+
+from splitmeans.kernels.registers import user_registers
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.walk.memory import MemoryUsers
 

@@ -15,14 +15,14 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 from scipy import stats
-
-from audits.noise_twins import HalfNoise, Silence
-from splitmeans._types import FloatArray, IntArray
 from splitmeans.local.algorithms import mechanism_of
-from splitmeans.local.detail import Detail
 from splitmeans.local.dplloyd import DpLloyd
 from splitmeans.local.dplsf import Dplsf
 from splitmeans.local.dplsf_paper import Leaf, grow
+
+from audits.noise_twins import HalfNoise, Silence
+from splitmeans._types import FloatArray, IntArray
+from splitmeans.local.detail import Detail
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.law import COUNT_UNITS
 from splitmeans.local.laws.guided_lloyd import sensitivity

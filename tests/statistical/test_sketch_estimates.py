@@ -8,10 +8,10 @@ with probability e^-11), so that the floor's own bias is far below a standard er
 import numpy as np
 import pyarrow as pa
 import pytest
-
 from splitmeans.membership.sketch_paper.encode import encode
 from splitmeans.membership.sketch_paper.estimate import SketchEstimator, cardinality
 from splitmeans.membership.sketch_paper.law import SketchPaperLaw
+
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.walk.memory import MemoryUsers
 

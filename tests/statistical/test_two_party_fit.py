@@ -12,19 +12,19 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
-
-from benchmarks.metrics import true_cell_weights
-from splitmeans._types import FloatArray
 from splitmeans.membership.sketch_paper.encode import encode
 from splitmeans.membership.sketch_paper.estimate import SketchEstimator
 from splitmeans.membership.sketch_paper.law import SketchPaperLaw
+from splitmeans.synopsis.pairs_paper import two_party_weights
+
+from benchmarks.metrics import true_cell_weights
+from splitmeans._types import FloatArray
 from splitmeans.paper.metrics import weight_error
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.privacy.split import paper_split
 from splitmeans.study import Budget
 from splitmeans.synopsis import pairs_paper
 from splitmeans.synopsis.joint import joint_weights
-from splitmeans.synopsis.pairs_paper import two_party_weights
 from splitmeans.table.walk.memory import MemoryUsers
 
 N_USERS, N_PARTIES, WIDTH, SEEDS = 20_000, 4, 4, 16

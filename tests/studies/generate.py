@@ -57,14 +57,7 @@ def random_case(seed: int) -> Case:
         "parties": parties,
         "n_clusters": _n_clusters(chance),
         "expected_users": max(1, round(users * 10 ** chance.uniform(-2, 2))),
-        **_methods(
-            chance,
-            partial=partial,
-            n_parties=len(parties),
-            skips=any(
-                column.get("missing") == "skip" for party in parties for column in party["columns"]
-            ),
-        ),
+        **_methods(chance, partial=partial, n_parties=len(parties)),
     }
     settings["budget"] = _budget(chance, settings["expected_users"])
     id_type = chance.choice(
@@ -248,37 +241,21 @@ def _budget(chance: random.Random, expected_users: int) -> dict[str, Any]:
     return budget
 
 
-def _methods(
-    chance: random.Random, *, partial: bool, n_parties: int, skips: bool
-) -> dict[str, Any]:
+def _methods(chance: random.Random, *, partial: bool, n_parties: int) -> dict[str, Any]:
     """Return the methods; now and then a combination that a study refuses."""
     membership = chance.choice(
         ("decoy", "decoy", "decoy", "sketch" if n_parties == 2 else "decoy")
         if partial and chance.random() < 0.95
-        else ("decoy",) * 10
-        + ("sketch",) * 3
-        + ("independent",) * 3
-        + ("ldp", "ldp", "exact", "exact", "sketch-paper")
+        else ("decoy",) * 10 + ("sketch",) * 5
     )
-    chosen: dict[str, Any] = {"membership": membership, "allow_unproved": True}
+    chosen: dict[str, Any] = {"membership": membership}
     if partial:
         chosen["user_sets"] = "partial"
-    paper = membership == "sketch-paper" or chance.random() < 0.15
-    if paper and membership not in ("decoy", "sketch"):
-        chosen["accounting"] = "paper"
-    if chance.random() < (0.1 if skips and not paper else 0.5):
-        local = ("dplsf", "dplloyd", "plain") if paper else ("guided-lloyd", "dplsf", "dplloyd")
-        chosen["local"] = chance.choice((*local, "plain"))
     if chance.random() < 0.35:
-        grids = ["joint", "pairs", "pairs-paper", "many"]
+        grids = ["joint", "pairs", "many"]
         if n_parties > 2 and chance.random() < 0.95:
             # What a study of many parties allows.
-            if membership in ("decoy", "sketch"):
-                grids.remove("joint")
-            if membership == "sketch":
-                grids.remove("pairs-paper")
-            if partial:
-                grids = ["auto"]
+            grids = ["auto"] if partial else grids[1:]
         chosen["grid"] = chance.choice(grids)
     if partial and chance.random() < 0.4:
         able = n_parties > 2 and membership == "decoy"
@@ -287,7 +264,7 @@ def _methods(
         chosen["n_local_clusters"] = chance.choice(
             (2, 3, 4, 5, 8, chance.randint(2, 30), chance.randint(2, 250) if n_parties == 2 else 6)
         )
-    if "sketch" in membership:
+    if membership == "sketch":
         chosen["sketch"] = _sketch(chance)
     if membership == "decoy" and chance.random() < 0.35:
         chosen["decoy"] = _decoy(chance)

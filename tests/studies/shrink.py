@@ -11,9 +11,7 @@ from tests.studies.whole import AfterRelease, run_whole
 _SECONDS = 20
 _OPTIONAL = (
     "membership",
-    "local",
     "grid",
-    "accounting",
     "user_sets",
     "n_local_clusters",
     "sketch",

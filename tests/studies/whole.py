@@ -75,7 +75,6 @@ def run_whole(case: Case, *, with_report: bool = False) -> Outcome:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", "membership='sketch-paper' is for reproducing")
         with _stage("study and plan"):
             try:
                 study = case.study()
@@ -143,12 +142,12 @@ def too_large(plan: Plan, *, users: int) -> bool:
     if plan.grid_method == "many":
         work += (width * n_parties) ** 2 * k
     else:
-        # Passes over all cells: by the fit of pairs, by its paper's twin, or a few by anything.
-        passes = {"pairs": 10 * n_pairs, "pairs-paper": 40 * n_pairs}.get(plan.grid_method, 10)
+        # Passes over all cells: by the fit of pairs, or a few by anything.
+        passes = 10 * n_pairs if plan.grid_method == "pairs" else 10
         work += cells * passes
     if isinstance(plan.membership, SketchLaw):
         law = plan.membership
-        work += n_pairs * width**2 * (law.repetitions + 65 * 20 / plan.study.gamma)
+        work += n_pairs * width**2 * (law.repetitions + 65 * 20 / plan.study.sketch.base)
     return records > _MOST_RECORDS or work > _MOST_WORK
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from splitmeans import protocol
 from splitmeans.errors import ProtocolError
-from splitmeans.local.algorithms import mechanism_of
+from splitmeans.party import release as party_release
 from splitmeans.party.release import release_party
 from splitmeans.plan.settle import make_plan, plan_for
 from splitmeans.privacy.noise import InsecureSeededNoise
@@ -73,15 +73,13 @@ def test_shares_are_whole_and_exact_for_any_centre(n_levels, bound, seed):
     assert np.array_equal(to_valid_shares(party, valid), valid)
 
 
-def study(local, *, epsilon=0.3, **rest):
+def study(*, epsilon=0.3, **rest):
     return Study(
         name="s",
         parties=(MIXED, SHOP),
         n_clusters=3,
         budget=Budget(epsilon=epsilon, delta=1e-6),
-        local=local,
         n_local_clusters=6,
-        allow_unproved=True,
         **rest,
     )
 
@@ -99,19 +97,8 @@ def tables(n=400):
     ]
 
 
-METHODS = (
-    ("guided-lloyd", {}),
-    ("dplsf", {}),
-    ("dplloyd", {}),
-    ("plain", {}),
-    ("dplsf", {"membership": "independent", "accounting": "paper"}),
-    ("dplloyd", {"membership": "independent", "accounting": "paper"}),
-)
-
-
-@pytest.mark.parametrize(("local", "rest"), METHODS)
-def test_every_local_method_releases_valid_shares(local, rest):
-    plan = plan_for(study(local, **rest), users=400)
+def test_releases_have_valid_shares():
+    plan = plan_for(study(), users=400)
     own = tables()[0]
     for seed in range(3):
         noise, rng = InsecureSeededNoise(seed), np.random.default_rng(seed)
@@ -125,19 +112,19 @@ def test_every_local_method_releases_valid_shares(local, rest):
                 assert found.sum(axis=1) == pytest.approx(1, abs=1e-12)
 
 
-def test_noise_alone_breaks_the_shares():
+def test_noise_alone_breaks_the_shares(monkeypatch):
     """The twin without the projection must be caught by the checks above."""
-    plan = make_plan(study("dplsf"))
-    raw = mechanism_of(plan.local[0]).release(
-        tables()[0].features, noise=InsecureSeededNoise(1), rng=np.random.default_rng(1)
-    )
+    monkeypatch.setattr(party_release, "to_valid_shares", lambda spec, centres: centres)
+    plan = plan_for(study(), users=400)
+    noise, rng = InsecureSeededNoise(1), np.random.default_rng(1)
+    raw = release_party(plan, tables()[0], run_key=b"k" * 32, noise=noise, rng=rng)
     assert not shares_are_valid(MIXED, raw.centres)
 
 
 @pytest.mark.parametrize("membership", ["decoy", "sketch"])
 def test_segments_and_nodes_of_a_run_keep_them(membership):
     done = protocol.run(
-        study("auto", epsilon=3.0, membership=membership),
+        study(epsilon=3.0, membership=membership),
         tables(),
         noise=InsecureSeededNoise(2),
         rng=np.random.default_rng(2),
@@ -152,7 +139,7 @@ def test_segments_and_nodes_of_a_run_keep_them(membership):
 
 def test_synthetic_rows_have_missing_values_again():
     done = protocol.run(
-        study("auto", epsilon=12.0),
+        study(epsilon=12.0),
         tables(),
         noise=InsecureSeededNoise(3),
         rng=np.random.default_rng(3),

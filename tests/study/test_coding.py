@@ -5,8 +5,6 @@ import numpy as np
 from splitmeans._types import NO_VALUE
 from splitmeans.study import Column, PartySpec
 from splitmeans.study.coding import Coding, coding_of, plain_coding
-from splitmeans.table.walk.feature_rows import FeatureRows
-from splitmeans.table.walk.memory import as_rows
 
 PARTY = PartySpec(
     name="bank",
@@ -41,15 +39,6 @@ def test_features_by_hand():
     ]
     plain = np.array([[1, 2]])
     assert plain_coding(2).features(plain) is plain
-
-
-def test_rows_walked_as_features():
-    coding = Coding(bounds=(9, 5, 5), levels=(0, 2))
-    rows = as_rows(np.array([[7, 0], [-9, 1]]))
-    walked = FeatureRows(rows, coding)
-    assert len(walked) == 2
-    assert walked.gather().tolist() == [[7, 5, -5], [-9, -5, 5]]
-    assert walked.total(lambda block: block.sum(axis=0)).tolist() == [-2, 0, 0]
 
 
 def test_codes_are_what_features_came_from():

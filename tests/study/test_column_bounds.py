@@ -128,8 +128,7 @@ def test_a_table_in_other_units_is_refused_as_by_the_command_line():
 
 def test_a_fit_says_if_its_rows_are_far_from_the_expected_users():
     rows = [part[:200] for part in own_units()]
-    exact = {"membership": "exact", "allow_unproved": True}
-    model = VerticalKMeans(2, epsilon=8.0, bounds=(0, 100), expected_users=10_000, **exact)
+    model = VerticalKMeans(2, epsilon=8.0, bounds=(0, 100), expected_users=10_000)
     with pytest.warns(UserWarning, match=r"party 'party2': the table has 200 rows, 1 / 50 of"):
         model.fit(rows)
     model.set_params(expected_users=200).fit(rows)  # a warning would be an error

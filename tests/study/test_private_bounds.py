@@ -86,20 +86,6 @@ def test_another_word_for_a_study_or_a_party_is_refused_with_the_right_one():
         study_of(study=PRIVATE, party="bounds = [0, 1]")
 
 
-def test_published_accounting_has_no_share_for_it():
-    with pytest.raises(StudyError, match="bounds = 'private' needs accounting='tight'"):
-        Study(
-            name="s",
-            parties=tuple(
-                PartySpec(name=name, columns=(Column(name="x", bounds="private"),)) for name in "ab"
-            ),
-            n_clusters=2,
-            budget=Budget(epsilon=1.0, delta=1e-5),
-            membership="independent",
-            accounting="paper",
-        )
-
-
 @pytest.mark.parametrize(
     ("column", "what"),
     [

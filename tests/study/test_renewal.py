@@ -50,10 +50,3 @@ def test_a_study_says_how_often_it_is_run() -> None:
     assert make_study().n_runs == 1
     assert study.hash != make_study().hash
     assert "renewal" not in make_study().to_mapping()
-
-
-def test_costs_that_add_up_are_refused() -> None:
-    with pytest.raises(StudyError, match="renewal needs accounting='tight'"):
-        make_study("sketch-paper", renewal=Renewal(runs=2))
-    with pytest.raises(StudyError, match="unknown key 'often'"):
-        Study.from_mapping(make_study().to_mapping() | {"renewal": {"runs": 2, "often": 1}})

@@ -9,7 +9,6 @@ import math
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -111,20 +110,6 @@ def test_a_party_needs_a_column_that_everybody_has():
     assert PartySpec(name="bank", columns=(skipped, level)).columns[0] == skipped
 
 
-@pytest.mark.parametrize("local", ["dplsf", "dplloyd", "plain"])
-def test_only_guided_lloyd_skips_values(local):
-    columns = (Column(name="x", low=0, high=1, missing="skip"), Column(name="y", low=0, high=1))
-    facts = {
-        "name": "test",
-        "parties": (PartySpec(name="a", columns=columns), PartySpec(name="b", columns=columns)),
-        "n_clusters": 2,
-        "budget": Budget(epsilon=1, delta=1e-6),
-    }
-    assert Study(**facts).local_facts.takes_gaps
-    with pytest.raises(StudyError, match="missing='skip' of column 'x' needs local='guided-lloyd'"):
-        Study(**facts, local=local)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -200,9 +185,7 @@ def test_sketch_rules(changes, message):
         ({"n_clusters": 1}, "n_clusters must be >= 2, got 1, which is for a study of counts"),
         ({"n_clusters": 2.0}, "n_clusters must be a whole number >= 1, got 2.0"),
         ({"membership": "magic"}, "membership must be one of .*, got 'magic'"),
-        ({"local": "magic"}, "local must be one of .*, got 'magic'"),
         ({"grid": "magic"}, "grid must be one of .*, got 'magic'"),
-        ({"accounting": "magic"}, "accounting must be one of .*, got 'magic'"),
         ({"n_local_clusters": 1}, "n_local_clusters must be a whole number >= 2, got 1"),
         ({"n_local_clusters": "two"}, "n_local_clusters must be a whole number >= 2, got 'two'"),
     ],
@@ -318,7 +301,7 @@ def test_hash_does_not_see_how_a_number_is_written_or_keys_are_ordered():
     assert Study.from_mapping(changed("parties", 0, "columns", 0, "low", to=-0.0)).hash == base
     assert Study.from_mapping(changed("budget", "epsilon", to=1)).hash == base
     assert Study.from_mapping(dict(reversed(MAPPING.items()))).hash == base
-    assert Study.from_mapping(changed("local", to="auto")).hash == base  # a default, spelled out
+    assert Study.from_mapping(changed("grid", to="auto")).hash == base  # a default, spelled out
 
 
 def other_value(item, value):
@@ -326,13 +309,11 @@ def other_value(item, value):
     others = {
         "name": "other",
         "n_clusters": 4,
-        "membership": "ldp",
-        "local": "plain",
+        "membership": "sketch",
         "user_sets": "partial",
         "expected_users": 77,
         "decoy": DecoyOptions(max_users=5000),
         "max_users": 5001,
-        "accounting": "paper",
         "n_local_clusters": 6,
         "grid": "joint",
         "sketch": SketchOptions(gamma=0.5),
@@ -349,7 +330,6 @@ def other_value(item, value):
         "delta": 1e-6,
         "repetitions": 1024,
         "gamma": 0.5,
-        "estimator": "printed",
         "public_key": public_key(9),
         "server_key": public_key(9),
     }
@@ -364,14 +344,7 @@ def every_change(value):
         if old is None or old == ():
             continue
         new = other_value(item.name, old)
-        # The default method has no proof under the paper's accounting.
-        along: dict[str, Any] = {}
-        if item.name == "accounting":
-            along = {"membership": "independent"}
-        elif item.name == "user_sets":
-            along = {"ids": AS_IS}
-        elif item.name in ("membership", "local"):
-            along = {"allow_unproved": True}
+        along = {"ids": AS_IS} if item.name == "user_sets" else {}
         if new != old:
             yield dataclasses.replace(value, **{item.name: new}, **along)
         if dataclasses.is_dataclass(old):
@@ -390,7 +363,7 @@ def test_any_changed_field_changes_the_hash():
     hashes = {variant.hash for variant in variants}
     assert original.hash not in hashes
     assert len(hashes) == len(set(variants))
-    assert len(variants) >= 25
+    assert len(variants) >= 22
 
 
 def with_keys(bank=1, shop=2, server=3):
@@ -502,24 +475,6 @@ def test_committed_vector():
         assert Study.from_toml(vector["toml"]).hash == vector["hash"], vector["what"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"membership": "decoy", "accounting": "paper"}, "'decoy' needs accounting='tight'"),
-        ({"membership": "sketch", "accounting": "paper"}, "'sketch' needs accounting='tight'"),
-        ({"membership": "sketch-paper"}, "has only the published accounting: set accounting="),
-        (
-            {"membership": "ldp", "accounting": "paper", "local": "guided-lloyd"},
-            "local='guided-lloyd' needs accounting='tight'",
-        ),
-        ({"membership": "ldp", "user_sets": "partial"}, "needs the same users at every party"),
-    ],
-)
-def test_methods_without_a_proof_together_are_refused(changes, message):
-    with pytest.raises(StudyError, match=message):
-        Study.from_mapping(MAPPING | changes)
-
-
 PARTIAL = {"user_sets": "partial", "ids": {"type": "as-is"}}
 
 
@@ -583,14 +538,18 @@ def test_population():
             Study.from_mapping(MAPPING | changes | {"population": "everyone"})
 
 
-def test_gamma_follows_the_method():
-    assert Study.from_mapping(MAPPING | {"membership": "sketch"}).gamma == 0.1
-    published = {"membership": "sketch-paper", "accounting": "paper", "allow_unproved": True}
-    assert Study.from_mapping(MAPPING | published).gamma == 1.0
-    assert Study.from_mapping(MAPPING | published | {"sketch": {"gamma": 0.5}}).gamma == 0.5
-
-
 # ---- delta and the number of users ----
+
+
+def test_the_sketch_has_fine_registers_unless_the_study_says_otherwise():
+    assert Study.from_mapping(MAPPING).sketch.base == 0.1
+    assert Study.from_mapping(MAPPING | {"sketch": {"gamma": 0.5}}).sketch.base == 0.5
+
+
+@pytest.mark.parametrize("option", ["local", "accounting", "allow_unproved"])
+def test_there_is_one_local_algorithm_and_one_accounting(option):
+    with pytest.raises(StudyError, match=f"study has an unknown key '{option}'"):
+        Study.from_mapping(MAPPING | {option: "auto"})
 
 
 @pytest.mark.parametrize("delta", [1e-4, 2e-4, 0.1])
@@ -608,13 +567,6 @@ def test_a_delta_below_one_over_the_users_is_taken():
     rule = r"1 / 1000000 = 1e-06 .*, got 1e-05.*write delta = 1e-07 "
     with pytest.raises(StudyError, match=rule):
         study(expected_users=1_000_000)
-
-
-def test_the_paper_s_own_delta_needs_the_paper_s_accounting():
-    published = {"membership": "sketch-paper", "accounting": "paper", "allow_unproved": True}
-    assert study(budget=Budget(epsilon=1.0, delta=1e-4), **published).budget.delta == 1e-4
-    with pytest.raises(StudyError, match="delta must be below"):
-        study(budget=Budget(epsilon=1.0, delta=1.1e-4), **published)
 
 
 @given(users=st.integers(1, 10**12))
@@ -635,9 +587,3 @@ def test_a_collusion_epsilon_that_changes_no_label_is_refused():
         StudyError, match=r"collusion_epsilon must be <= 50, got 800: .*leave it out"
     ):
         DecoyOptions(collusion_epsilon=800)
-
-
-@pytest.mark.parametrize("old", ["tree-lloyd", "histogram-lloyd"])
-def test_the_old_name_of_a_local_algorithm_is_read_as_its_new_one(old):
-    assert study(local=old) == study(local="guided-lloyd")
-    assert study(local=old).hash == study(local="guided-lloyd").hash

@@ -181,11 +181,3 @@ def test_places_of_other_bounds_are_brought_to_those_of_the_run(bounds) -> None:
     inside = (np.clip(own, low, high) - low) / (high - low) * 2 - 1
     assert users.places[0][:, 0] == pytest.approx(inside * GRID_UNITS, abs=2)
     assert most <= GRID_UNITS
-
-
-def test_a_result_without_places_has_no_users_to_carry_over() -> None:
-    rows = np.random.default_rng(0).uniform(-1, 1, (400, 2))
-    model = VerticalKMeans(2, epsilon=8, bounds=(-1, 1), runs=2, local="dplsf", random_state=0).fit(
-        [rows[:, :1], rows[:, 1:]]
-    )
-    assert earlier_users(model.synopsis_, model.study_.parties) is None

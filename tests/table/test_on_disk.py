@@ -69,13 +69,7 @@ METHODS = {
     "decoy with tags": {"user_sets": "partial"},
     "decoy sampled": {"decoy": DecoyOptions(max_users=1000)},
     "decoy against collusion": {"decoy": DecoyOptions(collusion_epsilon=2.0)},
-    "decoy, dplloyd": {"local": "dplloyd"},
-    "decoy, dplsf": {"local": "dplsf"},
     "sketch": {"membership": "sketch"},
-    "sketch-paper": {"membership": "sketch-paper", "accounting": "paper"},
-    "ldp": {"membership": "ldp"},
-    "independent": {"membership": "independent"},
-    "exact": {"membership": "exact"},
 }
 
 
@@ -93,7 +87,6 @@ def test_messages_equal_those_of_the_table_in_memory(options, tmp_path, small_bl
         n_local_clusters=4,
         expected_users=N,
         ids=AS_IS,
-        allow_unproved=True,
         **{name: value for name, value in options.items() if name != "missing"},
     )
     bank, shop = rows_of(1), rows_of(2)

@@ -32,24 +32,18 @@ EXAMPLES = [
     m.PartyRelease(
         centres=np.array([[1, -2], [3, 4]]),
         points=np.array([[5, -6], [2**30, -(2**30)], [0, 0]], dtype=np.int32),
-        membership=m.SketchMessage(registers=np.array([[12, 13], [14, 65535]], dtype=np.uint16)),
-    ),
-    m.PartyRelease(
-        centres=np.array([[7]]),
-        points=np.zeros((0, 1), dtype=np.int32),
-        membership=m.HistogramMessage(noisy_counts=np.array([5, -1])),
-    ),
-    m.PartyRelease(
-        centres=np.array([[7]]),
-        points=np.zeros((0, 1), dtype=np.int32),
-        membership=m.RandomisedLabelsMessage(
-            reports=np.array([1, 0], dtype=np.uint8), seeds=np.array([], dtype=np.uint32)
+        membership=m.CellSketchMessage(
+            registers=np.array([[12, 13], [14, 65535]], dtype=np.uint16)
         ),
     ),
     m.PartyRelease(
         centres=np.array([[7]]),
         points=np.zeros((0, 1), dtype=np.int32),
-        membership=m.PlainLabelsMessage(labels=np.array([1, 0], dtype=np.uint8)),
+        membership=m.DecoyMessage(
+            lengths=np.array([2]),
+            tags=np.zeros((0, 2), dtype=np.uint64),
+            labels=np.array([1], dtype=np.uint8),
+        ),
     ),
     m.PublishedResult(
         fingerprint="cd" * 32,
@@ -142,9 +136,9 @@ def framed(header: object, body: bytes = b"") -> bytes:
             framed({"type": "KeyContribution", "fields": {"secret": "zz", "user_shares": ""}}),
             "hexadecimal",
         ),
-        (framed({"type": "HistogramMessage", "fields": {"noisy_counts": [9]}}), "needs 72 bytes"),
-        (framed({"type": "HistogramMessage", "fields": {"noisy_counts": [-1]}}), "shape"),
-        (framed({"type": "HistogramMessage", "fields": {"noisy_counts": [1, 1, 1]}}), "shape"),
+        (framed({"type": "StageRelease", "fields": {"stage": 1, "values": [9]}}), "needs 72 bytes"),
+        (framed({"type": "StageRelease", "fields": {"stage": 1, "values": [-1]}}), "shape"),
+        (framed({"type": "StageRelease", "fields": {"stage": 1, "values": [1, 1]}}), "shape"),
         (
             framed(
                 {

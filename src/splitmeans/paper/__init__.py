@@ -8,6 +8,7 @@ run: the published privacy bound of DPFMPS does not hold when parties share hash
 
 In reading order:
     estimator       PaperKMeans, everything behind one class
+    guarantees      which guarantee does not hold for which method
     algorithm1      Algorithm 1: the four phases
     mechanisms      the Laplace and the Gaussian mechanism on counts and sums (section 2)
     dplsf           LocCluster: noisy leaves of a hash tree (section 3.5, appendix)

@@ -12,26 +12,24 @@ from splitmeans import _validate
 from splitmeans._types import FloatArray
 from splitmeans.errors import DataError
 from splitmeans.paper.algorithm1 import Settings, vertical_clustering
+from splitmeans.paper.guarantees import missing_guarantees, statement
 from splitmeans.privacy.noise import InsecureSeededNoise, NoiseSource, SecureNoise
-
-NOT_PROVED = (
-    "PaperKMeans(membership='dpfmps') is for reproducing the paper: its published privacy bound "
-    "does not hold when parties share hash keys. Use splitmeans.VerticalKMeans to protect people."
-)
 
 
 class PaperKMeans(BaseEstimator):  # type: ignore[misc]
-    """Vertical federated k-means as published, all parties in one process.
+    """Vertical federated k-means as published, for reproducing the paper; all in one process.
 
-    Guarantee: read `algorithm1.vertical_clustering`. The published bound of "dpfmps" does not hold;
-    "ldp-agg" does not hide who is a user; "exact" and "plain" have no privacy.
+    Guarantee: none for "exact" and "plain". The published bound of "dpfmps" does not hold, and
+    "ldp-agg" does not hide who is a user. `fit` warns of each, and `statement_` begins with it. For
+    what remains read `algorithm1.vertical_clustering`.
 
     Args:
         n_clusters: Number of centres, k.
         epsilon: Total epsilon of all parties.
         delta: Total delta; the paper takes 1/n.
-        membership: "dpfmps" (Algorithms 2 to 5), "ind-lap", "ldp-agg" or "exact".
-        local: Local clustering: "dplsf", "dplloyd" or "plain".
+        membership: "dpfmps" (Algorithms 2 to 5; bound not proved), "ind-lap", "ldp-agg" (does not
+            hide who is a user) or "exact" (not private).
+        local: Local clustering: "dplsf", "dplloyd" or "plain" (not private).
         estimate: "basic" (Algorithm 4), "2pest" (Algorithm 5), or "auto": 2PEst where the method
             has it.
         n_local_clusters: k', or "auto": the rule of section 5.2 for "dpfmps", k for the others.
@@ -43,6 +41,7 @@ class PaperKMeans(BaseEstimator):  # type: ignore[misc]
         grid_weights_: Estimated users of every cell, shape (k', ..., k').
         local_centers_: For each party its private centres, shape (k', m_l).
         noisy_count_: The released number of users; None where the method needs none.
+        statement_: What the run claims, as text; it begins with what does not hold.
 
     Example:
         >>> from splitmeans.paper import PaperKMeans, mixed_gaussian
@@ -90,8 +89,10 @@ class PaperKMeans(BaseEstimator):  # type: ignore[misc]
         )
         if self.n_local_clusters != "auto":
             _validate.at_least(2, n_local_clusters=self.n_local_clusters)
-        if self.membership == "dpfmps":
-            warnings.warn(NOT_PROVED, stacklevel=2)
+        for sentence in missing_guarantees(membership=self.membership, local=self.local):
+            warnings.warn(
+                f"{sentence}. Use splitmeans.VerticalKMeans to protect people", stacklevel=2
+            )
         noise: NoiseSource = SecureNoise()
         if self.random_state is not None:
             noise = InsecureSeededNoise(self.random_state)
@@ -108,6 +109,7 @@ class PaperKMeans(BaseEstimator):  # type: ignore[misc]
         self.grid_weights_ = outcome.weights
         self.local_centers_ = tuple(message.centres for message in outcome.messages)
         self.noisy_count_ = outcome.noisy_count
+        self.statement_ = statement(settings)
         return self
 
 
