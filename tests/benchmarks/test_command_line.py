@@ -70,7 +70,7 @@ def test_every_table_can_be_json_and_what_takes_long_quiet():
     options = {name: [o for p in c.params for o in p.opts] for name, c in COMMANDS.items()}
     assert {name for name, found in options.items() if "--json" not in found} == {"labels"}
     quiet = {name for name, found in options.items() if "--quiet" not in found}
-    assert quiet == {"labels", "accounting"}
+    assert quiet == {"labels"}
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,6 @@ def test_a_missing_library_is_named_with_its_extra(run, monkeypatch, command, li
     done = run(command)
     assert (done.code, done.out) == (2, "")
     assert f'error: this benchmark needs {library}: pip install "splitmeans[relay]"' in done.err
-
-
-def test_accounting_prints_plain_text_in_a_pipe(run):
-    done = run("accounting", "--parties", "2")
-    assert done.code == 0
-    assert "phantoms: per cluster (paper), per cell (tight)" in done.out
-    assert "\x1b" not in done.out
 
 
 def test_accuracy_prints_a_table_and_writes_json(run, tmp_path):

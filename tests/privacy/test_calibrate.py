@@ -103,7 +103,7 @@ def test_a_search_that_does_not_settle_is_refused():
     def fickle(precision: float) -> tuple[Event, ...]:
         calls.append(precision)
         # Fits while the range is found, and never again.
-        return gaussian(1e-3) if len(calls) < 3 else gaussian(100.0)
+        return gaussian(1e-3) if len(calls) < 3 else (RandomisedResponseEvent(epsilon=3.0),)
 
     with pytest.raises(PrivacyError, match="calibration to epsilon=1, delta=1e-05 did not settle"):
         calibrate(fickle, Budget(epsilon=1, delta=1e-5))

@@ -70,7 +70,7 @@ RUNS = {
         (GaussianEvent(noise_multiplier=5.3), 1),
         (ShiftEvent(weights=WEIGHTS), 3),
         (CountGaussianEvent(scale=9.0), 2),
-        (RandomisedResponseEvent(epsilon=1 / 30), 16),
+        (RandomisedResponseEvent(epsilon=0.2), 2),
     ],
 }
 

@@ -66,12 +66,7 @@ STUDIES: dict[str, Callable[[], Study]] = {
     "presence with a bound": lambda: make_study(n_parties=3, user_sets="partial", budget=BOUNDED),
     "pairs of three": lambda: make_study(n_parties=3, grid="pairs"),
     "against collusion": lambda: make_study(decoy=DecoyOptions(collusion_epsilon=3)),
-    "hash tree": lambda: make_study(local="dplsf"),
-    "hash tree as published": lambda: make_study("independent", accounting="paper", local="dplsf"),
-    "Lloyd as published": lambda: make_study("independent", accounting="paper", local="dplloyd"),
     "registers": lambda: make_study("sketch"),
-    "registers as published": lambda: make_study("sketch-paper"),
-    "randomised labels": lambda: make_study("ldp"),
 }
 
 

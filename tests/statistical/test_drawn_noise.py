@@ -14,13 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from splitmeans.local.laws.dplloyd import DpLloydLaw
 
 import splitmeans
 from splitmeans import protocol
 from splitmeans._types import IntArray, WordArray
-from splitmeans.local.law import l2_sensitivity
-from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.stages import Stage
 from splitmeans.plan.views import party_events
@@ -28,13 +25,10 @@ from splitmeans.privacy.events import (
     CountGaussianEvent,
     Event,
     GaussianEvent,
-    LaplaceEvent,
 )
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.privacy.pld import flatten
 from tests.statistical.noisy_studies import STUDIES, plan_of, tables_of
-
-pytestmark = pytest.mark.filterwarnings("ignore:.*sketch-paper")
 
 Scales = list[tuple[str, float]]
 
@@ -81,8 +75,6 @@ def scales_of(event: Event) -> Scales:
             case GaussianEvent(realised=realised):
                 assert realised is not None, "a plan's Gaussian releases name their whole numbers"
                 found.append(("gaussian", realised.scale))
-            case LaplaceEvent(noise_multiplier=scale, single_count=True):
-                found.append(("laplace", scale))
     return found
 
 
@@ -108,9 +100,6 @@ def expected(plan: Plan) -> dict[str, Scales]:
             found[f"{release}/detail"] = scales_of(plan.detail[place].event)
         of_method: dict[str, Scales] = {
             "decoy": [("words", 1)] if plan.collusion_laws[place] else [],
-            "independent": [("laplace", getattr(plan.membership, "scale", 0.0))],
-            "sketch-paper": [("words", 1)],
-            "ldp": [("words", 1)] * (1 + getattr(plan.membership, "uses_hashing", False)),
         }
         found[f"{release}/membership"] = of_method.get(plan.study.membership, [])
     if plan.study.membership == "decoy":
@@ -127,40 +116,24 @@ def check_local(plan: Plan, place: int, draws: list[Draw]) -> None:
     law = plan.local[place]
     got = [(draw.kind, draw.scale) for draw in draws]
     scales = scales_of(law.event)
-    match law:
-        case GuidedLloydLaw():
-            first = len(law.survey.event.parts)
-            assert got[:first] == scales[:first]
-            # Each round draws for all its centres: those of one radius together, at a scale that
-            # grows with the radius from the event's, which is that of the smallest.
-            rounds = iter(draws[first:])
-            width = len(law.bounds) + 1 + law.n_squares
-            n_labels = plan.n_labels[place]
-            for (kind, least), n in zip(scales[first:], law.round_clusters, strict=True):
-                size = 0
-                while size < n * width:
-                    own = next(rounds, None)
-                    if own is None:
-                        assert size == n_labels * width, "the last round may have fewer centres"
-                        break
-                    assert own.kind == kind
-                    assert own.scale >= least
-                    size += own.size
-            assert next(rounds, None) is None
-        case DpLloydLaw():
-            assert got[:1] == scales
-            n_steps, left = divmod(len(got) - 1, 1 + len(law.bounds))
-            counts, sums = law.iteration_scales(n_steps)
-            assert left == 0
-            assert got[1:] == n_steps * [("laplace", s) for s in (counts, *sums)]
-        case _:
-            # A tree: one draw a level for its counts, then the leaves' sums.
-            *levels, (kind, sum_scale) = got
-            assert levels == scales[: 1 + law.depth]
-            *_, sums = flatten((law.event,))
-            assert kind == ("gaussian" if isinstance(sums, GaussianEvent) else "laplace")
-            moved = l2_sensitivity(law.bounds) if kind == "gaussian" else sum(law.bounds)
-            assert sum_scale == pytest.approx(sums.noise_multiplier * moved, rel=1e-9)
+    first = len(law.survey.event.parts)
+    assert got[:first] == scales[:first]
+    # Each round draws for all its centres: those of one radius together, at a scale that
+    # grows with the radius from the event's, which is that of the smallest.
+    rounds = iter(draws[first:])
+    width = len(law.bounds) + 1 + law.n_squares
+    n_labels = plan.n_labels[place]
+    for (kind, least), n in zip(scales[first:], law.round_clusters, strict=True):
+        size = 0
+        while size < n * width:
+            own = next(rounds, None)
+            if own is None:
+                assert size == n_labels * width, "the last round may have fewer centres"
+                break
+            assert own.kind == kind
+            assert own.scale >= least
+            size += own.size
+    assert next(rounds, None) is None
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -204,21 +177,15 @@ SOURCES = {"privacy/noise.py", "privacy/keyed_noise.py"}
 # case in `test_released_noise.py`.
 PLACES = {
     "local/detail.py": 3,
-    "local/dplloyd.py": 3,
-    "local/dplsf.py": 1,
-    "local/dplsf_paper.py": 4,
     "local/guided_lloyd.py": 1,
     "local/law.py": 1,
     "local/survey.py": 4,
-    "membership/decoy/encode.py": 1,
+    "membership/decoy/direct_labels.py": 1,
     "membership/decoy/estimate.py": 1,
-    "membership/independent/encode.py": 1,
-    "membership/ldp/encode.py": 2,
-    "membership/sketch_paper/encode.py": 1,
     "party/node.py": 2,
     "party/open_categories.py": 1,
     "party/private_bounds.py": 1,
-    "party/stages.py": 2,
+    "party/stages.py": 1,
     "run/server.py": 1,
 }
 

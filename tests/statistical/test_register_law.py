@@ -4,16 +4,13 @@ A test of a correct kernel fails with probability 1e-4 for a fresh seed.
 """
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from scipy import stats
-from splitmeans.membership.registers.law import RegisterLaw
-from splitmeans.membership.sketch_paper.encode import encode
-from splitmeans.membership.sketch_paper.law import SketchPaperLaw
 
 from splitmeans.kernels.registers import user_registers
+from splitmeans.membership.sketch.registers import RegisterLaw
+from splitmeans.paper.dpfm import SketchParameters, dpfm
 from splitmeans.privacy.noise import InsecureSeededNoise
-from splitmeans.table.walk.memory import MemoryUsers
 
 LEAST_P = 1e-4
 
@@ -98,18 +95,15 @@ def test_values_of_two_rows_are_independent() -> None:
     assert stats.chi2_contingency(table).pvalue > LEAST_P
 
 
+NOBODY = np.zeros((0, 2), dtype=np.uint64)
+
+
 @pytest.mark.parametrize("gamma", [1.0, 0.1, 0.01])
 def test_phantoms_follow_the_maximum_of_their_number(gamma: float) -> None:
     # Without users a register is the phantoms' maximum, raised to the floor.
-    law = SketchPaperLaw(epsilon=0.5, delta=1e-3, gamma=gamma, repetitions=8192)
-    message = encode(
-        law,
-        users=MemoryUsers(ids=pa.array([], pa.string()), labels=np.zeros(0, dtype=np.int32)),
-        key=b"any key, 16 byte",
-        n_local_clusters=2,
-        noise=InsecureSeededNoise(3),
-    )
-    registers = message.registers
+    law = SketchParameters(epsilon_2=0.5, delta_2=1e-3, gamma=gamma, repetitions=8192)
+    noise = InsecureSeededNoise(3)
+    registers = np.column_stack([dpfm(NOBODY, law, noise=noise) for _ in range(2)])
     for cluster in range(2):
         p = p_value(registers[:, cluster], elements=law.phantoms, floor=law.floor, gamma=gamma)
         assert p > LEAST_P
@@ -118,16 +112,9 @@ def test_phantoms_follow_the_maximum_of_their_number(gamma: float) -> None:
 
 
 def test_users_and_phantoms_add_up() -> None:
-    law = SketchPaperLaw(epsilon=2.0, delta=1e-3, gamma=1.0, repetitions=16_384)
+    law = SketchParameters(epsilon_2=2.0, delta_2=1e-3, gamma=1.0, repetitions=16_384)
     n = 700
-    message = encode(
-        law,
-        users=MemoryUsers(
-            ids=pa.array(np.arange(n).astype(str)), labels=np.zeros(n, dtype=np.int32)
-        ),
-        key=b"any key, 16 byte",
-        n_local_clusters=1,
-        noise=InsecureSeededNoise(6),
-    )
+    users = InsecureSeededNoise(7).words(2 * n).reshape(n, 2)
+    registers = dpfm(users, law, noise=InsecureSeededNoise(6))
     elements = n + law.phantoms
-    assert p_value(message.registers, elements=elements, floor=law.floor, gamma=1.0) > LEAST_P
+    assert p_value(registers, elements=elements, floor=law.floor, gamma=1.0) > LEAST_P

@@ -10,15 +10,10 @@ test may have changed too. `noise_laws.py` says how often a case fails by chance
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 from scipy import stats
-from splitmeans.local.algorithms import mechanism_of
-from splitmeans.local.dplloyd import DpLloyd
-from splitmeans.local.dplsf import Dplsf
-from splitmeans.local.dplsf_paper import Leaf, grow
 
 from audits.noise_twins import HalfNoise, Silence
 from splitmeans._types import FloatArray, IntArray
@@ -33,40 +28,30 @@ from splitmeans.party.range_search import RangeSearch
 from splitmeans.party.release import encode_membership
 from splitmeans.party.stages import release_stage
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.events import (
     CellSketchEvent,
     GaussianEvent,
-    LaplaceEvent,
-    PublishedSketchEvent,
-    PureEvent,
-    RandomisedResponseEvent,
     RareEvent,
 )
 from splitmeans.privacy.noise import NoiseSource, SecureNoise
 from splitmeans.privacy.pld import flatten
-from splitmeans.study import Budget
 from splitmeans.study.coding import coding_of
 from splitmeans.table.prepare import prepare_table
 from splitmeans.table.walk.memory import MemoryUsers, as_rows
 from splitmeans.wire.messages import (
     CellSketchMessage,
     DecoyMessage,
-    HistogramMessage,
     MembershipMessage,
-    RandomisedLabelsMessage,
-    SketchMessage,
 )
 from tests.statistical.noise_laws import (
     TAIL,
     Release,
     errors_of,
     p_gaussian,
-    p_laplace,
     p_share,
     p_table,
 )
-from tests.statistical.noisy_studies import STUDIES, plan_of, tables_of
+from tests.statistical.noisy_studies import plan_of, tables_of
 
 
 def scales(event: object) -> list[float]:
@@ -82,27 +67,6 @@ def gaussian_cases() -> Iterator[tuple[str, Release, float, int]]:
     yield from stage_cases()
     yield from guided_cases()
     yield from detail_cases()
-    plan = plan_of("hash tree")
-    tree, law = mechanism_of(plan.local[0]), plan.local[0]
-    assert isinstance(tree, Dplsf)
-    *counts, sums = scales(law.event)
-    leaves = [Leaf(prefix="", noisy_count=1, raw_members=np.arange(3))] * 4
-    rows = np.arange(6).reshape(3, 2)
-    yield "sums of leaves", lambda noise: tree.leaf_sums(rows, leaves, noise=noise), sums, 500
-
-    def children(noise: NoiseSource) -> IntArray:
-        bits = np.array([[False] * 400 + [True] * 400])
-        grown = grow(
-            bits,
-            count_scale=tree.count_scale,
-            low_noise_points=1,
-            n_clusters=1,
-            noise=noise,
-            law="gaussian",
-        )
-        return np.array([leaf.noisy_count for leaf in grown])
-
-    yield "counts of a tree", children, math.hypot(counts[1] / COUNT_UNITS, 12**-0.5), 1000
 
 
 def stage_cases() -> Iterator[tuple[str, Release, float, int]]:
@@ -128,8 +92,7 @@ def stage_cases() -> Iterator[tuple[str, Release, float, int]]:
 
 def guided_cases() -> Iterator[tuple[str, Release, float, int]]:
     plan = plan_of("pairs of three")
-    guided, event = mechanism_of(plan.local[0]), plan.local[0].event
-    assert isinstance(guided, GuidedLloyd)
+    guided, event = GuidedLloyd.of(plan.local[0]), plan.local[0].event
     survey = guided.survey
     limits = np.array(guided.bounds)
     rows = as_rows(np.random.default_rng(1).integers(-limits, limits + 1, (400, 2)))
@@ -222,49 +185,6 @@ def test_half_of_it_would_be_caught() -> None:
 NOBODY = MemoryUsers(ids=pa.array([], pa.large_string()), labels=np.zeros(0, dtype=np.int32))
 
 
-def laplace_cases() -> Iterator[tuple[str, Release, float]]:
-    # Little budget, so that scales are large.
-    study = replace(STUDIES["Lloyd as published"](), budget=Budget(epsilon=0.2, delta=1e-4))
-    plan = make_plan(study)
-    (stage,) = plan.stages
-    table, *_ = tables_of(study)
-    event = stage.law_of(table.party).event
-    assert isinstance(event, LaplaceEvent)
-    own = event.noise_multiplier
-    yield "number of users", lambda n: release_stage(stage, 1, table, noise=n).values, own
-    lloyd = mechanism_of(plan.local[0])
-    assert isinstance(lloyd, DpLloyd)
-    rows = as_rows(np.zeros((5, 2), dtype=np.int64))
-    centres = np.zeros((lloyd.n_clusters, 2), dtype=np.int64)
-    counts, sums = lloyd.iteration_scales(3)
-    _, event = flatten((plan.local[0].event,))
-    assert isinstance(event, PureEvent)
-    per_row = 1 / counts + sum(b / scale for b, scale in zip(lloyd.bounds, sums, strict=True))
-    assert 3 * per_row <= event.epsilon
-    units = np.array([*sums, counts]) / 100
-
-    def steps(noise: NoiseSource) -> FloatArray:
-        return lloyd.noisy_sums(rows, centres, iterations=3, noise=noise) / units
-
-    yield "a step of Lloyd's", steps, 100.0
-    event = plan.membership.event
-    assert isinstance(event, LaplaceEvent)
-
-    def histogram(noise: NoiseSource) -> IntArray:
-        message = encode_membership(plan, 0, NOBODY, run_key=bytes(32), noise=noise)
-        assert isinstance(message, HistogramMessage)
-        return message.noisy_counts
-
-    yield "sizes of clusters", histogram, event.noise_multiplier
-
-
-def test_laplace_noise_of_parties_is_that_of_their_events() -> None:
-    for name, release, scale in laplace_cases():
-        assert p_laplace(errors_of(release, 600, SecureNoise), scale) > TAIL, name
-        half = errors_of(release, 600, lambda: HalfNoise(SecureNoise()))
-        assert p_laplace(half, scale) < TAIL, name
-
-
 # ---- categories above a threshold ----
 
 
@@ -303,24 +223,21 @@ def test_labels_are_kept_as_often_as_their_event_says() -> None:
     n = 20_000
     ids = pa.array([str(number) for number in range(n)], pa.large_string())
     users = MemoryUsers(ids=ids, labels=np.zeros(n, dtype=np.int32))
-    for name in ("randomised labels", "against collusion"):
-        plan = plan_of(name)
-        law = plan.collusion_laws[0] or plan.membership
-        assert isinstance(law.event, RandomisedResponseEvent)
-        messages = [
-            encode_membership(plan, 0, users, run_key=bytes(32), noise=noise)
-            for noise in (Silence(), SecureNoise())
-        ]
-        without, kept = (zeros_in(plan, message) for message in messages)
-        # Of k labels the true one is exp(epsilon) times as likely as each other one.
-        odds, k = math.exp(law.event.epsilon), plan.n_local_clusters[0]
-        assert p_share(n - (without - kept), n, odds / (odds + k - 1)) > TAIL, name
+    plan = plan_of("against collusion")
+    law = plan.collusion_laws[0]
+    assert law is not None
+    messages = [
+        encode_membership(plan, 0, users, run_key=bytes(32), noise=noise)
+        for noise in (Silence(), SecureNoise())
+    ]
+    without, kept = (zeros_in(plan, message) for message in messages)
+    # Of k labels the true one is exp(epsilon) times as likely as each other one.
+    odds, k = math.exp(law.event.epsilon), plan.n_local_clusters[0]
+    assert p_share(n - (without - kept), n, odds / (odds + k - 1)) > TAIL
 
 
 def zeros_in(plan: Plan, message: MembershipMessage) -> int:
     """How many records of a message have the first label, decoys among them."""
-    if isinstance(message, RandomisedLabelsMessage):
-        return int(np.sum(message.reports == 0))
     assert isinstance(message, DecoyMessage)
     (length,) = message.lengths.tolist()
     labels = unpack(message.labels, length, n_clusters=plan.n_local_clusters[0])
@@ -332,32 +249,28 @@ def zeros_in(plan: Plan, message: MembershipMessage) -> int:
 
 def test_phantoms_are_as_many_as_their_event_says() -> None:
     """Registers of a party without users: the largest of so many hash values, floored."""
-    for name, kind in (
-        ("registers", CellSketchEvent),
-        ("registers as published", PublishedSketchEvent),
-    ):
-        plan = plan_of(name)
-        event = next(iter(flatten((plan.membership_event,))))
-        assert isinstance(event, kind)
-        # In every cell, of which a label has as many as the other party has labels; or by cluster.
-        per_label = plan.n_local_clusters[1] if plan.groups else 1
-        registers = np.concatenate(
-            [
-                registers_of(encode_membership(plan, 0, NOBODY, run_key=key, noise=SecureNoise()))
-                for key in map(os.urandom, [32] * 12)
-            ]
-        )
-        assert registers.size >= 2500
-        floor = max(event.floor, 1)
-        values = np.arange(floor, floor + 200)
-        cdf = (1 - (1 + event.gamma) ** -values.astype(float)) ** (event.phantoms * per_label)
-        chances = np.diff(np.append(cdf[:-1], 1.0), prepend=0.0)
-        found = np.minimum(registers.ravel(), values[-1]) - floor
-        assert p_table(found.astype(np.int64), tuple(chances)) > TAIL, name
-        fewer = np.diff(np.append(np.sqrt(cdf[:-1]), 1.0), prepend=0.0)
-        assert p_table(found.astype(np.int64), tuple(fewer)) < TAIL, name
+    plan = plan_of("registers")
+    event = next(iter(flatten((plan.membership_event,))))
+    assert isinstance(event, CellSketchEvent)
+    # In every cell, of which a label has as many as the other party has labels.
+    per_label = plan.n_local_clusters[1]
+    registers = np.concatenate(
+        [
+            registers_of(encode_membership(plan, 0, NOBODY, run_key=key, noise=SecureNoise()))
+            for key in map(os.urandom, [32] * 12)
+        ]
+    )
+    assert registers.size >= 2500
+    floor = max(event.floor, 1)
+    values = np.arange(floor, floor + 200)
+    cdf = (1 - (1 + event.gamma) ** -values.astype(float)) ** (event.phantoms * per_label)
+    chances = np.diff(np.append(cdf[:-1], 1.0), prepend=0.0)
+    found = np.minimum(registers.ravel(), values[-1]) - floor
+    assert p_table(found.astype(np.int64), tuple(chances)) > TAIL
+    fewer = np.diff(np.append(np.sqrt(cdf[:-1]), 1.0), prepend=0.0)
+    assert p_table(found.astype(np.int64), tuple(fewer)) < TAIL
 
 
 def registers_of(message: MembershipMessage) -> IntArray:
-    assert isinstance(message, CellSketchMessage | SketchMessage)
+    assert isinstance(message, CellSketchMessage)
     return message.registers.astype(np.int64)

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from splitmeans.local.algorithms import MECHANISMS
 
 from splitmeans.errors import ProtocolError
 from splitmeans.local.laws.detail import DetailLaw
+from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
 from splitmeans.membership.decoy.column_tables import ColumnTable, ColumnTables
 from splitmeans.membership.methods import METHODS
 from splitmeans.party import states as party_states
@@ -216,7 +216,7 @@ def test_every_tagged_class_has_a_vector() -> None:
     for format_ in ("messages", "states", "events"):
         assert set(stored[format_]) == {tag_of(kind) for kind in TAGGED[format_]}
     assert {method.law for method in METHODS.values()} <= set(TAGGED["plans"])
-    assert set(MECHANISMS) <= set(TAGGED["plans"])
+    assert GuidedLloydLaw in TAGGED["plans"]
     assert {ColumnTables, ColumnTable, DetailLaw} <= set(TAGGED["plans"])
 
 

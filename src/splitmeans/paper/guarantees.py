@@ -1,4 +1,4 @@
-"""Which guarantee does not hold for the chosen methods: what a reader must know before any figure."""
+"""Which guarantee does not hold for the chosen methods: the first lines of a statement."""
 
 from splitmeans.paper.algorithm1 import Settings
 

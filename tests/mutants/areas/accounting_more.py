@@ -200,18 +200,4 @@ MUTANTS = [
         breaks="the share of right guesses in words is that of who sees least",
         tests=(MEANINGS,),
     ),
-    Mutant(
-        file="src/splitmeans/study/unproved.py",
-        old="if why is not None and not study.allow_unproved:",
-        new="if why is not None and study.allow_unproved is False:",
-        breaks="a study that does not speak of unproved methods may have them",
-        tests=("tests/study/test_unproved.py",),
-    ),
-    Mutant(
-        file="src/splitmeans/run/party.py",
-        old="if not PrivacyReport.for_study(self.what.study).proved:",
-        new="if self.what.study.allow_unproved is False:",
-        breaks="a party runs unproved methods with others if the study allows them",
-        tests=("tests/attacks/test_studies.py",),
-    ),
 ]

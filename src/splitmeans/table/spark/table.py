@@ -160,4 +160,3 @@ class SparkRows:
         return np.concatenate(
             list(walk.pieces(job, expected=blocks, stage="gather", doing="gathering rows"))
         )
-
