@@ -47,6 +47,7 @@ from benchmarks.speed.stages import STAGES
 from benchmarks.speed.start import FIRST_FIT, FIT, WHOLE_RUN
 from benchmarks.speed.stream import Streamed, measure_release, stream_study, write_rows
 from splitmeans.errors import ParameterError, SplitmeansError
+from splitmeans.paper.dpfm import SketchParameters
 
 
 @pytest.fixture(scope="module")
