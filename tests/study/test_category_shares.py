@@ -150,7 +150,7 @@ def test_synthetic_rows_have_missing_values_again():
 
 
 def test_server_and_party_refuse_shares_that_do_not_add_up():
-    plan = make_plan(study("guided-lloyd"))
+    plan = make_plan(study())
     party_tables = tables()
     noise = InsecureSeededNoise(4)
     release = release_party(

@@ -66,8 +66,8 @@ MUTANTS = [
     ),
     Mutant(
         file="src/splitmeans/plan/plan.py",
-        old="            joined = (*joined, self.columns.event)\n",
-        new="            pass\n",
+        old="joined = () if self.columns is None else (self.columns.event,)",
+        new="joined = ()",
         breaks="tables of columns cost nothing towards the server",
         tests=("tests/protocol/test_column_tables_runs.py",),
     ),

@@ -101,13 +101,6 @@ MUTANTS = [
     ),
     Mutant(
         file=VIEWS,
-        old="plan.events[len(plan.stage_events) :]))\n    return one_run * plan.study.n_runs",
-        new="plan.events[len(plan.stage_events) :]))\n    return one_run",
-        breaks="towards the server replaced values of a series cost one run",
-        tests=(SERIES, "tests/plan/test_statement.py"),
-    ),
-    Mutant(
-        file=VIEWS,
         old="cells += [plan.columns.event] * 2",
         new="cells += [plan.columns.event]",
         breaks="an id that is spelled apart is in one cell of a table of columns",
@@ -139,13 +132,6 @@ MUTANTS = [
         old="tuple(self.law_of(group).event for group in self.groups))",
         new="tuple(self.law_of(group).event for group in self.groups[:-1] or self.groups))",
         breaks="one of several pairs of parties costs nothing",
-        tests=PLAN,
-    ),
-    Mutant(
-        file="src/splitmeans/plan/plan.py",
-        old="n_memberships = 1 if self.groups else len(self.study.parties)",
-        new="n_memberships = 1",
-        breaks="without groups only one party's memberships are charged",
         tests=PLAN,
     ),
     Mutant(
