@@ -329,7 +329,7 @@ def test_fit_study_runs_a_given_study():
             PartySpec(name="right", columns=(Column(name="b", low=-1, high=1),)),
         ),
         n_clusters=2,
-        budget=Budget(epsilon=4, delta=1e-4),
+        budget=Budget(epsilon=4, delta=1e-5),
         n_local_clusters=4,
     )
     model = seeded().fit_study(study, [blocks()[0][:, :1], blocks()[1][:, :1]])
