@@ -5,7 +5,7 @@ Only pandas is taken column by column: it converts whole tables, and fails on a 
 values even if the study does not have it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -26,8 +26,9 @@ def is_polars(data: Any) -> bool:
 
 def listed_names(data: Any) -> list[str] | None:
     """Return the names of a table's columns, None for a plain array."""
+    names: Iterable[Any] | None
     if isinstance(data, Mapping):
-        names = list(data)
+        names = data
     elif isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         names = data.schema.names
     else:
