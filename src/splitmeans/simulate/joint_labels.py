@@ -46,6 +46,6 @@ def _in_order(tables: Sequence[PartyTable], centres: FloatArray) -> LabelArray:
     labels = np.empty(n, dtype=np.int32)
     for start in range(0, n, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
-        rows = np.hstack([table.raw_rows[part] for table in tables])
+        rows = np.hstack([table.raw_rows[part].astype(np.float64) for table in tables])
         labels[part] = nearest_centres(rows, on_grid)
     return labels
