@@ -110,7 +110,7 @@ lock: $(INSTALLED)
 	$(BIN)/uv pip compile -q --universal --extra dev --no-header --no-annotate --no-emit-index-url \
 	  --no-emit-find-links --generate-hashes pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile -q --universal --no-header --no-annotate --no-emit-index-url -c requirements.lock \
-	  $(addprefix --extra ,https relay sftp s3 azure sql storage) pyproject.toml | sed 's/[=; ].*//' | sort -u \
+	  $(addprefix --extra ,relay sftp s3 azure sql storage) pyproject.toml | sed 's/[=; ].*//' | sort -u \
 	  > deploy/container/runtime.txt
 
 clean:

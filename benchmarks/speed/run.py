@@ -25,7 +25,7 @@ QUICK_SIZES = (20_000,)
 _WARM_USERS = 1_000
 
 _LIBRARIES = (
-    *("numpy", "numba", "pyarrow", "scikit-learn", "opendp"),
+    *("numpy", "numba", "pyarrow", "scikit-learn"),
     *("pandas", "duckdb", "datasketch", "datasketches", "diffprivlib"),
 )
 

@@ -1,6 +1,6 @@
 """Fit a method of dpmm to pooled codes and draw rows: a script for an environment of its own.
 
-dpmm needs older versions of NumPy and OpenDP than splitmeans does, so both cannot be in one
+dpmm needs an older version of NumPy than splitmeans does, so both cannot be in one
 environment. Nothing of splitmeans or of the benchmarks is imported here.
 
     python pooled_peer.py JOB.json

@@ -106,8 +106,7 @@ def seen_by_shop(opened: Opener) -> list[object]:
         found.append(taken)
     found.append(box.limits(STUDY).free_bytes)
     for page in ("/health", "/"):
-        answer = box._transport.ask("GET", "http://localhost" + page, headers={}, data=None)
-        text = b"".join(answer.pieces()).decode()
+        text = box._client.get("http://localhost" + page).text
         found.append(json.loads(text)["status"] if page == "/health" else len(text) > 0)
     return found
 

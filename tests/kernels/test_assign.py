@@ -47,10 +47,10 @@ def test_ties_go_to_the_lowest_index():
 
 
 def test_a_difference_of_one_in_a_huge_squared_distance_counts():
-    # 2^58 and 2^58 + 1 are the same double-precision number, but not the same integer.
+    # 2^48 and 2^48 + 1 are the same number in single precision, and differ in double.
     rows = np.array([[0, 0]])
-    centres = np.array([[2**29, 1], [2**29, 0]])
-    assert float(2**58 + 1) == float(2**58)
+    centres = np.array([[2**24, 1], [2**24, 0]])
+    assert np.float32(2**48 + 1) == np.float32(2**48)
     assert nearest(rows, centres).tolist() == [1]
     assert nearest(rows, centres[::-1]).tolist() == [0]
 
@@ -95,11 +95,11 @@ def test_no_rows_no_labels():
 
 
 def test_overflow_is_refused_and_the_largest_safe_case_works():
-    # One column: (2 * bound)^2 < 2^63 holds for bound = 1518500249 and fails one above.
-    bound = 1_518_500_249
-    assert (2 * bound) ** 2 < 2**63 <= (2 * bound + 2) ** 2
+    # One column: (2 * bound)^2 < 2^53 holds for bound = 47453132 and fails one above.
+    bound = 47_453_132
+    assert (2 * bound) ** 2 < 2**53 <= (2 * bound + 2) ** 2
     assert nearest(np.array([[bound]]), np.array([[-bound], [bound]])).tolist() == [1]
-    with pytest.raises(ParameterError, match="too large for exact 64-bit distances"):
+    with pytest.raises(ParameterError, match="too large for exact distances"):
         nearest(np.array([[bound + 1]]), np.array([[-bound - 1]]))
 
 

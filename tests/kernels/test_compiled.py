@@ -10,7 +10,7 @@ import pytest
 
 from splitmeans.kernels import compiled
 from splitmeans.kernels.assign import nearest
-from splitmeans.kernels.compiled import kernel, screening_kernel
+from splitmeans.kernels.compiled import kernel
 
 CALL = """
 import numpy as np
@@ -93,18 +93,6 @@ def test_division_follows_numpy_and_sums_are_not_reordered() -> None:
     for value in values.tolist():
         expected += value
     assert left_to_right(values) == expected
-
-
-def test_a_screen_may_join_a_product_and_a_sum_but_reorders_nothing() -> None:
-    @screening_kernel
-    def summed(values):
-        total = 0.0
-        for value in values:
-            total += value
-        return total
-
-    values = np.array([1e16, 1.0, -1e16, 1.0])
-    assert summed(values) == 1.0
 
 
 def test_rows_that_skip_memory_are_taken() -> None:

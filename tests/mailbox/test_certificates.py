@@ -15,7 +15,6 @@ from starlette.applications import Starlette
 from benchmarks.local_relay import write_certificate
 from splitmeans.errors import MailboxError, ParameterError
 from splitmeans.mailbox.certificates import check_own
-from splitmeans.mailbox.connections import NoConnection
 from splitmeans.mailbox.http import HttpMailbox
 from splitmeans.mailbox.retries import Retries
 from splitmeans.relay.serve import serve
@@ -121,7 +120,7 @@ def test_the_client_says_what_is_wrong(
 
 
 def test_a_certificate_that_cannot_be_fetched_again() -> None:
-    problem = NoConnection("certificate verify failed")
+    problem = httpx.ConnectError("certificate verify failed")
     problem.__cause__ = ssl.SSLCertVerificationError()
     problem.__cause__.verify_code = 10
     problem.__cause__.verify_message = "certificate has expired"

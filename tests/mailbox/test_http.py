@@ -8,12 +8,6 @@ import httpx
 import pytest
 
 from splitmeans.errors import MailboxError, MessageRefused, ParameterError, Retryable
-from splitmeans.mailbox.connections import (
-    ConnectionBroke,
-    NoAnswerInTime,
-    NoConnection,
-    NoConnectionInTime,
-)
 from splitmeans.mailbox.http import HttpMailbox
 from splitmeans.mailbox.retries import DEFAULT_PATIENCE, Retries
 from splitmeans.wire.identity import Identity
@@ -66,9 +60,9 @@ def test_a_request_is_signed_and_plain() -> None:
 @pytest.mark.parametrize(
     "problem",
     [
-        NoConnection("refused"),
-        NoAnswerInTime("slow"),
-        ConnectionBroke("closed"),
+        httpx.ConnectError("refused"),
+        httpx.ReadTimeout("slow"),
+        httpx.ReadError("closed"),
         refusal(429, "too-many-requests"),
         refusal(503, "busy"),
         httpx.Response(502, text="<html>"),
@@ -99,10 +93,10 @@ def test_retry_after_is_kept_within_bounds() -> None:
 
 # The answer, the words, and whether it is tried again.
 ENDS: dict[str, tuple[httpx.Response | Exception, str, bool]] = {
-    "never there": (NoConnection("refused"), "no connection .refused.; check address", True),
-    "no route": (NoConnectionInTime("x"), "no connection in time; check address, port", True),
-    "silent": (NoAnswerInTime("x"), "no answer in time", True),
-    "breaks": (ConnectionBroke("x"), "the connection broke", True),
+    "never there": (httpx.ConnectError("refused"), "no connection .refused.; check address", True),
+    "no route": (httpx.ConnectTimeout("x"), "no connection in time; check address, port", True),
+    "silent": (httpx.ReadTimeout("x"), "no answer in time", True),
+    "breaks": (httpx.ReadError("x"), "the connection broke", True),
     "always busy": (refusal(503, "busy", "too many transfers"), "503: too many transfers", True),
     "proxy": (httpx.Response(502, text="<html>"), "502: a proxy cannot reach the relay", True),
     "stranger": (
@@ -159,7 +153,7 @@ def test_what_may_pass_is_told_from_what_is_final(name: str) -> None:
 
 
 def test_an_untrusted_certificate_is_not_tried_again() -> None:
-    problem = NoConnection("certificate verify failed")
+    problem = httpx.ConnectError("certificate verify failed")
     problem.__cause__ = ssl.SSLCertVerificationError()
     problem.__cause__.verify_message = "self-signed certificate"
     scene = Scene(problem)
@@ -201,7 +195,7 @@ def test_a_long_body_is_refused_by_its_length() -> None:
 
 
 def test_a_download_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("splitmeans.mailbox.http.TRANSFER_SECONDS", -1.0)
+    monkeypatch.setattr("splitmeans.mailbox.http_client.TRANSFER_SECONDS", -1.0)
     with pytest.raises(MailboxError, match="a download took too long"):
         Scene(httpx.Response(200, stream=Endless())).box.get(PATH, max_bytes=10**6)
 

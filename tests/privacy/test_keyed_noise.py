@@ -1,12 +1,10 @@
-import math
-
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from scipy import stats
 
 from splitmeans.errors import ParameterError
-from splitmeans.privacy.keyed_noise import KeyedNoise, _exp_coin, _Stream
+from splitmeans.privacy.keyed_noise import KeyedNoise
 
 KEY = bytes(range(32))
 # Each statistical test below fails by chance with this probability; the keys are fixed, so it
@@ -86,20 +84,3 @@ def _check_law(drawn: np.ndarray, values: np.ndarray, law: np.ndarray) -> None:
             expected[:-1] * observed[:-1].sum() / expected[:-1].sum(),
         )
     assert stats.chisquare(observed, expected).pvalue > CHANCE
-
-
-@pytest.mark.parametrize(("numerator", "denominator"), [(0, 1), (1, 3), (1, 1), (7, 2)])
-def test_coin(numerator: int, denominator: int) -> None:
-    stream = _Stream(KEY)
-    n_heads = sum(_exp_coin(numerator, denominator, stream) for _ in range(20_000))
-    chance = math.exp(-numerator / denominator)
-    assert stats.binomtest(n_heads, 20_000, chance).pvalue > CHANCE
-
-
-@pytest.mark.parametrize("bound", [1, 2, 3, 255, 256, 257, 2**70 + 1])
-def test_numbers_below(bound: int) -> None:
-    stream = _Stream(KEY)
-    found = [stream.below(bound) for _ in range(2000)]
-    assert 0 <= min(found) <= max(found) < bound
-    if bound <= 3:
-        assert set(found) == set(range(bound))

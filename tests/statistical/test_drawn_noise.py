@@ -172,7 +172,7 @@ def test_the_accounting_towards_parties_has_the_servers_scales(name: str) -> Non
 
 DRAWS = {"laplace", "gaussian", "words", "gaussian_counts", "_count_errors", "randomise"}
 SOURCE = Path(splitmeans.__file__).parent
-SOURCES = {"privacy/noise.py", "privacy/keyed_noise.py"}
+SOURCES = {"privacy/noise.py", "privacy/keyed_noise.py", "privacy/exact_noise.py"}
 # Files that draw, and how often: a draw that is added needs a study above whose run has it, and a
 # case in `test_released_noise.py`.
 PLACES = {

@@ -11,12 +11,14 @@ import pyarrow as pa
 import pytest
 
 from splitmeans.errors import DataError
+from splitmeans.table.columns import read_array
 from splitmeans.table.frames import (
     as_stream,
     is_pandas,
+    is_polars,
     listed_names,
     named_columns,
-    without_polars,
+    text_names,
 )
 
 COLUMNS = {"age": [1.0, 2.0], "id": ["a", "b"]}
@@ -36,22 +38,49 @@ def test_names_and_columns_of_every_kind(kind: str) -> None:
     found = named_columns(table, where="party")
     assert found is not None
     assert {name: [_plain(value) for value in values] for name, values in found} == COLUMNS
-    assert as_stream(table, where="party") is None
+    assert (as_stream(table, where="party") is not None) is (kind == "polars")
     assert is_pandas(table) is (kind == "pandas")
-    assert isinstance(without_polars(table), pa.Table) is (kind in ("polars", "arrow"))
+    assert is_polars(table) is (kind == "polars")
 
 
 def _plain(value: Any) -> Any:
     return value.as_py() if isinstance(value, pa.Scalar) else value
 
 
-def test_a_reader_is_a_stream() -> None:
-    reader = pa.table(COLUMNS).to_reader()
+class StreamAlone:
+    """A table of a library that offers an Arrow stream and nothing else."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("wrap", [pa.Table.to_reader, StreamAlone])
+def test_a_stream_is_read_once(wrap: Any) -> None:
+    reader = as_stream(wrap(pa.table(COLUMNS)), where="party")
+    assert reader is not None
     assert listed_names(reader) == ["age", "id"]
-    assert as_stream(reader, where="party") is reader
     found = named_columns(reader, where="party")
     assert found is not None
-    assert [name for name, _ in found] == ["age", "id"]
+    assert {name: values.to_pylist() for name, values in found} == COLUMNS
+
+
+def test_text_by_views_becomes_plain_text() -> None:
+    """polars hands its text and categories on by views."""
+    views = pa.table({"a": [1], "b": pa.array(["x"], pa.string_view())})
+    coded = pl.DataFrame({"c": pl.Series(["u", "v", "u"], dtype=pl.Categorical)})
+    reader = as_stream(StreamAlone(views), where="party")
+    assert reader is not None
+    assert text_names(reader) == {"b"}
+    assert reader.read_all().schema.types == [pa.int64(), pa.large_string()]
+    found = as_stream(coded, where="party")
+    assert found is not None
+    assert text_names(found) == {"c"}
+    column = found.read_all()["c"]
+    assert read_array(column, what="c").to_pylist() == ["u", "v", "u"]
+    assert read_array(coded["c"], what="c").to_pylist() == ["u", "v", "u"]
 
 
 def test_an_array_has_no_names() -> None:

@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -13,14 +14,6 @@ from splitmeans.errors import DataError
 from splitmeans.table.checks.problems import name_row_numbers
 from splitmeans.table.columns import read_array
 from tests.table.id_lists import canonical_ids
-
-
-class PolarsLike:
-    """A stand-in for a polars Series: all that is asked of one is `to_arrow`."""
-
-    def to_arrow(self):
-        return pa.array(["a", "b"], pa.string_view())
-
 
 TEXT_INPUTS = [
     ["a", "b"],
@@ -38,7 +31,8 @@ TEXT_INPUTS = [
     pa.array(["a", "b"]).dictionary_encode(),
     pa.chunked_array([["a"], ["b"]]),
     pa.chunked_array([pa.array(["a"]).dictionary_encode(), pa.array(["b"]).dictionary_encode()]),
-    PolarsLike(),
+    pl.Series(["a", "b"]),
+    pl.Series(["a", "b"], dtype=pl.Categorical),
 ]
 
 

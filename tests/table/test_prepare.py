@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -91,20 +92,14 @@ MIXED = party(number(), branch(missing="spread"))
 EXPECTED = [[-G, ONE_HOT, -ONE_HOT], [G, -ONE_HOT, ONE_HOT]]
 
 
-class PolarsLike:
-    """A stand-in for a polars DataFrame."""
-
-    columns = ("x", "branch", "id")
-
-    def to_arrow(self):
-        return pa.table({"x": [0, 10], "branch": ["north", "south"], "id": ["a", "b"]})
+COLUMNS = {"x": [0, 10], "branch": ["north", "south"], "id": ["a", "b"]}
 
 
 class StreamOnly:
     """Some other table that only offers the Arrow stream interface."""
 
     def __arrow_c_stream__(self, requested_schema=None):
-        return PolarsLike().to_arrow().__arrow_c_stream__(requested_schema)
+        return pa.table(COLUMNS).__arrow_c_stream__(requested_schema)
 
 
 FRAME = pd.DataFrame({"branch": ["north", "south"], "note": [1, "x"], "x": [0, 10]})
@@ -125,7 +120,8 @@ FRAME = pd.DataFrame({"branch": ["north", "south"], "note": [1, "x"], "x": [0, 1
         pa.table({"branch": ["north", "south"], "x": pa.array([0, 10], pa.decimal128(5, 2))}),
         np.array([[0, "north"], [10, "south"]], dtype=object),
         [[0, "north"], [10, "south"]],
-        PolarsLike(),
+        pl.DataFrame(COLUMNS),
+        pl.DataFrame(COLUMNS, schema_overrides={"branch": pl.Categorical}),
         StreamOnly(),
     ],
     ids=lambda data: type(data).__name__,

@@ -2,11 +2,11 @@
 
 A user's label must depend on that user's row and the released centres alone. Floating-point
 distances break this: blocked matrix products round differently when other rows come and go. Here
-every distance that decides is an exact 64-bit integer and ties go to the lowest index; single
-precision only settles what no rounding could change (`screen.py`).
+every distance is a whole number below 2^53, exact in double precision, and ties go to the lowest
+index.
 
-Exactness needs d * (2 * bound)^2 < 2^63, with bound the largest coordinate of rows and centres;
-with 2^20 grid units that allows a million columns of weight 1. `nearest` checks it.
+Exactness needs d * (2 * bound)^2 < 2^53, with bound the largest coordinate of rows and centres;
+with 2^20 grid units that allows two thousand columns of weight 1. `nearest` checks it.
 """
 
 from typing import Any
@@ -17,7 +17,6 @@ import numpy.typing as npt
 from splitmeans._types import FloatArray, IntArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.compiled import kernel
-from splitmeans.kernels.screen import _screen, empty_columns, slack_of, to_screen
 from splitmeans.kernels.widths import takes_narrow_rows
 
 # Whole numbers below 2^53 are exact in double precision, and so are their sums in any order.
@@ -28,7 +27,7 @@ EXACT_FLOAT = 2**53
 SHRINK = 1.0 - 2.0**-40
 
 # Rows that go through all steps at a time, while they are in the processor's cache.
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 512
 
 
 @takes_narrow_rows
@@ -124,24 +123,19 @@ def _walk(
     """
     n, d = raw_rows.shape
     most, reach = min(n, _ROWS_AT_ONCE), _largest(centres)
-    rows, whole_centres = _narrow(raw_rows), _as_own(centres)
-    compared = to_screen(whole_centres.astype(np.float64))
-    columns = empty_columns(d, most)
+    rows = _narrow(raw_rows)
     lowest = _pass_over(
         rows,
         rows.reshape(-1),
         np.full(d, 2**63 - 1) if limits is None else np.array(limits, dtype=np.int64),
-        whole_centres,
-        *(compared.padded, compared.halves, compared.half, compared.reach, slack_of(columns)),
-        columns,
+        _as_own(centres),
         np.empty((most, d), dtype=rows.dtype),
-        np.empty(most, dtype=np.bool_),
         np.empty(most, dtype=np.int32) if labels is None else labels,
         np.empty(0) if radii is None else radii,
         np.empty((0, 0), dtype=np.int64) if sums is None else sums,
     )
-    if d * (reach - int(lowest)) ** 2 >= 2**63:
-        raise ParameterError("coordinates are too large for exact 64-bit distances")
+    if d * (reach - int(lowest)) ** 2 >= EXACT_FLOAT:
+        raise ParameterError("coordinates are too large for exact distances in double precision")
 
 
 def _narrow(rows: IntArray) -> npt.NDArray[np.signedinteger[Any]]:
@@ -164,23 +158,7 @@ def _largest(values: IntArray) -> int:
 
 
 @kernel
-def _pass_over(  # type: ignore[no-untyped-def]
-    rows,
-    values,
-    limits,
-    centres,
-    padded,
-    halves,
-    half,
-    reach,
-    factor,
-    columns,
-    clipped,
-    certain,
-    labels,
-    radii,
-    sums,
-):
+def _pass_over(rows, values, limits, centres, clipped, labels, radii, sums):  # type: ignore[no-untyped-def]
     """Some rows at a time, while they are in the processor's cache; see `_walk`.
 
     Args:
@@ -188,14 +166,7 @@ def _pass_over(  # type: ignore[no-untyped-def]
         values: The same in one row, shape (n d,).
         limits: To which they are clipped, shape (d,).
         centres: Shape (k, d), int64.
-        padded: The same to be screened, with `halves`, `half` and `reach`: see `ScreenedCentres`.
-        halves: See `padded`.
-        half: See `padded`.
-        reach: See `padded`.
-        factor: Slack of a comparison for each unit of its terms.
-        columns: Scratch: rows by column, as many as are taken at a time.
-        clipped: Scratch: the same rows within the limits, where some are not.
-        certain: Scratch.
+        clipped: Scratch: rows within the limits, as many as are taken at a time.
         labels: OUT, for all rows, or scratch for those that are taken at a time.
         radii: Of `_clipped_sums`, or none.
         sums: OUT of it, or of `_sum_up`, or none.
@@ -204,12 +175,15 @@ def _pass_over(  # type: ignore[no-untyped-def]
         Minus the largest absolute value: the smallest integer has no absolute value.
     """
     n, d = rows.shape
+    step = clipped.shape[0]
     narrowest = np.int64(2**63 - 1)
     for j in range(d):
         narrowest = min(narrowest, limits[j])
     lowest = np.int64(0)
-    for start in range(0, n, max(certain.size, 1)):
-        end = min(start + certain.size, n)
+    columns = np.empty((d, step))
+    places = centres.astype(np.float64)
+    for start in range(0, n, max(step, 1)):
+        end = min(start + step, n)
         inside = rows[start:end]
         least = _lowest(values[start * d : end * d])
         if least < -narrowest:
@@ -220,15 +194,39 @@ def _pass_over(  # type: ignore[no-untyped-def]
         for j in range(d):
             column = columns[j]
             for i in range(end - start):
-                column[i] = np.float32(inside[i, j])
+                column[i] = np.float64(inside[i, j])
         own = labels[start:end] if labels.size == n else labels[: end - start]
-        _screen(columns, padded, halves, factor * (half - float(least) * reach), own, certain)
-        _decide(inside, centres, certain, own)
+        find_nearest(columns, places, own)
         if radii.size > 0:
             _clipped_sums(inside, own, centres, radii, sums)
         elif sums.size > 0:
             _sum_up(inside, own, sums)
     return lowest
+
+
+@kernel
+def find_nearest(columns, centres, labels):  # type: ignore[no-untyped-def]
+    """Fill `labels` (n,) (OUT) with the nearest of `centres` (k, d) of points by column (d, >= n).
+
+    Distances are sums in the order of columns; the lowest index on ties.
+    """
+    n = labels.size
+    distances, best = np.empty(n), np.empty(n)
+    for i in range(n):
+        labels[i] = 0
+        best[i] = np.inf
+    for c in range(centres.shape[0]):
+        for i in range(n):
+            distances[i] = 0.0
+        for j in range(centres.shape[1]):
+            column, place = columns[j], centres[c, j]
+            for i in range(n):
+                gap = column[i] - place
+                distances[i] += gap * gap
+        for i in range(n):
+            closer = distances[i] < best[i]
+            best[i] = distances[i] if closer else best[i]
+            labels[i] = c if closer else labels[i]
 
 
 @kernel
@@ -253,23 +251,6 @@ def _clip(rows, limits, clipped):  # type: ignore[no-untyped-def]
             below = value if value < 0 else -value
             lowest = below if below < lowest else lowest
     return lowest
-
-
-@kernel
-def _decide(rows, centres, certain, labels):  # type: ignore[no-untyped-def]
-    """Fill `labels` (n,) (OUT) where they are not certain, by exact distances."""
-    for i in range(labels.size):
-        if certain[i]:
-            continue
-        best_distance = np.int64(-1)
-        for c in range(centres.shape[0]):
-            distance = np.int64(0)
-            for j in range(rows.shape[1]):
-                gap = np.int64(rows[i, j]) - centres[c, j]
-                distance += gap * gap
-            if best_distance < 0 or distance < best_distance:
-                labels[i] = c
-                best_distance = distance
 
 
 @kernel

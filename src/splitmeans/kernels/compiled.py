@@ -24,27 +24,12 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     Division follows NumPy (no exceptions); no option lets the compiler reorder floating-point
     arithmetic, because bounds on sensitivity depend on it.
     """
-    return _compiled(function, fastmath=False)
-
-
-def screening_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that screens (`screen.py`): a product and a sum may be one operation.
-
-    That leaves out a rounding, so bounds on rounding hold; nothing is reordered. What a screen
-    finds is certain by such a bound or is found again by exact arithmetic.
-    """
-    return _compiled(function, fastmath={"contract"})
-
-
-def _compiled(function: Callable[..., Any], *, fastmath: Any) -> Callable[..., Any]:
     folder = cache_folder()
     chosen, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
     try:
         # Where the folder cannot be written each process compiles for itself: any other folder
         # that numba would choose may hold code of other sources.
-        make = numba.njit(
-            cache=_is_writable(folder), nogil=True, error_model="numpy", fastmath=fastmath
-        )
+        make = numba.njit(cache=_is_writable(folder), nogil=True, error_model="numpy")
         return make(function)  # type: ignore[no-any-return]
     finally:
         numba.config.CACHE_DIR = chosen

@@ -7,7 +7,6 @@ themselves are sealed and signed by their senders.
 
 import hashlib
 import json
-import ssl
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -16,25 +15,17 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+import httpx
+
 from splitmeans import _validate
-from splitmeans._version import __version__
 from splitmeans.errors import (
     MailboxError,
     MailboxUnavailable,
     MessageExists,
     MessageRefused,
-    ParameterError,
 )
 from splitmeans.mailbox.certificates import certificate_problem, explain_refused
-from splitmeans.mailbox.connections import (
-    Answer,
-    Connections,
-    LineError,
-    NoAnswerInTime,
-    NoConnection,
-    NoConnectionInTime,
-    Transport,
-)
+from splitmeans.mailbox.http_client import check_url, download, finish, new_client, parts
 from splitmeans.mailbox.open import (
     MAX_STORED_BYTES,
     IsJunk,
@@ -45,7 +36,7 @@ from splitmeans.mailbox.open import (
     study_folder,
 )
 from splitmeans.mailbox.request_signature import EMPTY_HASH, Signer, sign_request
-from splitmeans.mailbox.retries import TRANSFER_SECONDS, Retries, TryAgain
+from splitmeans.mailbox.retries import Retries, TryAgain
 from splitmeans.wire.slot import check_run
 
 _Result = TypeVar("_Result")
@@ -53,10 +44,6 @@ _Result = TypeVar("_Result")
 _TRY_AGAIN = (408, 429, 502, 503, 504)
 _PASSING = (*_TRY_AGAIN, 500, 507)  # may be over when the same command is given later
 _REASON_BYTES = 4096
-_HEADERS = {
-    "user-agent": f"splitmeans/{__version__}",
-    "accept-encoding": "identity",  # sealed bytes do not shrink
-}
 
 # Answers that a proxy in front of the relay gives.
 _WITHOUT_REASON = {
@@ -93,11 +80,11 @@ class HttpMailbox:
         timeout: float = 30.0,
         use_proxy: bool = False,
         retries: Retries | None = None,
-        transport: Transport | None = None,
+        transport: httpx.BaseTransport | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         _validate.positive(timeout=timeout)
-        _check_url(url)
+        check_url(url)
         self._url = url.rstrip("/")
         self._shown_url = public_url(self._url)
         self._participant = participant
@@ -105,9 +92,11 @@ class HttpMailbox:
         self._ca = ca
         self._retries = retries or Retries()
         self._clock = clock
-        trusted = _trusted(ca)
-        self._transport = transport or Connections(
-            self._url, trusted=trusted, timeout=timeout, use_proxy=use_proxy
+        self._client = new_client(
+            ca=ca,
+            timeout=timeout,
+            use_proxy=use_proxy and self._url.startswith("https"),
+            transport=transport,
         )
 
     def __repr__(self) -> str:
@@ -156,7 +145,7 @@ class HttpMailbox:
 
     def close(self) -> None:
         """Close the connections."""
-        self._transport.close()
+        self._client.close()
 
     def _ask(
         self,
@@ -164,7 +153,7 @@ class HttpMailbox:
         page: str,
         *,
         signed: str,
-        read: Callable[[Answer, float], _Result],
+        read: Callable[[httpx.Response, float], _Result],
         data: bytes | None = None,
     ) -> _Result:
         """Send one request, several times if need be; each time it is signed anew.
@@ -188,39 +177,46 @@ class HttpMailbox:
                 signer=self._signer,
                 time=int(asked),
             )
-            url = f"{self._url}/v1/{page}"
+            request = self._client.build_request(
+                method,
+                f"{self._url}/v1/{page}",
+                headers=headers | ({} if data is None else {"content-length": str(len(data))}),
+                content=None if data is None else parts(data),
+            )
             try:
-                answer = self._transport.ask(method, url, headers=_HEADERS | headers, data=data)
+                answer = self._client.send(request, stream=True)
                 try:
-                    if answer.status not in _TRY_AGAIN:
+                    if answer.status_code not in _TRY_AGAIN:
                         return read(answer, asked)
                     raise TryAgain(self._refusal(answer), after=_retry_after(answer))
                 finally:
                     answer.close()
-            except LineError as problem:
+            except httpx.TransportError as problem:
                 if certificate_problem(problem) is not None:
                     raise self._unreachable(problem) from problem
                 raise TryAgain(self._unreachable(problem)) from problem
 
         return self._retries.run(attempt)
 
-    def _read_stored(self, answer: Answer, _: float, *, n_bytes: int) -> None:
-        if answer.status == 413:
+    def _read_stored(self, answer: httpx.Response, _: float, *, n_bytes: int) -> None:
+        if answer.status_code == 413:
             raise self._too_large(answer, n_bytes)
-        if answer.status == 409:
+        if answer.status_code == 409:
             raise MessageExists(
                 f"relay {self._shown_url} holds another message of this participant in this place"
             )
-        if answer.status not in (201, 204):
+        if answer.status_code not in (201, 204):
             raise self._refusal(answer)
+        finish(answer)
 
-    def _read_reserved(self, answer: Answer, _: float) -> None:
-        if answer.status == 404:
+    def _read_reserved(self, answer: httpx.Response, _: float) -> None:
+        if answer.status_code == 404:
             raise self._too_old(answer)
-        if answer.status != 204:
+        if answer.status_code != 204:
             raise self._refusal(answer)
+        finish(answer)
 
-    def _too_old(self, answer: Answer) -> MailboxError:
+    def _too_old(self, answer: httpx.Response) -> MailboxError:
         code, _text = _reason(answer)
         if code != "no-page":
             return self._no_relay()
@@ -229,22 +225,22 @@ class HttpMailbox:
             "version; its operator should install this one, and start the relay again"
         )
 
-    def _read_message(self, answer: Answer, _: float, *, max_bytes: int) -> bytes | None:
-        if answer.status == 404:
+    def _read_message(self, answer: httpx.Response, _: float, *, max_bytes: int) -> bytes | None:
+        if answer.status_code == 404:
             code, _text = _reason(answer)
             if code != "absent":
                 raise self._no_relay()
             return None
-        if answer.status != 200:
+        if answer.status_code != 200:
             raise self._refusal(answer)
-        return _download(answer, max_bytes=max_bytes, shown_url=self._shown_url)
+        return download(answer, max_bytes=max_bytes, shown_url=self._shown_url)
 
-    def _read_limits(self, answer: Answer, asked: float) -> MailboxLimits:
-        if answer.status == 404:
+    def _read_limits(self, answer: httpx.Response, asked: float) -> MailboxLimits:
+        if answer.status_code == 404:
             raise self._too_old(answer)
-        if answer.status != 200:
+        if answer.status_code != 200:
             raise self._refusal(answer)
-        data = _download(answer, max_bytes=_REASON_BYTES, shown_url=self._shown_url)
+        data = download(answer, max_bytes=_REASON_BYTES, shown_url=self._shown_url)
         answered = self._clock()
         try:
             told = json.loads(data)
@@ -259,7 +255,7 @@ class HttpMailbox:
             max_message_bytes=most, free_bytes=free, clock_offset=offset, is_shared=False
         )
 
-    def _too_large(self, answer: Answer, n_bytes: int) -> MailboxError:
+    def _too_large(self, answer: httpx.Response, n_bytes: int) -> MailboxError:
         code, text = _reason(answer)
         least = f"{-(-n_bytes // 2**20)}M"
         if code == "too-large":
@@ -280,7 +276,7 @@ class HttpMailbox:
     def _no_relay(self) -> MailboxError:
         return MailboxError(f"{self._shown_url} is not a splitmeans relay; check the URL")
 
-    def _refusal(self, answer: Answer) -> MailboxError:
+    def _refusal(self, answer: httpx.Response) -> MailboxError:
         code, text = _reason(answer)
         hints = {
             "stranger": "this participant's key is not in the study that the relay serves; compare "
@@ -289,18 +285,18 @@ class HttpMailbox:
             "study-full": f"{text}; ask the relay's operator to remove old runs or to allow more "
             "(splitmeans relay serve --max-study)",
         }
-        if 300 <= answer.status < 400:
+        if 300 <= answer.status_code < 400:
             said = "it redirects to another place; give the URL of the relay itself"
         else:
             said = (
                 hints.get(code)
                 or text
                 or _WITHOUT_REASON.get(
-                    answer.status, "it gives no reason; check that the URL is a relay's"
+                    answer.status_code, "it gives no reason; check that the URL is a relay's"
                 )
             )
-        kind = MailboxUnavailable if answer.status in _PASSING else MailboxError
-        return kind(f"relay {self._shown_url} answered {answer.status}: {said}")
+        kind = MailboxUnavailable if answer.status_code in _PASSING else MailboxError
+        return kind(f"relay {self._shown_url} answered {answer.status_code}: {said}")
 
     def _unreachable(self, problem: Exception) -> MailboxError:
         certificate = certificate_problem(problem)
@@ -312,60 +308,22 @@ class HttpMailbox:
                 ca=self._ca,
                 now=datetime.fromtimestamp(self._clock(), UTC),
             )
-        elif isinstance(problem, NoConnectionInTime):
+        elif isinstance(problem, httpx.ConnectTimeout):
             said = "no connection in time; check address, port and firewall"
-        elif isinstance(problem, NoConnection):
+        elif isinstance(problem, httpx.ConnectError | httpx.ProxyError):
             said = f"no connection ({problem}); check address and port, and that it runs"
-        elif isinstance(problem, NoAnswerInTime):
+        elif isinstance(problem, httpx.TimeoutException):
             said = "no answer in time"
         else:
-            said = f"the connection broke ({type(problem.__cause__ or problem).__name__})"
+            said = f"the connection broke ({type(problem).__name__})"
         kind = MailboxError if certificate is not None else MailboxUnavailable
         return kind(f"relay {self._shown_url}: {said}")
 
 
-def _check_url(url: str) -> None:
-    parts = urlsplit(url)
-    if not parts.hostname or parts.username or parts.password or parts.query or parts.fragment:
-        raise ParameterError(
-            f"{public_url(url)}: the URL of a relay has the form https://host:port, without user "
-            "name, password and query"
-        )
-    is_here = parts.hostname in ("localhost", "127.0.0.1", "::1")
-    if parts.scheme != "https" and not is_here:
-        raise ParameterError(f"{public_url(url)}: a relay on another machine needs https://")
-
-
-def _trusted(ca: Path | None) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=ca)
-    except (OSError, ssl.SSLError) as problem:
-        raise ParameterError(f"{ca}: no certificates in PEM form ({problem})") from problem
-
-
-def _download(answer: Answer, *, max_bytes: int, shown_url: str) -> bytes:
-    """Read the body, and stop as soon as it is longer than allowed."""
-    too_large = MessageRefused(f"relay {shown_url} sends more than {max_bytes} bytes")
-    length = answer.header("content-length")
-    if length.isdecimal() and int(length) > max_bytes:
-        raise too_large
-    if answer.header("content-encoding") not in ("", "identity"):
-        raise MailboxError(f"relay {shown_url}: a proxy changes messages on their way")
-    deadline = time.monotonic() + TRANSFER_SECONDS
-    data = bytearray()
-    for piece in answer.pieces():
-        data += piece
-        if len(data) > max_bytes:
-            raise too_large
-        if time.monotonic() > deadline:
-            raise MailboxUnavailable(f"relay {shown_url}: a download took too long")
-    return bytes(data)
-
-
-def _reason(answer: Answer) -> tuple[str, str]:
+def _reason(answer: httpx.Response) -> tuple[str, str]:
     """Read code and text of a refusal; what is not of the relay's form is not shown."""
     try:
-        fields = json.loads(_download(answer, max_bytes=_REASON_BYTES, shown_url=""))
+        fields = json.loads(download(answer, max_bytes=_REASON_BYTES, shown_url=""))
         code, text = fields["code"], fields["error"]
     except (MessageRefused, MailboxError, ValueError, KeyError, TypeError):
         return "", ""
@@ -374,6 +332,6 @@ def _reason(answer: Answer) -> tuple[str, str]:
     return code, "".join(c for c in text if c.isprintable())[:300]
 
 
-def _retry_after(answer: Answer) -> float:
-    value = answer.header("retry-after")
+def _retry_after(answer: httpx.Response) -> float:
+    value = answer.headers.get("retry-after", "")
     return min(60.0, float(value)) if value.isdecimal() else 0.0

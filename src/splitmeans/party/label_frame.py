@@ -20,7 +20,7 @@ from splitmeans.study.coding import coding_of
 from splitmeans.table.checks.facts import BoundFacts, clipping_problems
 from splitmeans.table.checks.problems import refuse
 from splitmeans.table.checks.rows import check_rows
-from splitmeans.table.frames import as_stream, is_pandas, listed_names
+from splitmeans.table.frames import as_stream, is_pandas, is_polars, listed_names
 from splitmeans.table.prepare import PartyTable
 
 
@@ -64,8 +64,8 @@ def frame_probabilities(
 ) -> tuple[PartySpec, Any, FloatArray]:
     """Return whose table it is, the table, and every row's probability of each segment."""
     result.check_segments()
-    stream = as_stream(data, where="the table")
-    data = data if stream is None else stream.read_all()
+    if not is_polars(data) and (stream := as_stream(data, where="the table")) is not None:
+        data = stream.read_all()
     spec = settled_party(result, _party_of(result, data, party))
     # Ids are not looked at: the labels are beside them.
     no_ids = pa.array([], pa.large_string())
@@ -131,7 +131,7 @@ def beside(data: Any, columns: dict[str, Any]) -> Any:
         raise DataError(f"the table must not have a column {taken[0]!r} yet; rename or drop it")
     if is_pandas(data):
         return data.assign(**columns)
-    if hasattr(data, "hstack") and hasattr(data, "to_arrow"):  # polars
+    if is_polars(data):
         return data.hstack(type(data)(columns))
     arrays = {name: pa.array(values) for name, values in columns.items()}
     if isinstance(data, pa.Table):
@@ -145,7 +145,7 @@ def chosen_rows(data: Any, kept: npt.NDArray[np.bool_]) -> Any:
     """Return some rows of a table, of the kind that it is; of an array the places of those rows."""
     if is_pandas(data):
         return data.loc[kept]
-    if hasattr(data, "hstack") and hasattr(data, "to_arrow"):  # polars
+    if is_polars(data):
         return data[np.flatnonzero(kept)]
     if isinstance(data, pa.Table):
         return data.filter(pa.array(kept))

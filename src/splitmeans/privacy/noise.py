@@ -5,11 +5,9 @@ generator) starts algorithms. Only the second may be seeded by a user. The seede
 exists for tests and benchmarks; whoever uses it has no privacy, and the privacy statement says so.
 """
 
-import functools
 import hashlib
 import os
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +15,8 @@ import numpy as np
 from splitmeans import _validate
 from splitmeans._types import IntArray, WordArray
 from splitmeans.kernels.discrete_gaussian import LARGEST_SCALE, discrete_gaussian
+from splitmeans.privacy import exact_noise
+from splitmeans.privacy.exact_noise import RandomBytes
 
 
 class NoiseSource(Protocol):
@@ -46,25 +46,20 @@ class NoiseSource(Protocol):
 
 @dataclass(frozen=True)
 class SecureNoise:
-    """Exact discrete noise, and words from the operating system.
-
-    Gaussian noise is drawn here (`kernels.discrete_gaussian`); of scales below 1 or above 2^48,
-    and Laplace noise, by OpenDP, with the same laws.
-    """
+    """Exact discrete noise from the operating system's random bytes."""
 
     secure: bool = field(default=True, init=False)
 
     def laplace(self, scale: float, size: int) -> IntArray:
         """Draw discrete Laplace noise with exact arithmetic."""
-        _validate.positive(scale=scale)
-        return _draw(_opendp_laplace(scale), size)
+        return exact_noise.laplace(scale, size, RandomBytes(os.urandom))
 
     def gaussian(self, scale: float, size: int) -> IntArray:
         """Draw discrete Gaussian noise with exact arithmetic."""
         _validate.positive(scale=scale)
         if 1 <= scale <= LARGEST_SCALE:
             return discrete_gaussian(scale, size, self.words)
-        return _draw(_opendp_gaussian(scale), size)
+        return exact_noise.gaussian(scale, size, RandomBytes(os.urandom))
 
     def words(self, size: int) -> WordArray:
         """Draw uniform words from the operating system."""
@@ -116,37 +111,3 @@ class InsecureSeededNoise:
     def spawn(self, label: str) -> "InsecureSeededNoise":
         """Return the source that this seed gives to `label`."""
         return InsecureSeededNoise(self.seed, (*self.path, label))
-
-
-def _draw(measurement: Any, size: int) -> IntArray:
-    return np.array(measurement([0] * size), dtype=np.int64)
-
-
-@functools.lru_cache(maxsize=256)
-def _opendp_laplace(scale: float) -> Any:
-    dp = _opendp()
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    return dp.m.make_laplace(*space, scale=scale)
-
-
-@functools.lru_cache(maxsize=256)
-def _opendp_gaussian(scale: float) -> Any:
-    dp = _opendp()
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    return dp.m.make_gaussian(*space, scale=scale)
-
-
-@functools.cache
-def _opendp() -> Any:
-    # Imported on first use, and by parts: `opendp.prelude` also loads its extras for other
-    # libraries, which takes most of a second.
-    from opendp import domains, measurements, metrics, mod
-
-    mod.enable_features("contrib")
-    return SimpleNamespace(
-        vector_domain=domains.vector_domain,
-        atom_domain=domains.atom_domain,
-        l1_distance=metrics.l1_distance,
-        l2_distance=metrics.l2_distance,
-        m=measurements,
-    )

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from splitmeans._types import FloatArray, LabelArray
-from splitmeans.kernels.screen import Single, empty_columns, screen, to_screen
-from splitmeans.kmeans.distances import squared_distances
+from splitmeans.kmeans.nearest import nearest_centres
 from splitmeans.simulate.evaluation import assign_labels
 from splitmeans.simulate.pooling import pooled_blocks, same_order
 from splitmeans.study.features import GRID_UNITS
@@ -42,20 +41,11 @@ def joint_labels(
 
 
 def _in_order(tables: Sequence[PartyTable], centres: FloatArray) -> LabelArray:
-    """Compare numbers that every row has, in single precision where that is certain."""
-    n, d = len(tables[0]), centres.shape[1]
-    columns, to_compare = empty_columns(d, _ROWS_AT_ONCE), to_screen(centres * GRID_UNITS)
-    labels, certain = np.empty(n, dtype=np.int32), np.empty(_ROWS_AT_ONCE, dtype=np.bool_)
-    ends = np.cumsum([0, *(table.raw_rows.shape[1] for table in tables)])
+    """Compare numbers that every row has, as they are on the grid."""
+    n, on_grid = len(tables[0]), centres * GRID_UNITS
+    labels = np.empty(n, dtype=np.int32)
     for start in range(0, n, _ROWS_AT_ONCE):
-        part = slice(start, min(start + _ROWS_AT_ONCE, n))
-        size = part.stop - start
-        for table, first, last in zip(tables, ends[:-1], ends[1:], strict=True):
-            columns[first:last, :size] = table.raw_rows[part].T
-        single = Single(columns=columns, largest=float(np.abs(columns).max()))
-        screen(single, to_compare, labels=labels[part], certain=certain[:size])
-        close = start + np.flatnonzero(~certain[:size])
-        if len(close):
-            rows = np.hstack([table.features_of(close) for table in tables]) / GRID_UNITS
-            labels[close] = squared_distances(rows, centres).argmin(axis=1)
+        part = slice(start, start + _ROWS_AT_ONCE)
+        rows = np.hstack([table.raw_rows[part].astype(np.float64) for table in tables])
+        labels[part] = nearest_centres(rows, on_grid)
     return labels

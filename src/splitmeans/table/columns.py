@@ -41,6 +41,7 @@ def read_array(values: Any, *, what: str) -> pa.Array:
     """
     try:
         column = _to_arrow(values)
+        column = column.cast(without_views(column.type))
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if is_text(column.type):
@@ -63,16 +64,22 @@ def _to_arrow(values: Any) -> Any:
         return values
     if isinstance(values, str | bytes | dict | set | frozenset) or getattr(values, "ndim", 1) != 1:
         raise TypeError("not a list of values")
-    if hasattr(values, "to_arrow"):  # a polars Series
-        return values.to_arrow()
+    if hasattr(values, "__arrow_c_stream__"):
+        return pa.chunked_array(values)
     return pa.array(values, from_pandas=True)
 
 
 def is_text(kind: pa.DataType) -> bool:
     """Return whether an Arrow type holds text."""
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+    kind = without_views(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def without_views(kind: pa.DataType) -> pa.DataType:
+    """Return a type with plain text instead of text by views, for which Arrow has few functions."""
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, without_views(kind.value_type), kind.ordered)
+    return pa.large_string() if pa.types.is_string_view(kind) else kind
 
 
 def normalised_text(column: pa.Array) -> pa.LargeStringArray:

@@ -1,12 +1,17 @@
-"""Tables of other libraries, recognised by what they offer: none of these is ever imported."""
+"""Tables of other libraries, recognised by what they offer: none of these is ever imported.
 
-from collections.abc import Mapping
+A table that offers an Arrow stream (`__arrow_c_stream__`: polars, DuckDB, readers) is read as one.
+Only pandas is taken column by column: it converts whole tables, and fails on a column of mixed
+values even if the study does not have it.
+"""
+
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from splitmeans.errors import DataError
-from splitmeans.table.columns import is_text
+from splitmeans.table.columns import is_text, without_views
 
 
 def is_pandas(data: Any) -> bool:
@@ -14,20 +19,20 @@ def is_pandas(data: Any) -> bool:
     return hasattr(data, "iloc") and hasattr(data, "columns")
 
 
-def without_polars(data: Any) -> Any:
-    """Return a polars data frame as an Arrow table, and anything else as it is."""
-    return data.to_arrow() if hasattr(data, "to_arrow") and hasattr(data, "columns") else data
+def is_polars(data: Any) -> bool:
+    """Whether it is a polars data frame, to which columns can be added."""
+    return hasattr(data, "hstack") and hasattr(data, "__arrow_c_stream__")
 
 
 def listed_names(data: Any) -> list[str] | None:
     """Return the names of a table's columns, None for a plain array."""
-    names = getattr(data, "column_names", None)  # Arrow
-    if names is None:
-        names = getattr(data, "columns", None)  # pandas and polars
-    if names is None and isinstance(data, Mapping):
-        names = list(data)
-    if names is None and hasattr(data, "__arrow_c_stream__"):  # a reader of batches
+    names: Iterable[Any] | None
+    if isinstance(data, Mapping):
+        names = data
+    elif isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         names = data.schema.names
+    else:
+        names = getattr(data, "columns", None)  # pandas and polars
     return None if names is None else [str(name) for name in names]
 
 
@@ -38,7 +43,6 @@ def named_columns(data: Any, *, where: str) -> list[tuple[str, Any]] | None:
     if is_pandas(data):
         # By column: a whole-table conversion fails on columns outside the study.
         return [(str(name), data.iloc[:, place]) for place, name in enumerate(data.columns)]
-    data = without_polars(data)
     if (stream := as_stream(data, where=where)) is not None:
         data = stream.read_all()
     if isinstance(data, pa.Table | pa.RecordBatch):
@@ -47,17 +51,17 @@ def named_columns(data: Any, *, where: str) -> list[tuple[str, Any]] | None:
 
 
 def as_stream(data: Any, *, where: str) -> pa.RecordBatchReader | None:
-    """Return a reader of what has to be read as a stream; None for what is in memory already."""
-    if isinstance(data, pa.Table | pa.RecordBatch) or hasattr(data, "iloc"):
+    """Return a reader of a table that offers a stream; None for Arrow tables, pandas and arrays."""
+    if isinstance(data, pa.Table | pa.RecordBatch) or is_pandas(data):
         return None
-    if not hasattr(data, "__arrow_c_stream__") or hasattr(data, "to_arrow"):  # polars
+    if not hasattr(data, "__arrow_c_stream__"):
         return None
     try:
-        if isinstance(data, pa.RecordBatchReader):
-            return data
-        return pa.RecordBatchReader.from_stream(data)
+        reader = pa.RecordBatchReader.from_stream(data)
     except (pa.ArrowException, TypeError, ValueError):
         raise DataError(f"{where}: the data must be a table, got one column of it") from None
+    schema = pa.schema([field.with_type(without_views(field.type)) for field in reader.schema])
+    return reader if schema == reader.schema else reader.cast(schema)
 
 
 def text_names(data: Any) -> set[str]:

@@ -4,7 +4,7 @@ from tests.mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
-        file="src/splitmeans/privacy/keyed_noise.py",
+        file="src/splitmeans/privacy/exact_noise.py",
         old="            if number < bound:\n                return number\n",
         new="            return number % bound\n",
         breaks="keyed noise: numbers beyond a bound are folded back below it",

@@ -87,11 +87,18 @@ MUTANTS = [
         tests=("tests/kernels/test_discrete_gaussian.py", "tests/statistical/test_noise_law.py"),
     ),
     Mutant(
-        file="src/splitmeans/privacy/keyed_noise.py",
-        old="exact = Fraction(scale)\n        drawn = [_gaussian(",
-        new="exact = Fraction(max(1, math.floor(scale)))\n        drawn = [_gaussian(",
+        file="src/splitmeans/privacy/exact_noise.py",
+        old="return Fraction(float(scale))",
+        new="return Fraction(max(1, math.floor(scale)))",
         breaks="the server's noise has its scale rounded down to a whole number",
         tests=("tests/privacy/test_keyed_noise.py",),
+    ),
+    Mutant(
+        file="src/splitmeans/privacy/exact_noise.py",
+        old="if not (is_negative and size == 0):",
+        new="if True:",
+        breaks="Laplace noise is nothing twice as often as it should be",
+        tests=("tests/privacy/test_exact_noise.py", "tests/statistical/test_noise_law.py"),
     ),
     Mutant(
         file="src/splitmeans/privacy/noise.py",

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splitmeans.kernels.plain_text import plain_texts
 from splitmeans.table.columns import is_text, read_array
 from splitmeans.table.ids.forms import BLANK_ENDS, INVISIBLE, ODD_SPACE, is_uuid
 from splitmeans.table.plain_arrow import flags_of, numbers_of
@@ -37,14 +36,14 @@ _LOOK_ALIKE = "characters that look like others (full-width digits, ligatures)"
 _NOT_WHOLE = "not a whole number"
 _ROUNDED = "too large for its floating-point column"
 
-# Most ids have nothing odd. Their bytes tell it of nearly all (`plain_texts`), and two quick
-# patterns of most others: numbers, letters of one case with digits, and of those not the few words
-# and numbers that are odd all the same.
-_SIMPLE = (
-    r"\A(?:0|[1-9][0-9]*|[a-z0-9_-]*[a-z][a-z0-9_-]*|[A-Z0-9_-]*[A-Z][A-Z0-9_-]*"
-    r"|[a-z]+ [0-9]+|[A-Z]+ [0-9]+)\z"
+# Most ids have nothing odd, and one quick pattern says so of nearly all of them: numbers, a word
+# and a number, and letters of one case with digits. A few letters alone may stand for a missing
+# value, and digits with no letter but "e" may be an exponent.
+_MIXED = (
+    "[{0}0-9_-]*(?:[{1}][{0}0-9_-]*[0-9_-]|[0-9_-][{0}0-9_-]*[{1}])[{0}0-9_-]*"
+    "|[{0}]{{10,}}|[{0}]+ [0-9]+"
 )
-_NOT_SO_SIMPLE = r"(?i)\A(?:-?[0-9]+e-?[0-9]+|nan|null|none|nil|na|nat|undefined|unknown|missing)\z"
+_PLAIN = rf"\A(?:0|[1-9][0-9]*|{_MIXED.format('a-z', 'a-df-z')}|{_MIXED.format('A-Z', 'A-DF-Z')})\z"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,11 +111,9 @@ def _odd(column: pa.Array) -> dict[str, Any]:
         }
     if not is_text(column.type):
         return {}
-    plain = plain_texts(column)
-    if plain.all():
+    column = column.filter(pc.invert(pc.match_substring_regex(column, pattern=_PLAIN)))
+    if len(column) == 0:
         return {}
-    column = column.filter(pa.array(~plain))
-    column = column.filter(_may_be_odd(column))
     found = {
         name: pc.match_substring_regex(column, pattern=pattern)
         for name, pattern in _PATTERNS.items()
@@ -128,8 +125,3 @@ def _odd(column: pa.Array) -> dict[str, Any]:
         spaces = pc.replace_substring_regex(normal, pattern=ODD_SPACE, replacement=" ")
         found[_LOOK_ALIKE] = pc.not_equal(spaces, pc.utf8_normalize(spaces, form="NFKC"))
     return {name: flags_of(flags) for name, flags in found.items()}
-
-
-def _may_be_odd(column: pa.Array) -> Any:
-    simple = pc.match_substring_regex(column, pattern=_SIMPLE)
-    return pc.or_(pc.invert(simple), pc.match_substring_regex(column, pattern=_NOT_SO_SIMPLE))

@@ -18,7 +18,7 @@ from splitmeans.table.checks.names import name_problems, study_columns
 from splitmeans.table.checks.number_columns import texts_of_kinds
 from splitmeans.table.checks.problems import refuse
 from splitmeans.table.columns import read_array
-from splitmeans.table.frames import as_stream, is_pandas, without_polars
+from splitmeans.table.frames import as_stream, is_pandas
 from splitmeans.table.options import AS_DEFAULT, SourceOptions
 from splitmeans.table.sources.databases import read_query
 from splitmeans.table.sources.files import find_files, read_files
@@ -84,7 +84,6 @@ def _read(
 def _from_memory(party: PartySpec, data: Any) -> Batches:
     """Open a table of another library; rows in memory are handed on in slices."""
     where = f"the table of party {party.name!r}"
-    data = without_polars(data)
     total: int | None = None
     batches: Iterator[pa.RecordBatch]
     if is_pandas(data):
