@@ -11,12 +11,20 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from markupsafe import escape
-from splitmeans.report.profiles import COLOURS, colour_of
 
 from splitmeans.report.data import ReportData
 from splitmeans.report.html import MOST_COLUMNS, render
 from splitmeans.report.privacy_page import privacy_page
-from splitmeans.report.words import compared, interval_text, percent, step, users, value
+from splitmeans.report.words import (
+    COLOURS,
+    colour_of,
+    compared,
+    interval_text,
+    percent,
+    step,
+    users,
+    value,
+)
 
 LIMIT = 3_000_000
 VOID = {"meta", "input", "wbr", "br"}
