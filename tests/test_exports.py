@@ -14,7 +14,7 @@ def test_public_names() -> None:
         "ParameterError",
         "PartySpec",
         "PrivacyError",
-        "PrivacyReport",
+        "PrivacyFacts",
         "ProtocolError",
         "Result",
         "SketchOptions",

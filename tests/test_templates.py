@@ -19,7 +19,7 @@ from splitmeans.evidence.dpia import dpia_of
 from splitmeans.evidence.pages import as_html
 from splitmeans.insights.two_columns import PairCell, PairTable, TwoColumns
 from splitmeans.intervals.overlap import Count, Overlap, Share
-from splitmeans.plan.statement import PrivacyReport
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.report.build import build_report
 from splitmeans.report.data import ReportData
 from splitmeans.report.html import render
@@ -106,13 +106,13 @@ def _result(data: ReportData, result: Result, name: str) -> str:
 
 
 def _statement(data: ReportData, result: Result, name: str) -> str:
-    return PrivacyReport.for_study(odd_study(name))._repr_html_()
+    return PrivacyFacts.for_study(odd_study(name))._repr_html_()
 
 
 def _model(data: ReportData, result: Result, name: str) -> str:
     found = SimpleNamespace(sizes=result.published_sizes, centres=result.published_centres)
-    privacy = PrivacyReport.for_study(odd_study(name))
-    return model_html(name, found=(result.synopsis, found), privacy=privacy)  # type: ignore[arg-type]
+    privacy = PrivacyFacts.for_study(odd_study(name))
+    return model_html(name, found=(result.synopsis, found), privacy=privacy, study=odd_study(name))  # type: ignore[arg-type]
 
 
 def _document(data: ReportData, result: Result, name: str) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from splitmeans.estimator import VerticalKMeans
     from splitmeans.forecasting.forecast import forecast
     from splitmeans.party.labels import segment_probabilities
-    from splitmeans.plan.statement import PrivacyReport
+    from splitmeans.plan.facts import PrivacyFacts
     from splitmeans.privacy.noise import InsecureSeededNoise
     from splitmeans.simulate.datasets import demo_customers
     from splitmeans.synopsis.synopsis import Synopsis
@@ -48,7 +48,7 @@ __all__ = [
     "ParameterError",
     "PartySpec",
     "PrivacyError",
-    "PrivacyReport",
+    "PrivacyFacts",
     "ProtocolError",
     "Result",
     "SketchOptions",
@@ -67,7 +67,7 @@ __all__ = [
 # Loaded on first use: scikit-learn, numba and Arrow take seconds to import.
 _LAZY = {
     "InsecureSeededNoise": "splitmeans.privacy.noise",
-    "PrivacyReport": "splitmeans.plan.statement",
+    "PrivacyFacts": "splitmeans.plan.facts",
     "Result": "splitmeans.analysis.result",
     "Synopsis": "splitmeans.synopsis.synopsis",
     "VerticalKMeans": "splitmeans.estimator",

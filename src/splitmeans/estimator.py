@@ -235,7 +235,6 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.result_ = protocol.run(study, tables, noise=self.noise, rng=rng, previous=before)
         self.study_ = study
         self.synopsis_ = self.result_.server.synopsis
-        self.privacy_ = self.result_.privacy
         self.cluster_centers_: FloatArray = self.result_.server.clustering.centres
         self.n_features_in_ = self.cluster_centers_.shape[1]
         self.feature_names_in_ = np.array(self.synopsis_.feature_names, dtype=object)
@@ -298,7 +297,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         if not hasattr(self, "result_"):
             return model_html(repr(self))
         found = (self.synopsis_, self.result_.server.clustering)
-        return model_html(repr(self), found=found, privacy=self.privacy_)
+        return model_html(repr(self), found=found, privacy=self.privacy_, study=self.study_)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Mapping[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}

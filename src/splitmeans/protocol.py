@@ -17,6 +17,7 @@ The same steps (`party.node.step`, `server.node.step`) run between organisations
 differs. Messages are bytes on the way here too, so nothing passes that the wire would not carry.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,8 +27,8 @@ from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.figures import users
 from splitmeans.party import node as party_node
 from splitmeans.party import states as party_states
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource, SecureNoise
 from splitmeans.result.previous import Previous
 from splitmeans.server import node as server_node
@@ -50,9 +51,14 @@ class RunResult:
     """
 
     server: server_node.Done
-    privacy: PrivacyReport
+    secure_noise: bool
     traffic: Mapping[tuple[str, str], int]
     """Bytes sent, by sender and tag of the message."""
+
+    @functools.cached_property
+    def privacy(self) -> PrivacyFacts:
+        """What the run released and what it cost; computed when it is first asked for."""
+        return PrivacyFacts.of(self.plan, secure_noise=self.secure_noise)
 
     @property
     def plan(self) -> Plan:
@@ -63,7 +69,7 @@ class RunResult:
         found = self.server.synopsis
         return (
             f"<RunResult {len(self.server.clustering.sizes)} segments of about "
-            f"{users(found.total)} users, {', '.join(found.party_names)}; {self.privacy!r}>"
+            f"{users(found.total)} users, {', '.join(found.party_names)}>"
         )
 
     def bytes_from(self, sender: str) -> int:
@@ -139,8 +145,7 @@ def run(
 
     if not isinstance(server, server_node.Done):
         raise ProtocolError(f"the run stopped with the server in state {type(server).__name__}")
-    report = PrivacyReport(plan=server.plan, secure_noise=noise.secure)
-    return RunResult(server=server, privacy=report, traffic=traffic)
+    return RunResult(server=server, secure_noise=noise.secure, traffic=traffic)
 
 
 def _next_expected(

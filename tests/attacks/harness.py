@@ -30,9 +30,8 @@ from splitmeans.mailbox.open import (
 )
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.stages import ReleasedValues, StageValues, flat_values
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.ledger import Entry, Ledger
-from splitmeans.result.signed import statement_to_compare
+from splitmeans.result.signed import privacy_to_compare
 from splitmeans.run.journal import Journal, RunKey, SavedRun
 from splitmeans.run.party import run_party
 from splitmeans.run.party_run import PartyRun
@@ -308,7 +307,7 @@ class World:
             n_local_clusters=np.array(plan.n_local_clusters),
             released=np.array(flat_values(plan.released), dtype=np.int64),
             fingerprint=plan.fingerprint,
-            statement=statement_to_compare(PrivacyReport(plan=plan, secure_noise=True)),
+            statement=privacy_to_compare(plan, secure_noise=True),
         )
         return dataclasses.replace(honest, **changes)
 

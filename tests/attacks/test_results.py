@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from splitmeans.errors import ParameterError, ProtocolError
-from splitmeans.plan.statement import PrivacyReport
+from splitmeans.plan.facts import PrivacyFacts
+from splitmeans.plan.settle import make_plan
 from splitmeans.result.publish import published_facts, read_published
 from splitmeans.result.result import Result
 from splitmeans.wire.messages import PartyRelease, PublishedResult
@@ -49,12 +50,12 @@ def forger(stage: Any) -> Callable[..., World]:
 
 def _signed(world: World, result: PublishedResult, *, signer: str) -> PublishedResult:
     """Sign a result as the server does; it may sign what it likes, also what no party takes."""
-    report = PrivacyReport.for_study(world.study)
+    plan = make_plan(world.study)
     try:
-        synopsis = read_published(report.plan, result)
+        synopsis = read_published(plan, result)
     except ProtocolError:
         return result
-    facts = published_facts(report, synopsis, result, run="1")
+    facts = published_facts(plan, PrivacyFacts.of(plan), synopsis, result, run="1")
     return dataclasses.replace(result, signature=KEYS[signer].sign(facts.data))
 
 

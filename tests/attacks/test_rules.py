@@ -19,8 +19,8 @@ import pytest
 from splitmeans.errors import DataError, MailboxError, MessageExists, ProtocolError
 from splitmeans.party.confirm import transcript
 from splitmeans.party.session import Session
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.keyed_noise import KeyedNoise
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.run import party as party_driver
@@ -120,7 +120,7 @@ def test_r8_every_fact_of_the_study_is_in_the_plan_that_all_confirm(study):
 
 
 def test_r8_the_party_computes_plan_and_cost_itself(study):
-    report = PrivacyReport.for_study(study)
+    report = PrivacyFacts.for_study(study)
     assert report.epsilon <= study.budget.epsilon
     shown_by(
         "test_plan_with_other_local_clusters",

@@ -13,7 +13,7 @@ import pytest
 
 from splitmeans import Study
 from splitmeans.cli import main
-from splitmeans.plan.statement import PrivacyReport
+from splitmeans.plan.facts import PrivacyFacts
 
 
 class Finished(NamedTuple):
@@ -153,7 +153,7 @@ def test_a_limit_stops_a_run_before_others_spend(run, digits):
 
 def test_a_limit_towards_a_party_stops_a_run_as_well(run, digits):
     run("study", "approve", "study.toml", "--home", "bank", "--digits", digits)
-    stated = PrivacyReport.for_study(Study.read("study.toml")).towards_party
+    stated = PrivacyFacts.for_study(Study.read("study.toml")).towards_party
     assert stated is not None
     options = ("--epsilon", "9", "--delta", "1e-3", "--home", "bank")
     for most, code in ((stated[1].epsilon * 0.99, 1), (stated[1].epsilon, 3)):
@@ -186,7 +186,7 @@ def test_a_forgotten_charge_can_be_added(run, digits):
     assert run(*of_crm, "--run", "8", *said).code == 0
     shown = json.loads(run("ledger", "show", "--home", "bank", "--json").out)
     assert shown["sources"]["crm"]["epsilon"] == 2
-    stated = PrivacyReport.for_study(Study.read("study.toml")).towards_party
+    stated = PrivacyFacts.for_study(Study.read("study.toml")).towards_party
     assert stated is not None
     assert shown["entries"][0]["party_epsilon"] == stated[1].epsilon
     assert [entry["kind"] for entry in shown["entries"]] == ["added", "added"]

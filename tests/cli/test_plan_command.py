@@ -16,7 +16,7 @@ from splitmeans.cli import console, main, plan_text
 from splitmeans.cli.plan_text import between, number, per_cent, ratio
 from splitmeans.forecasting.forecast import forecast
 from splitmeans.forecasting.loss_model import LossForecast
-from splitmeans.plan.certificate import certificate_of
+from splitmeans.plan.facts import certificate_of
 from splitmeans.plan.settle import make_plan
 
 # Its k' is given: inside what the loss model is fitted to, whatever the rule of k' chooses.

@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from splitmeans.plan.statement import PrivacyReport
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.study import Study
 
 from .blocks import PAGES, ROOT, name_of
@@ -65,7 +65,7 @@ def _towards_party(n_parties: int) -> float:
             "parties": [{"name": f"p{at}", "columns": columns} for at in range(n_parties)],
         }
     )
-    found = PrivacyReport.for_study(study).towards_party
+    found = PrivacyFacts.for_study(study).towards_party
     assert found is not None
     return round(found[1].epsilon, 2)
 

@@ -98,8 +98,9 @@ def test_runs_of_a_series(tmp_path: Path) -> None:
 
 def test_every_byte_between_files_counts() -> None:
     """Of a small bundle every single byte: headers, names, directory, contents, end."""
-    data = pack({"record.txt": b"what happened", "plan.json": b"{}", "result/result.json": b"[1]"})
-    assert unpack(data)["plan.json"] == b"{}"
+    files = {"record.txt": b"what", "ledger.json": b"{}", "result/result.json": b"[1]"}
+    data = pack(files)
+    assert unpack(data)["ledger.json"] == b"{}"
     original = unpack(data)
     for at in range(len(data)):
         changed = bytearray(data)
@@ -115,7 +116,7 @@ def test_every_byte_between_files_counts() -> None:
 def members() -> list[str]:
     result = ("centres.csv", "certificate.json", "result.json", "statement.txt", "study.toml")
     return [
-        *("ledger.json", "plan.json", "readme.txt", "record.html", "record.txt", "report.html"),
+        *("ledger.json", "readme.txt", "record.html", "record.txt", "report.html"),
         *(f"result/{name}" for name in (*result, "synopsis.parquet", "transcript.json")),
         *(MANIFEST, SIGNATURE),
     ]
@@ -280,7 +281,6 @@ def in_ledger(change: Callable[[dict], object]) -> Callable[[str], str]:  # type
 INSIDER = {
     "fewer words": ("record.txt", lambda text: text.replace("epsilon 4", "epsilon 1")),
     "another page": ("record.html", lambda text: text.replace("epsilon 4", "epsilon 1")),
-    "another plan": ("plan.json", lambda text: text.replace("bank", "tank")),
     "a cheaper charge": (
         "ledger.json",
         in_ledger(lambda saved: saved["lines"][0]["entry"].update(epsilon="1.0")),
@@ -310,7 +310,7 @@ INSIDER = {
     ),
     "another certificate": (
         "result/certificate.json",
-        lambda text: re.sub(r'"upper": [\d.]+', '"upper": 0.5', text),
+        lambda text: re.sub(r'"epsilon": [\d.]+', '"epsilon": 0.5', text),
     ),
     "another budget": (
         "result/study.toml",

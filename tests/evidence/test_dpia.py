@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 
 from splitmeans.cli.study import app
 from splitmeans.evidence.dpia import BLANK, dpia_of
-from splitmeans.evidence.guesses import _chance
 from splitmeans.evidence.pages import Section, as_html, as_markdown, as_text
 from splitmeans.study import Budget, Column, IdRules, PartySpec
 from tests.scene import keyed_study, make_study
@@ -70,10 +69,6 @@ def test_names_are_no_markup(form) -> None:  # type: ignore[no-untyped-def]
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in tables}) <= 4
         assert "income\\|net" in written
         assert BLANK in written
-
-
-def test_delta_is_a_chance() -> None:
-    assert _chance(1e-5) == "1e-05 (one in 100,000)"  # 1 / 1e-5 is a little less in floats
 
 
 def test_text_has_no_line_that_is_too_long() -> None:

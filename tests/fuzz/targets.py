@@ -36,7 +36,6 @@ from splitmeans.party.check_result import check_result
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.relay.access import Access, Refused
 from splitmeans.relay.limits import RelayLimits
@@ -347,8 +346,7 @@ def result(data: bytes) -> None:
     message = replace(message, fingerprint=run.plan.fingerprint)
     try:
         session = Session(study=run.study, run="1", party=party)
-        report = PrivacyReport(plan=run.plan, secure_noise=False)
-        check_result(session, report, message, released_centres=own)
+        check_result(session, run.plan, message, released_centres=own, secure_noise=False)
     except ProtocolError as problem:
         _refuse_long(problem)
         return

@@ -29,7 +29,6 @@ from splitmeans.party.saved_state import load_state
 from splitmeans.party.session import Session
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.stages import flat_values
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.study import Column, PartySpec, Study
 from splitmeans.study.features import features_of, to_own_units
@@ -205,9 +204,8 @@ def test_a_result_with_numbers_that_overflow_is_refused(
     result = dataclasses.replace(run.result, **{field: changed})
     own = run.releases["org0"].centres
     session = Session(study=run.study, run="1", party="org0")
-    report = PrivacyReport(plan=run.plan, secure_noise=False)
     with pytest.raises(ProtocolError, match=message):
-        check_result(session, report, result, released_centres=own)
+        check_result(session, run.plan, result, released_centres=own, secure_noise=False)
 
 
 def test_a_plan_of_thousands_of_numbers_is_not_repeated_in_the_error() -> None:

@@ -64,14 +64,12 @@ def pinned_run_key() -> Iterator[None]:
 def result_parts(result: Result) -> Parts:
     """Return what a result tells, whether it is of a fit or was read from a folder."""
     synopsis = result.synopsis
-    certificate = dict(result.certificate)
-    floats = {key: certificate.pop(key, None) for key in ("epsilon", "towards_party")}
-    del certificate["format"]
+    facts = result.privacy.to_mapping()
     by_party = {} if synopsis.centres is None else dict(enumerate(synopsis.centres))
     return {
         "hashes": {"study": _text(result.facts["study_hash"]), "plan": _text(result.facts["plan"])},
         "plan": {
-            "certificate": _text(json.dumps(_numbers_in(certificate))),
+            "certificate": _text(json.dumps(_noise_numbers(facts))),
             "local clusters": np.array([len(centres) for centres in by_party.values()]),
         },
         "counts": {
@@ -91,11 +89,36 @@ def result_parts(result: Result) -> Parts:
             "scaled centres": result.published_centres,
         },
         "figures": {
-            "privacy": np.array(_numbers_in(result.privacy), dtype=np.float64),
-            "epsilon": np.array(_numbers_in(floats), dtype=np.float64),
+            "privacy": np.array(_costs(facts), dtype=np.float64),
+            "epsilon": np.array(_largest(facts), dtype=np.float64),
             "intervals": _intervals(result),
         },
     }
+
+
+def _noise_numbers(facts: Mapping[str, Any]) -> list[int | float]:
+    """Return the numbers of the budget, of all noise, and of how many runs there are."""
+    parts = [release["parts"] for release in facts["releases"]]
+    runs = facts.get("series", {}).get("runs", ())
+    return _numbers_in([facts["budget"], parts, [runs], facts.get("server_noise", ())])
+
+
+def _costs(facts: Mapping[str, Any]) -> list[int | float]:
+    """Return every stated cost."""
+    series, observers = facts.get("series", {}), facts["observers"]
+    runs = [series[key] for key in ("runs", "attended", "number") if key in series]
+    alone = [release.get("cost") for release in facts["releases"]]
+    bounds = [bound.get("cost") for one in observers for bound in one.get("bounds", ())]
+    return _numbers_in([runs, facts["budget"], facts["total"], alone, bounds])
+
+
+def _largest(facts: Mapping[str, Any]) -> list[int | float]:
+    """Return the total with what it has for drawing, and the largest cost towards a party."""
+    (party,) = [one for one in facts["observers"] if one["name"] == "party"]
+    towards = [bound["cost"]["epsilon"] for bound in party["bounds"] if "cost" in bound]
+    total, extra = facts["total"], facts["extra"]
+    upper = [total["delta"], total["epsilon"], extra["loss"], extra["delta"]]
+    return [*upper, *([max(towards)] if towards else [])]
 
 
 def _model_parts(model: VerticalKMeans, tables: Tables) -> Parts:

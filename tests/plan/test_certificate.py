@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from splitmeans.plan.certificate import certificate_of
+from splitmeans.plan.facts import PrivacyFacts, certificate_of
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.lower_bound import epsilon_at_least
 from splitmeans.privacy.pld import delta_for, flatten
 from splitmeans.study import Study
@@ -49,7 +48,7 @@ def check(certificate, folder):
 def test_the_page_s_program_is_short_and_imports_nothing_of_ours():
     assert "splitmeans" not in CHECK
     statements = [line for line in CHECK.splitlines() if line.strip() and line[0] != "#"]
-    assert len(statements) <= 47
+    assert len(statements) <= 48
 
 
 @pytest.mark.parametrize(
@@ -92,9 +91,9 @@ def test_the_page_s_program_refuses_false_ones(broken, tmp_path):
     elif broken == "table":
         members[0]["truncation"] -= 1
     elif broken == "upper":
-        certificate["epsilon"]["upper"] -= 0.002
+        certificate["total"]["epsilon"] -= 0.002
     elif broken == "lower":
-        certificate["epsilon"]["lower"] += 0.002
+        certificate["lower"] += 0.002
     else:
         members.clear()
     code, said = check(certificate, tmp_path)
@@ -114,22 +113,25 @@ def test_the_page_s_program_refuses_false_ones(broken, tmp_path):
 def test_a_contour_integral_finds_the_same_epsilon_from_the_certificate(changes):
     """Of every law, rebuilt from the numbers in the file alone."""
     certificate = json.loads(json.dumps(certificate_of(make_plan(study_of(2.0, **changes)))))
-    claim = certificate["epsilon"]
+    claim, lower = certificate["total"], certificate["lower"]
     directions = losses_of(certificate)
     at_upper, at_lower = (
-        max(contour.delta(losses, claim[side]) for losses in directions)
-        for side in ("upper", "lower")
+        max(contour.delta(losses, epsilon) for losses in directions)
+        for epsilon in (claim["epsilon"], lower)
     )
-    assert at_upper + claim["extra_delta"] <= claim["delta"] * (1 + 1e-9)
+    assert at_upper + certificate["extra"]["delta"] <= claim["delta"] * (1 + 1e-9)
     assert at_lower >= claim["delta"]
-    assert claim["upper"] - claim["lower"] <= 0.005
+    assert claim["epsilon"] - lower <= 0.005
 
 
 @pytest.mark.parametrize("n_parties", [2, 3])
 def test_the_figure_towards_a_party_follows_from_the_certificate(n_parties):
     certificate = certificate_of(make_plan(study_of(1.0, n_parties=n_parties)))
-    noise, claim = certificate["server_noise"], certificate["towards_party"]
-    assert "values elsewhere replaced" in claim["of"]
+    noise = certificate["server_noise"]
+    (party,) = [one for one in certificate["observers"] if one["name"] == "party"]
+    (bound,) = party["bounds"]
+    assert "values elsewhere replaced" in bound["case"]
+    stated = bound["cost"]["epsilon"]
     scale = noise["scale"][0] / noise["scale"][1]
     x = np.arange(-math.ceil(12 * scale), math.ceil(12 * scale) + 1)
     law = np.exp(-((x / scale) ** 2) / 2) / np.exp(-((x / scale) ** 2) / 2).sum()
@@ -142,8 +144,8 @@ def test_the_figure_towards_a_party_follows_from_the_certificate(n_parties):
     ]
     losses = [contour.normal(math.sqrt(sum(squares) - min(squares))), counts]
     delta = certificate["budget"]["delta"]
-    assert contour.delta(losses, claim["upper"]) <= delta
-    assert contour.delta(losses, claim["upper"] - 0.002) > delta
+    assert contour.delta(losses, stated) <= delta
+    assert contour.delta(losses, stated - 0.002) > delta
 
 
 def losses_of(certificate):
@@ -195,9 +197,10 @@ def registers(part, more):
 )
 def test_the_bracket_is_narrow_and_in_order(epsilon, delta, n_parties):
     plan = make_plan(study_of(epsilon, delta, n_parties=n_parties))
-    claim = certificate_of(plan)["epsilon"]
-    assert claim["lower"] <= claim["upper"] <= epsilon
-    assert claim["upper"] - claim["lower"] <= 0.001 * max(1, epsilon) + 0.001 * n_parties
+    certificate = certificate_of(plan)
+    lower, upper = certificate["lower"], certificate["total"]["epsilon"]
+    assert lower <= upper <= epsilon
+    assert upper - lower <= 0.001 * max(1, epsilon) + 0.001 * n_parties
     for at in (0.3 * epsilon, epsilon):
         assert epsilon_at_least(plan.events, delta_for(plan.events, at)) <= at
 
@@ -208,4 +211,4 @@ def test_every_part_of_every_release_is_there():
     times = sum(part["times"] for release in certificate["releases"] for part in release["parts"])
     assert times == len(list(flatten(plan.events)))
     assert certificate["plan"] == plan.fingerprint
-    assert certificate["epsilon"]["upper"] == PrivacyReport(plan=plan, secure_noise=True).epsilon
+    assert certificate["total"]["epsilon"] == PrivacyFacts.of(plan).epsilon

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from splitmeans.evidence.guesses import meaning
-from splitmeans.plan.statement import PrivacyReport
-from splitmeans.plan.statement_words import NO_BOUND, best_guess, in_words, likelier, meanings
+from splitmeans.evidence.sections import onlookers
+from splitmeans.plan.facts import PrivacyFacts
+from splitmeans.plan.observers import NO_BOUND, best_guess, likelier
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.accountant import Cost
 from splitmeans.privacy.events import (
     CountGaussianEvent,
@@ -110,37 +111,42 @@ STUDIES = {
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_observer_has_its_own_figure_or_none(name):
-    report = PrivacyReport.for_study(STUDIES[name])
-    server, party, coalition = meanings(report)
-    assert server.factor == likelier(report.epsilon)
-    for observer, view in ((server, 0), (party, 2), (coalition, 3)):
-        costs = [cost for _, cost in report.views[view].bounds[: 1 if view == 0 else None]]
-        if None in costs:
-            assert observer.factor == observer.guess == NO_BOUND
+    facts = PrivacyFacts.for_study(STUDIES[name])
+    bounds = {observer.name: observer.bounds for observer in facts.observers}
+    assert bounds["server"] == bounds["reader"]
+    assert bounds["server"][0].factor == likelier(facts.epsilon)
+    for bound in (bound for own in bounds.values() for bound in own):
+        if bound.cost is None:
+            assert bound.factor == bound.guess == NO_BOUND
+            assert bound.why in bound.text
             continue
-        largest = max(cost.epsilon for cost in costs)
-        assert float(observer.factor.replace(",", "")) >= math.exp(largest)
-        assert 50 < float(observer.guess.removesuffix(" %")) <= 100
-    assert (party.factor == NO_BOUND) == (name == "sketch")
-    assert (coalition.factor == NO_BOUND) == (name != "collusion")
-    for text in ("\n".join(in_words(report)), report.statement()):
-        assert "breaks the rules, and readers of the result (a user added or removed)" in text
-        assert "a party if the server breaks the rules" in text
-        assert not any(word in text for word in ("anybody", "whatever", "nobody"))
+        assert float(bound.factor.replace(",", "")) >= math.exp(bound.cost.epsilon)
+        assert 50 < float(bound.guess.removesuffix(" %")) <= 100
+    assert all((one.cost is None) == (name == "sketch") for one in bounds["party"])
+    assert all((one.cost is None) == (name != "collusion") for one in bounds["coalition"])
+    text = facts.statement()
+    assert "breaks the rules: all releases" in text
+    assert "a party if the server breaks the rules" in text
+    assert not any(word in text for word in ("anybody", "whatever", "nobody"))
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_the_impact_assessment_has_the_same_figures(name):
-    report = PrivacyReport.for_study(STUDIES[name])
-    assert meaning(report).rows == tuple(tuple(one) for one in meanings(report))
+def test_documents_have_the_same_figures(name):
+    facts = PrivacyFacts.for_study(STUDIES[name])
+    expected = [
+        (bound.case, bound.factor, bound.guess)
+        for observer in facts.observers
+        for bound in observer.bounds
+    ]
+    assert [(row[2], *row[4:]) for row in onlookers(facts).rows] == expected
 
 
 @pytest.mark.parametrize("name", ["equal", "partial"])
 def test_guesses_are_no_better_than_those_of_any_epsilon_of_the_run(name):
     """The run's own curve: at every epsilon, delta of its events bounds guesses at even odds."""
-    report = PrivacyReport.for_study(STUDIES[name])
-    percent = float(meanings(report)[0].guess.removesuffix(" %"))
-    events = report.plan.lifetime_events
+    report = PrivacyFacts.for_study(STUDIES[name])
+    percent = float(report.observer("server").bounds[0].guess.removesuffix(" %"))
+    events = make_plan(STUDIES[name]).lifetime_events
     for delta in (1e-6, 1e-3, 0.02, 0.05):
         epsilon = epsilon_for(events, delta)
         limit = best_guess(Cost(epsilon=epsilon, delta=delta), (), interval=FINE)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import PrivacyError, StudyError
+from splitmeans.plan.costs import total_of, unused_budget
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.settle import make_plan, plan_at
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.plan.views import coalition_cost, fellow_party_cost
 from splitmeans.privacy.events import GaussianEvent, Relation
 from splitmeans.privacy.gaussian import gaussian_multiplier
@@ -42,11 +43,11 @@ def study_of(epsilon=1.0, *, n_parties=2, d=(2, 3, 1, 2), collusion=None, **chan
 
 def figures(study):
     """Every figure of the statement, by who looks."""
-    report = PrivacyReport.for_study(study)
+    report = PrivacyFacts.for_study(study)
     return {
-        view.who.split(",")[0]: max(cost.epsilon for _, cost in view.bounds if cost is not None)
-        for view in report.views
-        if any(cost is not None for _, cost in view.bounds)
+        observer.name: max(bound.cost.epsilon for bound in observer.bounds if bound.cost)
+        for observer in report.observers
+        if any(bound.cost for bound in observer.bounds)
     }
 
 
@@ -62,10 +63,10 @@ def test_every_figure_keeps_its_bound(epsilon, party, n_parties, user_sets):
     study = study_of(epsilon, n_parties=n_parties, user_sets=user_sets, party_epsilon=party)
     found = figures(study)
     assert found["server"] <= epsilon
-    assert found["another party"] <= party
+    assert found["party"] <= party
     # It is used up, unless the bound towards the server is what limits the noise.
     without = figures(study_of(epsilon, n_parties=n_parties, user_sets=user_sets))
-    assert found["another party"] >= min(0.97 * party, 0.999 * without["another party"])
+    assert found["party"] >= min(0.97 * party, 0.999 * without["party"])
 
 
 @pytest.mark.parametrize(
@@ -82,11 +83,11 @@ def test_figures_towards_a_coalition_keep_theirs(epsilon, coalition, collusion, 
     )
     found = figures(study)
     assert found["server"] <= epsilon
-    assert found["server and a party together"] <= coalition
+    assert found["coalition"] <= coalition
     if party is not None:
-        assert found["another party"] <= party
+        assert found["party"] <= party
     without = figures(study_of(epsilon, n_parties=n_parties, collusion=collusion))
-    assert found["another party"] <= without["another party"]
+    assert found["party"] <= without["party"]
 
 
 @pytest.mark.parametrize(("epsilon", "party", "n_parties"), [(1, 1, 2), (4, 0.5, 2), (1, 0.3, 3)])
@@ -185,23 +186,24 @@ def test_bounds_are_positive_numbers(value):
 
 
 def test_the_figure_towards_parties_comes_first_where_it_is_the_larger_one():
-    lines = PrivacyReport.for_study(study_of()).statement().splitlines()
+    lines = PrivacyFacts.for_study(study_of()).statement().splitlines()
     assert lines[2].startswith("  to a party epsilon 1.4")
     assert "values elsewhere replaced" in lines[2]
     assert lines[3].startswith("  total ")
-    bounded = PrivacyReport.for_study(study_of(party_epsilon=0.8)).statement()
+    bounded = PrivacyFacts.for_study(study_of(party_epsilon=0.8)).statement()
     assert "to a party" not in bounded
     assert "0.8 towards a party)" in bounded
 
 
 def test_unused_budget_is_said_in_one_place():
-    assert PrivacyReport.for_study(study_of()).unused_budget is None
-    limited = PrivacyReport.for_study(study_of(party_epsilon=0.2))
-    assert "towards parties are what limits" in limited.unused_budget
-    assert limited.unused_budget in limited.statement()
-    sketch = PrivacyReport.for_study(study_of(8, delta=1e-9, membership="sketch"))
-    assert sketch.epsilon < 0.95 * 8
-    assert "rounding of the method's tables" in sketch.unused_budget
+    assert unused_budget(make_plan(study_of())) is None
+    limited = study_of(party_epsilon=0.2)
+    unused = unused_budget(make_plan(limited))
+    assert "towards parties are what limits" in unused
+    assert unused in PrivacyFacts.for_study(limited).statement()
+    sketch = make_plan(study_of(8, delta=1e-9, membership="sketch"))
+    assert total_of(sketch).epsilon < 0.95 * 8
+    assert "rounding of the method's tables" in unused_budget(sketch)
 
 
 def test_forecasts_without_a_search_are_close():

@@ -13,8 +13,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from splitmeans.plan.costs import towards
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.plan.views import (
     coalition_cost,
     coalition_events,
@@ -201,11 +202,11 @@ def test_no_parties_together_learn_more_than_is_stated(name):
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_statement_has_this_figure(name):
     plan = plan_of(name)
-    report = PrivacyReport(plan=plan, secure_noise=True)
-    bounds = [cost for _, cost in report.views[2].bounds]
+    report = PrivacyFacts.of(plan)
+    bounds = [bound.cost for bound in report.observer("party").bounds]
     for cost in bounds:
         assert cost is not None
-    assert report.towards.party_epsilon == max(cost.epsilon for cost in bounds)
+    assert towards(plan).party_epsilon == max(cost.epsilon for cost in bounds)
     limit = plan.study.budget.party_epsilon
     if limit is not None:
         for relation in relations(plan):

@@ -8,12 +8,11 @@ import pytest
 from splitmeans.errors import ParameterError
 from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
 from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.plan.attended_runs import attended_runs
-from splitmeans.plan.certificate import certificate_of
+from splitmeans.plan.costs import attended_runs, towards
+from splitmeans.plan.facts import PrivacyFacts, certificate_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.series import SeriesRun, earlier_names, run_number
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.plan.views import fellow_party_events
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.gaussian import gaussian_multiplier
@@ -41,9 +40,9 @@ def test_all_runs_together_just_fit_the_budget() -> None:
     plan = make_plan(eight())
     whole = epsilon_for(plan.events * 8, BUDGET.delta)
     assert 0.99 < whole <= 1.0
-    assert PrivacyReport(plan=plan, secure_noise=True).epsilon == pytest.approx(whole)
-    assert certificate_of(plan)["epsilon"]["upper"] == pytest.approx(whole)
-    assert certificate_of(plan)["runs"] == 8
+    assert PrivacyFacts.of(plan).epsilon == pytest.approx(whole)
+    assert certificate_of(plan)["total"]["epsilon"] == pytest.approx(whole)
+    assert certificate_of(plan)["series"]["runs"] == 8
 
 
 def test_a_run_has_an_eighth_of_the_precision_of_a_study_of_one_run() -> None:
@@ -63,36 +62,38 @@ def test_adding_up_epsilons_would_waste_seven_eighths() -> None:
 
 def test_what_a_user_has_who_is_there_in_some_runs() -> None:
     plan = make_plan(eight())
-    rows = attended_runs(plan, interval=1e-4)
+    rows = attended_runs(plan)
     assert [row.runs for row in rows] == list(range(1, 9))
-    costs = [row.server.epsilon for row in rows]
+    costs = [row.towards_server.epsilon for row in rows]
     assert costs == sorted(costs)
     # Of nearly Gaussian releases: r runs of mu each have the curve of mu sqrt(r).
     for row in rows[:7]:
         mu = math.sqrt(row.runs / 8) / gaussian_multiplier(1.0, 1e-6)
-        assert 1 / gaussian_multiplier(row.server.epsilon, 1e-6) == pytest.approx(mu, rel=0.01)
+        assert 1 / gaussian_multiplier(row.towards_server.epsilon, 1e-6) == pytest.approx(
+            mu, rel=0.01
+        )
     assert costs[0] == pytest.approx(0.33, abs=0.01)
-    assert "in 4 of 8 runs: epsilon 0.6" in PrivacyReport(plan=plan, secure_noise=True).statement()
+    assert "in 4 of 8 runs: epsilon 0.6" in PrivacyFacts.of(plan).statement()
     # A fellow party sees each of them.
     once = fellow_party_events(plan, Relation.REPLACE, runs=1)
     for row in rows:
-        assert row.party is not None
+        assert row.towards_party is not None
         seen = max(epsilon_for(view * row.runs, 1e-6) for view in once)
-        assert row.party.epsilon == pytest.approx(seen, rel=1e-3)
-    many = attended_runs(make_plan(eight(renewal=Renewal(runs=40))), interval=1e-4)
+        assert row.towards_party.epsilon == pytest.approx(seen, rel=1e-3)
+    many = attended_runs(make_plan(eight(renewal=Renewal(runs=40))))
     assert [row.runs for row in many] == [*range(1, 9), 16, 32, 40]
 
 
 def test_figures_towards_participants_are_of_all_runs() -> None:
     budget = Budget(epsilon=1.0, delta=1e-6, party_epsilon=1.0, coalition_epsilon=6.0)
     bound = eight(budget=budget, decoy=DecoyOptions(collusion_epsilon=0.3))
-    report = PrivacyReport.for_study(bound)
-    assert 0.95 < report.towards.party_epsilon <= 1.0
-    assert report.towards.coalition_epsilon <= 6.0
-    free = PrivacyReport.for_study(eight())
-    of_one = attended_runs(free.plan, interval=1e-4)[0].party
+    costs = towards(make_plan(bound))
+    assert 0.95 < costs.party_epsilon <= 1.0
+    assert costs.coalition_epsilon <= 6.0
+    free = make_plan(eight())
+    of_one = attended_runs(free)[0].towards_party
     assert of_one is not None
-    assert free.towards.party_epsilon > 2.5 * of_one.epsilon
+    assert towards(free).party_epsilon > 2.5 * of_one.epsilon
 
 
 def test_no_noise_depends_on_which_run_it_is() -> None:

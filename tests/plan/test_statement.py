@@ -12,9 +12,10 @@ import pytest
 
 from splitmeans.errors import PrivacyError
 from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.plan.costs import cost_spelled_apart, total_of
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan, plan_for
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.plan.views import _events, fellow_party_cost, replaced
 from splitmeans.privacy.accountant import Cost
 from splitmeans.privacy.events import (
@@ -32,6 +33,8 @@ from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOpti
 from splitmeans.study.id_rules import AS_IS, IdRules
 from tests.scene import keyed_study
 from tests.table.id_lists import canonical_ids
+
+NAMES = ["server", "reader", "party", "coalition"]
 
 
 @functools.cache
@@ -53,8 +56,8 @@ def plan_of(membership: str, n_parties: int = 2, **facts: Any) -> Plan:
     return make_plan(study)
 
 
-def report_of(membership: str, **facts: Any) -> PrivacyReport:
-    return PrivacyReport(plan=plan_of(membership, **facts), secure_noise=True)
+def report_of(membership: str, **facts: Any) -> PrivacyFacts:
+    return PrivacyFacts.of(plan_of(membership, **facts))
 
 
 # ---- every method ----
@@ -64,21 +67,17 @@ def report_of(membership: str, **facts: Any) -> PrivacyReport:
 def test_the_text_has_every_part(membership):
     report = report_of(membership)
     text = report.statement()
-    study = report.plan.study
     assert "Privacy of study 'customers'" in text
-    assert study.hash[:16] in text
+    assert plan_of(membership).study.hash[:16] in text
     assert "one user added or removed, with all columns at all parties" in text
     assert "(budget epsilon 1, delta 1e-05)" in text
     for release in report.releases:
         assert release.what in text
         assert release.party in text
-    for who in (
-        "server, also one that breaks the rules",
-        "outsider",
-        "another party, if the server follows the rules",
-        "server and a party together",
-    ):
-        assert who in text
+    for observer in report.observers:
+        assert f"{observer.who}: {observer.sees}" in text
+        for bound in observer.bounds:
+            assert f"{bound.case}: {bound.text}" in text
     assert "holds if" in text
     assert "SipHash" in text
     for caveat in report.caveats:
@@ -90,15 +89,15 @@ def test_the_mapping_is_json_and_says_the_same(membership):
     report = report_of(membership)
     mapping = json.loads(json.dumps(report.to_mapping(), allow_nan=False))
     assert mapping == report.to_mapping()
+    assert PrivacyFacts.from_mapping(mapping, where="facts").to_mapping() == mapping
     assert mapping["study"] == "customers"
-    assert mapping["study_hash"] == report.plan.study.hash
-    assert mapping["relation"] == "ADD_OR_REMOVE"
+    assert mapping["study_hash"] == plan_of(membership).study.hash
+    assert mapping["plan"] == plan_of(membership).fingerprint
+    assert mapping["unit"] == "one user added or removed, with all columns at all parties"
     assert mapping["budget"] == {"epsilon": 1.0, "delta": 1e-5}
     assert mapping["secure_noise"] is True
-    assert len(mapping["releases"]) == len(report.releases)
-    assert {"party", "what", "message", "event", "alone"} == set(mapping["releases"][0])
-    assert [view["who"] for view in mapping["views"]] == [view.who for view in report.views]
-    assert mapping["caveats"] == list(report.caveats)
+    assert [one["name"] for one in mapping["observers"]] == NAMES
+    assert mapping.get("caveats", []) == list(report.caveats)
     assert len(mapping["assumptions"]) == 7
 
 
@@ -107,24 +106,28 @@ def test_the_total_is_within_the_budget(membership):
     report = report_of(membership)
     assert 0.9 <= report.epsilon <= 1 + 1e-12
     assert report.delta <= 1e-5 * (1 + 1e-12)
-    assert report.to_mapping()["total"] == {"epsilon": report.epsilon, "delta": report.delta}
+    total = report.to_mapping()["total"]
+    assert (total["epsilon"], total["delta"]) == (report.total.epsilon, report.total.delta)
     # Each release alone costs less than all of them.
-    costs = [report.cost(release).epsilon for release in report.releases]
+    costs = [release.cost.epsilon for release in report.releases]
     assert all(0 < cost < report.epsilon for cost in costs)
     assert math.fsum(costs) > report.epsilon
 
 
 def test_repr_shows_the_total():
     text = repr(report_of("decoy"))
-    assert text.startswith("<PrivacyReport epsilon ")
+    assert text.startswith("<PrivacyFacts epsilon ")
     assert text.endswith("delta 1e-05>")
 
 
 # ---- what each method must say ----
 
 
-def bounds(report: PrivacyReport) -> dict[str, dict[str, Cost | None]]:
-    return {view.who.split(",")[0]: dict(view.bounds) for view in report.views}
+def bounds(report: PrivacyFacts) -> dict[str, dict[str, Cost | None]]:
+    return {
+        observer.name: {bound.case: bound.cost for bound in observer.bounds}
+        for observer in report.observers
+    }
 
 
 ADDED = "a user added or removed"
@@ -133,20 +136,21 @@ ADDED = "a user added or removed"
 def test_decoy_has_bounds_for_everyone_but_a_coalition():
     report = report_of("decoy")
     views = bounds(report)
-    assert views["server"] == {ADDED: report.total}
-    assert views["outsider"] == {ADDED: report.total}
+    total = Cost(epsilon=report.epsilon, delta=report.delta)
+    assert views["server"] == {ADDED: total}
+    assert views["reader"] == {ADDED: total}
     # Parties with equal user sets know who is in them: only values are left to protect.
-    (changed,) = views["another party"].values()
+    (changed,) = views["party"].values()
     assert changed is not None
     assert report.epsilon < changed.epsilon
-    assert list(views["server and a party together"].values()) == [None]
+    assert list(views["coalition"].values()) == [None]
     assert "a user's values elsewhere replaced; not presence: no guarantee" in report.statement()
     assert report.caveats == ()
 
 
 def test_presence_is_protected_from_a_fellow_party_where_user_sets_differ():
     report = report_of("decoy", user_sets="partial")
-    fellow = bounds(report)["another party"]
+    fellow = bounds(report)["party"]
     added = fellow["a user's columns elsewhere added or removed"]
     changed = fellow["a user's values elsewhere replaced"]
     assert added is not None
@@ -156,23 +160,23 @@ def test_presence_is_protected_from_a_fellow_party_where_user_sets_differ():
 
 def test_collusion_epsilon_bounds_the_coalition():
     report = report_of("decoy", decoy=DecoyOptions(collusion_epsilon=2.5))
-    (coalition,) = bounds(report)["server and a party together"].values()
+    (coalition,) = bounds(report)["coalition"].values()
     assert coalition is not None
     # The randomiser on the label, and the other party's centres under replacement on top.
     assert 2.5 < coalition.epsilon < 2.5 + 2 * report.epsilon
     three = report_of("decoy", n_parties=3, decoy=DecoyOptions(collusion_epsilon=2.5))
-    (wider,) = bounds(three)["server and a party together"].values()
+    (wider,) = bounds(three)["coalition"].values()
     assert wider is not None
     assert wider.epsilon > 2 * 2.5 * 0.9
     # Other methods have no such layer, whatever the study says.
     other = report_of("sketch", decoy=DecoyOptions(collusion_epsilon=2.5))
-    assert list(bounds(other)["server and a party together"].values()) == [None]
+    assert list(bounds(other)["coalition"].values()) == [None]
 
 
 def test_sketch_holds_towards_the_server_only():
     report = report_of("sketch")
-    assert bounds(report)["server"] == {ADDED: report.total}
-    assert set(bounds(report)["another party"].values()) == {None}
+    assert bounds(report)["server"][ADDED].epsilon == report.epsilon
+    assert set(bounds(report)["party"].values()) == {None}
     assert "Registers must never be shown to a party" in report.statement()
 
 
@@ -186,7 +190,7 @@ def test_what_a_machine_has_checked_is_said_of_decoys_alone_and_not_stretched(me
 
 @pytest.mark.parametrize("membership", ["decoy", "sketch"])
 def test_insecure_noise_shows(membership):
-    report = PrivacyReport(plan=plan_of(membership), secure_noise=False)
+    report = PrivacyFacts.of(plan_of(membership), secure_noise=False)
     assert "INSECURE TEST NOISE" in report.statement()
     assert report.to_mapping()["secure_noise"] is False
     assert any("INSECURE" in caveat for caveat in report.to_mapping()["caveats"])
@@ -222,7 +226,7 @@ def designed_plan(*, n_parties: int = 2, multiplier: float = 5.3, sigma: float =
 
 def test_the_figures_of_the_design():
     plan = designed_plan()
-    total = PrivacyReport(plan=plan, secure_noise=True).total
+    total = total_of(plan)
     assert total.epsilon == pytest.approx(0.9994, abs=5e-4)
     added = fellow_party_cost(plan, Relation.ADD_OR_REMOVE)
     changed = fellow_party_cost(plan, Relation.REPLACE)
@@ -326,8 +330,9 @@ def test_local_clustering_has_a_replacement_bound():
 
 def test_a_study_has_its_statement_before_any_data_is_touched():
     plan = plan_of("decoy")
-    report = PrivacyReport.for_study(plan.study)
-    assert report.plan == plan
+    report = PrivacyFacts.for_study(plan.study)
+    assert report == PrivacyFacts.of(plan)
+    assert report.plan == plan.fingerprint
     assert report.secure_noise
     assert report.epsilon <= plan.study.budget.epsilon
 
@@ -335,7 +340,7 @@ def test_a_study_has_its_statement_before_any_data_is_touched():
 @pytest.mark.parametrize(("users", "is_said"), [(100_000, True), (99_999, False)])
 def test_a_delta_of_one_over_the_counted_users_is_called_what_it_is(users, is_said):
     study = dataclasses.replace(plan_of("decoy").study, n_local_clusters="auto")
-    report = PrivacyReport(plan=plan_for(study, users=users), secure_noise=True)
+    report = PrivacyFacts(plan=plan_for(study, users=users), secure_noise=True)
     assert any("publish one user's row" in caveat for caveat in report.caveats) == is_said
 
 
@@ -344,7 +349,7 @@ def test_a_delta_of_one_over_the_counted_users_is_called_what_it_is(users, is_sa
 def test_a_large_collusion_epsilon_has_a_cost_that_is_a_number(epsilon, n_parties):
     """At most the other parties' labels and local centres, added up."""
     report = report_of("decoy", n_parties=n_parties, decoy=DecoyOptions(collusion_epsilon=epsilon))
-    ((_, cost),) = report.views[-1].bounds
+    (cost,) = bounds(report)["coalition"].values()
     labels = (n_parties - 1) * epsilon
     assert labels < cost.epsilon < labels + 4
     assert "no privacy" not in report.statement()
@@ -357,15 +362,16 @@ def test_a_large_collusion_epsilon_has_a_cost_that_is_a_number(epsilon, n_partie
 def test_another_spelling_at_every_party_has_its_figure(membership, n_parties):
     """The person is then a user of its own at each party, and moves a cell for each."""
     plan = plan_of(membership, n_parties=n_parties, user_sets="partial")
-    report = PrivacyReport(plan=plan, secure_noise=True)
+    report = PrivacyFacts.of(plan)
     local = tuple(mechanism.event for mechanism in plan.local)
     # Of three parties each has two pairs, and a cell of its own in the presence table.
     there = () if plan.presence is None else (plan.presence.event,) * n_parties
     cells = (plan.membership.event,) * (n_parties * (n_parties - 1))
     expected = epsilon_for((*local, *cells, *there), 1e-5)
-    assert report.spelled_apart is not None
-    assert report.spelled_apart.epsilon == pytest.approx(expected, rel=1e-6)
-    assert report.spelled_apart.epsilon > 1.05 * report.epsilon
+    apart = cost_spelled_apart(plan)
+    assert apart is not None
+    assert apart.epsilon == pytest.approx(expected, rel=1e-6)
+    assert apart.epsilon > 1.05 * report.epsilon
     (said,) = [text for text in report.assumptions if "one person is one id" in text]
     assert f"epsilon {expected:.4g}" in said
     assert f"each of the {n_parties} parties" in said
@@ -378,21 +384,21 @@ def test_another_spelling_at_every_party_has_its_figure(membership, n_parties):
 def test_where_noise_comes_from_is_said_as_it_is(changes, server):
     """Between organisations the server's own noise follows from its key (rule R17)."""
     study = plan_of("decoy").study if changes is None else keyed_study(**changes)
-    (said,) = [text for text in PrivacyReport.for_study(study).assumptions if "noise" in text]
+    (said,) = [text for text in PrivacyFacts.for_study(study).assumptions if "noise" in text]
     assert "the operating system's secure source" in said
     assert ("the server's own follows from its private key" in said) == server
 
 
 @pytest.mark.parametrize("user_sets", ["equal", "partial"])
 def test_that_parties_compare_their_users_is_said_where_they_do(user_sets):
-    view = PrivacyReport.for_study(keyed_study(user_sets=user_sets)).views[2]
+    view = PrivacyFacts.for_study(keyed_study(user_sets=user_sets)).observer("party")
     assert view.who.startswith("another party")
     assert ("whether all have the same users" in view.sees) == (user_sets == "equal")
 
 
 def test_with_equal_sets_another_spelling_ends_the_run_so_it_has_no_figure():
     report = report_of("decoy")
-    assert report.spelled_apart is None
+    assert cost_spelled_apart(plan_of("decoy")) is None
     assert "one person is one id, spelled alike at every party" in report.assumptions
 
 

@@ -15,8 +15,8 @@ from scipy import stats
 
 from splitmeans.local.law import mu_scale
 from splitmeans.local.laws.guided_lloyd import ROUNDS, GuidedLloydLaw, sensitivity
+from splitmeans.plan.costs import total_of
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import GaussianEvent, ShiftEvent
 from splitmeans.privacy.gaussian import discrete_slack, gaussian_delta
 from splitmeans.privacy.pld import flatten
@@ -154,7 +154,7 @@ def test_rounds_of_all_radii_are_covered():
 def test_plans_use_their_budget(epsilon, delta, n_parties, d):
     """With the cruder charge (8, 1e-9) gave a plan of 2.97, (12, 1e-9) one of 0.33."""
     plan = make_plan(study_of(epsilon, delta, n_parties=n_parties, d=d))
-    spent = PrivacyReport(plan=plan, secure_noise=True).epsilon
+    spent = total_of(plan).epsilon
     assert 0.99 * epsilon <= spent <= epsilon
 
 
@@ -169,7 +169,7 @@ def test_plans_use_their_budget(epsilon, delta, n_parties, d):
 def test_claimed_epsilon_against_a_contour_integral(epsilon, delta, n_parties):
     """Sixteen studies; the third accountant has no grid and composes by multiplying moments."""
     plan = make_plan(study_of(epsilon, delta, n_parties=n_parties))
-    claimed = PrivacyReport(plan=plan, secure_noise=True).epsilon
+    claimed = total_of(plan).epsilon
     directions = independent_losses(plan)
     found = [
         max(contour.delta(losses, at) for losses in directions)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from splitmeans.plan.statement import PrivacyReport
+from splitmeans.plan.costs import cost_spelled_apart
+from splitmeans.plan.facts import PrivacyFacts
+from splitmeans.plan.settle import make_plan
 from splitmeans.study import Budget, Column, IdRules, PartySpec, Study
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +55,7 @@ def test_figures_of_a_person_who_is_spelled_apart() -> None:
             ids=IdRules(type="integer"),
             budget=Budget(epsilon=1.0, delta=1e-6),
         )
-        cost = PrivacyReport.for_study(study).spelled_apart
+        cost = cost_spelled_apart(make_plan(study))
         assert cost is not None
         found.append(f"{cost.epsilon:.3f}")
     assert f"epsilon {', '.join(found)} for two, three, four parties" in ROWS["O1"][0]
@@ -65,7 +67,7 @@ def test_sentences_of_the_statement_are_in_it(sentence: str) -> None:
         PartySpec(name=name, columns=(Column(name="x", low=0, high=1),)) for name in ("a", "b")
     )
     study = Study(name="s", parties=parties, n_clusters=2, budget=Budget(epsilon=1.0, delta=1e-6))
-    assert sentence in PrivacyReport.for_study(study).statement()
+    assert sentence in PrivacyFacts.for_study(study).statement()
 
 
 def test_a_place_that_is_gone_would_be_found() -> None:

@@ -12,7 +12,6 @@ from splitmeans.party import node as party_node
 from splitmeans.party import states as party_states
 from splitmeans.party.check_result import check_result
 from splitmeans.party.session import Session
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.result.publish import local_centres_of, read_published
 from splitmeans.result.signed import Stamp
@@ -89,8 +88,7 @@ class Honest:
 
 def check(plan: Any, party: str, result: PublishedResult, *, released_centres: Any) -> None:
     session = Session(study=plan.study, run="1", party=party)
-    report = PrivacyReport(plan=plan, secure_noise=False)
-    check_result(session, report, result, released_centres=released_centres)
+    check_result(session, plan, result, released_centres=released_centres, secure_noise=False)
 
 
 @pytest.fixture(scope="module")
@@ -359,7 +357,7 @@ def test_the_signature_covers_every_part(field, keyed, stage):
         )
 
 
-def test_another_statement_is_refused_before_anything_is_released(keyed, stage):
+def test_other_facts_are_refused_before_anything_is_released(keyed, stage):
     """After a release there must be nothing left on which server and party could differ."""
 
     def alter(envelope: Envelope) -> Envelope:
@@ -370,7 +368,7 @@ def test_another_statement_is_refused_before_anything_is_released(keyed, stage):
 
     played = stage(keyed, stamp=stamped(SERVER_KEYS), alter=alter).play()
     assert set(played.errors) == {"org0", "org1"}
-    assert "different privacy statements of the same study" in played.errors["org0"]
+    assert "different privacy facts of the same study" in played.errors["org0"]
     assert "PartyRelease" not in played.kinds_from("org0", to=SERVER)
 
 

@@ -9,7 +9,7 @@ import pytest
 from splitmeans import Study, VerticalKMeans
 from splitmeans.errors import ProtocolError
 from splitmeans.forecasting.noise import noise_levels
-from splitmeans.plan.certificate import certificate_of
+from splitmeans.plan.facts import certificate_of
 from splitmeans.plan.message_sizes import message_sizes
 from splitmeans.plan.releases import COLUMNS, EVERYONE, releases_of
 from splitmeans.plan.settle import make_plan

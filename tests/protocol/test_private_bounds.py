@@ -17,9 +17,9 @@ from splitmeans.plan.bounds_stage import (
     encode_bounds,
 )
 from splitmeans.plan.enough_users import learning_warnings
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.settle import make_plan, plan_for
 from splitmeans.plan.stages import flat_values
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.table.prepare import prepare_table
@@ -91,7 +91,7 @@ def test_a_run_learns_bounds_and_everything_follows_them():
         f"bank: income {income.low:.12g} to {income.high:.12g}; opened"
         in result.privacy.statement()
     )
-    assert "bounds of income, opened, from" in PrivacyReport.for_study(study).statement()
+    assert "bounds of income, opened, from" in PrivacyFacts.for_study(study).statement()
 
 
 def test_the_plan_before_a_run_has_its_noise_and_its_length():

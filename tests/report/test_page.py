@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 from markupsafe import escape
 
-from splitmeans.report.data import CostInfo, ReportData
+from splitmeans.report.data import ReportData
 from splitmeans.report.html import MOST_COLUMNS, render
 from splitmeans.report.privacy_page import privacy_page
 from splitmeans.report.words import (
     COLOURS,
     colour_of,
     compared,
-    cost,
     interval_text,
     percent,
     step,
@@ -143,7 +142,7 @@ def test_names_are_text(data):
 
 
 def test_the_wording_of_the_statement(text, data):
-    for view in data.privacy.views:
+    for view in data.privacy.observers:
         assert escape(view.sees) in text
     for assumption in data.privacy.assumptions:
         assert escape(assumption) in text
@@ -199,35 +198,25 @@ def test_the_page_stays_small(data, n_columns):
 # ---- the privacy part ----
 
 
-def test_a_proved_total_is_said_in_words(data):
-    total = CostInfo(epsilon=1.0, delta=1e-5)
-    text = privacy_page(dataclasses.replace(data.privacy, total=total))
-    assert "at most 2.72 times that without the user, plus 0.00001" in text
+def privacy_text(data, **changes):
+    return privacy_page(dataclasses.replace(data.privacy, **changes), data.statement)
+
+
+def test_every_bound_is_shown_with_what_it_means(data):
+    text = privacy_text(data)
+    for observer in data.privacy.observers:
+        for bound in observer.bounds:
+            assert escape(f"{bound.case}: ") in text
+            assert escape(bound.text) in text
+    assert "2.72 times as likely, guesses right in 5" in text
+    assert "times as likely in one case as in the other, plus delta" in text
     assert "warning" not in text
+    assert "do not add up to the total" in text
 
 
-def test_test_noise_is_no_claim(data):
-    text = privacy_page(
-        dataclasses.replace(data.privacy, secure_noise=False, caveats=("INSECURE TEST NOISE",))
-    )
-    assert "In words" not in text
+def test_test_noise_is_said(data):
+    text = privacy_text(data, secure_noise=False, caveats=("INSECURE TEST NOISE",))
     assert "INSECURE TEST NOISE" in text
-
-
-def test_costs_alone(data):
-    assert "do not add up to the total" in privacy_page(data.privacy)
-
-
-@pytest.mark.parametrize(
-    ("bound", "expected"),
-    [
-        (None, "no guarantee"),
-        (CostInfo(epsilon=0.46841, delta=1e-5), "epsilon 0.4684, delta 1e-05"),
-        (CostInfo(epsilon=1.0, delta=0.0), "epsilon 1"),
-    ],
-)
-def test_costs_are_written_as_in_the_statement(bound, expected):
-    assert cost(bound, none="no guarantee") == expected
 
 
 # ---- numbers ----

@@ -6,7 +6,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from splitmeans import InsecureSeededNoise, PrivacyReport, Result, VerticalKMeans
+from splitmeans import InsecureSeededNoise, PrivacyFacts, Result, VerticalKMeans
+from splitmeans.plan.settle import make_plan
 from splitmeans.result.result import Segmentation
 from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.synopsis.notebook import centres_table
@@ -83,21 +84,21 @@ def test_a_result_shows_its_segments(result):
 
 
 def test_a_statement_has_the_content_of_its_text():
-    report = PrivacyReport.for_study(small_study())
+    report = PrivacyFacts.for_study(small_study())
     page = check(report._repr_html_())
     text = report.statement()
     for release in report.releases:
         assert release.what in page.texts
-    for view in report.views:
-        assert view.who in page.texts
-        assert view.who in text
+    for observer in report.observers:
+        assert not observer.bounds or observer.who in page.texts
+        assert observer.who in text
     for assumption in report.assumptions:
         assert assumption in page.texts
     assert any(line.startswith("total epsilon 1, delta 1e-05 (budget") for line in page.texts)
 
 
 def test_warnings_stand_out():
-    bad = PrivacyReport(plan=PrivacyReport.for_study(small_study()).plan, secure_noise=False)
+    bad = PrivacyFacts.of(make_plan(small_study()), secure_noise=False)
     assert any("NOTE: INSECURE TEST NOISE" in text for text in check(bad._repr_html_()).texts)
 
 
@@ -111,7 +112,7 @@ def test_names_are_text():
         n_clusters=2,
         budget=Budget(epsilon=1.0, delta=1e-5),
     )
-    page = check(PrivacyReport.for_study(study)._repr_html_())
+    page = check(PrivacyFacts.for_study(study)._repr_html_())
     assert f"Privacy of study {NASTY}" in "".join(page.texts)
 
 

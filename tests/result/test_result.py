@@ -10,6 +10,7 @@ import pytest
 
 from splitmeans.errors import ParameterError
 from splitmeans.result.result import Result
+from splitmeans.result.signed import rounded_hash
 from splitmeans.synopsis.segments import letter
 
 
@@ -120,7 +121,7 @@ def test_every_file_must_be_there_and_unchanged(folder, name):
 
 def test_other_format(folder):
     rewrite(folder, lambda value: value.update(format=1))
-    with pytest.raises(ParameterError, match=r"result\.json: format must be 5, got 1; older"):
+    with pytest.raises(ParameterError, match=r"result\.json: format must be 6, got 1; older"):
         Result.read(folder)
 
 
@@ -135,7 +136,7 @@ def test_not_an_object(folder, text):
     "key",
     [
         *("files", "result_hash", "participant", "written_at", "signed", "signature", "columns"),
-        *("segments", "centres", "users", "privacy", "scaled_centres", "sizes"),
+        *("segments", "centres", "users", "scaled_centres", "sizes"),
     ],
 )
 def test_missing_entries_are_named(folder, key):
@@ -144,10 +145,16 @@ def test_missing_entries_are_named(folder, key):
         Result.read(folder)
 
 
-@pytest.mark.parametrize("key", ["views", "releases", "budget", "assumptions", "secure_noise"])
+@pytest.mark.parametrize("key", ["observers", "releases", "budget", "assumptions", "secure_noise"])
 def test_missing_parts_of_the_statement_are_named(folder, key):
-    rewrite(folder, lambda value: value["privacy"].pop(key))
-    with pytest.raises(ParameterError, match=rf"result\.json: must have '{key}'"):
+    """Also where nothing is signed and all hashes were made to fit."""
+    path = folder / "certificate.json"
+    value = json.loads(path.read_text())
+    del value[key]
+    path.write_text(json.dumps(value, indent=1) + "\n")
+    rehash(folder, "certificate.json")
+    rewrite(folder, lambda head: head["signed"].update(privacy=rounded_hash(value)))
+    with pytest.raises(ParameterError, match=rf"certificate\.json: its privacy facts .*'{key}'"):
         Result.read(folder)
 
 

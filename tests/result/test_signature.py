@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from splitmeans.plan.statement import PrivacyReport
-from splitmeans.result import signed
+from splitmeans.plan.facts import PrivacyFacts
+from splitmeans.plan.settle import make_plan
+from splitmeans.result.contents import FORMAT
 from splitmeans.result.signed import (
     SignedFacts,
-    privacy_hash,
+    privacy_to_compare,
+    rounded_hash,
     segments_hash,
-    statement_hash,
-    statement_to_compare,
 )
 from splitmeans.wire.identity import Identity
 from tests.scene import keyed_study
@@ -34,7 +34,7 @@ VECTORS = json.loads(
 def test_signed_bytes(vector):
     facts = SignedFacts(**vector["facts"])
     text = json.dumps(vector["facts"], sort_keys=True, separators=(",", ":"))
-    assert facts.data == b"splitmeans result 2\n" + text.encode() == vector["data"].encode()
+    assert facts.data == b"splitmeans result 3\n" + text.encode() == vector["data"].encode()
     assert facts.digest == hashlib.sha256(facts.data).hexdigest() == vector["digest"]
     seed = bytes.fromhex(VECTORS["signing_seed"])
     key = ed25519.Ed25519PrivateKey.from_private_bytes(seed)
@@ -54,18 +54,13 @@ def test_every_fact_is_under_the_signature(field):
     assert not changed.signed_by(key, bytes.fromhex(vector["signature"]))
 
 
-@pytest.mark.parametrize("part", ["statement", "values", "certificate"])
-def test_what_is_compared_before_a_release_has_every_part(part, monkeypatch):
-    report = PrivacyReport.for_study(keyed_study(n_local_clusters="auto"))
-    before = statement_to_compare(report)
-    match part:
-        case "statement":
-            monkeypatch.setattr(PrivacyReport, "statement", lambda self: "no noise")
-        case "values":
-            monkeypatch.setattr(PrivacyReport, "to_mapping", lambda self: {"epsilon": 9.0})
-        case "certificate":
-            monkeypatch.setattr(signed, "claims_of", lambda plan: {"epsilon": 9.0})
-    assert statement_to_compare(report) != before
+def test_what_is_compared_before_a_release_is_all_that_is_signed_of_privacy(monkeypatch):
+    plan = make_plan(keyed_study())
+    before = privacy_to_compare(plan, secure_noise=True)
+    assert before == rounded_hash(PrivacyFacts.of(plan).to_mapping())
+    assert privacy_to_compare(plan, secure_noise=False) != before
+    monkeypatch.setattr(PrivacyFacts, "to_mapping", lambda self: {"epsilon": 9.0})
+    assert privacy_to_compare(plan, secure_noise=True) != before
 
 
 def test_hashes_of_parts():
@@ -80,9 +75,16 @@ def test_hashes_of_parts():
     found = segments_hash(np.array(segments["centres"]), np.array(segments["sizes"]))
     assert found == segments["sha256"]
 
-    privacy = VECTORS["privacy"]
+    value = {"caveats": ["é"], "secure_noise": True, "total": {"delta": 1e-5, "epsilon": 0.9999991}}
     text = '{"caveats":["\\u00e9"],"secure_noise":true,"total":{"delta":1e-05,"epsilon":0.999999}}'
-    assert hashlib.sha256(text.encode()).hexdigest() == privacy["sha256"]
-    assert privacy_hash(privacy["value"]) == privacy["sha256"]
-    statement = VECTORS["statement"]
-    assert statement_hash(statement["text"]) == statement["sha256"]
+    assert rounded_hash(value) == hashlib.sha256(text.encode()).hexdigest()
+    privacy = VECTORS["privacy"]
+    assert rounded_hash(privacy["value"]) == privacy["sha256"]
+
+
+def test_the_statement_follows_from_the_facts_in_words_of_this_format():
+    """A reader makes the text again, so other words for the same facts need another format."""
+    facts = PrivacyFacts.from_mapping(VECTORS["privacy"]["value"], where="facts")
+    assert facts.to_mapping() == VECTORS["privacy"]["value"]
+    assert VECTORS["statement"]["result_format"] == FORMAT
+    assert facts.statement().split("\n") == VECTORS["statement"]["lines"]

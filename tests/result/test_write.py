@@ -6,7 +6,7 @@ import json
 import pytest
 
 from splitmeans.errors import ParameterError
-from splitmeans.plan.certificate import claims_of
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.settle import make_plan
 from splitmeans.report.facts import run_facts
 from splitmeans.result.result import Result
@@ -49,7 +49,7 @@ def test_segments_are_in_the_order_of_their_letters_in_every_file(tmp_path):
 @pytest.mark.parametrize("secure", [True, False])
 def test_the_statement_says_where_the_noise_came_from(tmp_path, secure):
     folder = write_small_result(tmp_path / "result", secure_noise=secure)
-    assert json.loads((folder / "result.json").read_text())["privacy"]["secure_noise"] is secure
+    assert json.loads((folder / "certificate.json").read_text())["secure_noise"] is secure
     assert ("INSECURE TEST NOISE" in (folder / "statement.txt").read_text()) is not secure
 
 
@@ -57,7 +57,7 @@ def test_the_certificate_is_that_of_the_plan(tmp_path):
     folder = write_small_result(tmp_path / "result")
     saved = json.loads((folder / "certificate.json").read_text())
     read = Result.read(folder)
-    assert saved == json.loads(json.dumps(claims_of(make_plan(read.study))))
+    assert saved == json.loads(json.dumps(PrivacyFacts.for_study(read.study).to_mapping()))
     assert saved["plan"] == read.facts["plan"]
 
 

@@ -35,7 +35,7 @@ from benchmarks.local_relay import write_certificate
 from splitmeans import cli
 from splitmeans.errors import LATER, STOPPED, WAITED, ParameterError, PrivacyError
 from splitmeans.forecasting.rough_plan import rough_plan
-from splitmeans.plan.statement import PrivacyReport
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.study import Study
 from splitmeans.wire.identity import spoken
 from tests.studies.generate import Case, random_case
@@ -191,7 +191,7 @@ def command_case(seed: int) -> Case | None:
         study = case.study()
         if too_large(rough_plan(study), users=case.users):
             return None
-        PrivacyReport.for_study(study)
+        PrivacyFacts.for_study(study)
     except (ParameterError, PrivacyError):
         return None
     return case
@@ -232,7 +232,7 @@ def _agree(world: World, case: Case) -> None:
     parties = [{**party, "public_key": public[party["name"]]} for party in case.settings["parties"]]
     settings = {**case.settings, "parties": parties, "server_key": public[SERVER]}
     world.study = Study.from_mapping(settings)
-    PrivacyReport.for_study(world.study).statement()  # calculated once, for all processes
+    PrivacyFacts.for_study(world.study).statement()  # calculated once, for all processes
     for who in (*world.study.party_names, SERVER):
         (world.place(who) / "study.toml").write_text(world.study.to_toml(), encoding="utf-8")
     for who, file in world.files.items():

@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 
 from splitmeans.errors import ParameterError, StudyError
+from splitmeans.plan.costs import towards
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.releases import releases_of
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.protocol import run
 from splitmeans.rehearsal.rehearse import rehearse
 from splitmeans.report.build import build_report
@@ -60,7 +61,7 @@ def test_the_whole_budget_goes_to_one_table(n_parties):
     assert plan.groups == (tuple(range(n_parties)),)
     assert (plan.local, plan.stages) == ((), ())
     assert [release.what for release in releases_of(plan)] == ["who is where"]
-    report = PrivacyReport(plan=plan, secure_noise=True)
+    report = PrivacyFacts.of(plan)
     assert 0.99 < report.epsilon <= 1
     # A fellow party knows the decoys; the server's noise is larger for that.
     assert report.towards_party is not None
@@ -86,11 +87,11 @@ BUDGETS = [(0.1, 3), (0.5, 2), (1, 8), (2, 3), (4, 2), (4, 5), (6, 3), (8, 4), (
 def test_a_party_learns_no_more_than_the_budget(epsilon, n_parties):
     """As the pages say; the server's own noise is as large as that needs, and hardly larger."""
     plan = make_plan(counts_study(n_parties, budget=Budget(epsilon=epsilon, delta=1e-6)))
-    report = PrivacyReport(plan=plan, secure_noise=True)
+    report = PrivacyFacts.of(plan)
     what, cost = report.towards_party
     assert report.epsilon <= epsilon
     assert cost.epsilon <= epsilon
-    assert report.towards.party_epsilon == cost.epsilon
+    assert towards(plan).party_epsilon == cost.epsilon
     assert f"      {what}: epsilon {cost.epsilon:.4g}, delta 1e-06" in report.statement()
     scale = plan.presence.server_sigma
     assert two_counts(scale, cost.epsilon) <= 1e-6 * (1 + 1e-6)
@@ -106,12 +107,12 @@ def test_a_bound_towards_parties_above_the_budget_changes_nothing():
 
 def test_a_series_of_counts_keeps_its_budget_towards_a_party():
     study = counts_study(3, budget=Budget(epsilon=4, delta=1e-6), renewal=Renewal(runs=4))
-    assert PrivacyReport.for_study(study).towards_party[1].epsilon <= 4
+    assert PrivacyFacts.for_study(study).towards_party[1].epsilon <= 4
 
 
 def test_a_bound_towards_parties_is_kept():
     budget = Budget(epsilon=1, delta=1e-6, party_epsilon=0.5)
-    report = PrivacyReport.for_study(counts_study(budget=budget))
+    report = PrivacyFacts.for_study(counts_study(budget=budget))
     assert report.epsilon <= 1
     assert report.towards_party is not None
     assert report.towards_party[1].epsilon <= 0.5

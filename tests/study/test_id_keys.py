@@ -3,8 +3,8 @@
 import pytest
 
 from splitmeans.errors import StudyError
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.study import Budget, Column, IdKey, IdRules, KeyColumn, PartySpec, Study
 
 NUMBER = IdKey(name="customer number", type="integer")
@@ -115,5 +115,5 @@ def test_other_rules():
 def test_the_statement_names_the_key():
     agreed = study(BANK, SHOP, user_sets="partial")
     make_plan(agreed)
-    text = PrivacyReport.for_study(agreed).statement()
+    text = PrivacyFacts.for_study(agreed).statement()
     assert "email, the first key that all parties have, as 'email'" in " ".join(text.split())

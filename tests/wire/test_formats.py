@@ -24,8 +24,8 @@ from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
 from splitmeans.plan import settle
+from splitmeans.plan.releases import releases_of
 from splitmeans.plan.settle import make_plan, plan_for
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy import events as e
 from splitmeans.privacy.ledger_rules import Towards
 from splitmeans.study import Budget, DetailOptions, Study
@@ -160,9 +160,8 @@ def vectors() -> dict[str, Any]:
         "slots": {tag: [slot.path, slot.text.hex()] for tag, slot in slots.items()},
         "states": {tag_of(type(one)): dump_state(one).hex() for one in states()},
         "events": {tag_of(type(one)): tagged_text(one) for one in EVENTS},
-        "statement": [
-            [one["what"], one["message"], one["event"]]
-            for one in PrivacyReport.for_study(STUDY).to_mapping()["releases"]
+        "releases": [
+            [one.what, one.message, tagged_text(one.event)] for one in releases_of(make_plan(STUDY))
         ],
         "fingerprints": {
             membership: plan_for(vector_study(membership), users=200).fingerprint

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
-from splitmeans.plan.statement import PrivacyReport
+from splitmeans.plan.facts import PrivacyFacts
 
 if TYPE_CHECKING:
     from splitmeans.analysis.pages import ReportPage
@@ -16,10 +16,17 @@ if TYPE_CHECKING:
 class HasResult:
     """Passes on to `published_`, the `Result` of a fit, made when it is first asked for."""
 
-    privacy_: PrivacyReport
     result_: Any
     _published: "Result | None"
     _fitted_at: str
+
+    @property
+    def privacy_(self) -> PrivacyFacts:
+        """What was released, what it cost, and who can learn what."""
+        if not hasattr(self, "result_"):
+            raise AttributeError("privacy_: the model is not fitted yet; call fit")
+        facts: PrivacyFacts = self.result_.privacy
+        return facts
 
     @property
     def published_(self) -> "Result":
@@ -32,7 +39,9 @@ class HasResult:
             from splitmeans.result.of_run import fields_of_run
 
             message, written_at = self.result_.server.published, self._fitted_at
-            self._published = Result(**fields_of_run(self.privacy_, message, written_at=written_at))
+            plan = self.result_.plan
+            fields = fields_of_run(plan, self.privacy_, message, written_at=written_at)
+            self._published = Result(**fields)
         return self._published
 
     def _not_published(self, *, written_at: str) -> None:

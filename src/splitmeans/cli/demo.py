@@ -178,7 +178,7 @@ def _save(output: Path, result: "RunResult", names: list[str]) -> "Result":
         run="demo",
         participant="server",
         transcript=(),
-        secure_noise=result.privacy.secure_noise,
+        secure_noise=result.secure_noise,
     )
     saved = Result.read(output)
     kinds = {letter(rank): name.split(" (")[0] for rank, name in enumerate(names)}

@@ -13,8 +13,9 @@ from splitmeans.cli.console import err, print_text
 from splitmeans.cli.home import HOME_OPTION
 from splitmeans.cli.ledger_shown import TOWARDS, as_mapping, print_ledger, shown_amount
 from splitmeans.errors import ParameterError, SplitmeansError
+from splitmeans.plan.costs import towards
 from splitmeans.plan.series import run_number
-from splitmeans.plan.statement import PrivacyReport
+from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import RECOVERED
@@ -222,7 +223,7 @@ def _add(ledger: Ledger, study: Study, run: str, party: str, *, source: str, wha
         relation=Relation.ADD_OR_REMOVE,
         epsilon=study.budget.epsilon,
         delta=study.budget.delta,
-        towards=PrivacyReport.for_study(study).towards,
+        towards=towards(make_plan(study)),
     )
     before = ledger.spent(source)
     entry = add_run(ledger, study, source, cost, run=run, party=party, what=what)

@@ -11,7 +11,7 @@ from splitmeans.cli.plan_text import print_plan
 from splitmeans.errors import ParameterError
 from splitmeans.forecasting.forecast import SWEEP, EpsilonNeeded, forecast
 from splitmeans.forecasting.loss_model import STRUCTURES
-from splitmeans.plan.certificate import certificate_of
+from splitmeans.plan.facts import certificate_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
 from splitmeans.study import Study

@@ -16,11 +16,11 @@ from splitmeans.forecasting.loss_model import MAX_RATIO, LossForecast
 from splitmeans.forecasting.noise import shown_party
 from splitmeans.forecasting.warnings import count_deviation
 from splitmeans.intervals.sizes import WIDTH_95
-from splitmeans.plan.attended_runs import cost_of_runs
+from splitmeans.plan import costs
 from splitmeans.plan.learned import learned_lines
 from splitmeans.plan.message_sizes import shown_bytes
+from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.calibrate import MAX_EPSILON
 from splitmeans.study import EQUAL, Study
 
@@ -192,28 +192,28 @@ def _print_segment_error(found: Forecast) -> None:
 
 def _print_bounds(found: Forecast) -> None:
     """Print the figures towards a party and the server, and what bounds towards parties cost."""
-    report = PrivacyReport(plan=found.plan, secure_noise=True)
-    if report.towards_party is not None:
-        what, cost = report.towards_party
-        server = f"{report.epsilon:.4g} towards the server"
+    largest = costs.towards_party(found.plan)
+    if largest is not None:
+        what, cost = largest
+        total = costs.total_of(found.plan).epsilon
+        server = f"{total:.4g} towards the server"
         party = f"{cost.epsilon:.4g} towards another party ({what})"
-        first, second = (party, server) if cost.epsilon > report.epsilon else (server, party)
+        first, second = (party, server) if cost.epsilon > total else (server, party)
         _figure("epsilon", f"{first}, {second}")
     for price in found.prices:
         _figure("", _price(price))
     if found.study.renewal is not None:
-        _print_series(report)
+        _print_series(found.plan)
 
 
-def _print_series(report: PrivacyReport) -> None:
+def _print_series(plan: Plan) -> None:
     """Print of how many runs the figures are, and what one of them costs."""
-    runs = report.plan.study.n_runs
+    runs = plan.study.n_runs
     _figure("series", f"epsilon, here and below, is of all {runs} runs together, not of each")
-    one = cost_of_runs(report.plan, 1, interval=report.interval)
-    party = "" if one.party is None else f", {one.party.epsilon:.4g} towards another party"
-    _figure(
-        "", f"who is there in one run alone: {one.server.epsilon:.4g} towards the server{party}"
-    )
+    one = costs.cost_of_runs(plan, 1)
+    party, server = one.towards_party, one.towards_server.epsilon
+    more = "" if party is None else f", {party.epsilon:.4g} towards another party"
+    _figure("", f"who is there in one run alone: {server:.4g} towards the server{more}")
     _figure("", "errors and noise are those of every single run")
 
 

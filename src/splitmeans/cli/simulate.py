@@ -93,7 +93,7 @@ def simulate(
             ]
             err.print(f"running the study{_which(read, previous)}", markup=False)
             done = protocol.run(read, tables, rng=rng, previous=previous)
-            result = Result(**fields_of_run(done.privacy, done.server.published))
+            result = Result(**fields_of_run(done.plan, done.privacy, done.server.published))
             write_folder(folder, result)
             if result.remark is not None:
                 print_text(out, f"note: {result.remark}")

@@ -180,17 +180,17 @@ def check(study: Path = _FILE, as_json: bool = _JSON) -> None:
 
     Example: splitmeans study check study.toml
     """
-    from splitmeans.plan.statement import PrivacyReport
+    from splitmeans.plan.facts import PrivacyFacts
 
     agreed = Study.read(study)
     try:
-        report = PrivacyReport.for_study(agreed)
+        facts = PrivacyFacts.for_study(agreed)
     except UnaccountableBudget as problem:
         raise ParameterError(f"{study}: {problem}") from None
     if as_json:
-        typer.echo(json.dumps(report.to_mapping(), indent=1))
+        typer.echo(json.dumps(facts.to_mapping(), indent=1))
     else:
-        print_text(out, report.statement())
+        print_text(out, facts.statement())
     _warn(agreed)
     if not agreed.public_keys:
         err.print("note: the study has no keys, so it can only be simulated", markup=False)

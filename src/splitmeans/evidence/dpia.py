@@ -6,13 +6,10 @@ basis. docs/guides/dpia.md is the same document without a study.
 
 from dataclasses import replace
 
-from splitmeans.evidence.guesses import meaning
-from splitmeans.evidence.kept import retention
 from splitmeans.evidence.pages import Section
-from splitmeans.evidence.takers_part import onlookers, participants
-from splitmeans.evidence.what_left import by_column, releases
-from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement import PrivacyReport
+from splitmeans.evidence.sections import by_column, onlookers, participants, releases, retention
+from splitmeans.plan.facts import PrivacyFacts
+from splitmeans.privacy.accountant import cost_text
 from splitmeans.study import PartySpec, Study
 from splitmeans.wire.identity import spoken
 
@@ -21,22 +18,20 @@ BLANK = "________"
 
 def dpia_of(study: Study) -> tuple[str, tuple[Section, ...]]:
     """Return title and sections of the assessment of a study; no data is touched."""
-    plan = make_plan(study)
-    report = PrivacyReport(plan=plan, secure_noise=True)
+    facts = PrivacyFacts.for_study(study)
     sections = (
         _processing(study),
         _roles(study),
         participants(study),
         _subjects(study),
-        _before_a_run(by_column(plan)),
-        _before_a_run(releases(plan)),
+        by_column(facts),
+        releases(facts),
         _purposes(study),
         _necessity(study),
         retention(),
-        _measures(study, report),
-        meaning(report),
-        onlookers(report),
-        _risks(study, report),
+        _measures(study, facts),
+        onlookers(facts),
+        _risks(study, facts),
         _decision(),
     )
     numbered = (
@@ -58,7 +53,7 @@ def _processing(study: Study) -> Section:
         rows=(
             ("Digits of the study, to compare with the file that was agreed", spoken(study.hash)),
             ("Number of people", users),
-            ("Agreed limit, for all runs of the study together", _budget(study)),
+            ("Agreed limit, for all runs of the study together", study.budget.words),
             ("How many runs, how often", _runs(study)),
             ("Assessment made by, on", BLANK),
         ),
@@ -107,7 +102,7 @@ def _roles(study: Study) -> Section:
     ]
     rows += [
         ("server", f"processor for: {BLANK}; contract of: {BLANK}", BLANK),
-        ("whoever runs the mailbox or relay", f"processor for: {BLANK}; contract: {BLANK}", BLANK),
+        ("operator of the mailbox or relay", f"processor for: {BLANK}; contract: {BLANK}", BLANK),
     ]
     return Section(
         heading="Controller, processor, data protection officer",
@@ -156,21 +151,6 @@ def _subjects(study: Study) -> Section:
     )
 
 
-def _before_a_run(section: Section) -> Section:
-    """Say of what will be sent what a record says of what was."""
-    heading = section.heading.replace("What left each organisation", "What will be sent")
-    head = tuple(name.replace("was sent", "will be sent") for name in section.head)
-    text = tuple(
-        one.replace("left an", "leaves an")
-        .replace("What left", "What leaves")
-        .replace(
-            "were added to all of it before it was sent", "are added to all of it before it is sent"
-        )
-        for one in section.text
-    )
-    return replace(section, heading=heading, text=text, head=head)
-
-
 def _id_columns(party: PartySpec) -> str:
     return ", ".join(held.column for held in party.id_columns) or party.id_column
 
@@ -194,7 +174,7 @@ def _purposes(study: Study) -> Section:
             ("How data subjects are informed (Articles 13, 14)", BLANK),
             (
                 "How rights are met: access, erasure, objection (Articles 15 to 21)",
-                f"{BLANK} (whoever is taken out of an organisation's table is in no later run; a "
+                f"{BLANK} (a person taken out of an organisation's table is in no later run; a "
                 "result that was published cannot be changed for one person, and the bound below "
                 "says how little it can depend on one)",
             ),
@@ -228,11 +208,11 @@ def _necessity(study: Study) -> Section:
     )
 
 
-def _measures(study: Study, report: PrivacyReport) -> Section:
+def _measures(study: Study, facts: PrivacyFacts) -> Section:
     total = (
-        f"The noise is calibrated to epsilon {report.epsilon:.4g}, delta {report.delta:g} for all "
-        "messages of all organisations together; each organisation computes this itself and does "
-        "not release anything if it is more than was agreed."
+        f"The noise is calibrated to {cost_text(facts.total)} for all messages of all "
+        "organisations together; each organisation computes this itself and does not release "
+        "anything if it is more than was agreed."
     )
     ids = study.id_rules.type
     return Section(
@@ -240,7 +220,7 @@ def _measures(study: Study, report: PrivacyReport) -> Section:
         notes=(
             f"Differential privacy. {total}",
             "Pseudonyms. Identifiers are never sent. People are matched by tags or an order under "
-            "a key that is made anew for every run, known to the organisations and never to the "
+            "a key that is new in every run, known to the organisations and never to the "
             f"server. Identifiers are brought to one spelling first ({ids}).",
             "Encryption and authenticity. Every message is sealed to its receiver and signed by "
             "its sender with keys that the study pins; the relay is reached over TLS.",
@@ -258,8 +238,8 @@ def _measures(study: Study, report: PrivacyReport) -> Section:
     )
 
 
-def _risks(study: Study, report: PrivacyReport) -> Section:
-    has_collusion = study.decoy.collusion_epsilon is not None
+def _risks(study: Study, facts: PrivacyFacts) -> Section:
+    together = facts.observer("coalition").bounds[0].cost
     rows = [
         (
             "The server or a reader concludes from messages or result that a person is in the data"
@@ -269,16 +249,16 @@ def _risks(study: Study, report: PrivacyReport) -> Section:
         ),
         (
             "The server and an organisation act together",
-            "limited for values, not for presence"
-            if has_collusion
-            else "no technical limit; "
-            "whoever runs the server must have no interest in helping an organisation",
+            "no technical limit; the operator of the server must have no interest in helping an "
+            "organisation"
+            if together is None
+            else "limited for values, not for presence",
             BLANK,
         ),
         (
             "An organisation learns about people of another from the result",
             "no limit"
-            if report.towards_party is None
+            if facts.towards_party is None
             else "limited by the figure towards another party above, while the server follows the "
             "rules",
             BLANK,
@@ -332,7 +312,3 @@ def _decision() -> Section:
 
 def _kind(is_categorical: bool) -> str:
     return "a choice from a list" if is_categorical else "a number"
-
-
-def _budget(study: Study) -> str:
-    return f"epsilon {study.budget.epsilon:g}, delta {study.budget.delta:g}"

@@ -11,12 +11,10 @@ from splitmeans.evidence.bundle import pack
 from splitmeans.evidence.ledger_extract import NONE, compare, extract, read_lines
 from splitmeans.evidence.manifest import FORMAT, MANIFEST, SIGNATURE, Manifest, hashes
 from splitmeans.evidence.pages import as_html, as_text
-from splitmeans.evidence.record import plan_file, record_of, title_of
-from splitmeans.plan.settle import make_plan
+from splitmeans.evidence.record import record_of, title_of
 from splitmeans.privacy.ledger import Ledger
 from splitmeans.report.build import build_report
 from splitmeans.report.html import render
-from splitmeans.result.previous import series_run_of
 from splitmeans.result.result import Result
 from splitmeans.run.drive import DONE
 from splitmeans.run.home import DATABASE
@@ -31,10 +29,10 @@ README = """This archive is about one run of a study with splitmeans.
 record.html     what happened, in plain words; print it, or save it as PDF from a browser
 record.txt      the same as text
 report.html     the segments that were found, with pictures; opens in a browser, needs no network
-plan.json       what was settled before anything was released
 ledger.json     what this participant's ledger has about the run, with the hashes of its chain
 result/         the published result, as the server signed it: study.toml (what was agreed),
-                statement.txt, certificate.json, transcript.json (hashes of all messages)
+                certificate.json (releases, costs, who can learn what), statement.txt (the same
+                in words), transcript.json (hashes of all messages)
 manifest.json   hashes of all files, signed by the participant (manifest.sig)
 
 To check it, with splitmeans and the study file that you know:
@@ -65,8 +63,6 @@ def make_bundle(
         )
     participant = participant_of(result, identity)
     saved = _ledger_of(result, home, participant)
-    this = series_run_of(result)
-    plan = make_plan(result.study, released=result.released, series_run=this)
     entries = read_lines(saved) if participant != SERVER else ()
     compare(
         entries,
@@ -77,7 +73,7 @@ def make_bundle(
     )
     progress("writing the record")
     sections = record_of(
-        result, plan, participant=participant, entries=entries, spent=saved.get("spent", {})
+        result, participant=participant, entries=entries, spent=saved.get("spent", {})
     )
     title = title_of(result, participant)
     progress("drawing the report")
@@ -86,7 +82,6 @@ def make_bundle(
         "readme.txt": README.encode(),
         "record.txt": as_text(title, sections).encode(),
         "record.html": as_html(title, sections, signatures=(participant,)).encode(),
-        "plan.json": plan_file(plan),
         "ledger.json": (json.dumps(saved, indent=1, ensure_ascii=False) + "\n").encode(),
         "report.html": render(build_report(result, ks=_KS)).encode(),
     }

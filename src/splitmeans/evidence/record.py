@@ -1,25 +1,19 @@
 """The record of a run in plain words, for a lawyer, an auditor and a file.
 
-It is made of the result folder and the ledger's lines alone, so whoever verifies a bundle makes it
-again and compares: no participant can sign other words.
+It is made of the result folder and the ledger's lines alone, so verifying a bundle makes it again
+and compares: no participant can sign other words.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from splitmeans.evidence.guesses import meaning
-from splitmeans.evidence.kept import retention
 from splitmeans.evidence.ledger_extract import NONE
 from splitmeans.evidence.pages import Section
-from splitmeans.evidence.takers_part import onlookers, participants
-from splitmeans.evidence.what_left import by_column, releases
-from splitmeans.plan.plan import Plan
-from splitmeans.plan.statement import PrivacyReport
+from splitmeans.evidence.sections import by_column, onlookers, participants, releases, retention
+from splitmeans.privacy.accountant import cost_text
 from splitmeans.privacy.ledger_rules import Entry
 from splitmeans.result.result import Result
 from splitmeans.wire.identity import spoken
-from splitmeans.wire.tags import tagged_text
 
 
 def title_of(result: Result, participant: str) -> str:
@@ -28,34 +22,30 @@ def title_of(result: Result, participant: str) -> str:
 
 
 def record_of(
-    result: Result, plan: Plan, *, participant: str, entries: Sequence[Entry], spent: Any
+    result: Result, *, participant: str, entries: Sequence[Entry], spent: Any
 ) -> tuple[Section, ...]:
     """Return the record of a run as the participant knows it.
 
     Args:
         result: The result folder, which was checked.
-        plan: The plan that was run.
         participant: Whose record it is.
         entries: The participant's ledger lines of the run.
         spent: What each of its data sources has spent since the beginning.
     """
-    report = PrivacyReport(plan=plan, secure_noise=bool(result.privacy["secure_noise"]))
+    privacy = result.privacy
     return (
-        _summary(result, report, participant=participant, entries=entries),
+        _summary(result, participant=participant, entries=entries),
         participants(result.study),
-        by_column(plan),
-        releases(plan, secure_noise=report.secure_noise),
-        meaning(report),
-        onlookers(report),
+        by_column(privacy),
+        releases(privacy),
+        onlookers(privacy),
         _charged(participant, entries=entries, spent=spent),
         retention(),
-        _digits(result, plan),
+        _digits(result),
     )
 
 
-def _summary(
-    result: Result, report: PrivacyReport, *, participant: str, entries: Sequence[Entry]
-) -> Section:
+def _summary(result: Result, *, participant: str, entries: Sequence[Entry]) -> Section:
     study, facts = result.study, result.facts
     others = [name for name in study.party_names if name != participant]
     charged = [entry.time for entry in entries if entry.kind in ("charge", "added")]
@@ -68,8 +58,8 @@ def _summary(
         ("Charged to this organisation's ledger", ", ".join(charged) or "not charged"),
         ("Published by the server, by its clock", facts["published_at"]),
         ("Result written here", facts["written_at"]),
-        ("Total", f"epsilon {report.epsilon:.4g}, delta {report.delta:g}"),
-        ("Agreed at most", f"epsilon {study.budget.epsilon:g}, delta {study.budget.delta:g}"),
+        ("Total", cost_text(result.privacy.total)),
+        ("Agreed at most", study.budget.words),
         ("Software", f"splitmeans {facts['splitmeans']}"),
     ]
     return Section(
@@ -124,42 +114,18 @@ def _charged(participant: str, *, entries: Sequence[Entry], spent: Any) -> Secti
     )
 
 
-def _digits(result: Result, plan: Plan) -> Section:
+def _digits(result: Result) -> Section:
     facts = result.facts
     return Section(
         heading="Hashes",
         text=(
             "By these anyone can tell whether two records are about the same run. `splitmeans "
-            "archive verify` compares all of them and computes epsilon anew.",
+            "archive verify` compares all of them and computes epsilon again.",
         ),
         head=("Of", "SHA-256"),
         rows=(
             ("the study", facts["study_hash"]),
-            ("the plan: every noise law and number", plan.fingerprint),
+            ("the plan: every noise law and number", facts["plan"]),
             ("the result, as the server signed it", facts["result_hash"]),
         ),
     )
-
-
-def plan_file(plan: Plan) -> bytes:
-    """Return the plan: what was settled before each release, and how each event is accounted."""
-    report = PrivacyReport(plan=plan, secure_noise=True)
-    shown: Mapping[str, Any] = {
-        "study_hash": plan.study.hash,
-        "plan": plan.fingerprint,
-        "n_local_clusters": list(plan.n_local_clusters),
-        "n_labels": list(plan.n_labels),
-        "stages": [{"what": stage.what, "parties": list(stage.parties)} for stage in plan.stages],
-        "released": [[list(own) for own in values] for values in plan.released],
-        "groups": [list(group) for group in plan.groups],
-        "releases": [
-            {
-                "party": one.party,
-                "what": one.what,
-                "message": one.message,
-                "event": tagged_text(one.event),
-            }
-            for one in report.releases
-        ],
-    }
-    return (json.dumps(shown, indent=1, ensure_ascii=False) + "\n").encode()

@@ -12,15 +12,13 @@ from splitmeans.evidence.bundle import unpack
 from splitmeans.evidence.ledger_extract import compare, read_lines
 from splitmeans.evidence.manifest import Manifest
 from splitmeans.evidence.pages import as_html, as_text
-from splitmeans.evidence.record import plan_file, record_of, title_of
-from splitmeans.plan.certificate import claims_of
+from splitmeans.evidence.record import record_of, title_of
+from splitmeans.plan.facts import certificate_of
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement import PrivacyReport
-from splitmeans.privacy.lower_bound import epsilon_at_least
 from splitmeans.result.previous import series_run_of
 from splitmeans.result.result import Result
-from splitmeans.result.signed import privacy_hash
+from splitmeans.result.signed import rounded_hash
 from splitmeans.study import Study
 from splitmeans.wire.slot import SERVER
 
@@ -29,7 +27,7 @@ _ROUNDING = 1 + 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Pins:
-    """What whoever verifies knows from elsewhere; nothing: the bundle's own study is believed.
+    """What is known from elsewhere; if nothing, the bundle's own study is used.
 
     Attributes:
         study_hash: Hash of the study that was agreed.
@@ -52,7 +50,7 @@ class Verified:
     Attributes:
         manifest: What the participant signed.
         study: The study.
-        epsilon: Computed anew from the plan, by exact accounting.
+        epsilon: Computed again from the plan, by exact accounting.
         lower: What the events cost at least, by another computation.
         delta: The delta that goes with both.
         checks: What was compared, in words.
@@ -88,7 +86,7 @@ def verify_bundle(data: bytes, pins: Pins = Pins()) -> Verified:  # noqa: B008
     saved = _json(files, "ledger.json")
     entries = () if participant == SERVER else read_lines(saved)
     compare(entries, result.messages, study=result.study, run=manifest.run, participant=participant)
-    _compare_words(files, result, plan, manifest=manifest)
+    _compare_words(files, result, manifest=manifest)
     n_messages = len(result.messages)
     ledger = (
         "the server has no ledger of a run"
@@ -104,12 +102,12 @@ def verify_bundle(data: bytes, pins: Pins = Pins()) -> Verified:  # noqa: B008
         delta=result.study.budget.delta,
         checks=(
             f"{len(files)} files are those that {participant} signed, and there are no others",
-            "the result, its statement and its certificate are what the server signed",
+            "the result and its privacy facts are what the server signed",
             ledger,
-            f"epsilon computed anew from the plan: {epsilon:.6g} at delta "
+            f"epsilon computed again from the plan: {epsilon:.6g} at delta "
             f"{result.study.budget.delta:g} (at least {lower:.6g}); agreed at most "
             f"{result.study.budget.epsilon:g}",
-            "the record in words says what follows from study, plan, result and ledger",
+            "the record in words says what follows from study, result and ledger",
         ),
     )
 
@@ -165,27 +163,22 @@ def _plan(result: Result, manifest: Manifest) -> Plan:
 
 def _epsilon(plan: Plan, result: Result) -> tuple[float, float]:
     """Compute epsilon from the plan's events, from above and from below, and compare."""
-    report = PrivacyReport(plan=plan, secure_noise=True)
-    budget = plan.study.budget
-    upper = report.epsilon
-    lower = epsilon_at_least(plan.lifetime_events, budget.delta, interval=report.interval)
+    certificate = certificate_of(plan, secure_noise=result.privacy.secure_noise)
+    budget, lower = plan.study.budget, certificate.pop("lower")
+    upper = certificate["total"]["epsilon"]
     if not lower <= upper * _ROUNDING:
         raise EvidenceError("the two computations of epsilon contradict each other")
     if upper > budget.epsilon * _ROUNDING:
         raise EvidenceError(
             f"the plan costs epsilon {upper:.6g}, more than the agreed {budget.epsilon:g}"
         )
-    if privacy_hash(claims_of(plan)) != result.signed_facts.certificate:
-        raise EvidenceError(
-            "result/certificate.json: its whole numbers or its epsilon do not follow from the plan"
-        )
+    if rounded_hash(certificate) != result.signed_facts.privacy:
+        raise EvidenceError("result/certificate.json: the plan has other privacy facts")
     return upper, lower
 
 
-def _compare_words(
-    files: Mapping[str, bytes], result: Result, plan: Plan, *, manifest: Manifest
-) -> None:
-    """Make plan and record again; another version may have other words for the same facts."""
+def _compare_words(files: Mapping[str, bytes], result: Result, *, manifest: Manifest) -> None:
+    """Make the record again; another version may have other words for the same facts."""
     if manifest.splitmeans != __version__:
         return
     saved = _json(files, "ledger.json")
@@ -193,20 +186,19 @@ def _compare_words(
     entries = () if participant == SERVER else read_lines(saved)
     try:
         sections = record_of(
-            result, plan, participant=participant, entries=entries, spent=saved.get("spent", {})
+            result, participant=participant, entries=entries, spent=saved.get("spent", {})
         )
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise EvidenceError("ledger.json is no extract of a ledger") from problem
     title = title_of(result, participant)
     again = {
-        "plan.json": plan_file(plan),
         "record.txt": as_text(title, sections).encode(),
         "record.html": as_html(title, sections, signatures=(participant,)).encode(),
     }
     for name, data in again.items():
         if files.get(name) != data:
             raise EvidenceError(
-                f"{name} says something else than follows from study, plan, result and ledger"
+                f"{name} says something else than follows from study, result and ledger"
             )
 
 

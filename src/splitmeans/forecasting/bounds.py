@@ -7,9 +7,9 @@ from typing import Any
 from splitmeans.forecasting.cell_error import cell_error
 from splitmeans.forecasting.loss_model import LossForecast, loss_forecast, refusal, strain_of
 from splitmeans.forecasting.rough_plan import rough_plan, stage_users
+from splitmeans.plan.costs import towards_party
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement import PrivacyReport
 
 _BOUNDS = ("party_epsilon", "coalition_epsilon")
 
@@ -75,8 +75,8 @@ def prices(plan: Plan, *, users: int, structure: str | None) -> tuple[Price, ...
                 bound=name, value=value, chosen=True, without=worth(without), given=worth(plan)
             )
             found.append(price)
-    towards_party = PrivacyReport(plan=plan, secure_noise=True).towards_party
-    larger = towards_party is not None and towards_party[1].epsilon > budget.epsilon
+    party = towards_party(plan)
+    larger = party is not None and party[1].epsilon > budget.epsilon
     if budget.party_epsilon is None and larger:
         bounded = dataclasses.replace(budget, party_epsilon=budget.epsilon)
         found_users = stage_users(study, users)

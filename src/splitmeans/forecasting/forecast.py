@@ -22,11 +22,11 @@ from splitmeans.forecasting.loss_model import (
 from splitmeans.forecasting.noise import NoiseLevel, noise_levels
 from splitmeans.forecasting.rough_plan import allowed, rough_plan, stage_users, study_at
 from splitmeans.forecasting.warnings import plan_warnings
+from splitmeans.plan.costs import unused_budget
 from splitmeans.plan.message_sizes import MessageSizes, message_sizes
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import plan_for
 from splitmeans.plan.size_stage import sizing_parties
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.calibrate import MAX_EPSILON, MIN_EPSILON
 from splitmeans.study import Study
 from splitmeans.study.plain_values import to_plain
@@ -185,7 +185,7 @@ class Forecast:
         # With partial overlap fewer users are a guess of those that all share: the study's number,
         # which is that of a party, may be right all the same.
         shared = self.study.user_sets == "partial" and self.users < expected
-        unused = PrivacyReport(plan=self.plan, secure_noise=True).unused_budget
+        unused = unused_budget(self.plan)
         spent = () if unused is None else (unused,)
         if shared or 0.5 <= self.users / expected <= 2:
             return (*self.loss_notes, *spent)

@@ -40,10 +40,9 @@ from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import plan_of_run
 from splitmeans.plan.size_stage import SizeLaw
 from splitmeans.plan.stages import ReleasedValues, Stage, flat_values
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.result.previous import Previous
-from splitmeans.result.signed import statement_to_compare
+from splitmeans.result.signed import privacy_to_compare
 from splitmeans.study import Study
 from splitmeans.table.walk.interface import Table
 from splitmeans.wire import keys
@@ -159,8 +158,13 @@ def step(
             return _answer_plan(state, proposal, noise=noise, rng=rng)
         case Released(session=session), PublishedResult() as result:
             plan = _plan(session, state.released)
-            report = PrivacyReport(plan=plan, secure_noise=noise.secure)
-            check_result(session, report, result, released_centres=state.centres)
+            check_result(
+                session,
+                plan,
+                result,
+                released_centres=state.centres,
+                secure_noise=noise.secure,
+            )
             return Finished(session=session, released=state.released, result=result), []
     raise AssertionError("every expected message has a case")
 
@@ -345,10 +349,9 @@ def _answer_plan(
             "server and party computed different noise parameters from the same study; do both run "
             "the same version of splitmeans?"
         )
-    report = PrivacyReport(plan=plan, secure_noise=noise.secure)
-    if proposal.statement != statement_to_compare(report):
+    if proposal.statement != privacy_to_compare(plan, secure_noise=noise.secure):
         raise ProtocolError(
-            "server and party have different privacy statements of the same study; do both run the "
+            "server and party have different privacy facts of the same study; do both run the "
             "same version of splitmeans?"
         )
     release = release_party(

@@ -14,6 +14,17 @@ COLUMNS = "columns together"
 PRESENCES = "who is where"
 
 
+_MEANS = {
+    LOCAL_CLUSTERS: "typical values of groups of people, with noise",
+    DETAIL: "how columns spread, in all and in each group, with noise; it is in the invented "
+    "people's values",
+    COLUMNS: "in which bin of each column a person is, among invented records, to count columns of "
+    "two organisations together",
+    MEMBERSHIPS: "who is in which group, among invented records or with noise",
+    PRESENCES: "a record for every person, among invented ones",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Release:
     """One thing that leaves a party, with its privacy event and what slots call its message."""
@@ -22,6 +33,13 @@ class Release:
     what: str
     event: Event
     message: str
+
+    @property
+    def means(self) -> str:
+        """What it is, for readers who know no method."""
+        if self.what not in _MEANS:
+            return f"{self.what}, with noise"
+        return f"{self.what}: {_MEANS[self.what]}"
 
 
 def releases_of(plan: Plan) -> tuple[Release, ...]:

@@ -23,13 +23,6 @@ def cost_text(cost: Cost | None) -> str:
     return f"epsilon {cost.epsilon:.4g}, delta {cost.delta:.3g}"
 
 
-def cost_mapping(cost: Cost | None) -> dict[str, float] | None:
-    """Return a cost as plain values. Infinity has no place in JSON; null says: no bound."""
-    if cost is None or math.isinf(cost.epsilon):
-        return None
-    return {"epsilon": cost.epsilon, "delta": cost.delta}
-
-
 def total_cost(events: Iterable[Event], *, delta: float, interval: float = FINE) -> Cost:
     """Return what the events cost together: their epsilon at this delta, computed exactly."""
     return Cost(epsilon=epsilon_for(events, delta, interval=interval), delta=delta)

@@ -1,5 +1,6 @@
 """From a result to the data of its report."""
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from splitmeans.insights.why import reasons
 from splitmeans.intervals.sizes import SizeIntervals
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.report.data import ColumnInfo, MapInfo, ReportData, SegmentationInfo, SegmentInfo
-from splitmeans.report.facts import read_privacy, run_facts
+from splitmeans.report.facts import run_facts
 from splitmeans.report.projection import Plane, fit_plane
 from splitmeans.result.intervals import intervals_of
 from splitmeans.result.names import checked_names
@@ -115,7 +116,9 @@ def _about(result: Result, *, title: str | None, compared_with: Result | None) -
         "n_columns": synopsis.n_columns,
         "overlap": result.overlap() if len(result.presence) else None,
         "drift": None if compared_with is None else drift(compared_with, result),
-        "privacy": read_privacy(result),
+        # The page lists no columns, of which there may be thousands.
+        "privacy": dataclasses.replace(result.privacy, columns=(), extra=None),
+        "statement": result.statement,
         "facts": run_facts(result),
         "version": __version__,
     }

@@ -16,6 +16,7 @@ from splitmeans.insights.own_labels import OwnLabels
 from splitmeans.insights.partners import Partners
 from splitmeans.insights.two_columns import TwoColumns
 from splitmeans.intervals.overlap import Overlap
+from splitmeans.plan.facts import PrivacyFacts
 
 # Digits that survive in JSON: far finer than the noise.
 _DIGITS = 6
@@ -123,48 +124,6 @@ class MapInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostInfo:
-    """An (epsilon, delta) bound."""
-
-    epsilon: float
-    delta: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReleaseInfo:
-    """One release: who, what, in which message, and what it would cost alone (None: no bound)."""
-
-    party: str
-    what: str
-    message: str
-    alone: CostInfo | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ViewInfo:
-    """What one kind of onlooker sees, and the bounds that hold (None: no bound)."""
-
-    who: str
-    sees: str
-    bounds: tuple[tuple[str, CostInfo | None], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrivacyInfo:
-    """The privacy statement of the run."""
-
-    unit: str
-    budget: CostInfo
-    total: CostInfo
-    secure_noise: bool
-    releases: tuple[ReleaseInfo, ...]
-    views: tuple[ViewInfo, ...]
-    assumptions: tuple[str, ...]
-    caveats: tuple[str, ...]
-    statement: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class ReportData:
     """A whole report.
 
@@ -189,7 +148,8 @@ class ReportData:
             or nobody was counted.
         overlap: How many users are at which parties; None where a run does not say.
         drift: What changed since an earlier result; None where none was given.
-        privacy: What the run cost.
+        privacy: What the run released, what it cost, and who can learn what.
+        statement: The same in plain words, with dates.
         facts: Run facts, each with a name.
         version: Version of splitmeans that made the report.
     """
@@ -213,7 +173,8 @@ class ReportData:
     two_columns: TwoColumns | None
     overlap: Overlap | None
     drift: Drift | None
-    privacy: PrivacyInfo
+    privacy: PrivacyFacts
+    statement: str
     facts: tuple[tuple[str, str], ...]
     version: str
 

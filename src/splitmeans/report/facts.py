@@ -1,70 +1,11 @@
-"""The parts of a report that are read off a result as they are: privacy statement, run facts."""
-
-from collections.abc import Mapping
-from typing import Any
+"""What identifies a run in its report, and how it was made."""
 
 import numpy as np
 
-from splitmeans.errors import ParameterError
 from splitmeans.plan.size_stage import sizing_parties
-from splitmeans.privacy.events import Relation
-from splitmeans.report.data import CostInfo, PrivacyInfo, ReleaseInfo, ViewInfo
 from splitmeans.result.result import Result
 from splitmeans.result.signed import signer_text
 from splitmeans.study import EQUAL, EVERYONE, Study
-
-
-def read_privacy(result: Result) -> PrivacyInfo:
-    """Return the privacy statement that was saved with a result.
-
-    Raises:
-        ParameterError: If it is not one; the file is named.
-    """
-    try:
-        return _privacy(result.privacy, result.statement)
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as problem:
-        path = f"{result.where}/result.json" if result.folder else result.where
-        raise ParameterError(f"{path}: its privacy statement cannot be read") from problem
-
-
-def _privacy(saved: Mapping[str, Any], statement: str) -> PrivacyInfo:
-    views = tuple(
-        ViewInfo(
-            who=str(view["who"]),
-            sees=str(view["sees"]),
-            bounds=tuple((str(what), _cost(cost)) for what, cost in view["bounds"].items()),
-        )
-        for view in saved["views"]
-    )
-    return PrivacyInfo(
-        unit=Relation[saved["relation"]].value,
-        budget=CostInfo(
-            epsilon=float(saved["budget"]["epsilon"]), delta=float(saved["budget"]["delta"])
-        ),
-        total=CostInfo(
-            epsilon=float(saved["total"]["epsilon"]), delta=float(saved["total"]["delta"])
-        ),
-        secure_noise=bool(saved["secure_noise"]),
-        releases=tuple(
-            ReleaseInfo(
-                party=str(release["party"]),
-                what=str(release["what"]),
-                message=str(release["message"]),
-                alone=_cost(release["alone"]),
-            )
-            for release in saved["releases"]
-        ),
-        views=views,
-        assumptions=tuple(str(text) for text in saved["assumptions"]),
-        caveats=tuple(str(text) for text in saved["caveats"]),
-        statement=statement,
-    )
-
-
-def _cost(saved: Mapping[str, Any] | None) -> CostInfo | None:
-    if saved is None:
-        return None
-    return CostInfo(epsilon=float(saved["epsilon"]), delta=float(saved["delta"]))
 
 
 def run_facts(result: Result) -> tuple[tuple[str, str], ...]:

@@ -1,13 +1,12 @@
 """Numbers and texts of the report for people: digits that mean something, and sizes in words."""
 
 import math
-from decimal import Decimal
 
 from splitmeans import figures
 from splitmeans.insights.drift import Change
 from splitmeans.insights.two_columns import PairCell
 from splitmeans.intervals.sizes import WIDTH_95
-from splitmeans.report.data import ColumnInfo, CostInfo
+from splitmeans.report.data import ColumnInfo
 
 # From how many spreads on a segment's difference is shown as one, two and three steps.
 STEPS = (0.25, 0.75, 1.5)
@@ -57,15 +56,6 @@ def percent(share: float) -> str:
     return figures.percent(share, 0 if share >= 0.095 else 1, space=THIN)
 
 
-def cost(bound: CostInfo | None, *, none: str) -> str:
-    """Return a bound as the privacy statement writes it."""
-    if bound is None:
-        return none
-    if bound.delta == 0:
-        return f"epsilon {bound.epsilon:.4g}"
-    return f"epsilon {bound.epsilon:.4g}, delta {bound.delta:.3g}"
-
-
 def step(difference: float) -> int:
     """Return -3 to 3: how far a difference is from none, and which way."""
     size = sum(abs(difference) >= limit for limit in STEPS)
@@ -107,20 +97,6 @@ def cell_step(cell: PairCell) -> int:
     else:
         size = int(larger > 0 and larger >= _SHADED * smaller)
     return size if more else -size
-
-
-def factor(epsilon: float) -> str:
-    """Return e^epsilon, rounded up."""
-    if epsilon > 20:
-        return f"e^{epsilon:.4g}"
-    times = math.exp(epsilon)
-    return f"{math.ceil(times):,}" if times >= 1000 else f"{math.ceil(100 * times) / 100:.2f}"
-
-
-def decimal(number: float) -> str:
-    """Return a small number with three digits and without an exponent, if that is not too long."""
-    digits = f"{number:.3g}"
-    return digits if number < 1e-7 else f"{Decimal(digits):f}"
 
 
 def colour_of(letter: str) -> int:

@@ -24,7 +24,7 @@ from splitmeans.synopsis.synopsis import Synopsis
 if TYPE_CHECKING:
     from splitmeans.result.result import Result
 
-FORMAT = 5
+FORMAT = 6
 MAIN, GRID = "result.json", "synopsis.parquet"
 TEXTS = ("splitmeans", "study", "participant", "written_at", "result_hash")
 
@@ -33,7 +33,7 @@ def contents(result: "Result", grid: bytes) -> dict[str, bytes]:
     """Return the files by name, `result.json` last; `grid` is the synopsis as a Parquet file."""
     others = {
         "centres.csv": _centres_csv(result).encode(),
-        "certificate.json": _json(result.certificate),
+        "certificate.json": _json(result.privacy.to_mapping()),
         "statement.txt": f"{result.statement}\n".encode(),
         "study.toml": result.study.to_toml().encode(),
         GRID: grid,
@@ -75,7 +75,6 @@ def _head(result: "Result", others: dict[str, bytes]) -> dict[str, Any]:
         "scaled_centres": centres.tolist(),
         "sizes": sizes.tolist(),
         **({"presence": result.presence.tolist()} if len(result.presence) else {}),
-        "privacy": result.privacy,
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(others.items())},
     }
 

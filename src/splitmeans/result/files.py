@@ -3,7 +3,7 @@
 `result.json` has the facts that the server signed, with its signature, and the key that it must fit
 is pinned by `study.toml`. Three steps leave nothing that a person reads outside of the signature:
 
-    parts       statement, privacy figures, certificate, grid, segments and presence have the hashes
+    parts       privacy facts, grid, segments and presence have the hashes
                 that were signed, and the study too
     columns     names, bounds and categories follow from the study and the released values, never
                 from the grid's own header
@@ -20,7 +20,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError, SplitmeansError
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.settle import make_plan
 from splitmeans.plan.stages import ReleasedValues
 from splitmeans.result.contents import FORMAT, GRID, TEXTS
@@ -39,9 +40,8 @@ from splitmeans.result.signed import (
     grid_hash,
     is_date,
     presence_hash,
-    privacy_hash,
+    rounded_hash,
     segments_hash,
-    statement_hash,
 )
 from splitmeans.study import PartySpec, Study
 from splitmeans.study.features import features_of
@@ -60,15 +60,6 @@ _FILES = (
     "synopsis.parquet",
     "transcript.json",
 )
-_PRIVACY = {
-    "relation": str,
-    "budget": dict,
-    "secure_noise": bool,
-    "releases": list,
-    "views": list,
-    "assumptions": list,
-    "caveats": list,
-}
 
 
 def read_fields(place: Path) -> dict[str, Any]:
@@ -94,23 +85,17 @@ def read_fields(place: Path) -> dict[str, Any]:
     _check_writer(texts, study, main)
     _require(study.hash == facts.study_hash, place / "study.toml", f"not the study that {says}")
 
-    grid_file, text_file, certificate_file = (
-        place / name for name in (GRID, "statement.txt", "certificate.json")
-    )
-    certificate = _read_json(certificate_file)
+    grid_file, certificate = place / GRID, place / "certificate.json"
+    saved = _read_json(certificate)
     parties = _parties(study, facts.released, main)
     synopsis = _synopsis(grid_file, study, parties)
     centres, sizes = _segments(head, study, synopsis, main)
     names = _names(head, len(sizes), main)
     presence = _presence(head, main)
-    privacy = _entry(head, "privacy", dict, main)
-    for name, kind in _PRIVACY.items():
-        _entry(privacy, name, kind, main)
     key = study.server_key if signed else None
     dates = dates_text(
         facts, key=key, participant=texts["participant"], written_at=texts["written_at"]
     )
-    statement = _without_dates(text_file, dates)
     checks = (
         (grid_hash(synopsis) == facts.grid, grid_file, "not the grid"),
         (
@@ -123,16 +108,11 @@ def read_fields(place: Path) -> dict[str, Any]:
             main,
             "'presence' is not the one",
         ),
-        (_nested(privacy_hash, privacy, main) == facts.privacy, main, "'privacy' is not the one"),
-        (statement_hash(statement) == facts.statement, text_file, "not the privacy statement"),
-        (
-            _nested(privacy_hash, certificate, certificate_file) == facts.certificate,
-            certificate_file,
-            "not the certificate",
-        ),
+        (_nested_hash(saved, certificate) == facts.privacy, certificate, "not the privacy facts"),
     )
     for fits, path, problem in checks:
         _require(fits, path, f"{problem} that {says}")
+    privacy, statement = _privacy(saved, certificate)
     transcript = place / "transcript.json"
     return {
         "folder": place,
@@ -154,7 +134,6 @@ def read_fields(place: Path) -> dict[str, Any]:
         },
         "signed": signed,
         "messages": _messages(_read_json(transcript), transcript),
-        "certificate": certificate,
         "signed_facts": facts,
         "signature": bytes.fromhex(head["signature"]),
         "presence": presence,
@@ -233,13 +212,20 @@ def _check_signature(head: Mapping[str, Any], study: Study, facts: SignedFacts, 
     return True
 
 
-def _nested(
-    hash_of: Callable[[Mapping[str, Any]], str], value: Mapping[str, Any], path: Path
-) -> str:
+def _nested_hash(value: Mapping[str, Any], path: Path) -> str:
     try:
-        return hash_of(value)
+        return rounded_hash(value)
     except RecursionError as problem:
         raise ParameterError(f"{path}: its values are nested too deep") from problem
+
+
+def _privacy(saved: Mapping[str, Any], path: Path) -> tuple[PrivacyFacts, str]:
+    """Return the privacy facts and the statement that they make."""
+    try:
+        facts = PrivacyFacts.from_mapping(saved, where=str(path))
+        return facts, facts.statement()
+    except (SplitmeansError, KeyError, TypeError, AttributeError, ValueError, StopIteration) as bad:
+        raise ParameterError(f"{path}: its privacy facts cannot be read ({bad})") from bad
 
 
 def _check_writer(texts: Mapping[str, str], study: Study, path: Path) -> None:
@@ -296,12 +282,6 @@ def _synopsis(path: Path, study: Study, parties: tuple[PartySpec, ...]) -> Synop
 
 def _are_close(one: FloatArray | None, other: FloatArray | None) -> bool:
     return one is not None and other is not None and np.allclose(one, other, rtol=1e-9)
-
-
-def _without_dates(path: Path, dates: str) -> str:
-    """Return the statement without its last lines, which are compared with the rest."""
-    text = path.read_text(encoding="utf-8", errors="replace").removesuffix("\n")
-    return "\n".join(text.split("\n")[: -dates.count("\n") - 1])
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from splitmeans.privacy.accountant import Cost, cost_text
+from splitmeans.privacy.accountant import cost_text
 from splitmeans.synopsis.notebook import centres_table
 from splitmeans.templates import render
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 def result_html(result: "Result") -> str:
     """Return a result: its segments, and what it cost."""
-    total = Cost(**result.privacy["total"])
-    about = f"run {result.facts['run']}; the run cost {cost_text(total)}; sizes are noisy estimates"
+    total = cost_text(result.privacy.total)
+    about = f"run {result.facts['run']}; the run cost {total}; sizes are noisy estimates"
     item = result.published
     centres = centres_table(
         item.letters, sizes=item.sizes, centres=item.centres, names=result.synopsis.feature_names

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from splitmeans._version import __version__
-from splitmeans.plan.certificate import claims_of
-from splitmeans.plan.statement import PrivacyReport
+from splitmeans.plan.facts import PrivacyFacts
+from splitmeans.plan.plan import Plan
 from splitmeans.result.publish import published_facts, read_published
 from splitmeans.result.signed import dates_text, utc_now
 from splitmeans.wire.messages import PublishedResult
@@ -18,7 +18,8 @@ SIMULATION = "simulation"
 
 
 def fields_of_run(
-    report: PrivacyReport,
+    plan: Plan,
+    privacy: PrivacyFacts,
     message: PublishedResult,
     *,
     run: str = SIMULATION,
@@ -29,16 +30,17 @@ def fields_of_run(
     """Return the fields of a `Result`.
 
     Args:
-        report: The plan of the run, and what it cost.
+        plan: The plan of the run.
+        privacy: What it cost.
         message: What the server published.
         run: Name of the run.
         participant: Who holds the result.
         transcript: The messages that this participant sent and took; none in a simulation.
         written_at: Date and time in UTC, by default now.
     """
-    study = report.plan.study
-    synopsis = read_published(report.plan, message)
-    facts = published_facts(report, synopsis, message, run=run)
+    study = plan.study
+    synopsis = read_published(plan, message)
+    facts = published_facts(plan, privacy, synopsis, message, run=run)
     written_at = written_at or utc_now()
     # A simulation is signed by nobody.
     key = study.server_key if message.signature else None
@@ -50,8 +52,8 @@ def fields_of_run(
         "published_centres": message.centres,
         "published_sizes": message.sizes,
         "released": facts.released,
-        "privacy": report.to_mapping(),
-        "statement": f"{report.statement()}\n{dates}",
+        "privacy": privacy,
+        "statement": f"{privacy.statement()}\n{dates}",
         "facts": {
             "splitmeans": __version__,
             "study": study.name,
@@ -68,7 +70,6 @@ def fields_of_run(
             {"direction": direction, "slot": path, "sha256": digest}
             for direction, path, digest in transcript
         ),
-        "certificate": claims_of(report.plan),
         "signed_facts": facts,
         "signature": message.signature,
         "presence": message.presence,

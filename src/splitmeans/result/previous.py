@@ -41,10 +41,10 @@ def series_run(study: Study, run: str, previous: Previous | None) -> SeriesRun |
 
 def series_run_of(result: "Result") -> SeriesRun | None:
     """Return which run of its series a result is of; None for a study of one run."""
-    series = result.privacy.get("series", {})
-    if "number" not in series:
+    series = result.privacy.series
+    if series is None or series.number is None:
         return None
-    return SeriesRun(number=series["number"], previous=series.get("previous", ""))
+    return SeriesRun(number=series.number, previous=series.previous or "")
 
 
 def previous_of(result: "Result", study: Study) -> Previous:

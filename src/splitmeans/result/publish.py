@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from splitmeans._types import IntArray
 from splitmeans.errors import ProtocolError
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.message_sizes import most_nodes
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.result.node_codes import n_codes, to_codes, to_nodes
 from splitmeans.result.signed import SignedFacts, Stamp, facts_of, is_date
 from splitmeans.study.category_shares import shares_are_valid
@@ -34,7 +34,7 @@ _ROUNDING = 1 + 1e-6
 
 
 def publish(
-    report: PrivacyReport,
+    plan: Plan,
     synopsis: Synopsis,
     clustering: Clustering,
     local_centres: list[IntArray],
@@ -42,25 +42,27 @@ def publish(
     presence: IntArray,
     run: str,
     stamp: Stamp,
+    secure_noise: bool,
 ) -> PublishedResult:
     """Return the message that tells everyone the result, dated and signed by the stamp.
 
     Args:
-        report: What the run cost, and its plan.
+        plan: The plan of the run.
         synopsis: The weighted grid.
         clustering: The segments.
         local_centres: The parties' released centres.
         presence: How many users are at which parties (`synopsis/presence_counts.py`).
         run: Name of the run.
         stamp: The server's clock and signature.
+        secure_noise: Whether the noise came from a secure source.
     """
     assert synopsis.labels is not None
     unsigned = PublishedResult(
-        fingerprint=report.plan.fingerprint,
+        fingerprint=plan.fingerprint,
         local_centres=np.concatenate([centres.ravel() for centres in local_centres]),
         labels=synopsis.labels.astype(np.uint8),
         weights=synopsis.weights,
-        nodes=_coded_nodes(report.plan, synopsis, local_centres),
+        nodes=_coded_nodes(plan, synopsis, local_centres),
         centres=clustering.scaled_centres,
         sizes=clustering.sizes,
         published_at=stamp.now(),
@@ -69,17 +71,19 @@ def publish(
     )
     if stamp.sign is None:
         return unsigned
-    facts = published_facts(report, synopsis, unsigned, run=run)
+    privacy = PrivacyFacts.of(plan, secure_noise=secure_noise)
+    facts = published_facts(plan, privacy, synopsis, unsigned, run=run)
     return replace(unsigned, signature=stamp.sign(facts.data))
 
 
 def published_facts(
-    report: PrivacyReport, synopsis: Synopsis, result: PublishedResult, *, run: str
+    plan: Plan, privacy: PrivacyFacts, synopsis: Synopsis, result: PublishedResult, *, run: str
 ) -> SignedFacts:
     """Return what the signature of a result covers."""
     return facts_of(
-        report,
-        with_precision(synopsis, report.plan),
+        plan,
+        privacy,
+        with_precision(synopsis, plan),
         centres=result.centres,
         sizes=result.sizes,
         presence=result.presence,

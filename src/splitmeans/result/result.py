@@ -13,7 +13,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.figures import users
 from splitmeans.kmeans.distances import nearest_distance
 from splitmeans.kmeans.weighted_kmeans import n_different
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.stages import ReleasedValues
 from splitmeans.result.contents import check_contents
 from splitmeans.result.files import read_fields
@@ -98,13 +99,12 @@ class Result:
         published_sizes: Their estimated users, shape (k,).
         released: What the stages of the run released: for each stage and each of its parties the
             values. The number of users, where the study has that stage.
-        privacy: `PrivacyReport.to_mapping` of the run.
-        statement: The same in plain words.
+        privacy: What the run released, what it cost, and who can learn what.
+        statement: The same in plain words, with dates.
         facts: Texts that identify the run: names, hashes, dates, version.
         signed: Whether the server signed the result; the signature fits the study's key then. A
             study without keys is a simulation, of which nothing is signed.
         messages: The transcript: for each message its direction, slot and hash.
-        certificate: Whole numbers of every release, and epsilon.
         signed_facts: What the server signs.
         signature: Its signature; empty for a simulation.
         presence: How many users are at which parties, with noise (`synopsis/presence_counts.py`);
@@ -118,12 +118,11 @@ class Result:
     published_centres: FloatArray
     published_sizes: FloatArray
     released: ReleasedValues
-    privacy: Mapping[str, Any]
+    privacy: PrivacyFacts
     statement: str
     facts: Mapping[str, str]
     signed: bool
     messages: tuple[Mapping[str, str], ...]
-    certificate: Mapping[str, Any]
     signed_facts: SignedFacts
     signature: bytes
     presence: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))

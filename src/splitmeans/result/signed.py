@@ -1,13 +1,12 @@
 """What the server signs when it publishes: the facts of a run, by their hashes.
 
-The facts name study, run, plan, user count and date, and have a hash each of the grid, the
-segments, the privacy statement in words, the same as values and the certificate. The signature
-covers them all, so whoever holds a result folder and the server's public key, which the study pins,
-can check every part and say which one does not fit. A study without keys is a simulation: nothing
-is signed.
+The facts name study, run, plan, user count and date, and have a hash each of the grid, the segments
+and the privacy facts. The signature covers them all, so with a result folder and the server's
+public key, which the study pins, every part can be checked, and an error names the one that does
+not fit. A study without keys is a simulation: nothing is signed.
 
-Parties compare the statement's hash with the server's before they release anything, so that after a
-release there is nothing left on which the two could differ.
+Parties compare the hash of the privacy facts with the server's before they release anything, so
+that after a release there is nothing left on which the two could differ.
 """
 
 import datetime
@@ -22,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.plan.certificate import claims_of
+from splitmeans.plan.facts import PrivacyFacts
+from splitmeans.plan.plan import Plan
 from splitmeans.plan.stages import ReleasedValues
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.identity import PublicIdentity
 
-_PREFIX = b"splitmeans result 2\n"
+_PREFIX = b"splitmeans result 3\n"
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 # Costs are sums over thousands of terms; machines differ in the last digits.
 _DIGITS = 6
@@ -70,9 +69,7 @@ class SignedFacts:
         plan: Fingerprint of the plan.
         released: The values of each stage, for each of its parties.
         published_at: When the server published, in UTC, by its clock.
-        statement: Hash of the privacy statement's text.
-        privacy: Hash of the same as values.
-        certificate: Hash of the certificate.
+        privacy: Hash of the privacy facts.
         grid: Hash of the weighted grid.
         segments: Hash of centres and sizes.
         presence: Hash of who is at which parties; None, and not signed, where that is not counted.
@@ -83,9 +80,7 @@ class SignedFacts:
     plan: str
     released: ReleasedValues
     published_at: str
-    statement: str
     privacy: str
-    certificate: str
     grid: str
     segments: str
     presence: str | None = None
@@ -112,7 +107,8 @@ class SignedFacts:
 
 
 def facts_of(
-    report: PrivacyReport,
+    plan: Plan,
+    privacy: PrivacyFacts,
     synopsis: Synopsis,
     *,
     centres: FloatArray,
@@ -122,41 +118,28 @@ def facts_of(
     published_at: str,
 ) -> SignedFacts:
     """Return the facts of a result; every participant computes the same."""
-    plan = report.plan
     return SignedFacts(
         study_hash=plan.study.hash,
         run=run,
         plan=plan.fingerprint,
         released=plan.released,
         published_at=published_at,
-        statement=statement_hash(report.statement()),
-        privacy=privacy_hash(report.to_mapping()),
-        certificate=privacy_hash(claims_of(plan)),
+        privacy=rounded_hash(privacy.to_mapping()),
         grid=grid_hash(synopsis),
         segments=segments_hash(centres, sizes),
         presence=presence_hash(presence) if len(presence) else None,
     )
 
 
-def statement_to_compare(report: PrivacyReport) -> str:
+def privacy_to_compare(plan: Plan, *, secure_noise: bool) -> str:
     """Return what server and party compare before a release; nothing where nothing is signed."""
-    if report.plan.study.server_key is None:
+    if plan.study.server_key is None:
         return ""
-    hashes = (
-        statement_hash(report.statement()),
-        privacy_hash(report.to_mapping()),
-        privacy_hash(claims_of(report.plan)),
-    )
-    return hashlib.sha256("".join(hashes).encode()).hexdigest()
+    return rounded_hash(PrivacyFacts.of(plan, secure_noise=secure_noise).to_mapping())
 
 
-def statement_hash(text: str) -> str:
-    """Return the hash of a privacy statement in words."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def privacy_hash(mapping: Mapping[str, Any]) -> str:
-    """Return the hash of a privacy statement or certificate, numbers to six digits."""
+def rounded_hash(mapping: Mapping[str, Any]) -> str:
+    """Return the hash of plain values such as privacy facts, numbers to six digits."""
     return hashlib.sha256(_canonical(_rounded(mapping))).hexdigest()
 
 
@@ -167,7 +150,7 @@ def grid_hash(synopsis: Synopsis) -> str:
     grid = _arrays_hash(*nodes, *((own, "<f8") for own in synopsis.centres or ()))
     if synopsis.precision is None:
         return grid
-    return hashlib.sha256(f"{grid} {privacy_hash(asdict(synopsis.precision))}".encode()).hexdigest()
+    return hashlib.sha256(f"{grid} {rounded_hash(asdict(synopsis.precision))}".encode()).hexdigest()
 
 
 def segments_hash(centres: FloatArray, sizes: FloatArray) -> str:

@@ -3,8 +3,8 @@
 result.json       the run, the segments in the columns' own units, sizes, file hashes, signature
 centres.csv       the segments, one row each
 synopsis.parquet  the weighted grid: any number of segments can be found on it again
-certificate.json  whole numbers of every release and epsilon, to be checked
-statement.txt     what the run cost and who could see what, in plain words, with dates
+certificate.json  the privacy facts: releases, costs and who can learn what, to be checked
+statement.txt     the same in plain words, with dates
 study.toml        what was agreed
 transcript.json   hashes of all messages that this participant sent and took
 
@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from splitmeans.errors import ParameterError
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.plan import Plan
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.result.contents import GRID, contents
 from splitmeans.result.of_run import TranscriptLine, fields_of_run
 from splitmeans.result.result import Result
@@ -55,9 +55,9 @@ def write_result(
     Raises:
         ParameterError: If the place holds something else than a result, or cannot be written.
     """
-    report = PrivacyReport(plan=plan, secure_noise=secure_noise)
     fields = fields_of_run(
-        report,
+        plan,
+        PrivacyFacts.of(plan, secure_noise=secure_noise),
         result,
         run=run,
         participant=participant,

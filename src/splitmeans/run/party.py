@@ -13,10 +13,10 @@ from splitmeans.party import node
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
 from splitmeans.party.states import Finished, Joined, PartyState, Released
+from splitmeans.plan.costs import towards
 from splitmeans.plan.message_sizes import release_length
 from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.events import Relation
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import Towards
@@ -194,7 +194,7 @@ class _Driver:
     @property
     def _towards(self) -> Towards:
         """What the run costs towards other participants."""
-        return PrivacyReport.for_study(self.what.study).towards
+        return towards(make_plan(self.what.study))
 
     @property
     def _cost(self) -> Charge:

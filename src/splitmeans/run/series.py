@@ -13,9 +13,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from splitmeans.errors import JournalError, ParameterError
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.plan.series import SeriesRun, earlier_names, run_number
 from splitmeans.plan.settle import make_plan
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.ledger import Charge, Ledger
 from splitmeans.privacy.ledger_rules import Entry
 from splitmeans.privacy.series import Series, events_digest, series_key
@@ -200,8 +200,7 @@ def _last_kept(journal: Journal, key: RunKey, study: Study, *, before: int) -> P
     this = SeriesRun(number=number, previous=saved.details[PREVIOUS])
     plan = make_plan(study, released=released, series_run=this)
     synopsis = read_published(plan, message)
-    report = PrivacyReport(plan=plan, secure_noise=True)
-    facts = published_facts(report, synopsis, message, run=own.run)
+    facts = published_facts(plan, PrivacyFacts.of(plan), synopsis, message, run=own.run)
     return Previous(number=number, digest=facts.digest, synopsis=synopsis)
 
 

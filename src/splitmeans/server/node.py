@@ -14,11 +14,10 @@ from splitmeans.errors import ProtocolError
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import plan_of_run
 from splitmeans.plan.stages import ReleasedValues, flat_values
-from splitmeans.plan.statement import PrivacyReport
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.result.previous import Previous, series_run
 from splitmeans.result.publish import publish
-from splitmeans.result.signed import Stamp, statement_to_compare
+from splitmeans.result.signed import Stamp, privacy_to_compare
 from splitmeans.server.combine import check_release, combine
 from splitmeans.study import Study
 from splitmeans.synopsis.clustering import Clustering, no_segments
@@ -159,12 +158,11 @@ def _gathered(state: Gathering, *, noise: NoiseSource) -> tuple[ServerState, lis
     if expects(state):
         return state, []
     plan = state.plan
-    report = PrivacyReport(plan=plan, secure_noise=noise.secure)
     proposal = RunPlan(
         n_local_clusters=np.array(plan.n_local_clusters),
         released=np.array(flat_values(plan.released), dtype=np.int64),
         fingerprint=plan.fingerprint,
-        statement=statement_to_compare(report),
+        statement=privacy_to_compare(plan, secure_noise=noise.secure),
     )
     invitations = [_to(party, proposal) for party in plan.study.party_names]
     collecting = Collecting(plan=plan, releases={}, run=state.run, previous=state.previous)
@@ -197,13 +195,14 @@ def _take_release(
     k = 0 if plan.study.counts_only else plan.study.n_clusters
     clustering = synopsis.cluster(k, random_state=rng) if k else no_segments(synopsis)
     result = publish(
-        PrivacyReport(plan=plan, secure_noise=noise.secure),
+        plan,
         synopsis,
         clustering,
         [release.centres for release in in_order],
         presence=presence,
         run=state.run,
         stamp=stamp,
+        secure_noise=noise.secure,
     )
     done = Done(
         plan=plan,

@@ -65,6 +65,8 @@ def to_plain(value: Any) -> Any:
             item.name: to_plain(getattr(value, item.name)) for item in dataclasses.fields(value)
         }
         return {key: item for key, item in plain.items() if item is not None and item != []}
+    if isinstance(value, Mapping):
+        return {key: to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [to_plain(item) for item in value]
     return value

@@ -7,8 +7,9 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.figures import number, percent, users
-from splitmeans.plan.statement import PrivacyReport
+from splitmeans.plan.facts import PrivacyFacts
 from splitmeans.privacy.accountant import cost_text
+from splitmeans.study import Study
 from splitmeans.synopsis.clustering import Clustering, about_found
 from splitmeans.synopsis.segments import letter
 from splitmeans.synopsis.synopsis import Synopsis
@@ -22,17 +23,18 @@ def model_html(
     text: str,
     *,
     found: tuple[Synopsis, Clustering] | None = None,
-    privacy: PrivacyReport | None = None,
+    privacy: PrivacyFacts | None = None,
+    study: Study | None = None,
 ) -> str:
     """Return an estimator: its parameters as text, and what it found if it was fitted."""
     lines, notes, tables = ["not fitted"], [], []
-    if found is not None and privacy is not None:
+    if found is not None and privacy is not None and study is not None:
         synopsis, clustering = found
         lines = [
             f"fitted on {len(synopsis.party_names)} parties, about {users(synopsis.total)} users "
             f"(noisy); {cost_text(privacy.total)}"
         ]
-        notes = [about_found(len(clustering.sizes), privacy.plan.study)]
+        notes = [about_found(len(clustering.sizes), study)]
         centres = centres_table(
             [letter(rank) for rank in range(len(clustering.sizes))],
             sizes=clustering.sizes,

@@ -214,7 +214,7 @@ class RunPlan(_Quiet):
         released: All values of all stages, in the plan's order, flat.
         fingerprint: Hash of all noise parameters, so that participants notice if they computed
             different ones.
-        statement: Hash of the privacy statement that the server will sign; empty in a simulation.
+        statement: Hash of the privacy facts that the server will sign; empty in a simulation.
     """
 
     TAG: ClassVar[str] = "RunPlan"

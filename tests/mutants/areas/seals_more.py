@@ -38,8 +38,8 @@ MUTANTS = [
     Mutant(
         file=FACTS,
         old="if value is not None}",
-        new='if value is not None and name != "certificate"}',
-        breaks="the server's signature does not cover the certificate",
+        new='if value is not None and name != "privacy"}',
+        breaks="the server's signature does not cover the privacy facts",
         tests=SIGNED,
     ),
     Mutant(
@@ -58,9 +58,9 @@ MUTANTS = [
     ),
     Mutant(
         file=FACTS,
-        old="        privacy_hash(claims_of(report.plan)),\n",
-        new="",
-        breaks="parties release though the server has another certificate",
+        old="return rounded_hash(PrivacyFacts.of(plan, secure_noise=secure_noise).to_mapping())",
+        new="return rounded_hash({})",
+        breaks="parties release though the server has other privacy facts",
         tests=("tests/result/test_signature.py",),
     ),
     Mutant(
