@@ -29,13 +29,14 @@ from splitmeans.synopsis.carried_over import place_with_earlier
 from splitmeans.synopsis.cluster_sizes import shares_of_clusters, with_cluster_sizes
 from splitmeans.synopsis.earlier_users import earlier_users
 from splitmeans.synopsis.many import bundled_points, latent_points
-from splitmeans.synopsis.pairs import max_entropy_weights
 from splitmeans.synopsis.plan_precision import with_precision
 from splitmeans.synopsis.presence import KnowsPresence, presence_points
 from splitmeans.synopsis.presence_counts import count_presence
 from splitmeans.synopsis.pseudo_users import place_users
+from splitmeans.synopsis.regions import regions_of
 from splitmeans.synopsis.scaling import scaled_as_agreed
 from splitmeans.synopsis.segment_places import Sought
+from splitmeans.synopsis.softening import softened_weights
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.messages import PartyRelease
 
@@ -176,7 +177,13 @@ def _cells(
             )
             return *found, None
         return *latent_points(estimator, n_classes=n_classes, rng=rng, deviation=deviation), None
-    weights = max_entropy_weights(estimator, deviation=deviation)
+    weights = softened_weights(
+        estimator,
+        deviation=deviation,
+        n_classes=2 * plan.study.n_clusters,
+        rng=rng.spawn(1)[0],
+        regions=regions_of([release.centres for release in releases]),
+    )
     return all_cells(weights.shape), weights.ravel(), weights
 
 

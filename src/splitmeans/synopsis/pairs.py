@@ -23,6 +23,7 @@ from splitmeans.errors import ParameterError
 from splitmeans.kmeans.simplex import project_to_simplex
 from splitmeans.membership.estimator import WeightEstimator
 from splitmeans.plan.grid_limits import MAX_CELLS
+from splitmeans.synopsis.regions import Regions, where_users_are
 
 PairTables: TypeAlias = dict[tuple[int, int], FloatArray]
 
@@ -61,7 +62,10 @@ def cut_of(n_parties: int) -> float:
 
 
 def max_entropy_weights(
-    estimator: WeightEstimator, *, deviation: float | None = None
+    estimator: WeightEstimator,
+    *,
+    deviation: float | None = None,
+    regions: Regions | None = None,
 ) -> FloatArray:
     """Return the weights of all cells of maximum entropy, shape (k'_1, ..., k'_S), none negative.
 
@@ -72,13 +76,14 @@ def max_entropy_weights(
         estimator: What the messages say about pairs of clusters, of two parties or more.
         deviation: Standard deviation of the noise of a pair table's cell; None if it is not
             known, and then no cell is cut and negative ones are projected away.
+        regions: Of each party's clusters, where cells of regions without users are cut too.
     """
     check_dense(estimator)
-    tables, total = clean_pair_tables(estimator, deviation=deviation)
-    return _fitted(tables, estimator.n_local_clusters, total=total)
+    tables, total = clean_pair_tables(estimator, deviation=deviation, regions=regions)
+    return fitted_weights(tables, estimator.n_local_clusters, total=total)
 
 
-def _fitted(tables: PairTables, shape: tuple[int, ...], *, total: float) -> FloatArray:
+def fitted_weights(tables: PairTables, shape: tuple[int, ...], *, total: float) -> FloatArray:
     """Return the weights of maximum entropy with these tables, all of which have this sum."""
     if total == 0:
         return np.zeros(shape)
@@ -93,13 +98,17 @@ def _fitted(tables: PairTables, shape: tuple[int, ...], *, total: float) -> Floa
 
 
 def clean_pair_tables(
-    estimator: WeightEstimator, *, deviation: float | None = None
+    estimator: WeightEstimator,
+    *,
+    deviation: float | None = None,
+    regions: Regions | None = None,
 ) -> tuple[PairTables, float]:
     """Return tables of all pairs i < j, none negative, each with the same sum, and that sum.
 
     Args:
         estimator: What the messages say about pairs of clusters, of two parties or more.
         deviation: See `max_entropy_weights`.
+        regions: See `max_entropy_weights`.
     """
     tables = _counted(estimator, deviation=deviation)
     sizes, total = _agree(estimator.n_local_clusters, tables)
@@ -107,10 +116,13 @@ def clean_pair_tables(
     if len(sizes) == 2:
         # The sizes are sums of the same noise; no other table confirms them.
         sizes = [np.zeros_like(own) for own in sizes]
-    cleaned = {
-        (i, j): _cleaned(table, (sizes[i], sizes[j]), deviation=deviation, total=total, cut=cut)
-        for (i, j), table in tables.items()
-    }
+    cleaned = {}
+    for (i, j), table in tables.items():
+        users = None
+        if deviation and regions is not None:
+            users = where_users_are(table, regions[i], regions[j], deviation=deviation)
+        own = sizes[i], sizes[j]
+        cleaned[i, j] = _cleaned(table, own, deviation=deviation, total=total, cut=cut, users=users)
     return cleaned, max(total, 0.0)
 
 
@@ -143,11 +155,13 @@ def _cleaned(
     deviation: float | None,
     total: float,
     cut: float = CUT,
+    users: npt.NDArray[np.bool_] | None = None,
 ) -> FloatArray:
     """Return a table without noise cells and with this sum: its cells above the noise, scaled.
 
-    Cells that are needed to explain the size of a cluster stay. Without a known deviation, or if
-    nothing stays, negative cells are projected away instead.
+    Cells that are needed to explain the size of a cluster stay, and of those only where regions
+    have users, if any has. Without a known deviation, or if nothing stays, negative cells are
+    projected away instead.
     """
     if total <= 0:
         return np.zeros(table.shape)
@@ -155,6 +169,8 @@ def _cleaned(
         rows, columns = (sure_sizes(own, deviation=deviation) for own in sizes)
         kept = table >= cut * deviation
         kept |= explaining(rows, table) | explaining(columns, table.T).T
+        if users is not None and (kept & users).any():
+            kept &= users
         left = np.where(kept, table, 0.0)
         if left.sum() > 0:
             return np.asarray(left * (total / left.sum()))

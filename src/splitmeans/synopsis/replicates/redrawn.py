@@ -87,6 +87,6 @@ def _drawn_grid(
 
 
 def _estimate(precision: Precision, tables: Mapping[Group, FloatArray]) -> FloatArray:
-    """Estimate the grid as `server.combine` does."""
+    """Estimate the grid as `server.combine` does, but for what regions and softening change."""
     again = _Tables(n_local_clusters=precision.shape, tables=tables)
     return max_entropy_weights(again, deviation=max(precision.deviations))
