@@ -14,7 +14,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 # Rooms from the ground up. What is in a room may import its own room and rooms before it.
 LEVELS = (
     ("_types", "_version", "errors", "figures"),
-    ("_validate", "templates", "csv_cells"),
+    ("_validate", "templates", "csv_cells", "shrinkage"),
     ("wire", "kernels"),
     ("kmeans",),
     ("study",),

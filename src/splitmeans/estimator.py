@@ -70,7 +70,7 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             name for all parties. What can be read in two ways is refused. "private", for all or
             in place of any (low, high), has the run learn the bounds, with noise and from a part
             of the budget; `result_.plan.parties` has them then.
-        grid: How cell weights are found: "auto", "joint", "pairs" or "many".
+        grid: How cell weights are found: "auto", "pairs" or "many".
         user_sets: "equal", or "partial" if some users are at some parties only (give ids then).
         population: With partial user sets of three or more parties "shared" for segments of the
             users at all of them (the default), "everyone" for those at one or more.

@@ -89,12 +89,11 @@ def test_local_clusterings_have_their_party_s_bounds():
     [
         ("decoy", 2, {}, "pairs", ((0, 1),)),
         ("decoy", 2, {"user_sets": "partial"}, "pairs", ((0, 1),)),
-        ("decoy", 2, {"grid": "joint"}, "joint", ((0, 1),)),
         ("decoy", 3, {}, "pairs", ((0, 1), (0, 2), (1, 2))),
         ("decoy", 3, {"user_sets": "partial"}, "presence", ((0, 1), (0, 2), (1, 2), (0, 1, 2))),
         ("decoy", 3, {"grid": "many"}, "many", ((0, 1), (0, 2), (1, 2))),
-        ("sketch", 2, {}, "joint", ((0, 1),)),
-        ("sketch", 2, {"user_sets": "partial"}, "joint", ((0, 1),)),
+        ("sketch", 2, {}, "pairs", ((0, 1),)),
+        ("sketch", 2, {"user_sets": "partial"}, "pairs", ((0, 1),)),
         ("sketch", 3, {}, "pairs", ((0, 1), (0, 2), (1, 2))),
     ],
 )
@@ -322,7 +321,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "membership": {"membership": "sketch"},
     "k'": {"n_local_clusters": 4},
     "expected_users": {"expected_users": 12_345},
-    "grid": {"grid": "joint"},
+    "grid": {"grid": "many"},
     "gamma": {"sketch": SketchOptions(repetitions=256, gamma=0.2)},
     "repetitions": {"sketch": SketchOptions(repetitions=257)},
     "max_users": {"decoy": DecoyOptions(max_users=5000)},
@@ -360,7 +359,7 @@ def changed_plans(plan: Plan) -> dict[str, Plan]:
         ),
         "k'": dataclasses.replace(plan, n_local_clusters=(7, 7)),
         "groups": dataclasses.replace(plan, groups=((1, 0),)),
-        "grid": dataclasses.replace(plan, grid_method="joint"),
+        "grid": dataclasses.replace(plan, grid_method="many"),
         "stages": dataclasses.replace(plan, stages=()),
         "released values": dataclasses.replace(plan, released=(((1,),),)),
     }

@@ -23,15 +23,12 @@ from splitmeans.wire.identity import Identity
 from splitmeans.wire.messages import PartyRelease, PublishedResult, RunPlan
 from splitmeans.wire.slot import SERVER
 
-# Sketches and decoys of many parties are decoded in pairs only.
 CASES = [
     (membership, grid, n_parties)
     for membership in MEMBERSHIPS
     for grid in GRID_METHODS
     if grid != "auto"
     for n_parties in (2, 3)
-    if (membership, n_parties) != ("sketch", 3) or grid in ("pairs", "many")
-    if (membership, grid, n_parties) != ("decoy", "joint", 3)
 ]
 
 

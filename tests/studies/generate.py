@@ -252,10 +252,10 @@ def _methods(chance: random.Random, *, partial: bool, n_parties: int) -> dict[st
     if partial:
         chosen["user_sets"] = "partial"
     if chance.random() < 0.35:
-        grids = ["joint", "pairs", "many"]
+        grids = ["pairs", "many"]
         if n_parties > 2 and chance.random() < 0.95:
             # What a study of many parties allows.
-            grids = ["auto"] if partial else grids[1:]
+            grids = ["auto"] if partial else grids
         chosen["grid"] = chance.choice(grids)
     if partial and chance.random() < 0.4:
         able = n_parties > 2 and membership == "decoy"

@@ -30,7 +30,6 @@ def test_the_record_of_a_membership_method_is_complete(name: str) -> None:
     assert facts is method.facts
     assert facts.name == name
     assert (method.server_noise is not None) == facts.hides_from_parties
-    assert facts.grid_of_two in ("joint", "pairs")
     assert method.message in typing.get_args(messages.MembershipMessage)
     assert tag_of(method.law)
 

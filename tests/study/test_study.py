@@ -314,7 +314,7 @@ def other_value(item, value):
         "decoy": DecoyOptions(max_users=5000),
         "max_users": 5001,
         "n_local_clusters": 6,
-        "grid": "joint",
+        "grid": "pairs",
         "sketch": SketchOptions(gamma=0.5),
         "budget": Budget(epsilon=2.0, delta=1e-5),
         "parties": tuple(reversed(value)) if item == "parties" else None,
@@ -500,14 +500,10 @@ def test_every_rule_for_ids_will_do_and_stays_in_the_file(kind):
 def test_partial_user_sets_and_sketches_of_many_parties():
     third = {"name": "third", "columns": [{"name": "x", "low": 0, "high": 1}]}
     three = MAPPING | {"parties": [*MAPPING["parties"], third]}
-    with pytest.raises(StudyError, match="are counted in pairs"):
-        Study.from_mapping(three | {"membership": "sketch", "grid": "joint"})
     for changes in ({"membership": "sketch"}, {"grid": "pairs"}):
         with pytest.raises(StudyError, match="more than two parties needs membership='decoy'"):
             Study.from_mapping(three | changes | PARTIAL)
     assert Study.from_mapping(three | PARTIAL).user_sets == "partial"
-    with pytest.raises(StudyError, match="are counted in pairs, and grid='joint'"):
-        Study.from_mapping(three | {"grid": "joint"} | PARTIAL)
 
 
 def test_partial_user_sets_have_a_largest_number_of_parties():

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from splitmeans.synopsis import arranging
 from splitmeans.synopsis.arranging import arrange_within_cells
 from splitmeans.synopsis.dependence import Dependence, dependence, party_side
-from splitmeans.synopsis.partners import partners
-from splitmeans.synopsis.segment_places import Sought
+from splitmeans.synopsis.segment_places import Sought, partners
 
 _N = 20_000
 # Places are whole numbers; so much is a deviation.

@@ -93,10 +93,6 @@ def test_two_parties_give_their_table():
     np.testing.assert_allclose(max_entropy_weights(Table(cells)), cells, atol=1e-9)
 
 
-def test_one_party_gives_its_sizes():
-    np.testing.assert_allclose(max_entropy_weights(Table(np.array([3.0, 4.0]))), [3, 4])
-
-
 def test_independent_parties_are_restored():
     cells = independent(np.array([10.0, 30.0]), np.array([8.0, 12.0, 20.0]), np.array([1.0, 39.0]))
     np.testing.assert_allclose(max_entropy_weights(Table(cells)), cells, rtol=1e-4)
@@ -183,17 +179,29 @@ def test_cells_within_the_noise_are_cut():
     tables, total = clean_pair_tables(Table(cells, deviation=10.0), deviation=10.0)
     table = tables[0, 1]
     assert (table[np.diag_indices(6)] > 2900).all()
-    # 30 empty cells, each above 2.5 deviations with probability 0.6 %: five or more have 1e-6.
-    assert np.count_nonzero(table) - 6 < 5
+    # 30 empty cells, each above 3 deviations with probability 0.13 %: four or more have 1e-7.
+    assert np.count_nonzero(table) - 6 < 4
     assert table.sum() == pytest.approx(total)
 
 
 def test_a_cluster_spread_over_many_cells_survives():
     """Each cell is below the cut, their sum is not: the cluster keeps its largest cells."""
-    cells = np.full((2, 40), 15.0)
+    cells = np.full((2, 40, 1), 15.0)
     cells[1] = 1000.0
     tables, _ = clean_pair_tables(Table(cells, deviation=10.0), deviation=10.0)
     assert tables[0, 1][0].sum() > 0.7 * 600
+
+
+def test_two_parties_cut_cells_below_three_deviations_and_keep_the_total():
+    table = np.array([[100.0, 29.0], [-2.0, 50.0]])
+    weights = max_entropy_weights(Table(table), deviation=10.0)
+    np.testing.assert_allclose(weights, np.array([[100, 0], [0, 50]]) * 177 / 150)
+
+
+def test_noise_alone_is_projected():
+    table = np.array([[15.0, 12.0], [14.0, -1.0]])
+    weights = max_entropy_weights(Table(table), deviation=10.0)
+    np.testing.assert_allclose(weights, [[15 - 1 / 3, 12 - 1 / 3], [14 - 1 / 3, 0]])
 
 
 def test_explaining_marks_by_hand():

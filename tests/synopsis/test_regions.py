@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from splitmeans.synopsis.joint import joint_weights
-from splitmeans.synopsis.pairs import clean_pair_tables
+from splitmeans.synopsis.pairs import clean_pair_tables, max_entropy_weights
 from splitmeans.synopsis.regions import regions_of, where_users_are
 from tests.synopsis.test_bundled_points import Tables
 
@@ -44,8 +43,8 @@ def noisy():
 def test_noise_far_from_everybody_goes(noisy):
     table, regions = noisy
     estimator = Tables((24, 24), {(0, 1): table})
-    before = joint_weights(estimator, total=None, deviation=30.0)
-    after = joint_weights(estimator, total=None, deviation=30.0, regions=regions)
+    before = max_entropy_weights(estimator, deviation=30.0)
+    after = max_entropy_weights(estimator, deviation=30.0, regions=regions)
     assert before[2, 20] > 0
     assert after[2, 20] == 0
     assert after.sum() == pytest.approx(before.sum())
@@ -90,7 +89,5 @@ def test_a_table_of_noise_alone_keeps_its_cells():
     rng = np.random.default_rng(1)
     estimator = Tables((12, 12), {(0, 1): 30.0 * rng.standard_normal((12, 12)) + 1.0})
     regions = [np.zeros(12, dtype=np.int64)] * 2
-    plain = joint_weights(estimator, total=None, deviation=30.0)
-    assert np.array_equal(
-        joint_weights(estimator, total=None, deviation=30.0, regions=regions), plain
-    )
+    plain = max_entropy_weights(estimator, deviation=30.0)
+    assert np.array_equal(max_entropy_weights(estimator, deviation=30.0, regions=regions), plain)

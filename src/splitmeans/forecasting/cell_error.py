@@ -29,7 +29,7 @@ def segment_error(plan: Plan, *, users: int) -> float | None:
     """
     error = cell_error(plan, users=users)
     known = method_of(plan.study).deviation is not None and not plan.detail
-    if error is None or not known or plan.grid_method not in ("pairs", "joint"):
+    if error is None or not known or plan.grid_method != "pairs":
         return None
     return error * math.sqrt(cells_of_group(plan) / plan.study.n_clusters)
 

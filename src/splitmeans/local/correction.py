@@ -1,8 +1,7 @@
 """Moving synthetic points to agree with what the rows answered, as far as that is more than noise.
 
 Every part of an answer (count, mean, spread) is compared with the same of the points of the
-cluster, and believed as far as the differences are more than noise (`belief.py`).
-Post-processing.
+cluster, and shrunk towards it by how much of the differences is noise. Post-processing.
 """
 
 from dataclasses import dataclass
@@ -12,15 +11,15 @@ import numpy.typing as npt
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.nearest import nearest_centres
-from splitmeans.local.belief import believed, believed_offsets
 from splitmeans.local.level_moves import moved_levels
+from splitmeans.shrinkage import shrinkage
 from splitmeans.study.coding import Coding
 
 # A coordinate's spread changes by no more than this factor in a round, either way.
 _MOST_STRETCH = 3.0
 # A cluster keeps the rows that it had up to so many deviations of noise above its new count.
 _DOUBT = 1.0
-# No squares are believed to be below this share of what they were.
+# Squares shrink to no less than this share of what they were.
 _LEAST_SQUARES = 0.1
 
 
@@ -108,7 +107,7 @@ def corrected(
     """
     nearest, before = clusters.of_point, clusters.totals
     off = answer.counts - before
-    totals = np.maximum(before + believed(off, answer.count_deviations) * off, 0.0)
+    totals = np.maximum(before + shrinkage(off, answer.count_deviations) * off, 0.0)
     # Points that are gone never come back, so they go only as far as answers are beyond noise.
     not_refuted = answer.counts + _DOUBT * answer.count_deviations
     totals = np.maximum(totals, np.minimum(before, not_refuted))
@@ -133,10 +132,10 @@ def corrected(
     # Apart for each column of levels: of many levels most have next to no signal.
     columns = (np.arange(own.start, own.stop) for _, own in coding.categorical)
     for own in (numbers, *columns):
-        shift[:, own] *= believed_offsets(shift[:, own] / unit, noise[:, own])
+        shift[:, own] *= shrinkage(shift[:, own] / unit, noise[:, own])
 
     squares = _means(np.square(clipped[:, numbers]), weights, nearest, before)
-    wanted = _believed_squares(squares, answer, rows=there[:, numbers], unit=unit)
+    wanted = _shrunk_squares(squares, answer, rows=there[:, numbers], unit=unit)
     # Squares are about the centre: what the mean is off by is in them, and is no spread.
     around = squares - np.square(inside[:, numbers])
     wanted = wanted - np.square(inside[:, numbers] + shift[:, numbers])
@@ -172,7 +171,7 @@ def corrected(
     return moved, weighted, np.where(new_totals[:, np.newaxis] > 0, new_means, clusters.centres)
 
 
-def _believed_squares(
+def _shrunk_squares(
     squares: FloatArray, answer: Answer, *, rows: FloatArray, unit: FloatArray
 ) -> FloatArray:
     """Return the mean squares of each cluster's coordinates, shape (k, d).
@@ -194,20 +193,20 @@ def _believed_squares(
     counted = answer.squares / rows
     deviations = answer.square_deviations[:, np.newaxis] / rows
     total = float((rows * squares).sum())
-    change = float(answer.squares.sum()) - total
-    noise = answer.squares.shape[1] * float(np.square(answer.square_deviations).sum())
-    if total > 0 and change**2 > noise:
-        squares = squares * _factor(1 + change * (1 - noise / change**2) / total)
+    change = answer.squares.sum() - total
+    noise = answer.squares.shape[1] * np.square(answer.square_deviations).sum()
+    if total > 0:
+        squares = squares * _factor(1 + change * shrinkage(change, np.sqrt(noise)) / total)
     of_cluster = squares.sum(axis=1, keepdims=True)
     off = (counted.sum(axis=1, keepdims=True) - of_cluster) / unit**2
     of_sums = np.sqrt(np.square(deviations).sum(axis=1, keepdims=True))
-    off *= believed(off, of_sums / unit**2)
+    off *= shrinkage(off, of_sums / unit**2)
     ratios = np.divide(off * unit**2, of_cluster, out=np.zeros_like(off), where=of_cluster > 0)
     squares = squares * _factor(1 + ratios)
     if together:
         return np.asarray(squares)
     single = counted - squares
-    single *= believed(single / unit**2, deviations / unit**2)
+    single *= shrinkage(single / unit**2, deviations / unit**2)
     return np.asarray(np.maximum(squares + single, _LEAST_SQUARES * squares))
 
 

@@ -21,7 +21,6 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
 from splitmeans.kernels.cluster_bins import cluster_bins
 from splitmeans.kernels.coded_rows import coded_nearest
-from splitmeans.kmeans.trust import trusted
 from splitmeans.local.atoms import Histogram, on_atoms
 from splitmeans.local.bins import (
     bin_numbers,
@@ -37,6 +36,7 @@ from splitmeans.local.laws.detail import WHOLE_BINS, DetailLaw
 from splitmeans.local.reshaping import Counts, reshaped
 from splitmeans.local.survey import present_share, without_noise
 from splitmeans.privacy.noise import NoiseSource
+from splitmeans.shrinkage import shrinkage
 from splitmeans.study.coding import Coding
 from splitmeans.table.walk.interface import RawRows
 
@@ -234,7 +234,8 @@ def _shape(shares: FloatArray, noisy: FloatArray, *, deviation: float, size: flo
     total = size * present_share(noisy, deviation=deviation, size=size)
     counts = without_noise(noisy, deviation=deviation, total=total)
     model = shares * total
-    counts = model + trusted(model, noisy, deviation=deviation) * (counts - model)
+    weight = shrinkage(noisy - model, deviation, sizes=np.maximum(model, 1.0))
+    counts = model + weight * (counts - model)
     return np.asarray(counts / max(float(counts.sum()), 1e-9))
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
 from splitmeans.kmeans.draws import draw_evenly
-from splitmeans.kmeans.trust import trusted
 from splitmeans.local.bins import bins_of, codes_of
+from splitmeans.shrinkage import shrinkage
 from splitmeans.study.coding import Coding
 
 # Candidates that are mixed for each point, and what all of a kind weigh beside the points: with
@@ -79,7 +79,7 @@ def reshaped(
     places = np.column_stack([bins, labels.astype(np.int64)])
     groups = [own.groups(places) for own in counts]
     wanted = [
-        _believed(_sums(at, weights, len(own.noisy)), own)
+        _shrunk(_sums(at, weights, len(own.noisy)), own)
         for at, own in zip(groups, counts, strict=True)
     ]
     for _ in range(_ROUNDS):
@@ -93,12 +93,13 @@ def reshaped(
     return candidates[order[draw_evenly(weights[order], len(points), rng=rng)]]
 
 
-def _believed(model: FloatArray, counts: Counts) -> FloatArray:
+def _shrunk(model: FloatArray, counts: Counts) -> FloatArray:
     """Return counts between those of the candidates and the noisy ones, none negative."""
     if not counts.deviation:
         return counts.noisy
-    trust = trusted(model, counts.noisy, deviation=counts.deviation)
-    return np.asarray(np.maximum(model + trust * (counts.noisy - model), 0.0))
+    off = counts.noisy - model
+    weight = shrinkage(off, counts.deviation, sizes=np.maximum(model, 1.0))
+    return np.asarray(np.maximum(model + weight * off, 0.0))
 
 
 def _candidates(

@@ -13,6 +13,7 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.local.survey import CellCounts, Survey, cells_of, normal_scores
+from splitmeans.shrinkage import shrinkage
 
 # Directions in which noise leaves less variance than this get it.
 _LEAST_VARIANCE = 0.02
@@ -88,10 +89,10 @@ def _correlation(survey: Survey) -> FloatArray:
     off_diagonal = ~np.eye(d, dtype=bool)
     if d == 1:
         return np.eye(1)
-    noise = np.square(survey.correlation_deviation)
-    surplus = np.square(survey.correlation) - noise
-    signal = max(float(surplus[off_diagonal].mean()), 1e-9)
-    shrunk = np.where(off_diagonal, survey.correlation * signal / (signal + noise), 1.0)
+    shrunk = np.eye(d)
+    noisy = survey.correlation[off_diagonal]
+    deviations = np.broadcast_to(survey.correlation_deviation, (d, d))[off_diagonal]
+    shrunk[off_diagonal] = noisy * shrinkage(noisy, deviations)
     values, vectors = np.linalg.eigh(np.clip(shrunk, -1.0, 1.0))
     mended = (vectors * np.maximum(values, _LEAST_VARIANCE)) @ vectors.T
     scale = np.sqrt(np.diag(mended))

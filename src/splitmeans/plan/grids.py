@@ -28,7 +28,7 @@ def groups_of(study: Study) -> tuple[Group, ...]:
     """Return which parties share a membership release."""
     everyone = tuple(range(len(study.parties)))
     kind = grid_kind(study)
-    if kind in ("joint", COUNTS):
+    if kind == COUNTS:
         return (everyone,)
     pairs = tuple(itertools.combinations(everyone, 2))
     return (*pairs, everyone) if kind == PRESENCE else pairs
@@ -58,9 +58,8 @@ def grid_kind(study: Study) -> str:
         return COUNTS
     if study.grid != "auto":
         return study.grid
-    if len(study.parties) == 2:
-        return study.membership_facts.grid_of_two
-    return PRESENCE if study.user_sets == "partial" else "pairs"
+    more = len(study.parties) > 2
+    return PRESENCE if more and study.user_sets == "partial" else "pairs"
 
 
 def check_grid(

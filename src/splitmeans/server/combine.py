@@ -28,7 +28,6 @@ from splitmeans.synopsis.build import all_cells, build_synopsis_from_points
 from splitmeans.synopsis.carried_over import place_with_earlier
 from splitmeans.synopsis.cluster_sizes import shares_of_clusters, with_cluster_sizes
 from splitmeans.synopsis.earlier_users import earlier_users
-from splitmeans.synopsis.joint import joint_weights
 from splitmeans.synopsis.many import bundled_points, latent_points
 from splitmeans.synopsis.plan_precision import with_precision
 from splitmeans.synopsis.presence import KnowsPresence, presence_points
@@ -178,16 +177,13 @@ def _cells(
             )
             return *found, None
         return *latent_points(estimator, n_classes=n_classes, rng=rng, deviation=deviation), None
-    if plan.grid_method == "pairs":
-        weights = softened_weights(
-            estimator,
-            deviation=deviation,
-            n_classes=2 * plan.study.n_clusters,
-            rng=rng.spawn(1)[0],
-            regions=regions_of([release.centres for release in releases]),
-        )
-    else:
-        weights = joint_weights(estimator, total=None, deviation=deviation)
+    weights = softened_weights(
+        estimator,
+        deviation=deviation,
+        n_classes=2 * plan.study.n_clusters,
+        rng=rng.spawn(1)[0],
+        regions=regions_of([release.centres for release in releases]),
+    )
     return all_cells(weights.shape), weights.ravel(), weights
 
 

@@ -33,7 +33,6 @@ class MembershipFacts:
         caveats: What the guarantee rests on, and where it stops.
         machine_checked: Which part of the proof a machine has checked, in the words of
             docs/concepts/machine-checked.md and no more; None if none was.
-        grid_of_two: The grid method of two parties, where the study leaves it open.
         rough_caution: What exact accounting may have less precision of than `forecasting.rough`
             says, as a share; the largest seen are 0.4 % and 2 %.
     """
@@ -44,7 +43,6 @@ class MembershipFacts:
     counts_presence: bool
     caveats: tuple[str, ...]
     machine_checked: str | None
-    grid_of_two: str
     rough_caution: float
 
     def share_of(self, n_parties: int) -> float:
@@ -62,8 +60,6 @@ DECOY = MembershipFacts(
         "that memberships of all parties together cost no more than their tables compose to, for "
         "ideal tags and decoys; not the program, and not the total"
     ),
-    # One pair is all there is; "pairs" also removes what is probably noise.
-    grid_of_two="pairs",
     rough_caution=0.994,
 )
 SKETCH = MembershipFacts(
@@ -76,7 +72,6 @@ SKETCH = MembershipFacts(
         "guarantee is towards the server and outsiders only.",
     ),
     machine_checked=None,
-    grid_of_two="joint",
     rough_caution=0.975,
 )
 

@@ -45,7 +45,7 @@ from splitmeans.wire.slot import SERVER
 
 __all__ = ["Budget", "Column", "DecoyOptions", "IdRules", "PartySpec", "SketchOptions", "Study"]
 
-GRID_METHODS = ("auto", "joint", "pairs", "many")
+GRID_METHODS = ("auto", "pairs", "many")
 USER_SETS = ("equal", "partial")
 SHARED, EVERYONE = "shared", "everyone"
 POPULATIONS = (SHARED, EVERYONE)
@@ -189,11 +189,6 @@ class Study:
         check_renewal(self.renewal)
 
     def _check_many_parties(self) -> None:
-        if self.grid == "joint":
-            raise StudyError(
-                "three or more parties are counted in pairs, and grid='joint' is for two parties: "
-                "take grid='auto', 'pairs' or 'many'"
-            )
         if self.user_sets == "equal":
             return
         # A pair's cells alone hold the users of that pair, not those of all parties.

@@ -16,8 +16,7 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.study.methods import MANY_PARTIES
 from splitmeans.synopsis.dependence import PartySide, dependence, party_side
-from splitmeans.synopsis.partners import partners
-from splitmeans.synopsis.segment_places import Sought, exchange_by_segments
+from splitmeans.synopsis.segment_places import Sought, exchange_by_segments, partners
 
 # How often every pseudo-user is offered an exchange at every party. With twice as many, losses are
 # the same.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from splitmeans._types import FloatArray
-from splitmeans.kmeans.trust import trusted
+from splitmeans.shrinkage import shrinkage
 
 # Correlations that are tried, up to 0.997 and closer together where tables differ more.
 _CORRELATIONS = tuple(math.tanh(place / 10) for place in range(-32, 33))
@@ -103,11 +103,11 @@ def _shrunk(model: FloatArray, noisy: FloatArray, *, deviation: float) -> tuple[
     off = noisy - model
     # Exchanges leave sums over rows and columns alone, so what is off there is no aim.
     off = off - off.mean(axis=1, keepdims=True) - off.mean(axis=0, keepdims=True) + off.mean()
-    trust = trusted(model.ravel(), (model + off).ravel(), deviation=deviation).reshape(off.shape)
-    # Trust is v / (v + deviation^2), v the variance by which the model is off.
-    variance = deviation**2 / np.maximum(1 - trust, 1e-9)
+    weight = shrinkage(off, deviation, sizes=np.maximum(model, 1.0))
+    # The weight is v / (v + deviation^2), v the variance by which the model is off.
+    variance = deviation**2 / np.maximum(1 - weight, 1e-9)
     likely = -0.5 * float(np.sum(np.square(off) / variance + np.log(variance)))
-    return np.maximum(model + trust * off, 0.0), likely
+    return np.maximum(model + weight * off, 0.0), likely
 
 
 def _best_copula(seen: FloatArray, noisy: FloatArray) -> tuple[float, FloatArray]:

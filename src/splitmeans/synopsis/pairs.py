@@ -17,19 +17,23 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from splitmeans import _validate
 from splitmeans._types import FloatArray
+from splitmeans.errors import ParameterError
 from splitmeans.kmeans.simplex import project_to_simplex
 from splitmeans.membership.estimator import WeightEstimator
-from splitmeans.synopsis.joint import check_dense, check_deviation, joint_weights
+from splitmeans.plan.grid_limits import MAX_CELLS
 from splitmeans.synopsis.regions import Regions, where_users_are
 
 PairTables: TypeAlias = dict[tuple[int, int], FloatArray]
-Marks: TypeAlias = dict[tuple[int, int], npt.NDArray[np.bool_]]
 
 # Cells below this many standard deviations of noise are cut. Measured on mixed Gaussian, letter,
 # loan and taxi data with noise of 18, 65 and 120 a cell: 2 to 2.5 gives the lowest loss; 1 leaves
 # too much spurious weight, and 3 loses rare clusters.
 CUT = 2.5
+# With two parties the one table is the grid. Its noise cells are far from everybody, and no fit to
+# other tables takes users from them.
+_CUT_OF_TWO = 3.0
 # A cluster's largest cells are kept, cut or not, until they explain this share of its size and all
 # but this many standard deviations of it. Without this rule strong noise cuts every cell of a
 # cluster whose users are spread over many, and with them the cluster (letter and loan, noise 120:
@@ -52,6 +56,11 @@ _NEGLIGIBLE = 1e-3
 _GONE = 1e-200
 
 
+def cut_of(n_parties: int) -> float:
+    """Return below how many standard deviations of noise cells are cut."""
+    return _CUT_OF_TWO if n_parties == 2 else CUT
+
+
 def max_entropy_weights(
     estimator: WeightEstimator,
     *,
@@ -60,21 +69,18 @@ def max_entropy_weights(
 ) -> FloatArray:
     """Return the weights of all cells of maximum entropy, shape (k'_1, ..., k'_S), none negative.
 
-    They add up to the number of users that the pair tables agree on. With one party the weights
-    are the party's own sizes, with two the one table is the grid: `joint_weights`.
+    They add up to the number of users that the pair tables agree on. With two parties the one
+    table, cleaned, is the grid.
 
     Args:
-        estimator: What the messages say about pairs of clusters.
+        estimator: What the messages say about pairs of clusters, of two parties or more.
         deviation: Standard deviation of the noise of a pair table's cell; None if it is not
             known, and then no cell is cut and negative ones are projected away.
         regions: Of each party's clusters, where cells of regions without users are cut too.
     """
     check_dense(estimator)
-    shape = estimator.n_local_clusters
-    if len(shape) <= 2:
-        return joint_weights(estimator, total=None, deviation=deviation, regions=regions)
     tables, total = clean_pair_tables(estimator, deviation=deviation, regions=regions)
-    return fitted_weights(tables, shape, total=total)
+    return fitted_weights(tables, estimator.n_local_clusters, total=total)
 
 
 def fitted_weights(tables: PairTables, shape: tuple[int, ...], *, total: float) -> FloatArray:
@@ -104,25 +110,20 @@ def clean_pair_tables(
         deviation: See `max_entropy_weights`.
         regions: See `max_entropy_weights`.
     """
-    check_deviation(deviation)
-    shape = estimator.n_local_clusters
-    pairs = itertools.combinations(range(len(shape)), 2)
-    tables = {pair: np.array(estimator.joint(pair), dtype=np.float64) for pair in pairs}
-    sizes, total = _agree(shape, tables)
-    if total <= 0:
-        return {pair: np.zeros(table.shape) for pair, table in tables.items()}, 0.0
-    if deviation:
-        kept = _above_noise(sizes, tables, deviation=deviation)
-        if regions is not None:
-            kept = _with_somebody(kept, tables, regions, deviation=deviation)
-        tables = {pair: np.where(kept[pair], table, 0.0) for pair, table in tables.items()}
+    tables = _counted(estimator, deviation=deviation)
+    sizes, total = _agree(estimator.n_local_clusters, tables)
+    cut = cut_of(len(sizes))
+    if len(sizes) == 2:
+        # The sizes are sums of the same noise; no other table confirms them.
+        sizes = [np.zeros_like(own) for own in sizes]
     cleaned = {}
-    for pair, table in tables.items():
-        if deviation and table.sum() > 0:
-            cleaned[pair] = table * (total / table.sum())
-        else:  # no cut was made, or it left nothing
-            cleaned[pair] = project_to_simplex(table, total=total)
-    return cleaned, total
+    for (i, j), table in tables.items():
+        users = None
+        if deviation and regions is not None:
+            users = where_users_are(table, regions[i], regions[j], deviation=deviation)
+        own = sizes[i], sizes[j]
+        cleaned[i, j] = _cleaned(table, own, deviation=deviation, total=total, cut=cut, users=users)
+    return cleaned, max(total, 0.0)
 
 
 def clean_tables_apart(estimator: WeightEstimator, *, deviation: float) -> tuple[PairTables, float]:
@@ -130,23 +131,50 @@ def clean_tables_apart(estimator: WeightEstimator, *, deviation: float) -> tuple
 
     A label then has a size of its own in each table, so that tables agree on the total alone.
     """
-    check_deviation(deviation)
-    pairs = list(itertools.combinations(range(len(estimator.n_local_clusters)), 2))
-    counted = {pair: np.array(estimator.joint(pair), dtype=np.float64) for pair in pairs}
-    total = float(np.mean([table.sum() for table in counted.values()]))
-    if total <= 0:
-        return {pair: np.zeros(table.shape) for pair, table in counted.items()}, 0.0
+    tables = _counted(estimator, deviation=deviation)
+    total = float(np.mean([table.sum() for table in tables.values()]))
     cleaned = {}
-    for (first, second), table in counted.items():
-        same = table + (total - table.sum()) / table.size
-        alone = {(0, 1): same}
-        kept = _above_noise([same.sum(axis=1), same.sum(axis=0)], alone, deviation=deviation)
-        left = np.where(kept[0, 1], np.maximum(same, 0.0), 0.0)
+    for pair, table in tables.items():
+        table += (total - table.sum()) / table.size
+        sizes = table.sum(axis=1), table.sum(axis=0)
+        cleaned[pair] = _cleaned(table, sizes, deviation=deviation, total=total)
+    return cleaned, max(total, 0.0)
+
+
+def _counted(estimator: WeightEstimator, *, deviation: float | None) -> PairTables:
+    """Return the estimates of all pairs, as copies."""
+    check_deviation(deviation)
+    pairs = itertools.combinations(range(len(estimator.n_local_clusters)), 2)
+    return {pair: np.array(estimator.joint(pair), dtype=np.float64) for pair in pairs}
+
+
+def _cleaned(
+    table: FloatArray,
+    sizes: tuple[FloatArray, FloatArray],
+    *,
+    deviation: float | None,
+    total: float,
+    cut: float = CUT,
+    users: npt.NDArray[np.bool_] | None = None,
+) -> FloatArray:
+    """Return a table without noise cells and with this sum: its cells above the noise, scaled.
+
+    Cells that are needed to explain the size of a cluster stay, and of those only where regions
+    have users, if any has. Without a known deviation, or if nothing stays, negative cells are
+    projected away instead.
+    """
+    if total <= 0:
+        return np.zeros(table.shape)
+    if deviation:
+        rows, columns = (sure_sizes(own, deviation=deviation) for own in sizes)
+        kept = table >= cut * deviation
+        kept |= explaining(rows, table) | explaining(columns, table.T).T
+        if users is not None and (kept & users).any():
+            kept &= users
+        left = np.where(kept, table, 0.0)
         if left.sum() > 0:
-            cleaned[first, second] = left * (total / left.sum())
-        else:
-            cleaned[first, second] = project_to_simplex(same, total=total)
-    return cleaned, total
+            return np.asarray(left * (total / left.sum()))
+    return project_to_simplex(table, total=total)
 
 
 def _agree(shape: tuple[int, ...], tables: PairTables) -> tuple[list[FloatArray], float]:
@@ -185,34 +213,6 @@ def _agree(shape: tuple[int, ...], tables: PairTables) -> tuple[list[FloatArray]
     return all_sizes, total
 
 
-def _above_noise(
-    sizes: list[FloatArray],
-    tables: PairTables,
-    *,
-    deviation: float,
-) -> Marks:
-    """Say which cells stay: above the noise, or needed to explain the size of a cluster."""
-    sure = [sure_sizes(size, deviation=deviation) for size in sizes]
-    kept = {}
-    for (first, second), table in tables.items():
-        kept[first, second] = (
-            (table >= CUT * deviation)
-            | explaining(sure[first], table)
-            | explaining(sure[second], table.T).T
-        )
-    return kept
-
-
-def _with_somebody(kept: Marks, tables: PairTables, regions: Regions, *, deviation: float) -> Marks:
-    """Leave out cells of regions where nobody is, in tables where others are left."""
-    found = {}
-    for (first, second), cells in kept.items():
-        rows, columns = regions[first], regions[second]
-        users = where_users_are(tables[first, second], rows, columns, deviation=deviation)
-        found[first, second] = cells & users if (cells & users).any() else cells
-    return found
-
-
 def sure_sizes(sizes: FloatArray, *, deviation: float) -> FloatArray:
     """Return how much of each cluster's size its cells must explain, given a cell's noise."""
     return np.minimum(_EXPLAINED_SHARE * sizes, sizes - _UNEXPLAINED * deviation)
@@ -244,3 +244,20 @@ def _fit(tables: PairTables, shape: tuple[int, ...], *, total: float) -> FloatAr
         if worst < _TOLERANCE * total:
             break
     return weights
+
+
+def check_deviation(deviation: float | None) -> None:
+    """Check that the standard deviation of a cell's noise is one, where it is known."""
+    if deviation is not None:
+        _validate.finite(deviation=deviation)
+        if deviation < 0:
+            raise ParameterError(f"deviation must be >= 0, got {deviation!r}")
+
+
+def check_dense(estimator: WeightEstimator) -> None:
+    """Check that an array over all cells is small enough to build."""
+    n_cells = math.prod(estimator.n_local_clusters)
+    if n_cells > MAX_CELLS:
+        raise ParameterError(
+            f"the grid must have at most {MAX_CELLS} cells, got {n_cells}; use fewer local clusters"
+        )

@@ -26,7 +26,7 @@ def refusal(plan: Plan, synopsis: Synopsis) -> str | None:
             f"memberships were sent by the method {plan.study.membership!r}, whose errors of cells "
             "are not known"
         )
-    if plan.grid_method not in ("pairs", "joint") or synopsis.labels is None:
+    if plan.grid_method != "pairs" or synopsis.labels is None:
         return (
             f"the grid {plan.grid_method!r} is a model of the users, and how far a model is off "
             "is not known"
@@ -57,9 +57,7 @@ def with_precision(synopsis: Synopsis, plan: Plan) -> Synopsis:
 def precision_of(plan: Plan, synopsis: Synopsis) -> Precision:
     """Return what follows from the plan and the published grid; nothing may be refused."""
     grid = grid_of(synopsis, plan.n_local_clusters)
-    n_parties = grid.ndim
-    pairs = plan.grid_method == "pairs"
-    groups = all_pairs(n_parties) if pairs else (tuple(range(n_parties)),)
+    groups = all_pairs(grid.ndim)
     deviation = method_of(plan.study).deviation
     assert deviation is not None, "refused before"
     return Precision(

@@ -29,7 +29,7 @@ class Precision:
 
     Attributes:
         shape: k' of each party: the shape of the grid.
-        groups: Whose clusters were counted together, a table each: all parties, or every pair.
+        groups: Whose clusters were counted together, a table each: every pair.
         deviations: Standard deviation of the noise of a cell of each of these tables, in users.
         resolutions: For every feature how finely its party counted it before it made points, as a
             share of the feature's range; 0 for a category.
@@ -53,7 +53,7 @@ class Precision:
         usable = (
             n_parties > 0
             and all(width > 0 for width in self.shape)
-            and self.groups in (all_pairs(n_parties), (tuple(range(n_parties)),))
+            and self.groups == all_pairs(n_parties)
             and len(self.deviations) == len(self.groups)
             and all(0 < one < math.inf for one in self.deviations)
             and all(0 <= one <= 1 for one in self.resolutions)
@@ -61,7 +61,7 @@ class Precision:
         )
         if not usable:
             raise ParameterError(
-                "precision must have k' of each party, the tables of all parties or of every pair "
+                "precision must have k' of each party, the table of every pair "
                 "with a deviation above 0 each, and resolutions from 0 to 1"
             )
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.membership.bundles import Bundles
+from splitmeans.shrinkage import shrinkage
 from splitmeans.synopsis.pairs import PairTables
 
 _ROUNDS = 10
@@ -32,11 +33,8 @@ def between(
     for pair, noisy in counted.items():
         model = predicted[pair]
         off = noisy - model
-        # A model is off by more where there are more users: a variance in proportion to them.
-        users = np.maximum(model, 1.0)
-        surplus = max(float(np.sum(np.square(off) - deviation**2)), 0.0) / float(users.sum())
-        variance = surplus * users
-        table = np.maximum(model + variance / (variance + deviation**2) * off, 0.0)
+        weight = shrinkage(off, deviation, sizes=np.maximum(model, 1.0))
+        table = np.maximum(model + weight * off, 0.0)
         tables[pair] = table * (total / max(float(table.sum()), 1e-9))
     return tables
 

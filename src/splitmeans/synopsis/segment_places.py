@@ -21,7 +21,6 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.nearest import nearest_centres
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
-from splitmeans.synopsis.partners import partners
 
 # How often every pseudo-user is offered an exchange at every party; twice as many change losses by
 # less than 0.001.
@@ -128,3 +127,11 @@ def _over_covariance(
     # Columns in which nobody differs within a segment leave nothing to exchange.
     whole = covariance + max(least, 1.0) * np.eye(d)
     return np.asarray(np.linalg.solve(whole, means.T).T)
+
+
+def partners(labels: IntArray, *, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Return pairs of pseudo-users with the same label, nobody in two of them."""
+    order = np.argsort(labels + rng.random(len(labels)))
+    first, second = order[0:-1:2], order[1::2]
+    same = labels[first] == labels[second]
+    return first[same], second[same]

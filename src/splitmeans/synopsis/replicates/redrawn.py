@@ -13,8 +13,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.membership.method import Group
-from splitmeans.synopsis.joint import NOISE_DEVIATIONS, joint_weights
-from splitmeans.synopsis.pairs import CUT, max_entropy_weights
+from splitmeans.synopsis.pairs import cut_of, max_entropy_weights
 from splitmeans.synopsis.precision import Precision, margin
 from splitmeans.synopsis.replicates.cell_tables import PossibleCells, possible_cells
 
@@ -61,7 +60,7 @@ def redrawn_grids(
         rng: Draws; this is an estimate, nothing is hidden by it.
     """
     deviations = dict(zip(precision.groups, precision.deviations, strict=True))
-    cut = NOISE_DEVIATIONS[0] if len(deviations) == 1 else CUT
+    cut = cut_of(len(precision.shape))
     laws = {
         group: possible_cells(margin(grid, group), deviation=deviation, cut=cut)
         for group, deviation in deviations.items()
@@ -90,7 +89,4 @@ def _drawn_grid(
 def _estimate(precision: Precision, tables: Mapping[Group, FloatArray]) -> FloatArray:
     """Estimate the grid as `server.combine` does, but for what regions and softening change."""
     again = _Tables(n_local_clusters=precision.shape, tables=tables)
-    deviation = max(precision.deviations)
-    if len(tables) > 1:
-        return max_entropy_weights(again, deviation=deviation)
-    return joint_weights(again, total=None, deviation=deviation)
+    return max_entropy_weights(again, deviation=max(precision.deviations))
