@@ -141,10 +141,10 @@ def test_demo_shows_segments_and_writes_them(run, tmp_path):
     synopsis = Synopsis.from_parquet(folder / "synopsis.parquet")
     assert synopsis.party_names == study.party_names
     assert synopsis.cluster(3).centres.shape[0] == 3
-    statement = json.loads((folder / "result.json").read_text())["privacy"]
-    assert statement["study_hash"] == study.hash
-    assert statement["secure_noise"] is True
-    assert statement["total"]["epsilon"] <= 2
+    facts = json.loads((folder / "certificate.json").read_text())
+    assert facts["study_hash"] == study.hash
+    assert facts["secure_noise"] is True
+    assert facts["total"]["epsilon"] <= 2
     assert (folder / "statement.txt").read_text().strip() in done.out
     assert "</html>" in (folder / "report.html").read_text()
 

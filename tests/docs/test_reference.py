@@ -109,8 +109,12 @@ def test_every_file_and_key_of_a_result_is_in_the_reference(tmp_path):
         assert f"`{path.name}`" in text
     saved = json.loads((folder / "result.json").read_text())
     section = text.split("## result.json")[1].split("\n## ")[0]
-    for key in (*saved, *(set(saved["privacy"]) - {"study", "study_hash"})):
+    for key in saved:
         assert f"`{key}`" in section, key
+    facts = json.loads((folder / "certificate.json").read_text())
+    page = (ROOT / "docs" / "concepts" / "certificate.md").read_text(encoding="utf-8")
+    for key in facts:
+        assert f"`{key}`" in page, key
     (example,) = (block for block in blocks_of(REFERENCE / "files.md") if block.language == "json")
     assert set(json.loads(example.text)) <= set(saved)
 

@@ -89,10 +89,10 @@ def test_a_start_changes_no_noise() -> None:
 
 def test_the_second_run_follows_the_first(first: VerticalKMeans) -> None:
     second = model().fit(tables(2), previous=first)
-    series = second.published_.privacy["series"]
-    assert (series["number"], series["previous"]) == (2, first.published_.facts["result_hash"])
+    series = second.published_.privacy.series
+    assert (series.number, series.previous) == (2, first.published_.facts["result_hash"])
     assert second.privacy_.epsilon == first.privacy_.epsilon
-    assert second.privacy_.plan.events == first.privacy_.plan.events
+    assert second.result_.plan.events == first.result_.plan.events
     with pytest.raises(ParameterError, match=r"all 2 runs .* are done"):
         model().fit(tables(3), previous=second)
     with pytest.raises(ParameterError, match="is of another study"):

@@ -340,7 +340,7 @@ def test_a_study_has_its_statement_before_any_data_is_touched():
 @pytest.mark.parametrize(("users", "is_said"), [(100_000, True), (99_999, False)])
 def test_a_delta_of_one_over_the_counted_users_is_called_what_it_is(users, is_said):
     study = dataclasses.replace(plan_of("decoy").study, n_local_clusters="auto")
-    report = PrivacyFacts(plan=plan_for(study, users=users), secure_noise=True)
+    report = PrivacyFacts.of(plan_for(study, users=users))
     assert any("publish one user's row" in caveat for caveat in report.caveats) == is_said
 
 

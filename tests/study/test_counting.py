@@ -131,7 +131,7 @@ def played(study, n_users=2000, seed=0):
         for place, party in enumerate(study.parties)
     ]
     done = run(study, tables)
-    return Result(**fields_of_run(done.privacy, done.server.published)), present
+    return Result(**fields_of_run(done.plan, done.privacy, done.server.published)), present
 
 
 def test_a_run_counts_and_says_nothing_else(tmp_path):

@@ -28,9 +28,9 @@ MUTANTS = [
         tests=("tests/protocol/test_open_categories.py",),
     ),
     Mutant(
-        file="src/splitmeans/plan/attended_runs.py",
-        old="interval=interval, runs=runs)",
-        new="interval=interval, runs=1)",
+        file="src/splitmeans/plan/costs.py",
+        old="interval=step_of(plan), runs=runs)",
+        new="interval=step_of(plan), runs=1)",
         breaks="towards a party being in several runs costs what one run does",
         tests=("tests/plan/test_series.py",),
     ),
