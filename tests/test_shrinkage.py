@@ -31,6 +31,12 @@ def test_a_model_is_off_by_more_where_counts_are_larger():
     np.testing.assert_allclose(found, [12 / 16, 3 / 7])
 
 
+def test_what_noise_alone_adds_is_left_out():
+    # Surplus 16 + 16 - 2 of noise 1; noise alone adds sqrt(2 * 2) = 2 to it: mean variance 14.
+    found = shrinkage(np.array([4.0, -4.0]), 1.0, beyond_chance=True)
+    np.testing.assert_allclose(found, 14 / 15)
+
+
 def test_exact_values_have_all_the_weight():
     np.testing.assert_array_equal(shrinkage(np.array([0.5, -2.0]), 0.0), 1.0)
     np.testing.assert_array_equal(shrinkage(np.zeros(2), 0.0), 0.0)

@@ -234,7 +234,7 @@ def _shape(shares: FloatArray, noisy: FloatArray, *, deviation: float, size: flo
     total = size * present_share(noisy, deviation=deviation, size=size)
     counts = without_noise(noisy, deviation=deviation, total=total)
     model = shares * total
-    weight = shrinkage(noisy - model, deviation, sizes=np.maximum(model, 1.0))
+    weight = shrinkage(noisy - model, deviation, sizes=np.maximum(model, 1.0), beyond_chance=True)
     counts = model + weight * (counts - model)
     return np.asarray(counts / max(float(counts.sum()), 1e-9))
 

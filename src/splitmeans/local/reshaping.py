@@ -98,7 +98,7 @@ def _shrunk(model: FloatArray, counts: Counts) -> FloatArray:
     if not counts.deviation:
         return counts.noisy
     off = counts.noisy - model
-    weight = shrinkage(off, counts.deviation, sizes=np.maximum(model, 1.0))
+    weight = shrinkage(off, counts.deviation, sizes=np.maximum(model, 1.0), beyond_chance=True)
     return np.asarray(np.maximum(model + weight * off, 0.0))
 
 

@@ -103,7 +103,7 @@ def _shrunk(model: FloatArray, noisy: FloatArray, *, deviation: float) -> tuple[
     off = noisy - model
     # Exchanges leave sums over rows and columns alone, so what is off there is no aim.
     off = off - off.mean(axis=1, keepdims=True) - off.mean(axis=0, keepdims=True) + off.mean()
-    weight = shrinkage(off, deviation, sizes=np.maximum(model, 1.0))
+    weight = shrinkage(off, deviation, sizes=np.maximum(model, 1.0), beyond_chance=True)
     # The weight is v / (v + deviation^2), v the variance by which the model is off.
     variance = deviation**2 / np.maximum(1 - weight, 1e-9)
     likely = -0.5 * float(np.sum(np.square(off) / variance + np.log(variance)))

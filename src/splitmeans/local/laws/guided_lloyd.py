@@ -27,7 +27,7 @@ _SURVEY_SHARE, _SURVEY_SHARE_OF_ONE = 0.2, 0.5
 # many clusters as there are groups of rows seldom find all of them, and what they miss no later
 # round can; the last are those that are released. The list is the same for every k', so that k' may
 # follow from what was released before without changing what a release costs.
-ROUNDS = ((1 / 2, 0.5), (3 / 2, 1.5), (1.0, 1.5))
+ROUNDS = ((1 / 4, 0.25), (1.0, 0.5), (3 / 2, 1.0), (3 / 2, 1.0), (1.0, 1.5))
 _FEWEST_CLUSTERS = 4
 
 # A radius is this many times the root mean square distance from the centre. Clipping rows there
