@@ -112,12 +112,10 @@ def with_levels(n, *, d, widths, seed):
     """Points with d numbers and a column of levels, one feature a level, for each width."""
     points, weights = blobs(n, d=d, k=6, seed=seed)
     rng = np.random.default_rng(seed)
-    parts, slices, end = [points], [], d
+    parts = [points]
     for at, width in enumerate(widths):
         parts.append((1.0 + 0.5 * at) * np.eye(width)[rng.integers(width, size=n)] - 0.25)
-        slices.append(slice(end, end + width))
-        end += width
-    return np.hstack(parts), weights, slices
+    return np.hstack(parts), weights
 
 
 def loss(points, weights, centres):
@@ -156,26 +154,13 @@ FORMS = [
 @pytest.mark.parametrize(("n", "d", "widths"), FORMS)
 @pytest.mark.parametrize("k", [2, 9, 24])
 def test_steps_are_those_of_a_naive_twin(n, d, widths, k):
-    points, weights, levels = with_levels(n, d=d, widths=widths, seed=n)
+    points, weights = with_levels(n, d=d, widths=widths, seed=n)
     # Two starts on one place: one of them loses all its points and starts again elsewhere.
     start = points[np.r_[0, np.arange(k - 1)]]
     found = weighted_kmeans(
-        points, weights, n_clusters=k, rng=np.random.default_rng(0), begin=start, levels=levels
+        points, weights, n_clusters=k, rng=np.random.default_rng(0), begin=start
     )
     np.testing.assert_allclose(found, naive_steps(points, weights, start), atol=1e-9)
-
-
-def test_columns_of_levels_are_a_matter_of_speed_alone():
-    points, weights, levels = with_levels(900, d=2, widths=(8, 20, 3), seed=1)
-    # A column in which a point has no level, or two, is no column of levels.
-    odd = points.copy()
-    odd[0, levels[0]] = odd[0, levels[0]][::-1] + 1.0
-    for rows in (points, odd):
-        found, plain = (
-            weighted_kmeans(rows, weights, n_clusters=7, rng=np.random.default_rng(3), levels=own)
-            for own in (levels, ())
-        )
-        np.testing.assert_allclose(found, plain, atol=1e-9)
 
 
 @pytest.mark.parametrize(("n", "d", "k"), [(256, 8, 5), (256, 16, 16), (4096, 8, 10)])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from splitmeans.synopsis import arranging
 from splitmeans.synopsis.arranging import arrange_within_cells
 from splitmeans.synopsis.dependence import Dependence, dependence, party_side
-from splitmeans.synopsis.segment_places import Sought, partners
+from splitmeans.synopsis.segment_places import partners
 
 _N = 20_000
 # Places are whole numbers; so much is a deviation.
@@ -182,7 +182,7 @@ def test_who_is_told_apart_by_segments(monkeypatch, n_parties, believed, by_segm
         places,
         widths=(1,) * n_parties,
         rng=rng,
-        sought=Sought(n_segments=3),
+        n_segments=3,
     )
     assert len(seen) == by_segments
     np.testing.assert_array_equal(np.sort(found, axis=0), np.sort(places, axis=0))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from splitmeans.synopsis import segment_places
-from splitmeans.synopsis.segment_places import Sought, exchange_by_segments
+from splitmeans.synopsis.segment_places import exchange_by_segments
 
 _UNIT = 10_000
 
@@ -30,7 +30,7 @@ def _exchanged(labels, places, *, widths=(1, 1), n_segments=2, seed=0):
         np.ones(len(labels)),
         places,
         widths=widths,
-        sought=Sought(n_segments=n_segments),
+        n_segments=n_segments,
         rng=np.random.default_rng(seed),
     )
 

@@ -5,7 +5,6 @@ lies between the segments' centres. Each column's part of that adds up to what a
 k-means on one party's columns of the grid shows what that party would have found alone.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,12 +104,7 @@ def partners(synopsis: Synopsis, item: Segmentation) -> Partners:
     parts = []
     for party in synopsis.party_names:
         own = synopsis.columns_of(party)
-        levels = [
-            slice(group.start - own.start, group.stop - own.start)
-            for group in synopsis.level_features
-            if own.start <= group.start < own.stop
-        ]
-        alone = _alone(nodes[:, own], weights, item.k, levels=levels, rng=rng)
+        alone = _alone(nodes[:, own], weights, item.k, rng=rng)
         parts.append(
             PartnerPart(
                 party=party,
@@ -157,16 +151,9 @@ def _shares(parts: FloatArray) -> FloatArray:
     return np.asarray(parts / total, dtype=np.float64) if total > 0 else even
 
 
-def _alone(
-    nodes: FloatArray,
-    weights: FloatArray,
-    k: int,
-    *,
-    levels: Sequence[slice],
-    rng: np.random.Generator,
-) -> IntArray:
+def _alone(nodes: FloatArray, weights: FloatArray, k: int, *, rng: np.random.Generator) -> IntArray:
     """Return segments of nodes that were found in these features only."""
-    centres = weighted_kmeans(nodes, weights, n_clusters=k, rng=rng, levels=levels)
+    centres = weighted_kmeans(nodes, weights, n_clusters=k, rng=rng)
     parts = [part.argmin(axis=1) for _, part in distance_chunks(nodes, centres)]
     return np.concatenate(parts).astype(np.int64)
 

@@ -9,19 +9,23 @@ best of them continue with all points. Then single centres are relocated for as 
 falls: Lloyd's steps never carry a centre past others, so with many clusters that are apart nearly
 every start ends with two centres in one cluster and one between two others.
 
+Most points keep their centre from one step to the next. The distance to a point's own centre, at
+most, and to every other one, at least, stay true when the moves of centres are added and taken off
+(Hamerly, "Making k-means even faster", 2010), so only points that this does not settle are compared
+with all centres.
+
 `python -m benchmarks speed` prints the time beside scikit-learn's.
 """
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from splitmeans import _validate
-from splitmeans._types import FloatArray, IntArray, LabelArray
+from splitmeans._types import FloatArray, LabelArray
 from splitmeans.errors import ParameterError
-from splitmeans.kernels import lloyd
+from splitmeans.kernels.compiled import kernel
 from splitmeans.kmeans.draws import draw_evenly
 
 # Restarts of k-means++: the points are few, so restarts cost little and bad local optima cost much.
@@ -32,8 +36,6 @@ _KEPT_STARTS = 4
 # The steps end when the centres move by less than this share of the points' variance.
 _TOLERANCE = 1e-4
 _MOST_STEPS = 300
-# Columns of fewer levels are read as numbers: a look-up takes as long as a few products.
-_FEWEST_LEVELS = 8
 # A relocation must lower the loss by this share of it.
 _WORTH_IT = 1e-4
 # Gains are estimated from below and costs from above: a relocation is tried if its gain is at least
@@ -41,6 +43,8 @@ _WORTH_IT = 1e-4
 _PROMISING = 0.3
 # Relocations that are tried before the search ends: this over the number of centres, within limits.
 _TRIES, _FEWEST_TRIES, _MOST_TRIES = 96, 2, 8
+# In place of the weight of a cluster or half that has none.
+_NO_WEIGHT = 1e-300
 
 
 def weighted_kmeans(
@@ -50,7 +54,6 @@ def weighted_kmeans(
     n_clusters: int,
     rng: np.random.Generator,
     starts: int = RESTARTS,
-    levels: Sequence[slice] = (),
     begin: FloatArray | None = None,
     move_stuck: bool = True,
 ) -> FloatArray:
@@ -66,8 +69,6 @@ def weighted_kmeans(
         n_clusters: Number of centres to return.
         rng: Seeds the restarts.
         starts: Number of restarts; the best is taken.
-        levels: The features of each column of levels. Where every point has one level of a column
-            it costs one look-up, however many levels there are.
         begin: Good centres to continue from, shape (n_clusters, d); no start is drawn then.
         move_stuck: Whether centres of drawn starts are relocated.
     """
@@ -83,11 +84,11 @@ def weighted_kmeans(
         weights = np.ones(len(points))
     if not _more_different_than(n_clusters, points):
         return _repeat_points(points, weights, n_clusters=n_clusters)
-    given = _as_points(points, weights, levels=levels)
+    points, weights = np.ascontiguousarray(points, float), np.ascontiguousarray(weights, float)
     if begin is not None:
-        return given.features(_steps(given, begin[:, given.order] - given.bottoms).centres)
-    found = _best_of_starts(given, n_clusters=n_clusters, n_starts=starts, rng=rng)
-    return given.features(_relocated(given, found) if move_stuck else found)
+        return _steps(points, weights, begin).centres
+    found = _best_of_starts(points, weights, n_clusters=n_clusters, n_starts=starts, rng=rng)
+    return _relocated(points, weights, found) if move_stuck else found
 
 
 def n_different(points: FloatArray) -> int:
@@ -112,96 +113,11 @@ def _repeat_points(points: FloatArray, weights: FloatArray, *, n_clusters: int) 
     return np.asarray(np.resize(heaviest_first, (n_clusters, points.shape[1])))
 
 
-class _Points(NamedTuple):
-    """n points with p columns of numbers and q columns of levels.
-
-    A column of L levels is L features, of which a point has one at the top (`span`) and all others
-    at zero. Centres have all features: the numbers, then the levels of each column.
-
-    Attributes:
-        numbers: Shape (n, p).
-        places: The feature of each point's level in each column, shape (n, q).
-        spans: The value of that feature, shape (q,).
-        weights: Shape (n,), all positive.
-        order: The given feature at each place of a centre, shape (D,).
-        bottoms: The number taken off each feature, shape (D,), in that order.
-    """
-
-    numbers: FloatArray
-    places: IntArray
-    spans: FloatArray
-    weights: FloatArray
-    order: IntArray
-    bottoms: FloatArray
-
-    @property
-    def rows(self) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
-        """Return the arrays that kernels take."""
-        return self.numbers, self.places, self.spans, self.weights
-
-    def features(self, centres: FloatArray) -> FloatArray:
-        """Return centres, shape (k, D), with the features as they were given."""
-        found = np.empty_like(centres)
-        found[:, self.order] = centres + self.bottoms
-        return found
-
-    def some(self, chosen: IntArray) -> "_Points":
-        """Return some points, each of weight 1."""
-        return self._replace(
-            numbers=self.numbers[chosen], places=self.places[chosen], weights=np.ones(len(chosen))
-        )
-
-    def centres_at(self, chosen: IntArray) -> FloatArray:
-        """Return all features of some points, shape (m, D)."""
-        found = np.zeros((len(chosen), len(self.order)))
-        found[:, : self.numbers.shape[1]] = self.numbers[chosen]
-        np.put_along_axis(found, self.places[chosen], self.spans, axis=1)
-        return found
-
-
-def _as_points(points: FloatArray, weights: FloatArray, *, levels: Sequence[slice]) -> _Points:
-    """Return points with one place for each column of levels that is one."""
-    columns = [
-        (own, found)
-        for own in levels
-        if own.stop - own.start >= _FEWEST_LEVELS
-        and (found := _level_of_each(points[:, own])) is not None
-    ]
-    is_number = np.ones(points.shape[1], dtype=bool)
-    for own, _ in columns:
-        is_number[own] = False
-    numbers = np.flatnonzero(is_number)
-    order, bottoms = [numbers], [np.zeros(len(numbers))]
-    places, first = np.empty((len(points), len(columns)), dtype=np.int64), len(numbers)
-    for column, (own, (level, bottom, _)) in enumerate(columns):
-        places[:, column] = first + level
-        first += own.stop - own.start
-        order.append(np.arange(own.start, own.stop))
-        bottoms.append(np.full(own.stop - own.start, bottom))
-    return _Points(
-        numbers=np.ascontiguousarray(points[:, numbers], dtype=np.float64),
-        places=places,
-        spans=np.array([span for _, (_, _, span) in columns], dtype=np.float64),
-        weights=np.ascontiguousarray(weights, dtype=np.float64),
-        order=np.concatenate(order),
-        bottoms=np.concatenate(bottoms),
-    )
-
-
-def _level_of_each(features: FloatArray) -> tuple[IntArray, float, float] | None:
-    """Return the level of each point, the bottom, and how far the top is from it; None if none."""
-    bottom, top = float(features.min()), float(features.max())
-    at_top = features == top
-    if not (at_top.sum(axis=1) == 1).all() or not (at_top | (features == bottom)).all():
-        return None
-    return at_top.argmax(axis=1), bottom, top - bottom
-
-
 class _Rest(NamedTuple):
     """Where Lloyd's steps ended.
 
     Attributes:
-        centres: Shape (k, D).
+        centres: Shape (k, d).
         loss: The weighted sum of squared distances to them.
         labels: The nearest centre of each point, shape (n,).
         nearest: The distance to it at most, shape (n,).
@@ -216,57 +132,54 @@ class _Rest(NamedTuple):
 
 
 def _steps(
-    points: _Points, start: FloatArray, *, known: _Rest | None = None, most: int = _MOST_STEPS
+    points: FloatArray, weights: FloatArray, start: FloatArray, *, most: int = _MOST_STEPS
 ) -> _Rest:
-    """Move centres to the means of their points until they rest.
+    """Move centres, shape (k, d), to the means of their points until they rest.
 
-    `known` is about centres of which `start`, shape (k, D), differs in a few.
+    After no step at all both distances are exact.
     """
-    centres, n = np.array(start, dtype=np.float64, order="C"), len(points.weights)
-    if known is None:
-        before = centres.copy()
-        near = np.full(n, -1, dtype=np.int32), np.empty(n), np.empty(n)
-    else:
-        before = known.centres.copy()
-        near = known.labels.copy(), known.nearest.copy(), known.second.copy()
-    variance = float(np.var(points.numbers, axis=0).sum())
-    for column, span in zip(points.places.T, points.spans, strict=True):
-        shares = np.bincount(column - column.min()) / n
-        variance += float(span) ** 2 * float((shares * (1 - shares)).sum())
-    tolerance = _TOLERANCE * variance / len(points.order)
-    loss = lloyd.to_rest(*points.rows, centres, before, *near, tolerance, most)
+    centres, n = np.array(start, dtype=np.float64, order="C"), len(points)
+    near = np.zeros(n, dtype=np.int32), np.empty(n), np.empty(n)
+    tolerance = _TOLERANCE * float(np.var(points, axis=0).sum()) / points.shape[1]
+    loss = _to_rest(points, weights, centres, *near, tolerance, most)
     return _Rest(centres, loss, *near)
 
 
 def _best_of_starts(
-    points: _Points, *, n_clusters: int, n_starts: int, rng: np.random.Generator
+    points: FloatArray,
+    weights: FloatArray,
+    *,
+    n_clusters: int,
+    n_starts: int,
+    rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the centres, shape (n_clusters, D), of the start that ends with the least loss."""
-    seen = points
-    if len(points.weights) > 2 * _SAMPLE:
-        seen = points.some(draw_evenly(points.weights, _SAMPLE, rng=rng))
+    """Return the centres, shape (n_clusters, d), of the start that ends with the least loss."""
+    seen, seen_weights = points, weights
+    if len(points) > 2 * _SAMPLE:
+        seen = points[draw_evenly(weights, _SAMPLE, rng=rng)]
+        seen_weights = np.ones(_SAMPLE)
+    columns = np.ascontiguousarray(seen.T)
     ends = []
     for _ in range(n_starts):
         uniforms = np.zeros((n_clusters, 2 + int(math.log(n_clusters))))
         uniforms[0, 0], uniforms[1:] = rng.random(), rng.random(uniforms[1:].shape)
         chosen = np.empty(n_clusters, dtype=np.int64)
-        lloyd.spread(np.ascontiguousarray(seen.numbers.T), *seen.rows[1:], uniforms, chosen)
-        ends.append(_steps(seen, seen.centres_at(chosen)))
+        _spread(columns, seen_weights, uniforms, chosen)
+        ends.append(_steps(seen, seen_weights, seen[chosen]))
     if seen is not points:
         ends.sort(key=lambda end: end.loss)
-        ends = [_steps(points, end.centres) for end in ends[:_KEPT_STARTS]]
+        ends = [_steps(points, weights, end.centres) for end in ends[:_KEPT_STARTS]]
     return min(ends, key=lambda end: end.loss).centres
 
 
-def _relocated(points: _Points, centres: FloatArray) -> FloatArray:
-    """Return centres, shape (k, D), of no larger loss than where Lloyd's steps ended."""
+def _relocated(points: FloatArray, weights: FloatArray, centres: FloatArray) -> FloatArray:
+    """Return centres, shape (k, d), of no larger loss than where Lloyd's steps ended."""
     if len(centres) < 3:
         return centres
     while True:
-        # Without a step: every point's nearest and second nearest centre, exactly.
-        now = _steps(points, centres, most=0)
-        for start in _moves(points, now):
-            found = _steps(points, start, known=now)
+        now = _steps(points, weights, centres, most=0)
+        for start in _moves(points, weights, now):
+            found = _steps(points, weights, start)
             if found.loss < (1 - _WORTH_IT) * now.loss:
                 break
         else:
@@ -274,19 +187,15 @@ def _relocated(points: _Points, centres: FloatArray) -> FloatArray:
         centres = found.centres
 
 
-def _moves(points: _Points, now: _Rest) -> list[FloatArray]:
+def _moves(points: FloatArray, weights: FloatArray, now: _Rest) -> list[FloatArray]:
     """Return centres with one of them moved, most promising first; none if none promises gain."""
     k = len(now.centres)
     tries = min(max(_TRIES // k, _FEWEST_TRIES), _MOST_TRIES)
     # How much the squared distance of each point would grow without its centre.
     missed = np.square(now.second) - np.square(now.nearest)
-    costs = np.bincount(now.labels, weights=points.weights * missed, minlength=k)
-    # Each cluster, cut at its mean across the feature in which it is widest.
-    sums = np.zeros((2, k, len(points.order) + 1))
-    lloyd.half_sums(*points.rows, now.labels, sums)
-    totals = sums[:, :, -1]
-    halves = sums[:, :, :-1] / np.maximum(totals, 1e-300)[:, :, np.newaxis]
-    both = totals[0] * totals[1] / np.maximum(totals.sum(axis=0), 1e-300)
+    costs = np.bincount(now.labels, weights=weights * missed, minlength=k)
+    halves, totals = _halves(points, weights, now.labels, k)
+    both = totals[0] * totals[1] / np.maximum(totals.sum(axis=0), _NO_WEIGHT)
     gains = both * np.square(halves[0] - halves[1]).sum(axis=1)
     promised = [
         (gains[taker] - costs[giver], taker, giver)
@@ -301,3 +210,182 @@ def _moves(points: _Points, now: _Rest) -> list[FloatArray]:
         start[[taker, giver]] = halves[:, taker]
         starts.append(start)
     return starts
+
+
+def _halves(
+    points: FloatArray, weights: FloatArray, labels: LabelArray, k: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return means, shape (2, k, d), and weights, shape (2, k), of both halves of each cluster.
+
+    A cluster is cut at its mean across the feature in which it is widest.
+    """
+    means, totals = _means(points, weights, labels, k)
+    widths, _ = _means(np.square(points - means[labels]), weights, labels, k)
+    cut = widths.argmax(axis=1)[labels][:, np.newaxis]
+    above = np.take_along_axis(points, cut, 1) > np.take_along_axis(means[labels], cut, 1)
+    means, totals = _means(points, weights, labels + k * above.ravel(), 2 * k)
+    return means.reshape(2, k, -1), totals.reshape(2, k)
+
+
+def _means(
+    points: FloatArray, weights: FloatArray, labels: LabelArray, k: int
+) -> tuple[FloatArray, FloatArray]:
+    totals = np.bincount(labels, weights=weights, minlength=k)
+    sums = [np.bincount(labels, weights=weights * column, minlength=k) for column in points.T]
+    means = np.stack(sums, axis=1) / np.maximum(totals, _NO_WEIGHT)[:, np.newaxis]
+    return means, np.asarray(totals, dtype=np.float64)
+
+
+@kernel
+def _to_rest(  # type: ignore[no-untyped-def]
+    points, weights, centres, labels, nearest, second, tolerance, most_steps
+):
+    """Move centres to the means of their points until they rest; return the loss.
+
+    Args:
+        points: Shape (n, d).
+        weights: Shape (n,).
+        centres: INOUT, shape (k, d).
+        labels: OUT the nearest centre of each point, shape (n,).
+        nearest: OUT the distance to it at most, shape (n,).
+        second: OUT the distance to any other at least, shape (n,).
+        tolerance: Stop once the squared shifts of all centres add up to no more than this.
+        most_steps: Stop after this many steps.
+    """
+    k = len(centres)
+    moves, free, scores = np.zeros(k), np.empty(k), np.empty(k)
+    resting = False
+    for step in range(most_steps + 1):
+        columns = centres.T.copy()
+        _half_gaps(centres, free)
+        mover = np.argmax(moves)
+        farthest, others = moves[mover], 0.0
+        for c in range(k):
+            if c != mover:
+                others = max(others, moves[c])
+        changed = 0
+        for i in range(len(points)):
+            own = labels[i]
+            if step:
+                nearest[i] += moves[own]
+                second[i] -= others if own == mover else farthest
+                settled = max(second[i], free[own])
+                if nearest[i] <= settled:
+                    continue
+                nearest[i] = np.sqrt(_square(points[i], centres[own]))
+                if nearest[i] <= settled:
+                    continue
+            labels[i], nearest[i], second[i] = _two_nearest(points[i], columns, scores)
+            changed += step == 0 or labels[i] != own
+        if resting or changed == 0 or step == most_steps:
+            break
+        resting = _to_means(points, weights, labels, centres, moves) <= tolerance
+    loss = 0.0
+    for i in range(len(points)):
+        loss += weights[i] * _square(points[i], centres[labels[i]])
+    return loss
+
+
+@kernel
+def _square(point, centre):  # type: ignore[no-untyped-def]
+    square = 0.0
+    for j in range(point.size):
+        gap = point[j] - centre[j]
+        square += gap * gap
+    return square
+
+
+@kernel
+def _two_nearest(point, columns, scores):  # type: ignore[no-untyped-def]
+    """Return the nearest centre, its distance, and that of the second nearest."""
+    scores[:] = 0.0
+    for j in range(point.size):
+        value, column = point[j], columns[j]
+        for c in range(scores.size):
+            gap = value - column[c]
+            scores[c] += gap * gap
+    best, first, second = 0, np.inf, np.inf
+    for c in range(scores.size):
+        if scores[c] < first:
+            best, first, second = c, scores[c], first
+        elif scores[c] < second:
+            second = scores[c]
+    return best, np.sqrt(first), np.sqrt(second)
+
+
+@kernel
+def _half_gaps(centres, free):  # type: ignore[no-untyped-def]
+    """OUT half the distance of each centre to the nearest other one: no other is nearer within."""
+    free[:] = np.inf
+    for c in range(free.size):
+        for other in range(c):
+            half = np.sqrt(_square(centres[c], centres[other])) / 2.0
+            free[c], free[other] = min(free[c], half), min(free[other], half)
+
+
+@kernel
+def _to_means(points, weights, labels, centres, moves):  # type: ignore[no-untyped-def]
+    """INOUT centres, to the means of their points; OUT how far each moves.
+
+    A centre without points starts again at the point that costs most. Returns the sum of squared
+    moves.
+    """
+    sums, totals = np.zeros_like(centres), np.zeros(len(centres))
+    for i in range(labels.size):
+        totals[labels[i]] += weights[i]
+        for j in range(points.shape[1]):
+            sums[labels[i], j] += weights[i] * points[i, j]
+    if totals.min() == 0.0:
+        costs = np.empty(labels.size)
+        for i in range(labels.size):
+            costs[i] = weights[i] * _square(points[i], centres[labels[i]])
+        for empty in np.flatnonzero(totals == 0.0):
+            worst = np.argmax(costs)
+            costs[worst] = -1.0
+            sums[empty], totals[empty] = points[worst], 1.0
+    shift = 0.0
+    for c in range(len(centres)):
+        sums[c] /= totals[c]
+        square = _square(sums[c], centres[c])
+        moves[c] = np.sqrt(square)
+        shift += square
+    centres[:] = sums
+    return shift
+
+
+@kernel
+def _spread(columns, weights, uniforms, chosen):  # type: ignore[no-untyped-def]
+    """Draw points that are far from each other (k-means++, each the best of a few draws).
+
+    Args:
+        columns: Shape (d, n).
+        weights: Shape (n,).
+        uniforms: Numbers in [0, 1), shape (k, draws); of the first row one is used.
+        chosen: OUT the points, shape (k,).
+    """
+    n, n_draws = weights.size, uniforms.shape[1]
+    nearest, edges = np.full(n, np.inf), np.empty(n)
+    tried, kept = np.empty(n), np.empty(n)
+    for place in range(chosen.size):
+        total = 0.0
+        for i in range(n):
+            total += weights[i] * nearest[i] if place else weights[i]
+            edges[i] = total
+        least = np.inf
+        for draw in range(n_draws if place else 1):
+            at = min(np.searchsorted(edges, uniforms[place, draw] * total, side="right"), n - 1)
+            tried[:] = 0.0
+            for column in columns:
+                value = column[at]
+                for i in range(n):
+                    gap = column[i] - value
+                    tried[i] += gap * gap
+            loss = 0.0
+            for i in range(n):
+                tried[i] = min(tried[i], nearest[i])
+                loss += weights[i] * tried[i]
+            if loss < least:
+                least = loss
+                chosen[place] = at
+                tried, kept = kept, tried
+        nearest[:] = kept

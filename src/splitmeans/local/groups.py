@@ -70,6 +70,5 @@ def _loss(
         n_clusters=n_clusters,
         rng=rng,
         starts=1,
-        levels=tuple(own for _, own in coding.categorical),
     )
     return float(np.square(points - centres[nearest_centres(points, centres)]).sum(axis=1).mean())

@@ -138,7 +138,6 @@ class GuidedLloyd(GuidedLloydLaw):
                 n_clusters=n_clusters,
                 rng=rng,
                 starts=1 if n_clusters >= _MANY_CLUSTERS else _STARTS,
-                levels=tuple(own for _, own in coding.categorical),
                 # As many clusters as before: where they were corrected to is the best start.
                 begin=centres if len(centres) == n_clusters else None,
                 # The first clusters only show where points are wrong by much.

@@ -23,7 +23,7 @@ from splitmeans.server.column_tables import (
 )
 from splitmeans.study import EVERYONE
 from splitmeans.study.category_shares import shares_are_valid
-from splitmeans.study.coding import coding_of, level_features
+from splitmeans.study.coding import coding_of
 from splitmeans.synopsis.build import all_cells, build_synopsis_from_points
 from splitmeans.synopsis.carried_over import place_with_earlier
 from splitmeans.synopsis.cluster_sizes import shares_of_clusters, with_cluster_sizes
@@ -35,7 +35,6 @@ from splitmeans.synopsis.presence_counts import count_presence
 from splitmeans.synopsis.pseudo_users import place_users
 from splitmeans.synopsis.regions import regions_of
 from splitmeans.synopsis.scaling import scaled_as_agreed
-from splitmeans.synopsis.segment_places import Sought
 from splitmeans.synopsis.softening import softened_weights
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.messages import PartyRelease
@@ -206,13 +205,12 @@ def _placed(
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Return pseudo-users of the cells; in a run that follows another some of them are its."""
     labels, weights = cells
+    k = plan.study.n_clusters
     if plan.columns is not None:  # a study that is not renewed
         return place_users(labels, weights, centres, points, rng=rng, equal=True)
-    columns = [column for party in plan.parties for column in party.columns]
-    sought = Sought(n_segments=plan.study.n_clusters, levels=level_features(columns))
     earlier = None if previous is None else earlier_users(previous, plan.parties)
     if earlier is None:
-        return place_users(labels, weights, centres, points, rng=rng, sought=sought)
+        return place_users(labels, weights, centres, points, rng=rng, n_segments=k)
     users = max(1, round(float(weights.sum())))
     deviations = [law.centre_deviation(users) for law in plan.local]
     return place_with_earlier(
@@ -223,7 +221,7 @@ def _placed(
         earlier=earlier,
         deviations=deviations,
         rng=rng,
-        sought=sought,
+        n_segments=k,
     )
 
 

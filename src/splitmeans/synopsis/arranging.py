@@ -16,7 +16,7 @@ import numpy as np
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.study.methods import MANY_PARTIES
 from splitmeans.synopsis.dependence import PartySide, dependence, party_side
-from splitmeans.synopsis.segment_places import Sought, exchange_by_segments, partners
+from splitmeans.synopsis.segment_places import exchange_by_segments, partners
 
 # How often every pseudo-user is offered an exchange at every party. With twice as many, losses are
 # the same.
@@ -32,7 +32,7 @@ def arrange_within_cells(
     *,
     widths: Sequence[int],
     rng: np.random.Generator,
-    sought: Sought | None = None,
+    n_segments: int | None = None,
 ) -> IntArray:
     """Return the places of pseudo-users, shape (u, D), exchanged within local clusters.
 
@@ -42,7 +42,7 @@ def arrange_within_cells(
         places: In grid integers, all parties' features one after the other, shape (u, D).
         widths: How many features each party has.
         rng: Draws exchanges; nothing is hidden by it.
-        sought: The segments by which places are exchanged, of few parties where columns do not
+        n_segments: How many segments places are exchanged by, of few parties where columns do not
             depend on each other; None if there are none.
     """
     if len(widths) < 2 or not weights.sum() > 0:
@@ -59,9 +59,11 @@ def arrange_within_cells(
         turns = _exchanged(sides, found.ties, rng=rng)
         parts = [part[turn] for part, turn in zip(parts, turns, strict=True)]
         places = np.concatenate(parts, axis=1)
-    if sought is None or (depends and len(widths) < MANY_PARTIES):
+    if n_segments is None or (depends and len(widths) < MANY_PARTIES):
         return places
-    return exchange_by_segments(labels, weights, places, widths=widths, sought=sought, rng=rng)
+    return exchange_by_segments(
+        labels, weights, places, widths=widths, n_segments=n_segments, rng=rng
+    )
 
 
 def _exchanged(

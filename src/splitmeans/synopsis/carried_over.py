@@ -25,7 +25,6 @@ from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.plan.grid_limits import N_POINTS
 from splitmeans.synopsis.earlier_users import EarlierUsers
 from splitmeans.synopsis.pseudo_users import place_users
-from splitmeans.synopsis.segment_places import Sought
 
 # Largest share of a cell's users that are old ones; docs/accuracy.md has what was measured.
 MOST_OLD = 0.6
@@ -43,7 +42,7 @@ def place_with_earlier(
     deviations: Sequence[float],
     rng: np.random.Generator,
     n_users: int = N_POINTS,
-    sought: Sought | None = None,
+    n_segments: int | None = None,
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Return pseudo-users as `place_users` does, some of them old ones.
 
@@ -57,9 +56,11 @@ def place_with_earlier(
             the cluster, for one of average size.
         rng: Draws which places meet; nothing is hidden by it.
         n_users: About how many.
-        sought: See `arrange_within_cells`; for the new ones.
+        n_segments: See `arrange_within_cells`; for the new ones.
     """
-    place = partial(place_users, labels, centres=centres, points=points, rng=rng, sought=sought)
+    place = partial(
+        place_users, labels, centres=centres, points=points, rng=rng, n_segments=n_segments
+    )
     total, used = float(weights.sum()), int(np.count_nonzero(weights > 0))
     if total <= 0:
         return place(weights, n_users=n_users)

@@ -4,7 +4,7 @@ Every clustering here is of released values, so trying any number of k costs no 
 post-processing. With plain data each further k-means run would have to be paid for.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,7 +73,6 @@ def choose_k(
     ks: Iterable[int],
     rng: np.random.Generator,
     node_spread: FloatArray | None = None,
-    levels: Sequence[slice] = (),
 ) -> ChooseK:
     """Cluster weighted nodes for each k and measure the results.
 
@@ -85,7 +84,6 @@ def choose_k(
         node_spread: For nodes that stand for whole cells about how far users are from them, as
             mean squared distances, shape (nodes,). Without it more clusters look ever better once k
             comes near the number of nodes with users: a node that is a centre is at distance zero.
-        levels: See `Synopsis.level_features`.
     """
     tried = sorted(set(ks))
     if not tried:
@@ -99,7 +97,7 @@ def choose_k(
     spread = None if node_spread is None else node_spread[used]
     measured = []
     for k in tried:
-        centres = weighted_kmeans(points, counts, n_clusters=k, rng=rng, levels=levels)
+        centres = weighted_kmeans(points, counts, n_clusters=k, rng=rng)
         measured.append(measure_fit(points, counts, centres, node_spread=spread))
     losses, silhouettes = zip(*measured, strict=True)
     return ChooseK(ks=tuple(int(k) for k in tried), losses=losses, silhouettes=silhouettes)

@@ -5,7 +5,6 @@ that repeat others have nobody: they are left out, so that every segment named a
 and the first is A everywhere (`segments.letter`).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,7 +64,6 @@ def cluster_nodes(
     k: int,
     rng: np.random.Generator,
     stretch: FloatArray | None = None,
-    levels: Sequence[slice] = (),
 ) -> Clustering:
     """Find up to k segments on weighted nodes.
 
@@ -76,13 +74,12 @@ def cluster_nodes(
         k: How many are wanted.
         rng: Draws the starting centres.
         stretch: See `Synopsis.stretch`.
-        levels: See `Synopsis.level_features`.
     """
     total = float(weights.sum())
     if total <= 0:
         return _none(len(features))
     nodes = scaled_nodes if stretch is None else scaled_nodes * stretch
-    found = weighted_kmeans(nodes, weights, n_clusters=k, rng=rng, levels=levels)
+    found = weighted_kmeans(nodes, weights, n_clusters=k, rng=rng)
     sizes, cost = _assign(nodes, weights, found)
     if stretch is not None:
         found = found / stretch

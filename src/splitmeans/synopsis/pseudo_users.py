@@ -16,7 +16,6 @@ from splitmeans.kernels.assign import nearest
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.plan.grid_limits import N_POINTS
 from splitmeans.synopsis.arranging import arrange_within_cells
-from splitmeans.synopsis.segment_places import Sought
 
 
 def place_users(
@@ -28,7 +27,7 @@ def place_users(
     rng: np.random.Generator,
     n_users: int = N_POINTS,
     equal: bool = False,
-    sought: Sought | None = None,
+    n_segments: int | None = None,
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Return pseudo-users: their labels, shape (u, S), weights, shape (u,), and places, (u, D).
 
@@ -43,7 +42,7 @@ def place_users(
         rng: Draws which places meet; nothing is hidden by it.
         n_users: About how many.
         equal: Whether all have the same weight; small cells then have a user or none, by chance.
-        sought: See `arrange_within_cells`.
+        n_segments: See `arrange_within_cells`.
     """
     cells, shares = _cells_of_users(weights, n_users=n_users, equal=equal, rng=rng)
     chosen = labels[cells]
@@ -58,7 +57,7 @@ def place_users(
         widths=[local.shape[1] for local in centres],
         # A stream of its own: where nothing is exchanged, nothing else changes.
         rng=rng.spawn(1)[0],
-        sought=sought,
+        n_segments=n_segments,
     )
     return chosen, shares, together
 

@@ -14,7 +14,6 @@ Post-processing.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -32,25 +31,13 @@ _MOST_FEATURES = 96
 _LEAST_VARIANCE = 1e-6
 
 
-class Sought(NamedTuple):
-    """The segments that a study looks for.
-
-    Attributes:
-        n_segments: How many.
-        levels: See `weighted_kmeans`.
-    """
-
-    n_segments: int
-    levels: Sequence[slice] = ()
-
-
 def exchange_by_segments(
     labels: IntArray,
     weights: FloatArray,
     places: IntArray,
     *,
     widths: Sequence[int],
-    sought: Sought,
+    n_segments: int,
     rng: np.random.Generator,
 ) -> IntArray:
     """Return the places of pseudo-users, shape (u, D), exchanged within local clusters.
@@ -60,14 +47,12 @@ def exchange_by_segments(
         weights: How many users each stands for.
         places: In grid integers, all parties' features one after the other, shape (u, D).
         widths: How many features each party has.
-        sought: The segments.
+        n_segments: How many segments the study looks for.
         rng: Finds segments and draws exchanges; nothing is hidden by it.
     """
     # One start: segments that are not the best still tell who goes with whom.
     points = places.astype(np.float64)
-    centres = weighted_kmeans(
-        points, weights, n_clusters=sought.n_segments, rng=rng, starts=1, levels=sought.levels
-    )
+    centres = weighted_kmeans(points, weights, n_clusters=n_segments, rng=rng, starts=1)
     segments = nearest_centres(points, centres).astype(np.int64)
     parts = []
     end = 0

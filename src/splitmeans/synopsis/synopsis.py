@@ -192,7 +192,6 @@ class Synopsis:
             k=k,
             rng=rng,
             stretch=self.stretch,
-            levels=self.level_features,
         )
 
     def choose_k(
@@ -214,7 +213,6 @@ class Synopsis:
             ks=ks,
             rng=rng,
             node_spread=self._guessed_spread(),
-            levels=self.level_features,
         )
 
     def fit_of(self, scaled_centres: FloatArray) -> tuple[float, float]:
