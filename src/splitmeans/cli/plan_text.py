@@ -224,12 +224,11 @@ def _price(price: Price) -> str:
         parts.append(f"loss ratio {after} instead of {before}")
     if price.more_noise is not None:
         parts.append(f"{price.more_noise:.3g} times the noise in local releases")
-    if price.without.cell_error is not None and price.given.cell_error is not None:
-        before, after = number(price.without.cell_error), number(price.given.cell_error)
-        parts.append(f"cell error {after} instead of {before} users")
+    before, after = number(price.without.cell_error), number(price.given.cell_error)
+    parts.append(f"cell error {after} instead of {before} users")
     bound = f"{price.bound} = {price.value:g}"
     what = bound if price.chosen else f"with {bound} about"
-    return f"{what}: {', '.join(parts) or 'its price is not known'}"
+    return f"{what}: {', '.join(parts)}"
 
 
 def _print_sweep(found: Forecast, epsilons: tuple[float, ...]) -> None:
@@ -272,11 +271,8 @@ def _print_sizes(found: Forecast) -> None:
 
 
 def _print_noise(found: Forecast) -> None:
-    error = found.cell_error
-    if error is None:
-        _figure("cell error", "not known: the method counts no cells")
-    else:
-        _figure("cell error", f"{number(error)} users, one standard deviation of a counted cell")
+    error = number(found.cell_error)
+    _figure("cell error", f"{error} users, one standard deviation of a counted cell")
     table = new_table("noise of every release (standard deviations)")
     for heading in ("party", "release", "on"):
         table.add_column(heading)
@@ -337,6 +333,6 @@ def per_cent(loss_ratio: float) -> str:
     return f"{more:z.1f}" if more < 10 else f"{more:z.0f}"
 
 
-def number(value: float | None) -> str:
+def number(value: float) -> str:
     """Return a figure with three digits that count."""
-    return "-" if value is None else figures.number(value)
+    return figures.number(value)

@@ -30,7 +30,6 @@ from splitmeans.wire.keys import HASH_KEY_BYTES, share_seed
 
 # How a digest begins.
 _USER_SET = b"splitmeans user set 2\n"
-DIGEST_BYTES = 32
 SECRET_BYTES = 32
 # A side, "A" or "B", and a point.
 SHARE_BYTES = 33

@@ -75,7 +75,6 @@ class _Window:
     since: float
     n_lines: int = 0
     n_left_out: int = 0
-    example: str = ""
     addresses: Counter[str] = field(default_factory=Counter)
 
 

@@ -55,7 +55,6 @@ def choose_run(
     participant: str,
     *,
     asked: str | None,
-    today: date | None = None,
 ) -> tuple[str, str | None]:
     """Return the name of the run that a participant takes part in now, and what to say about it.
 
@@ -68,7 +67,6 @@ def choose_run(
         home: The participant's home, which may not exist yet.
         participant: A party's name, or the server.
         asked: What was asked for with --run, if anything.
-        today: The date; by default that of the clock.
 
     Raises:
         ParameterError: The participants have to agree on something that no home knows.
@@ -97,7 +95,7 @@ def choose_run(
         return name, done
     following = f"run {number + 1} of {study.renewal.runs}"
     begins, due = study.renewal.may_begin_after(published), study.renewal.due_after(published)
-    if begins is None or begins > (today or datetime.now(UTC).date()):
+    if begins is None or begins > datetime.now(UTC).date():
         when = " begins" if due is None else f" is due on {due}; it begins earlier"
         return name, f"{following}{when} if all participants give --run {number + 1}"
     return str(number + 1), f"this is {following}"
