@@ -60,9 +60,7 @@ class Reason:
 def reasons(synopsis: Synopsis, item: Segmentation) -> tuple[tuple[Reason, ...], ...]:
     """Return for each segment the columns that tell it from all users, most telling first.
 
-    Args:
-        synopsis: The published grid; it must count some users.
-        item: Segments on it.
+    The synopsis must count some users.
     """
     features = tuple(feature for group in synopsis.features for feature in group)
     shares = synopsis.weights / synopsis.total

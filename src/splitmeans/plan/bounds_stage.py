@@ -179,12 +179,7 @@ def private_columns(party: PartySpec) -> tuple[PrivateColumn, ...]:
 
 
 def bounds_stage(study: Study, mus: Sequence[float]) -> Stage | None:
-    """Return the stage of a study, None where all bounds are public.
-
-    Args:
-        study: The study.
-        mus: How precise each party's release is.
-    """
+    """Return the stage of a study, None where all bounds are public."""
     laws = {
         party.name: BoundsLaw(columns=columns, mu=mu)
         for party, mu in zip(study.parties, mus, strict=True)

@@ -160,12 +160,7 @@ def open_columns(party: PartySpec) -> tuple[OpenColumn, ...]:
 
 
 def categories_stage(study: Study, mus: Sequence[float]) -> Stage | None:
-    """Return the stage of a study, None where all categories are public.
-
-    Args:
-        study: The study.
-        mus: How precise each party's counts are.
-    """
+    """Return the stage of a study, None where all categories are public."""
     shown = category_delta(study)
     laws = {
         party.name: CategoriesLaw(columns=columns, mu=mu, shown=shown)

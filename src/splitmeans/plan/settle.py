@@ -58,10 +58,8 @@ def make_plan(
     Before the stage that would tell, a study gets a plan from its expected number of users; its
     noise is that of the run, its k' may differ. `Plan.next_stage` says what is still missing.
 
-    Args:
-        study: What was agreed.
-        released: The values of the stages so far, in their order.
-        series_run: Which run of its series; no noise depends on it.
+    `released` has the values of the stages so far, in their order. No noise depends on
+    `series_run`.
 
     Raises:
         ParameterError: Nobody could run such a plan. If the first is not refused, a later one is
@@ -125,10 +123,7 @@ def plan_at(study: Study, *, precision: float, users: int | None = None) -> Plan
 
     Participants never use it; each computes `make_plan` itself and compares fingerprints.
 
-    Args:
-        study: The study.
-        precision: That of all releases together.
-        users: What the stages find at each party; None takes the plan before them.
+    `users` are what the stages find at each party; None takes the plan before them.
     """
     precisions = _precisions(study, precision)
     if has_bounds(study):
@@ -253,11 +248,7 @@ def _plan_at(
 ) -> Plan:
     """Build the plan at given precisions.
 
-    Args:
-        study: What was agreed.
-        precisions: How precise each release is.
-        released: The values of the stages so far.
-        labels: How many labels all parties have in a table; None takes those of `_labels`.
+    `labels` is how many labels all parties have in a table; None takes those of `_labels`.
     """
     groups = groups_of(study)
     stages = first_stages(study, precisions)

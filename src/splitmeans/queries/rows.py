@@ -37,10 +37,7 @@ class Rows:
     ) -> pa.Table:
         """Return the table `synopsis`.
 
-        Args:
-            weights: Of the rows.
-            moved: Values in place of the published ones, by column.
-            segments: Letters in place of the published ones.
+        `moved` has values in place of the published ones, by column, and `segments` letters.
         """
         instead = {
             name: pa.array(own).cast(self.columns[name].type) for name, own in (moved or {}).items()
@@ -55,12 +52,7 @@ class Rows:
 
 
 def rows_of(result: Result, synopsis: Synopsis) -> Rows:
-    """Return the rows of a synopsis, each with the letter of its published segment.
-
-    Args:
-        result: Whose segments.
-        synopsis: That of the result, or of its replicates.
-    """
+    """Return the rows of a synopsis, each with the letter of its published segment."""
     places = column_places(synopsis)
     nodes = synopsis.nodes
     columns = {}

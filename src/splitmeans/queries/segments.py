@@ -18,9 +18,7 @@ from splitmeans.synopsis.replicates.replicates import Replicates
 def replicate_segments(result: Result, replicates: Replicates) -> IntArray:
     """Return the position of the published segment of each row, shape (rows, R).
 
-    Args:
-        result: Whose segments; there must be some.
-        replicates: Of its synopsis.
+    There must be some segments.
     """
     synopsis = replicates.synopsis
     centres = synopsis.seen(result.published.scaled_centres)

@@ -68,9 +68,7 @@ class Rehearsed:
 def rehearse(study: Study, *, say: Say = lambda text: None) -> Rehearsed:
     """Run the whole study on made-up tables; return how it went.
 
-    Args:
-        study: The study; it may have keys or not, the rehearsal makes its own.
-        say: Told what happens, for people.
+    The study may have keys or not: the rehearsal makes its own.
 
     Raises:
         ParameterError: The study itself cannot be run between organisations.

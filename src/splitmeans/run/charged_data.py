@@ -48,10 +48,6 @@ class GivenName:
     def settled(self, book: Book, *, say: Callable[[str], object]) -> str:
         """Return the data set that the name stands for.
 
-        Args:
-            book: The ledger's sums and rules.
-            say: Told if the data set is another name than was given.
-
         Raises:
             ParameterError: The name is new, and this home takes no new name without a word.
         """
@@ -121,13 +117,7 @@ def settle_people(
 ) -> str:
     """Return the data set that a table is charged to, by its people.
 
-    Args:
-        given: What the run calls the data.
-        name: The data set that this name stands for.
-        people: The record of the table's people.
-        known: Records of earlier runs.
-        book: The ledger's sums and rules.
-        say: Told if another data set is charged.
+    `name` is the data set that the given name stands for; `known` has the records of earlier runs.
 
     Raises:
         BudgetError: The people are those of another data set, and a person gave this name; or they
@@ -201,8 +191,7 @@ class ChargedData:
     def rename(self, source: str) -> str:
         """Give a run that was begun and not charged another source, if its people allow it.
 
-        Returns:
-            The data set.
+        Returns the data set.
         """
         connection = self.journal.connection
         record = people_records.of_run(connection, self.key)

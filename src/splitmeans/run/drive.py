@@ -131,8 +131,7 @@ class Desk:
     def send_pending(self, *, again: bool = False) -> None:
         """Send what is stored and was not sent; again if a crash came in between.
 
-        Args:
-            again: Send what was sent as well, for a mailbox that has lost it or holds other bytes.
+        `again` sends what was sent as well, for a mailbox that has lost it or holds other bytes.
         """
         stored = self.journal.outgoing if again else self.journal.pending
         for item in stored(self.key):

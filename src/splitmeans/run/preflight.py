@@ -53,8 +53,7 @@ class Preflight:
     def check(self, *, rows: int | None = None) -> None:
         """Refuse to join a run that could not be finished.
 
-        Args:
-            rows: Rows of the party's own table, where they are known.
+        `rows` are those of the party's own table, where they are known.
 
         Raises:
             ParameterError: It names everything that is wrong, with the fix.

@@ -78,11 +78,8 @@ def measure(
 
     Values that are not there are taken at the mean of their column.
 
-    Args:
-        tables: The parties' tables, in the order of the study.
-        synopsis: The published grid.
-        clustering: The published segments, at least one.
-        random_state: Seeds the starts of k-means without privacy.
+    Tables are in the order of the study; there must be a segment. `random_state` seeds the starts
+    of k-means without privacy.
     """
     rows, ids = pooled_rows(tables)
     # All are measured on the same rows, and k-means needs a value everywhere.

@@ -9,10 +9,7 @@ from splitmeans.study.options import Budget
 def check_delta(budget: Budget, expected: int | None, assumed: int) -> None:
     """Refuse a delta with which publishing a random user's row whole would count as private.
 
-    Args:
-        budget: The budget.
-        expected: The number of users that the study says, if it says one.
-        assumed: That number, or what stands in for it.
+    `expected` is the number of users that the study says, `assumed` that or what stands in for it.
     """
     limit = 1 / assumed
     if budget.delta < limit:

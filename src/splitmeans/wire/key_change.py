@@ -48,10 +48,6 @@ class KeyRenewal:
     def from_text(text: str, *, where: str) -> "KeyRenewal":
         """Read and check a renewal.
 
-        Args:
-            text: What `to_text` returned.
-            where: The file, for messages.
-
         Raises:
             ParameterError: It is none, or one of its signatures is wrong.
         """

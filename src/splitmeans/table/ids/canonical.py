@@ -33,10 +33,8 @@ _PATTERN = "ids must fit the study's ids.pattern"
 def canonical_text(values: Any, *, rules: IdRules = AS_IS) -> pa.LargeStringArray:
     """Return ids in canonical form, in the order given; they are not compared.
 
-    Args:
-        values: Text or whole numbers: a list, a NumPy array, a pandas or polars Series, or an
-            Arrow array; what else is taken depends on the rules.
-        rules: The study's rules for ids.
+    Values are text or whole numbers: a list, a NumPy array, a pandas or polars Series, or an Arrow
+    array; what else is taken depends on the rules.
 
     Raises:
         DataError: If an id is missing, empty or breaks the rules.

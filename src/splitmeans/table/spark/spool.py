@@ -99,11 +99,7 @@ class RemoteSpool(Spool):
 def make_spool(session: Any, parent: str, *, is_private: bool = False) -> Spool:
     """Make a new folder in `parent` that only its owner can look into.
 
-    Args:
-        session: Reads and writes it.
-        parent: A folder that exists.
-        is_private: Nobody else can read `parent`: a session of Spark Connect, which cannot see to
-            that, has to be told.
+    `is_private`: nobody else can read `parent`. A session of Spark Connect cannot see to that.
 
     Raises:
         DataError: If the folder cannot be made.
