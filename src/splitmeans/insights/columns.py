@@ -9,11 +9,7 @@ from splitmeans.synopsis.synopsis import Synopsis
 class Place:
     """Where a column is.
 
-    Attributes:
-        party: Who holds it.
-        name: Its name.
-        levels: Its categories; none for a column of numbers.
-        start: Its first feature.
+    A column of numbers has no levels; `start` is its first feature.
     """
 
     party: str

@@ -51,16 +51,8 @@ class Budget:
 class Settings:
     """What all parties and the server agree on.
 
-    Attributes:
-        n_clusters: k.
-        epsilon: Total epsilon.
-        delta: Total delta.
-        n_parties: S.
-        membership: MemEnc and WeightEst, one of `MEMBERSHIPS`.
-        local: LocCluster, one of `LOCALS`.
-        estimate: "basic", "2pest", or "auto": 2PEst where the method has it.
-        gamma: Parameter of the sketch.
-        repetitions: M of the sketch.
+    `membership` is one of `MEMBERSHIPS`, `local` one of `LOCALS`, and `estimate` "basic", "2pest",
+    or "auto": 2PEst where the method has it.
     """
 
     n_clusters: int

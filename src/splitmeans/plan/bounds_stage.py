@@ -82,9 +82,7 @@ class BoundsLaw:
     replacing its values moves two counts of each column. Bins follow from earlier rounds' noisy
     counts alone.
 
-    Attributes:
-        columns: The private columns.
-        mu: Cost of all rounds together.
+    `mu` is the cost of all rounds together.
     """
 
     TAG: ClassVar[str] = "BoundsLaw"

@@ -57,10 +57,8 @@ class CategoriesLaw:
     categories that others have too by sqrt(columns) at most, and it may bring one of its own in
     each column, whose count of 1 passes the threshold with that probability.
 
-    Attributes:
-        columns: The open columns.
-        mu: Cost of the counts.
-        shown: Probability with which a category of one user may show.
+    `mu` is the cost of the counts, `shown` the probability with which a category of one user may
+    show.
     """
 
     TAG: ClassVar[str] = "CategoriesLaw"

@@ -36,9 +36,7 @@ ALL_RUNS = "series"
 class Series:
     """What a series is charged for.
 
-    Attributes:
-        runs: How many runs it has.
-        events: `events_digest` of one of them.
+    `events` is the `events_digest` of one of its runs.
     """
 
     runs: int

@@ -18,11 +18,7 @@ from splitmeans.synopsis.synopsis import Synopsis
 class Rows:
     """The rows of a synopsis, ready to be handed to SQL with any weights.
 
-    Attributes:
-        places: The columns.
-        columns: The values of each column, as Arrow arrays; categories as text, whole numbers as
-            such.
-        segments: The letter of each row's published segment.
+    Values are Arrow arrays; categories as text, whole numbers as such.
     """
 
     places: tuple[ColumnPlace, ...]

@@ -54,12 +54,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsed:
-    """A rehearsal that passed.
-
-    Attributes:
-        users: Made-up users.
-        seconds: How long it took.
-    """
+    """A rehearsal that passed."""
 
     users: int
     seconds: float

@@ -37,9 +37,7 @@ from splitmeans.table.walk.interface import Table, UserBlock
 class GivenName:
     """What a run calls its data.
 
-    Attributes:
-        name: The name.
-        is_chosen: Whether a person gave it; otherwise it was made of the place of the data.
+    A person gave a chosen one; otherwise it was made of the place of the data.
     """
 
     name: str
@@ -147,14 +145,7 @@ def _quoted(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ChargedData:
-    """The data of a run that is about to begin, or is taken up again.
-
-    Attributes:
-        journal: The home.
-        key: The run.
-        given: What the data was called.
-        say: Told what happens.
-    """
+    """The data of a run that is about to begin, or is taken up again."""
 
     journal: Journal
     key: RunKey

@@ -97,13 +97,8 @@ class Sealed:
 class Desk:
     """A participant's journal, post and patience, for one run.
 
-    Attributes:
-        key: Which run, and whose side of it.
-        journal: What must survive.
-        post: The way to and from the others.
-        patience: How long to wait.
-        has_equals: Whether another copy of this participant makes the same messages, so that one
-            of its own in a slot is as good.
+    With `has_equals` another copy of this participant makes the same messages, so that one of its
+    own in a slot is as good.
     """
 
     key: RunKey

@@ -26,12 +26,7 @@ ID_COLUMN = "id"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Blocks:
-    """The tables of all parties.
-
-    Attributes:
-        parties: What the parties are called.
-        tables: An array or table each.
-    """
+    """The tables of all parties."""
 
     parties: tuple[str, ...]
     tables: tuple[Any, ...]

@@ -71,11 +71,7 @@ class KeyRenewal:
 class Revocation:
     """A key that must not be used any more.
 
-    Attributes:
-        digest: The identity's digest, in hexadecimal digits.
-        reason: Why, for people.
-        time: When it was said.
-        is_signed: Whether the key itself said so; otherwise somebody in this home did.
+    `is_signed` is whether the key itself said so; otherwise somebody in this home did.
     """
 
     digest: str

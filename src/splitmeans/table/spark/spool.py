@@ -31,12 +31,7 @@ _PARQUET = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Spool:
-    """A folder of its own that Spark writes to.
-
-    Attributes:
-        session: Reads and writes it.
-        path: The folder.
-    """
+    """A folder of its own that Spark writes to."""
 
     session: Any
     path: str
@@ -71,8 +66,7 @@ class Spool:
 class RemoteSpool(Spool):
     """The same where the session is one of Spark Connect.
 
-    Attributes:
-        written: Names of what is in it.
+    `written` has the names of what is in it.
     """
 
     written: set[str] = field(default_factory=set)
