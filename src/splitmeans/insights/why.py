@@ -12,9 +12,9 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.figures import number, percent
-from splitmeans.insights.columns import Place, column_places
 from splitmeans.result.result import Segmentation
 from splitmeans.study.features import Feature, to_own_units
+from splitmeans.synopsis.column_places import ColumnPlace, column_places
 from splitmeans.synopsis.synopsis import Synopsis
 
 # The few: no more than this, and none that is as good as average if there is another.
@@ -71,7 +71,15 @@ def reasons(synopsis: Synopsis, item: Segmentation) -> tuple[tuple[Reason, ...],
     found = []
     for scaled, own in zip(item.scaled_centres, item.centres, strict=True):
         lines = [
-            _reason(place, features, scaled - means, variances, own=own, own_means=own_means)
+            _reason(
+                synopsis.party_names[place.party],
+                place,
+                features,
+                scaled - means,
+                variances,
+                own=own,
+                own_means=own_means,
+            )
             for place in places
         ]
         lines.sort(key=lambda line: -line.effect)
@@ -81,7 +89,8 @@ def reasons(synopsis: Synopsis, item: Segmentation) -> tuple[tuple[Reason, ...],
 
 
 def _reason(
-    place: Place,
+    party: str,
+    place: ColumnPlace,
     features: tuple[Feature, ...],
     differences: FloatArray,
     variances: FloatArray,
@@ -89,7 +98,7 @@ def _reason(
     own: FloatArray,
     own_means: FloatArray,
 ) -> Reason:
-    at = place.start
+    at = place.feature
     if place.levels:
         part = place.features
         gaps, expected = own[part] - own_means[part], own_means[part]
@@ -103,9 +112,9 @@ def _reason(
         same = deviation < _SAME * features[at].weight
         effect = 0.0 if same else abs(float(differences[at])) / deviation
     return Reason(
-        party=place.party,
-        column=place.name,
-        category=place.levels[at - place.start] if place.levels else None,
+        party=party,
+        column=place.column,
+        category=place.levels[at - place.feature] if place.levels else None,
         feature=at,
         effect=effect,
         value=float(own[at]),
