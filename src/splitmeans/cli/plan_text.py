@@ -7,8 +7,8 @@ from typing import Literal
 
 from rich.table import Table
 
-from splitmeans import figures
 from splitmeans.cli.console import new_table, out, print_table
+from splitmeans.figures import number
 from splitmeans.forecasting.bounds import Price
 from splitmeans.forecasting.column_shares import column_shares
 from splitmeans.forecasting.forecast import EpsilonNeeded, Forecast, Point
@@ -331,8 +331,3 @@ def per_cent(loss_ratio: float) -> str:
     """Return how much more than 1 a ratio is, in per cent."""
     more = 100 * (loss_ratio - 1)
     return f"{more:z.1f}" if more < 10 else f"{more:z.0f}"
-
-
-def number(value: float) -> str:
-    """Return a figure with three digits that count."""
-    return figures.number(value)
