@@ -88,13 +88,9 @@ def run(
 ) -> RunResult:
     """Run every participant of a study in this process and return what the server published.
 
-    Args:
-        study: The agreed facts.
-        tables: One prepared table per party, in any order.
-        noise: Where privacy noise comes from; the operating system unless a test says otherwise.
-        rng: Where starting points come from; never used for privacy.
-        on_message: Called with each envelope and its size in bytes, for progress.
-        previous: The result that this run of a series follows; None is the first run.
+    Privacy noise comes from the operating system unless a test gives another source; `rng` draws
+    starting points and is never used for privacy. `on_message` gets each envelope and its size in
+    bytes; `previous` is the result that this run of a series follows.
     """
     number = 1 if previous is None else previous.number + 1
     if number > study.n_runs:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from splitmeans import InsecureSeededNoise, Result, VerticalKMeans
-from splitmeans.insights.columns import column_places
 from splitmeans.insights.own_labels import own_labels
 from splitmeans.insights.partners import partners
 from splitmeans.insights.why import reasons
@@ -16,15 +15,6 @@ from tests.result.small_result import write_small_result
 @pytest.fixture
 def result(tmp_path) -> Result:
     return Result.read(write_small_result(tmp_path / "small"))
-
-
-def test_a_column_of_categories_is_one_place(result):
-    places = column_places(result.synopsis)
-    assert [(place.name, place.features) for place in places] == [
-        ("income", slice(0, 1)),
-        ("region", slice(1, 3)),
-        ("age", slice(3, 4)),
-    ]
 
 
 def test_reasons_by_hand(result):

@@ -7,7 +7,7 @@ import pytest
 from splitmeans.estimator import VerticalKMeans
 from splitmeans.kmeans.distances import squared_distances
 from splitmeans.privacy.noise import InsecureSeededNoise
-from splitmeans.queries.segments import replicate_segments
+from splitmeans.queries.rows import replicate_segments
 from splitmeans.queries.sql import ask_sql
 
 

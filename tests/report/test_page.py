@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from markupsafe import escape
 
+from splitmeans import templates
 from splitmeans.report.data import ReportData
 from splitmeans.report.html import MOST_COLUMNS, render
-from splitmeans.report.privacy_page import privacy_page
 from splitmeans.report.words import (
     COLOURS,
     colour_of,
@@ -199,7 +199,8 @@ def test_the_page_stays_small(data, n_columns):
 
 
 def privacy_text(data, **changes):
-    return privacy_page(dataclasses.replace(data.privacy, **changes), data.statement)
+    privacy = dataclasses.replace(data.privacy, **changes)
+    return templates.render("privacy.html.jinja", privacy=privacy, statement=data.statement)
 
 
 def test_every_bound_is_shown_with_what_it_means(data):

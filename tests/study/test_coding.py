@@ -4,7 +4,7 @@ import numpy as np
 
 from splitmeans._types import NO_VALUE
 from splitmeans.study import Column, PartySpec
-from splitmeans.study.coding import Coding, coding_of, plain_coding
+from splitmeans.study.coding import Coding, coding_of
 
 PARTY = PartySpec(
     name="bank",
@@ -15,6 +15,8 @@ PARTY = PartySpec(
     ),
 )
 
+PLAIN = Coding(bounds=(1, 1), levels=(0, 0))
+
 
 def test_the_coding_of_a_party():
     coding = coding_of(PARTY)
@@ -24,7 +26,7 @@ def test_the_coding_of_a_party():
     assert coding.number_features.tolist() == [0, 4]
     assert coding.categorical == ((1, slice(1, 4)),)
     assert not coding.is_plain
-    assert plain_coding(3).is_plain
+    assert PLAIN.is_plain
 
 
 def test_features_by_hand():
@@ -38,7 +40,7 @@ def test_features_by_hand():
         [1, NO_VALUE, NO_VALUE, NO_VALUE],
     ]
     plain = np.array([[1, 2]])
-    assert plain_coding(2).features(plain) is plain
+    assert PLAIN.features(plain) is plain
 
 
 def test_codes_are_what_features_came_from():
@@ -46,7 +48,7 @@ def test_codes_are_what_features_came_from():
     rows = np.array([[7, 0, 2], [-9, 2, 0], [0, 1, -2]])
     assert coding.codes(coding.features(rows)).tolist() == rows.tolist()
     plain = np.array([[1, 2]])
-    assert plain_coding(2).codes(plain) is plain
+    assert PLAIN.codes(plain) is plain
 
 
 def test_values_that_no_point_has_are_told():
@@ -77,4 +79,4 @@ def test_shares_become_levels_as_often_as_they_say():
         row = np.tile(np.concatenate([[0], without]), (200, 1))
         assert none not in coding.codes(coding.with_levels(row, rng=rng))[:, 1]
     plain = np.array([[1, 2]])
-    assert plain_coding(2).with_levels(plain, rng=rng).tolist() == plain.tolist()
+    assert PLAIN.with_levels(plain, rng=rng).tolist() == plain.tolist()

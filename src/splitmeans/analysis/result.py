@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from splitmeans.analysis.pages import Picture, ReportPage
 from splitmeans.errors import ParameterError
 from splitmeans.insights.drift import Drift, drift
@@ -81,9 +83,27 @@ class Result(published.Result):
         Args:
             k: Segments of this number instead of the published ones.
         """
-        from splitmeans.analysis.tables import segment_frame
+        try:
+            import pandas as pd
+        except ImportError as problem:
+            raise ParameterError(
+                "to_pandas needs pandas: pip install 'splitmeans[pandas]'"
+            ) from problem
 
-        return segment_frame(self, k)
+        item = self.segments(k)
+        intervals = self.size_intervals(k) if self.synopsis.total > 0 else None
+        unknown = np.full(item.k, np.nan)
+        total = self.synopsis.total
+        head = {
+            "segment": list(item.letters),
+            "name": [self.names_for(item).get(letter) for letter in item.letters],
+            "users": item.sizes,
+            "share": item.sizes / total if total > 0 else unknown,
+            "users_low": unknown if intervals is None else intervals.low,
+            "users_high": unknown if intervals is None else intervals.high,
+        }
+        centres = pd.DataFrame(item.centres, columns=list(self.synopsis.feature_names))
+        return pd.concat([pd.DataFrame(head), centres], axis=1)
 
     def ask(self, sql: str) -> Any:
         """Return the answer to a question in SQL as a pandas DataFrame, as `result ask` prints it.

@@ -32,13 +32,7 @@ FD_OPTION = typer.Option(
 
 
 def given_passphrase(path: Path, *, file: Path | None = None, fd: int | None = None) -> str | None:
-    """Return the passphrase of a key file that has one.
-
-    Args:
-        path: The key file.
-        file: What `--passphrase-file` says.
-        fd: What `--passphrase-fd` says.
-    """
+    """Return the passphrase of a key file that has one."""
     stored = _stored(file, fd)
     if not Identity.is_protected(path):
         if stored is not None:

@@ -7,8 +7,8 @@ from typing import Literal
 
 from rich.table import Table
 
-from splitmeans import figures
 from splitmeans.cli.console import new_table, out, print_table
+from splitmeans.figures import number
 from splitmeans.forecasting.bounds import Price
 from splitmeans.forecasting.column_shares import column_shares
 from splitmeans.forecasting.forecast import EpsilonNeeded, Forecast, Point
@@ -224,12 +224,11 @@ def _price(price: Price) -> str:
         parts.append(f"loss ratio {after} instead of {before}")
     if price.more_noise is not None:
         parts.append(f"{price.more_noise:.3g} times the noise in local releases")
-    if price.without.cell_error is not None and price.given.cell_error is not None:
-        before, after = number(price.without.cell_error), number(price.given.cell_error)
-        parts.append(f"cell error {after} instead of {before} users")
+    before, after = number(price.without.cell_error), number(price.given.cell_error)
+    parts.append(f"cell error {after} instead of {before} users")
     bound = f"{price.bound} = {price.value:g}"
     what = bound if price.chosen else f"with {bound} about"
-    return f"{what}: {', '.join(parts) or 'its price is not known'}"
+    return f"{what}: {', '.join(parts)}"
 
 
 def _print_sweep(found: Forecast, epsilons: tuple[float, ...]) -> None:
@@ -272,11 +271,8 @@ def _print_sizes(found: Forecast) -> None:
 
 
 def _print_noise(found: Forecast) -> None:
-    error = found.cell_error
-    if error is None:
-        _figure("cell error", "not known: the method counts no cells")
-    else:
-        _figure("cell error", f"{number(error)} users, one standard deviation of a counted cell")
+    error = number(found.cell_error)
+    _figure("cell error", f"{error} users, one standard deviation of a counted cell")
     table = new_table("noise of every release (standard deviations)")
     for heading in ("party", "release", "on"):
         table.add_column(heading)
@@ -335,8 +331,3 @@ def per_cent(loss_ratio: float) -> str:
     """Return how much more than 1 a ratio is, in per cent."""
     more = 100 * (loss_ratio - 1)
     return f"{more:z.1f}" if more < 10 else f"{more:z.0f}"
-
-
-def number(value: float | None) -> str:
-    """Return a figure with three digits that count."""
-    return "-" if value is None else figures.number(value)

@@ -192,12 +192,7 @@ _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([KMGT]?)(?:I?B)?", re.IGN
 
 
 def parse_size(text: str, *, option: str) -> int:
-    """Return a number of bytes; units are powers of 1024.
-
-    Args:
-        text: Number and unit.
-        option: Name of the option, for errors.
-    """
+    """Return a number of bytes; units are powers of 1024."""
     found = _SIZE.fullmatch(text.strip())
     size = 0 if found is None else int(Fraction(found[1]) * 1024 ** _UNITS[found[2].upper()])
     if size < 1:

@@ -16,10 +16,10 @@ _BOUNDS = ("party_epsilon", "coalition_epsilon")
 
 @dataclass(frozen=True, kw_only=True)
 class Worth:
-    """What a plan gives: the loss ratio and the error of a cell, where they are known."""
+    """What a plan gives: the error of a cell, and the loss ratio where it is known."""
 
     loss: LossForecast | None
-    cell_error: float | None
+    cell_error: float
     local_mu: float | None
 
 

@@ -10,11 +10,8 @@ from splitmeans.membership.methods import method_of
 from splitmeans.plan.plan import Plan
 
 
-def cell_error(plan: Plan, *, users: int) -> float | None:
-    """Return the standard deviation of a cell's count, in users.
-
-    None where the method counts no cells.
-    """
+def cell_error(plan: Plan, *, users: int) -> float:
+    """Return the standard deviation of a cell's count, in users."""
     return method_of(plan.study).cell_error(plan.membership, plan, users)
 
 
@@ -27,11 +24,10 @@ def segment_error(plan: Plan, *, users: int) -> float | None:
     between segments, and about half of it with four parties and gaps. Known where that is known,
     so not with detail, where cells are scaled once more.
     """
-    error = cell_error(plan, users=users)
     known = method_of(plan.study).deviation is not None and not plan.detail
-    if error is None or not known or plan.grid_method != "pairs":
+    if not known or plan.grid_method != "pairs":
         return None
-    return error * math.sqrt(cells_of_group(plan) / plan.study.n_clusters)
+    return cell_error(plan, users=users) * math.sqrt(cells_of_group(plan) / plan.study.n_clusters)
 
 
 def cells_of_group(plan: Plan) -> int:

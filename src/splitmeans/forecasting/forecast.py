@@ -45,7 +45,7 @@ class Point:
 
     epsilon: float
     n_local_clusters: int
-    cell_error: float | None
+    cell_error: float
     loss: LossForecast | None
 
 
@@ -105,8 +105,8 @@ class Forecast:
         return noise_levels(self.plan, users=self.users)
 
     @property
-    def cell_error(self) -> float | None:
-        """Standard deviation of the count of a cell, in users; None where it is not known."""
+    def cell_error(self) -> float:
+        """Standard deviation of the count of a cell, in users."""
         return cell_error(self.plan, users=self.users)
 
     @property
@@ -283,8 +283,8 @@ class Forecast:
         loss = "no loss ratio"
         if self.loss is not None:
             loss = f"loss ratio {self.loss.typical:.3f} ({self.loss.low:.3f}-{self.loss.high:.3f})"
-        cells = "" if self.cell_error is None else f", cell error {self.cell_error:.3g} users"
-        return f"<Forecast of {self.study.name!r}: {loss}{cells}>"
+        cells = f"cell error {self.cell_error:.3g} users"
+        return f"<Forecast of {self.study.name!r}: {loss}, {cells}>"
 
     def _point(self, epsilon: float) -> Point:
         plan = self._rough_plan(epsilon)

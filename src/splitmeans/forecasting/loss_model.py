@@ -117,7 +117,6 @@ def strain_of(plan: Plan, *, users: int) -> Strain:
         centre_noise += share * d * law.centre_deviation(users) ** 2
         count_noise += share * law.count_deviation * width / users
     error = cell_error(plan, users=users)
-    assert error is not None
     return Strain(
         centre_noise=centre_noise,
         cell_noise=k * labels**2 * (error / users) ** 2,

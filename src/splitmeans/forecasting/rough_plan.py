@@ -23,10 +23,8 @@ def study_at(study: Study, epsilon: float) -> Study:
 def rough_plan(study: Study, *, users: int | None = None, cautious: bool = False) -> Plan:
     """Return about the plan that a run of the study would have; for forecasts only.
 
-    Args:
-        study: The study.
-        users: What its stages find at each party (`stage_users`); None is before them.
-        cautious: Take a little more noise than the exact plan has, whatever the epsilon.
+    `users` are what its stages find at each party, None before them. `cautious` takes a little more
+    noise than the exact plan has, whatever the epsilon.
     """
     budget = study.budget
     multiplier = gaussian_multiplier(budget.epsilon, budget.delta) * math.sqrt(study.n_runs)

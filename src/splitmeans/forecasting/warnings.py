@@ -32,8 +32,6 @@ def _about_noise(plan: Plan, *, users: int) -> tuple[str, ...]:
     if plan.presence is not None:
         return _about_presence(plan, users=users)
     error, study = cell_error(plan, users=users), plan.study
-    if error is None:
-        return ()
     average = users / study.n_clusters
     total_noise = WIDTH_95 * error * math.sqrt(cells_of_group(plan))
     size_noise = total_noise / math.sqrt(study.n_clusters)

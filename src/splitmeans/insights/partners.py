@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
-from splitmeans.insights.columns import column_places
 from splitmeans.kmeans.distances import distance_chunks
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 from splitmeans.result.result import Segmentation
+from splitmeans.synopsis.column_places import column_places
 from splitmeans.synopsis.synopsis import Synopsis
 
 # So many pseudo-users stand for all: figures to one per cent need no more.
@@ -93,8 +93,8 @@ def partners(synopsis: Synopsis, item: Segmentation) -> Partners:
     distance = _shares(total)
     columns = tuple(
         ColumnPart(
-            party=place.party,
-            column=place.name,
+            party=synopsis.party_names[place.party],
+            column=place.column,
             distance=float(distance[place.features].sum()),
             separation=float(separation[place.features].sum()),
         )

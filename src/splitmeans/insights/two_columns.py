@@ -114,9 +114,7 @@ def two_columns(synopsis: Synopsis) -> TwoColumns | None:
 def pair_table(found: CrossTable, *, noise: FloatArray | None = None) -> PairTable:
     """Return a cross table of two columns, which has intervals, beside what independence says.
 
-    Args:
-        found: The table.
-        noise: Variance of how far each cell is from independence; that of the cell if not given.
+    `noise` is the variance of how far each cell is from independence, by default that of the cell.
     """
     assert found.low is not None
     assert found.high is not None

@@ -12,9 +12,9 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.figures import number, percent
-from splitmeans.insights.columns import Place, column_places
 from splitmeans.result.result import Segmentation
 from splitmeans.study.features import Feature, to_own_units
+from splitmeans.synopsis.column_places import ColumnPlace, column_places
 from splitmeans.synopsis.synopsis import Synopsis
 
 # The few: no more than this, and none that is as good as average if there is another.
@@ -60,9 +60,7 @@ class Reason:
 def reasons(synopsis: Synopsis, item: Segmentation) -> tuple[tuple[Reason, ...], ...]:
     """Return for each segment the columns that tell it from all users, most telling first.
 
-    Args:
-        synopsis: The published grid; it must count some users.
-        item: Segments on it.
+    The synopsis must count some users.
     """
     features = tuple(feature for group in synopsis.features for feature in group)
     shares = synopsis.weights / synopsis.total
@@ -73,7 +71,15 @@ def reasons(synopsis: Synopsis, item: Segmentation) -> tuple[tuple[Reason, ...],
     found = []
     for scaled, own in zip(item.scaled_centres, item.centres, strict=True):
         lines = [
-            _reason(place, features, scaled - means, variances, own=own, own_means=own_means)
+            _reason(
+                synopsis.party_names[place.party],
+                place,
+                features,
+                scaled - means,
+                variances,
+                own=own,
+                own_means=own_means,
+            )
             for place in places
         ]
         lines.sort(key=lambda line: -line.effect)
@@ -83,7 +89,8 @@ def reasons(synopsis: Synopsis, item: Segmentation) -> tuple[tuple[Reason, ...],
 
 
 def _reason(
-    place: Place,
+    party: str,
+    place: ColumnPlace,
     features: tuple[Feature, ...],
     differences: FloatArray,
     variances: FloatArray,
@@ -91,7 +98,7 @@ def _reason(
     own: FloatArray,
     own_means: FloatArray,
 ) -> Reason:
-    at = place.start
+    at = place.feature
     if place.levels:
         part = place.features
         gaps, expected = own[part] - own_means[part], own_means[part]
@@ -105,9 +112,9 @@ def _reason(
         same = deviation < _SAME * features[at].weight
         effect = 0.0 if same else abs(float(differences[at])) / deviation
     return Reason(
-        party=place.party,
-        column=place.name,
-        category=place.levels[at - place.start] if place.levels else None,
+        party=party,
+        column=place.column,
+        category=place.levels[at - place.feature] if place.levels else None,
         feature=at,
         effect=effect,
         value=float(own[at]),

@@ -81,10 +81,7 @@ def cell_shares(synopsis: Synopsis, segments: FloatArray, shape: tuple[int, ...]
 
     A cell published without users is in one segment, that of its local centres.
 
-    Args:
-        synopsis: What was published, with labels.
-        segments: Centres in distance units, shape (k, D).
-        shape: The shape of the grid.
+    Segments are centres in distance units, shape (k, D).
     """
     assert synopsis.labels is not None
     k = len(segments)

@@ -110,10 +110,6 @@ class Overlap:
 def overlap_of(plan: Plan, counts: IntArray) -> Overlap:
     """Return who is at which parties.
 
-    Args:
-        plan: The plan of the run.
-        counts: What was published (`synopsis/presence_counts.py`).
-
     Raises:
         ParameterError: If the run did not count it.
     """

@@ -77,11 +77,8 @@ def size_intervals(
 ) -> list[SizeIntervals] | None:
     """Return the intervals of sizes, or None where `refusal` says why there are none.
 
-    Args:
-        plan: The plan of the run.
-        synopsis: What was published.
-        segmentations: One or more: centres in distance units, each of shape (k, D).
-        rng: Draws tables; this is an estimate, nothing is hidden by it.
+    Segmentations are centres in distance units, each of shape (k, D). `rng` draws tables; this is
+    an estimate, nothing is hidden by it.
     """
     if refusal(plan, synopsis) is not None:
         return None

@@ -97,17 +97,6 @@ def clipped_sums(
     return sums
 
 
-def nearest_sums(raw_rows: IntArray, centres: IntArray) -> IntArray:
-    """Return sums and counts of the rows nearest to each centre, shape (k, d + 1), exactly.
-
-    Guarantee: a row adds itself and 1 to one centre; inputs already validated.
-    """
-    k, d = centres.shape
-    sums = np.zeros((k, d + 1), dtype=np.int64)
-    _walk(raw_rows, centres, sums=sums)
-    return sums
-
-
 def _walk(
     raw_rows: IntArray,
     centres: IntArray,

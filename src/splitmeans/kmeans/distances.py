@@ -31,17 +31,6 @@ def squared_distances(points: FloatArray, centres: FloatArray) -> FloatArray:
     return distances
 
 
-def product_distances(points: FloatArray, centres: FloatArray) -> FloatArray:
-    """Return the same by a matrix product: fast, and too small near a centre, even below zero.
-
-    For points drawn at random, where only which distance is smallest matters.
-    """
-    lengths = np.square(centres).sum(axis=1)
-    return np.asarray(
-        np.square(points).sum(axis=1)[:, np.newaxis] + lengths - 2 * points @ centres.T
-    )
-
-
 def distance_chunks(
     points: FloatArray, centres: FloatArray, *, chunk_rows: int = CHUNK_ROWS
 ) -> Iterator[tuple[slice, FloatArray]]:

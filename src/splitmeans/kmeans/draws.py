@@ -8,10 +8,7 @@ from splitmeans._types import FloatArray, IntArray
 def draw_evenly(weights: FloatArray, n: int, *, rng: np.random.Generator) -> IntArray:
     """Return n positions in ascending order, each as often as its weight says, up to one.
 
-    Args:
-        weights: Shape (m,), zero or more, not all zero.
-        n: How many.
-        rng: Draws one number, which shifts all positions.
+    Weights, shape (m,), are zero or more, not all zero. One random number shifts all positions.
     """
     edges = np.cumsum(weights)
     marks = (np.arange(n) + rng.random()) / n * edges[-1]

@@ -12,9 +12,7 @@ _POINTS_AT_ONCE = 512
 def nearest_centres(points: FloatArray, centres: FloatArray) -> LabelArray:
     """Return the nearest centre of each point, shape (n,); the lowest index on ties.
 
-    Args:
-        points: Shape (n, d).
-        centres: Shape (k, d), k >= 1.
+    Points have the shape (n, d), centres (k, d) with k >= 1.
     """
     labels = np.empty(len(points), dtype=np.int32)
     own = np.array(centres, dtype=np.float64, order="C")

@@ -17,9 +17,7 @@ def project_to_simplex(values: FloatArray, *, total: float) -> FloatArray:
 
     Exact up to rounding, by sorting; any shape, which is kept.
 
-    Args:
-        values: Finite numbers, at least one.
-        total: The wanted sum, zero or more.
+    Values are finite, at least one; the total is zero or more.
     """
     if not (math.isfinite(total) and total >= 0):
         raise ParameterError(f"total must be a finite number >= 0, got {total!r}")

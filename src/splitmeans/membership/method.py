@@ -100,8 +100,7 @@ class MembershipMethod(Generic[L, M]):
         message_size: Bytes of the message of the party at a position with so many users, and how
             many records it has; the last argument is by how many standard deviations it may be
             longer than expected.
-        cell_error: Standard deviation of a cell's count with so many users; None where no cells
-            are counted.
+        cell_error: Standard deviation of a cell's count, by the number of users.
         deviation: Standard deviation of a cell of a group with an estimated table, where the noise
             on cells is known; else None.
         server_noise: Scale of the Gaussian noise that the server adds to every cell before it
@@ -120,7 +119,7 @@ class MembershipMethod(Generic[L, M]):
     estimator: Callable[[L, RunFacts, Sequence[M], NoiseSource], WeightEstimator]
     noise_lines: Callable[[L, RunFacts], Iterable[NoiseLine]]
     message_size: Callable[[L, RunFacts, int, int, int], tuple[int, int]]
-    cell_error: Callable[[L, RunFacts, int], float | None]
+    cell_error: Callable[[L, RunFacts, int], float]
     deviation: Callable[[L, RunFacts, Group, FloatArray], float] | None = None
     server_noise: Callable[[L], float] | None = None
     table_hash: Callable[[L], str] | None = None

@@ -51,16 +51,8 @@ class Budget:
 class Settings:
     """What all parties and the server agree on.
 
-    Attributes:
-        n_clusters: k.
-        epsilon: Total epsilon.
-        delta: Total delta.
-        n_parties: S.
-        membership: MemEnc and WeightEst, one of `MEMBERSHIPS`.
-        local: LocCluster, one of `LOCALS`.
-        estimate: "basic", "2pest", or "auto": 2PEst where the method has it.
-        gamma: Parameter of the sketch.
-        repetitions: M of the sketch.
+    `membership` is one of `MEMBERSHIPS`, `local` one of `LOCALS`, and `estimate` "basic", "2pest",
+    or "auto": 2PEst where the method has it.
     """
 
     n_clusters: int
@@ -148,12 +140,9 @@ def vertical_clustering(
     share hash keys (see `dpfmps_gen`); with LDP-AGG only for replacing a user's values, and the
     number of users shows; and there is none with exact memberships or plain local clustering.
 
-    Args:
-        datasets: For each party its rows in [-1, 1], shape (n, m_l), the same users in one order.
-        settings: What was agreed.
-        n_local_clusters: k'; None takes `local_k` for DPFMPS and k for the baselines.
-        noise: Privacy noise; each party draws from its own.
-        rng: Starts of algorithms and random choices that hide nothing.
+    Each party has its rows in [-1, 1], shape (n, m_l), the same users in one order, and draws its
+    own noise. Without k' it is `local_k` for DPFMPS and k for the baselines. `rng` is for starts
+    and random choices that hide nothing.
     """
     party_noise = [noise.spawn(f"party {party}") for party in range(len(datasets))]
     # Phase 3a first, since k' may depend on it: a random party estimates the number of users.

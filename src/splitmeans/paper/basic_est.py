@@ -44,9 +44,7 @@ def cardinality(registers: RegisterArray, *, gamma: float) -> FloatArray:
     This is the form of the authors' code and of HyperLogLog: a bias-corrected harmonic mean of
     (1 + gamma)^register, 0.7213 / (1 + 1.079 / M) M / sum((1 + gamma)^-register) at gamma = 1.
 
-    Args:
-        registers: Shape (M, ...), all at least 1.
-        gamma: Parameter of the geometric distribution.
+    Registers have the shape (M, ...), all at least 1.
     """
     return _from_powers(_powers(registers, gamma).sum(axis=0), len(registers), gamma)
 
@@ -54,12 +52,7 @@ def cardinality(registers: RegisterArray, *, gamma: float) -> FloatArray:
 def union_cardinalities(tables: Sequence[RegisterArray], *, gamma: float) -> FloatArray:
     """Estimate for every cell the union of all clusters but the cell's own (lines 3 to 8).
 
-    Args:
-        tables: Registers of each party, shape (M, k'), at least two clusters each.
-        gamma: Parameter of the geometric distribution.
-
-    Returns:
-        Elements, phantoms included, shape (k', ..., k').
+    Tables have the shape (M, k'), at least two clusters each. The result counts phantoms too.
     """
     # Powers fall as registers rise, so the maximum of registers is the minimum of powers.
     powers = [_powers(_others(table), gamma) for table in tables]

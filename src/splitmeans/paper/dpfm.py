@@ -68,10 +68,7 @@ def dpfm(
     starts. Values up to alpha_min never show, so only those above it are drawn: how many of the M
     there are, which ones, and by how much they exceed it.
 
-    Args:
-        member_hashes: A keyed 128-bit hash of each element, shape (size, 2).
-        parameters: Public parameters.
-        noise: Draws the phantoms; the party's own.
+    `member_hashes` has a keyed 128-bit hash of each element, shape (size, 2).
     """
     n_p, alpha_min = parameters.phantoms, parameters.floor
     geometric = RegisterLaw(gamma=parameters.gamma)

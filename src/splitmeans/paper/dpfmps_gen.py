@@ -40,12 +40,8 @@ def dpfmps_gen(
     large registers betray a user who is alone in a combination of clusters. At two parties and a
     claimed (0.49, 5e-5) the true epsilon is 1.8 or more (docs/concepts/published-argument.md).
 
-    Args:
-        rows: The party's rows, shape (n, m); row i is user i at every party.
-        centres: The party's private centres, shape (k', m).
-        parameters: Public parameters.
-        hash_key: 16 bytes that all parties share and the server does not know.
-        noise: Draws the phantoms; the party's own.
+    Row i is user i at every party. `hash_key` has 16 bytes that all parties share and the server
+    does not know.
     """
     users = RowNumbers(start=0, end=len(rows)).tags(hash_key)
     labels = nearest_centres(rows, centres)

@@ -50,13 +50,8 @@ def dplsf(
     is in one node of each level, so the levels share a fifth of epsilon; leaves are disjoint, so
     one release of sums has the rest. Children of a branched node are counted even if empty.
 
-    Args:
-        rows: Shape (n, m), values in [-1, 1].
-        n_clusters: Number of centres, the paper's k'.
-        epsilon: The paper's epsilon_1.
-        delta: Gives the central form, with Gaussian sums; None gives the form of a party.
-        noise: Privacy noise.
-        rng: Hyperplanes and starts of k-means.
+    Rows have values in [-1, 1]; `epsilon` is the paper's epsilon_1. A delta gives the central form,
+    with Gaussian sums; None gives the form of a party.
     """
     grid_rows = to_grid(rows)
     m = rows.shape[1]
@@ -107,12 +102,8 @@ def grow(
 
     Guarantee: each level is one release of disjoint counts, count_epsilon-DP.
 
-    Args:
-        bits: Hash bits, shape (L, n).
-        count_epsilon: Cost of the counts of one level.
-        most_points: 10 sigma sqrt(m).
-        n_clusters: Number of centres, k'.
-        noise: Privacy noise.
+    `bits` has the shape (L, n), `count_epsilon` is the cost of the counts of one level, and
+    `most_points` is 10 sigma sqrt(m).
     """
     n = bits.shape[1]
     (root_count,) = laplace_counts(np.array([n]), epsilon=count_epsilon, noise=noise).tolist()

@@ -59,11 +59,8 @@ def fit_to_pairs(
 ) -> FloatArray:
     """Return weights that fit the tables of all pairs (lines 5 to 17).
 
-    Args:
-        noisy_count: Estimate of the total number of users, n-hat.
-        sizes: Estimated sizes of each party's clusters, shape (k',) each.
-        pairs: Consistent weights of each pair of parties, shape (k', k').
-        rng: Selects the pair of each step.
+    `sizes` has the shape (k',) for each party, `pairs` consistent weights of shape (k', k'); `rng`
+    selects the pair of each step.
     """
     weights = independent(noisy_count, sizes)
     chosen_from = list(pairs)

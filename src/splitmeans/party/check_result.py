@@ -27,12 +27,8 @@ def check_result(
 ) -> None:
     """Refuse a result that cannot come from this run.
 
-    Args:
-        session: The party's part in the run.
-        plan: The plan that the party followed.
-        result: What the server published.
-        released_centres: The party's own released centres, shape (k', d).
-        secure_noise: Whether the party's noise comes from a secure source.
+    `released_centres` are the party's own, shape (k', d). `secure_noise` is whether the party's
+    noise comes from a secure source.
 
     Raises:
         ProtocolError: If it does not fit.

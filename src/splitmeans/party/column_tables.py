@@ -53,15 +53,8 @@ def encode_columns(
     label is a function of the user's row, of points and of edges, which come from releases that
     are charged.
 
-    Args:
-        plan: The plan, with tables of columns.
-        position: Which party this is.
-        table: Its rows and users.
-        shapes: What its detail has released.
-        points: Its released points, coded, shape (n, columns).
-        coding: How its rows are coded.
-        run_key: The secret of this run that all parties share.
-        noise: The party's own source; decoys need none of it.
+    `shapes` is what its detail has released; `points` are its released points, coded, shape (n,
+    columns). Decoys need none of the party's own noise.
     """
     assert plan.columns is not None, "the plan has no tables of columns"
     edges = padded_edges(_label_edges(shapes, coding), coding)

@@ -27,14 +27,8 @@ def confirmation(
     The sender's name is part of it, so that a party's own words sent back to it are not taken for
     another's.
 
-    Args:
-        session: The run.
-        plan: What is settled before the first release.
-        sender: Who says it.
-        receiver: Who hears it.
-        run_key: The key of all parties.
-        shared: What all parties derive from the key (`shared_check`).
-        user_key: The pair's key of `equal_users.agree`; empty where sets may differ.
+    `shared` is what all parties derive from the key (`shared_check`). `user_key` is the pair's key
+    of `equal_users.agree`, empty where sets may differ.
     """
     key = keys.subkey(run_key, keys.CONFIRM)
     text = transcript(session, plan) + sender.encode()

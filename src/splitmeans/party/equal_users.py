@@ -30,7 +30,6 @@ from splitmeans.wire.keys import HASH_KEY_BYTES, share_seed
 
 # How a digest begins.
 _USER_SET = b"splitmeans user set 2\n"
-DIGEST_BYTES = 32
 SECRET_BYTES = 32
 # A side, "A" or "B", and a point.
 SHARE_BYTES = 33
@@ -62,11 +61,8 @@ def make_share(session: Session, other: str, *, users: bytes, secret: bytes) -> 
 
     The same again whenever it is called with the same arguments.
 
-    Args:
-        session: The run, and which party this is.
-        other: Who gets the share.
-        users: The party's `user_set_digest`.
-        secret: Fresh random bytes of this run, which no other participant ever sees.
+    `users` is the party's `user_set_digest`; `secret` has fresh random bytes of this run, which no
+    other participant ever sees.
     """
     if session.simulated or not users:  # nobody in the process keeps anything from anybody
         return b""
@@ -79,13 +75,6 @@ def agree(session: Session, other: str, *, users: bytes, secret: bytes, share: b
 
     The other party gets the same key if its users are the same, and otherwise cannot tell this key
     from a random one.
-
-    Args:
-        session: As for `make_share`.
-        other: Who sent the share.
-        users: As for `make_share`.
-        secret: As for `make_share`.
-        share: What the other party sent.
 
     Raises:
         ProtocolError: If the share is not what `make_share` returns.

@@ -55,16 +55,9 @@ def write_labels(
     Guarantee: reads the party's own rows and published values; releases nothing. The labels are a
     function of the rows and as sensitive as they are; the file can be read by its owner alone.
 
-    Args:
-        result: The published result.
-        data: The party's table: a path or URL, as `open_source` takes it.
-        output: The file to write: .parquet or .csv.
-        party: The party's name in the study.
-        segments: The segments to label with.
-        progress: Told how many rows are labelled.
-        query: For a database, the query whose result is the table.
-        allow_clipping: Label a table also if more than half of a column's values lie outside the
-            study's bounds, as in other units.
+    `data` is a path or URL as `open_source` takes it, with a query for a database; the output ends
+    in .parquet or .csv. `allow_clipping` takes a table also if more than half of a column's values
+    lie outside the study's bounds, as in other units.
 
     Raises:
         DataError: If the data breaks a rule of the study; values are never shown.

@@ -37,13 +37,8 @@ def label_frame(
     Guarantee: reads the party's own rows and published values; releases nothing. The labels are a
     function of the rows and as sensitive as they are.
 
-    Args:
-        result: The published result.
-        data: The party's table, as `prepare_table` takes it.
-        segments: The segments to label with.
-        party: The party's name; found by the names of the columns if not given.
-        allow_clipping: Label a table also if more than half of a column's values lie outside the
-            study's bounds.
+    The party is found by the names of the columns if not given. `allow_clipping` takes a table also
+    if more than half of a column's values lie outside the study's bounds.
 
     Raises:
         DataError: If the data breaks a rule of the study; values are never shown.

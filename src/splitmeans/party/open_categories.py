@@ -32,11 +32,7 @@ def learn_categories(
     Guarantee: the event of the law. Which names are counted depends on the rows; that is what the
     threshold is for.
 
-    Args:
-        law: The law.
-        rows: The party's rows.
-        names: The categories in the table, by column.
-        noise: The party's noise.
+    `names` are the categories in the table, by column.
     """
     return tuple(_learned(law, column, rows, names[column.name], noise) for column in law.columns)
 

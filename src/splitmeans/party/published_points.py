@@ -23,11 +23,7 @@ def published_points(
 
     None where that result has no places of users, or nobody.
 
-    Args:
-        synopsis: The published grid.
-        party: The party with its columns as this run has them.
-        position: Which party of the study it is.
-        rng: Draws points.
+    The party has its columns as in this run.
     """
     if not synopsis.has_places or synopsis.total <= 0:
         return None

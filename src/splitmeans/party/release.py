@@ -4,23 +4,26 @@ Everything in this module sees raw rows; everything it returns is a release with
 (`splitmeans.plan.releases` lists them).
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from splitmeans._types import IntArray
+from splitmeans._types import IntArray, LabelArray
+from splitmeans.kernels.assign import nearest
+from splitmeans.kernels.coded_rows import coded_nearest
 from splitmeans.kernels.one_thread import on_one_thread
 from splitmeans.local.detail import Detail
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.membership.bundles import ring_order
 from splitmeans.party.column_tables import ColumnRecords, encode_columns
 from splitmeans.party.memberships import PARTY_SIDES
-from splitmeans.party.nearest_rows import labeller
 from splitmeans.party.published_points import published_points
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.category_shares import to_valid_shares
-from splitmeans.study.coding import coding_of
+from splitmeans.study.coding import Coding, coding_of
 from splitmeans.study.features import features_of
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.table.settled import settle_table
@@ -147,3 +150,14 @@ def encode_membership(
     """Encode which user is in which cluster; see the `encode` of the plan's method."""
     release = PARTY_SIDES[plan.study.membership].release
     return release(plan.membership, plan, position, users, run_key=run_key, noise=noise)
+
+
+def labeller(coding: Coding, centres: IntArray) -> Callable[[IntArray], LabelArray]:
+    """Return what labels blocks of coded rows with their nearest centre, lowest index on ties (R7).
+
+    Guarantee: a row's label is a pure function of that row and `centres`.
+    """
+    if coding.is_plain:
+        return partial(nearest, centres=centres)
+    limits = np.array(coding.bounds, dtype=np.int64)
+    return partial(coded_nearest, centres=centres, limits=limits, levels=coding.levels)

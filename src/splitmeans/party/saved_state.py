@@ -64,11 +64,7 @@ def load_state(
 ) -> PartyState:
     """Return the state that `dump_state` stored.
 
-    Args:
-        stage: Tag of the state's type.
-        data: What was stored.
-        session: The run.
-        open_table: Opens the party's table; called only if the state needs it.
+    `open_table` is called only if the state needs it.
 
     Raises:
         DataError: If the table's users are no longer those that the parties compared.

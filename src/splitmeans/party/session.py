@@ -47,9 +47,8 @@ class Session:
     def transcript(self, plan: _Plan, *, derivation: bytes) -> bytes:
         """Return the hash of protocol, study, run and plan, to which the run key is bound (R8).
 
-        Args:
-            plan: What is settled before the first release.
-            derivation: Digest of how this version derives what parties share from a key.
+        The plan is what is settled before the first release, `derivation` the digest of how this
+        version derives what parties share from a key.
         """
         lines = (
             f"splitmeans transcript {PROTOCOL}",

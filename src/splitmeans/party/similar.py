@@ -71,9 +71,7 @@ def scoring_segments(result: Result, k: int | None) -> Segmentation:
 def lifts(shares: FloatArray, is_seed: npt.NDArray[np.bool_]) -> FloatArray:
     """Return the lift of every user, shape (n,).
 
-    Args:
-        shares: Segment probabilities of all users, shape (n, k).
-        is_seed: Which of them are seeds.
+    `shares` are segment probabilities of all users, shape (n, k).
 
     Raises:
         DataError: If there are too few seeds, or nobody else.

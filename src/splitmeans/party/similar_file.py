@@ -40,17 +40,8 @@ def write_similar(
     Columns: the id as the table has it, "lift" (`similar.py`), "segment" (the likeliest of the
     result's) and its "probability". One number for each segment of each user is held in memory.
 
-    Args:
-        result: The published result.
-        data: The party's table.
-        output: The file to write: .parquet or .csv.
-        party: The party's name in the study.
-        seed: A csv or Parquet file with ids: its column of the table's name, or its only one.
-        segments: The segments to score by (`scoring_segments`).
-        progress: Told how many rows are read.
-        query: For a database, the query whose result is the table.
-        allow_clipping: As for labels.
-        most: At most so many users.
+    `seed` is a csv or Parquet file with ids: its column of the table's name, or its only one. At
+    most `most` users are written; the rest is as for `write_labels`.
     """
     spec = settled_party(result, party)
     wanted = pa.array(

@@ -15,13 +15,8 @@ from splitmeans.wire.messages import Confirmation, PublishedResult
 class Joined:
     """Waits for the other parties' key contributions.
 
-    Attributes:
-        session: The run.
-        table: The party's rows.
-        users: The party's `user_set_digest`.
-        secret: What its shares for comparing users are made of; never leaves the party.
-        contributions: Everyone's part of the run key, as far as it is here.
-        shares: The other parties' shares for comparing users.
+    `users` is the party's `user_set_digest`. Its shares for comparing users are made of `secret`,
+    which never leaves the party. Contributions and shares of others are there as far as they came.
     """
 
     TAG: ClassVar[str] = "Joined"
@@ -55,13 +50,8 @@ class Keyed:
 class Surveying:
     """All parties hold the same key, users and plan; waits for the values of the current stage.
 
-    Attributes:
-        session: The run.
-        table: The party's rows.
-        run_key: The key of all parties.
-        users: The party's `user_set_digest`.
-        released: The values of the stages before.
-        values: Those of the current stage by party, as far as they are here.
+    `released` has the values of the stages before, `values` those of the current stage by party, as
+    far as they are here.
     """
 
     TAG: ClassVar[str] = "Surveying"

@@ -54,10 +54,7 @@ def keep_bounds(
 ) -> Precisions:
     """Return precisions at which every bound of the study's budget holds.
 
-    Args:
-        study: The study; it has a bound beside epsilon.
-        base: The precisions that fit the budget towards the server.
-        plan_at: The plan of given precisions.
+    The study has a bound beside epsilon; `base` fits the budget towards the server.
     """
     budget, towards_party = study.budget, party_bound(study)
     local = server = 1.0

@@ -82,9 +82,7 @@ class BoundsLaw:
     replacing its values moves two counts of each column. Bins follow from earlier rounds' noisy
     counts alone.
 
-    Attributes:
-        columns: The private columns.
-        mu: Cost of all rounds together.
+    `mu` is the cost of all rounds together.
     """
 
     TAG: ClassVar[str] = "BoundsLaw"
@@ -179,12 +177,7 @@ def private_columns(party: PartySpec) -> tuple[PrivateColumn, ...]:
 
 
 def bounds_stage(study: Study, mus: Sequence[float]) -> Stage | None:
-    """Return the stage of a study, None where all bounds are public.
-
-    Args:
-        study: The study.
-        mus: How precise each party's release is.
-    """
+    """Return the stage of a study, None where all bounds are public."""
     laws = {
         party.name: BoundsLaw(columns=columns, mu=mu)
         for party, mu in zip(study.parties, mus, strict=True)

@@ -57,10 +57,8 @@ class CategoriesLaw:
     categories that others have too by sqrt(columns) at most, and it may bring one of its own in
     each column, whose count of 1 passes the threshold with that probability.
 
-    Attributes:
-        columns: The open columns.
-        mu: Cost of the counts.
-        shown: Probability with which a category of one user may show.
+    `mu` is the cost of the counts, `shown` the probability with which a category of one user may
+    show.
     """
 
     TAG: ClassVar[str] = "CategoriesLaw"
@@ -160,12 +158,7 @@ def open_columns(party: PartySpec) -> tuple[OpenColumn, ...]:
 
 
 def categories_stage(study: Study, mus: Sequence[float]) -> Stage | None:
-    """Return the stage of a study, None where all categories are public.
-
-    Args:
-        study: The study.
-        mus: How precise each party's counts are.
-    """
+    """Return the stage of a study, None where all categories are public."""
     shown = category_delta(study)
     laws = {
         party.name: CategoriesLaw(columns=columns, mu=mu, shown=shown)

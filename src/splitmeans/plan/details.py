@@ -23,11 +23,8 @@ def detail_laws(
 ) -> tuple[DetailLaw, ...]:
     """Return the law of each party's shapes.
 
-    Args:
-        study: The study.
-        codings: How each party's rows are coded.
-        mu: What the shapes of one party may cost.
-        about: About the same by the study alone: a later plan has as many pairs as the first.
+    `mu` is what the shapes of one party may cost, `about` about the same by the study alone: a
+    later plan has as many pairs as the first.
     """
     found = []
     for coding in codings:
@@ -49,12 +46,8 @@ def tables_of_columns(
 
     Their squared precisions are together `COLUMNS_SHARE` of all memberships'.
 
-    Args:
-        study: The study.
-        precisions: How precise each release is; that of memberships is of one group.
-        codings: How each party's rows are coded.
-        n_groups: How many groups of parties count clusters.
-        law_at: The law of the decoys at some precision.
+    The precision of memberships is of one group; `law_at` is the law of the decoys at some
+    precision.
     """
     n_tables = n_column_tables(study)
     if not n_tables:

@@ -17,16 +17,17 @@ from splitmeans.membership.decoy.column_tables import COLUMNS_SHARE, n_column_ta
 from splitmeans.membership.method import enough_clusters
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.bounds import has_bounds, keep_bounds, rough_bounds
+from splitmeans.plan.bounds_stage import bounds_stage
+from splitmeans.plan.categories_stage import categories_stage
 from splitmeans.plan.details import detail_laws, tables_of_columns
 from splitmeans.plan.enough_users import check_enough_users
-from splitmeans.plan.first_stages import first_stages
 from splitmeans.plan.grid_limits import COUNTS, PRESENCE
 from splitmeans.plan.grids import check_grid, grid_kind, grid_method, groups_of
 from splitmeans.plan.message_sizes import check_readable
 from splitmeans.plan.plan import Plan, users_of
 from splitmeans.plan.series import SeriesRun
 from splitmeans.plan.settled import settled_parties
-from splitmeans.plan.size_stage import SIZE, sizing_parties
+from splitmeans.plan.size_stage import SIZE, size_law, size_stage, sizing_parties
 from splitmeans.plan.stages import ReleasedValues, Stage, check_room
 from splitmeans.plan.views import coalition_events, party_events
 from splitmeans.privacy.calibrate import Views, calibrate
@@ -58,10 +59,8 @@ def make_plan(
     Before the stage that would tell, a study gets a plan from its expected number of users; its
     noise is that of the run, its k' may differ. `Plan.next_stage` says what is still missing.
 
-    Args:
-        study: What was agreed.
-        released: The values of the stages so far, in their order.
-        series_run: Which run of its series; no noise depends on it.
+    `released` has the values of the stages so far, in their order. No noise depends on
+    `series_run`.
 
     Raises:
         ParameterError: Nobody could run such a plan. If the first is not refused, a later one is
@@ -120,15 +119,22 @@ def largest_plan(study: Study, *, users: int) -> Plan:
     return make_plan(study, released=_values(stages, most))
 
 
+def first_stages(study: Study, precisions: Precisions) -> tuple[Stage, ...]:
+    """Return what is released before the main releases; a function of the study alone."""
+    sized = size_stage(study, size_law(precisions.size)) if sizing_parties(study) else None
+    learned = (
+        bounds_stage(study, precisions.bounds),
+        categories_stage(study, precisions.categories),
+    )
+    return tuple(stage for stage in (sized, *learned) if stage is not None)
+
+
 def plan_at(study: Study, *, precision: float, users: int | None = None) -> Plan:
     """Return the plan at a given overall precision, whatever it costs: for forecasts only.
 
     Participants never use it; each computes `make_plan` itself and compares fingerprints.
 
-    Args:
-        study: The study.
-        precision: That of all releases together.
-        users: What the stages find at each party; None takes the plan before them.
+    `users` are what the stages find at each party; None takes the plan before them.
     """
     precisions = _precisions(study, precision)
     if has_bounds(study):
@@ -253,11 +259,7 @@ def _plan_at(
 ) -> Plan:
     """Build the plan at given precisions.
 
-    Args:
-        study: What was agreed.
-        precisions: How precise each release is.
-        released: The values of the stages so far.
-        labels: How many labels all parties have in a table; None takes those of `_labels`.
+    `labels` is how many labels all parties have in a table; None takes those of `_labels`.
     """
     groups = groups_of(study)
     stages = first_stages(study, precisions)

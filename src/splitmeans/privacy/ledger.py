@@ -70,9 +70,7 @@ class VerifiedLedger:
 class Ledger:
     """The ledger in an open database.
 
-    Args:
-        connection: Database with the tables of `create_tables`; the journal's connection.
-        now: The clock.
+    The connection is the journal's, to a database with the tables of `create_tables`.
     """
 
     def __init__(
@@ -92,10 +90,7 @@ class Ledger:
     def act(self, kind: str, *, source: str = EVERYTHING, **texts: str) -> Entry:
         """Write an entry that costs nothing and limits nothing (`ledger_rules.KINDS`).
 
-        Args:
-            kind: The kind of entry.
-            source: The data set that it is about; without one it is about the whole home.
-            texts: What else the entry has.
+        `source` is the data set that it is about; without one it is about the whole home.
 
         Raises:
             BudgetError: A rule is broken.
@@ -113,12 +108,9 @@ class Ledger:
 
         Must be called inside the transaction that stores the release.
 
-        Args:
-            source: Name of the data source.
-            cost: Of the run.
-            late: The run was released before and is missing here. Limits do not stop it, because
-                what was released cannot be called back; it counts for every later charge.
-            facts: What else an entry has: study_hash, run, party, what, release_sha256, note.
+        A `late` run was released before and is missing here. Limits do not stop it, because what
+        was released cannot be called back; it counts for every later charge. Facts are study_hash,
+        run, party, what, release_sha256 and note.
 
         Raises:
             BudgetError: The limit would be passed, the run has been charged before, the source's
@@ -141,13 +133,8 @@ class Ledger:
 
         Must be called inside the transaction that stores the run's first release.
 
-        Args:
-            source: Name of the data source; of a series that is open, the one it was opened with.
-            series: How many runs it has, and what one of them releases.
-            number: Which run this is.
-            cost: Of all runs together.
-            late: As for `charge`.
-            facts: As for `charge`.
+        The source of an open series is the one it was opened with. The cost is of all runs
+        together; `late` and `facts` are as for `charge`.
 
         Raises:
             BudgetError: As for `charge`, or the slot was given before.
@@ -175,10 +162,7 @@ class Ledger:
     def check_room(self, source: str, cost: Charge, *, beside: Sequence[Charge] = ()) -> None:
         """Refuse now what `charge` would refuse later, so that others do not spend in vain.
 
-        Args:
-            source: Name of the data source.
-            cost: What the run will cost.
-            beside: What other runs cost that will be charged before it.
+        `beside` is what other runs cost that will be charged before it.
 
         Raises:
             BudgetError: As for `charge`; nothing is written.

@@ -144,10 +144,6 @@ class Entry:
         return hashlib.sha256(bytes.fromhex(previous) + text.encode("ascii")).hexdigest()
 
 
-def _limit_of(entry: Entry) -> Limit:
-    return Limit(**{name: getattr(entry, name) for name in AMOUNTS})
-
-
 class Spent(NamedTuple):
     """What a source has spent, rounded up, and the limit that holds (None: no limit).
 

@@ -36,9 +36,7 @@ ALL_RUNS = "series"
 class Series:
     """What a series is charged for.
 
-    Attributes:
-        runs: How many runs it has.
-        events: `events_digest` of one of them.
+    `events` is the `events_digest` of one of its runs.
     """
 
     runs: int
@@ -62,9 +60,7 @@ def series_key(study_hash: str | None, party: str | None) -> tuple[str | None, .
 def check_opening(entry: "Entry", series: "Entry | None") -> None:
     """Refuse a charge that is neither that of a study of one run nor a new series.
 
-    Args:
-        entry: The charge.
-        series: The series of the same study and party, if one is open.
+    The series is that of the same study and party, if one is open.
     """
     is_series = entry.series_runs is not None
     if not is_series and series is not None:
@@ -82,10 +78,8 @@ def check_opening(entry: "Entry", series: "Entry | None") -> None:
 def check_slot(entry: "Entry", series: "Entry | None", used: Mapping[int | None, "Entry"]) -> None:
     """Refuse a slot that the series does not have, has given, or has for other releases.
 
-    Args:
-        entry: The slot.
-        series: The series of the same study and party, if one is open.
-        used: The slots that it has given, by number.
+    The series is that of the same study and party, if one is open; `used` has the slots that it has
+    given, by number.
     """
     named = f"run {entry.run!r} of party {entry.party!r}"
     if series is None or series.series_runs is None:

@@ -71,13 +71,9 @@ def presence_precisions(precisions: Precisions, *, n_pairs: int) -> Precisions:
 def split_precision(study: Study, *, n_groups: float, n_sizes: int, scale: float) -> Precisions:
     """Split the squared precision `scale`^2 among the releases of a run.
 
-    Args:
-        study: The study.
-        n_groups: How many membership releases touch one user: one for a joint release of all
-            parties, or one per pair; where a presence table has a part, as many pair tables as all
-            of it would be worth.
-        n_sizes: How many parties release their number of users.
-        scale: The precision of all releases together.
+    `n_groups` is how many membership releases touch one user: one for a joint release of all
+    parties, or one per pair; where a presence table has a part, as many pair tables as all of it
+    would be worth. `n_sizes` is how many parties release their number of users.
     """
     facts = study.membership_facts
     sizes = _SIZE_SHARE if n_sizes else 0.0

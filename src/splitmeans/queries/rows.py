@@ -9,8 +9,10 @@ import pyarrow as pa
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.nearest import nearest_centres
 from splitmeans.result.result import Result
+from splitmeans.study.features import to_distance_units
 from splitmeans.study.parties import MISSING_LEVEL
 from splitmeans.synopsis.column_places import ColumnPlace, column_places
+from splitmeans.synopsis.replicates.replicates import Replicates
 from splitmeans.synopsis.synopsis import Synopsis
 
 
@@ -18,11 +20,7 @@ from splitmeans.synopsis.synopsis import Synopsis
 class Rows:
     """The rows of a synopsis, ready to be handed to SQL with any weights.
 
-    Attributes:
-        places: The columns.
-        columns: The values of each column, as Arrow arrays; categories as text, whole numbers as
-            such.
-        segments: The letter of each row's published segment.
+    Values are Arrow arrays; categories as text, whole numbers as such.
     """
 
     places: tuple[ColumnPlace, ...]
@@ -37,10 +35,7 @@ class Rows:
     ) -> pa.Table:
         """Return the table `synopsis`.
 
-        Args:
-            weights: Of the rows.
-            moved: Values in place of the published ones, by column.
-            segments: Letters in place of the published ones.
+        `moved` has values in place of the published ones, by column, and `segments` letters.
         """
         instead = {
             name: pa.array(own).cast(self.columns[name].type) for name, own in (moved or {}).items()
@@ -55,12 +50,7 @@ class Rows:
 
 
 def rows_of(result: Result, synopsis: Synopsis) -> Rows:
-    """Return the rows of a synopsis, each with the letter of its published segment.
-
-    Args:
-        result: Whose segments.
-        synopsis: That of the result, or of its replicates.
-    """
+    """Return the rows of a synopsis, each with the letter of its published segment."""
     places = column_places(synopsis)
     nodes = synopsis.nodes
     columns = {}
@@ -105,3 +95,32 @@ def _letters(result: Result, synopsis: Synopsis) -> Any:
         np.ascontiguousarray(synopsis.seen(item.scaled_centres)),
     ).astype(np.int64)
     return pa.array(item.letters, pa.string()).take(pa.array(nearest))
+
+
+def replicate_segments(result: Result, replicates: Replicates) -> IntArray:
+    """Return the position of the published segment of each row, shape (rows, R).
+
+    Places of rows are known to within bins and local clusters (`replicates/within_cells.py`), and a
+    row near a border may be on its other side. So its segment is looked up again where the
+    replicate says that the row may be; otherwise segments would look more certain than their
+    borders are. There must be some segments.
+    """
+    synopsis = replicates.synopsis
+    centres = synopsis.seen(result.published.scaled_centres)
+    features = tuple(feature for group in synopsis.features for feature in group)
+    seen = synopsis.seen(synopsis.scaled_nodes)
+    shape = (len(seen), replicates.n, len(centres))
+    distances = np.zeros(shape, dtype=np.float32)
+    for place in column_places(synopsis):
+        if place.levels:
+            own = seen[:, np.newaxis, place.features] - centres[:, place.features]
+            distances += np.square(own).sum(axis=2, dtype=np.float32)[:, np.newaxis, :]
+            continue
+        at = slice(place.feature, place.feature + 1)
+        moved = to_distance_units(
+            (features[place.feature],), replicates.values(place.name)[..., None]
+        )
+        moved = synopsis.seen(moved, at)[..., 0]
+        for segment, middle in enumerate(centres[:, place.feature]):
+            distances[:, :, segment] += np.square(moved - middle)
+    return np.asarray(distances.argmin(axis=2), dtype=np.int64)

@@ -20,8 +20,7 @@ import pyarrow as pa
 
 from splitmeans._types import FloatArray
 from splitmeans.errors import ParameterError
-from splitmeans.queries.rows import Rows, rows_of, segment_table
-from splitmeans.queries.segments import replicate_segments
+from splitmeans.queries.rows import Rows, replicate_segments, rows_of, segment_table
 from splitmeans.result.intervals import why_none
 from splitmeans.result.result import Result
 from splitmeans.synopsis.column_places import ColumnPlace

@@ -20,8 +20,7 @@ _FOLDER = "rehearsed"
 def rehearse_once(study: Study, home: Path, *, say: Callable[[str], None]) -> str:
     """Rehearse a study unless this version did so before from this home; say when it passed.
 
-    Returns:
-        When the rehearsal passed, as text with the time zone.
+    Returns when it passed, as text with the time zone.
 
     Raises:
         RehearsalError: It did not pass.

@@ -54,12 +54,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsed:
-    """A rehearsal that passed.
-
-    Attributes:
-        users: Made-up users.
-        seconds: How long it took.
-    """
+    """A rehearsal that passed."""
 
     users: int
     seconds: float
@@ -68,9 +63,7 @@ class Rehearsed:
 def rehearse(study: Study, *, say: Say = lambda text: None) -> Rehearsed:
     """Run the whole study on made-up tables; return how it went.
 
-    Args:
-        study: The study; it may have keys or not, the rehearsal makes its own.
-        say: Told what happens, for people.
+    The study may have keys or not: the rehearsal makes its own.
 
     Raises:
         ParameterError: The study itself cannot be run between organisations.

@@ -75,10 +75,7 @@ class Access:
     What was asked before is kept in memory. After a restart an old request could be repeated within
     the clock's tolerance: it would write the same bytes once more, or fetch sealed bytes.
 
-    Args:
-        rosters: For each study hash (64 digits) its participants' names and public keys.
-        limits: Limits of the relay.
-        clock: Unix time in seconds.
+    `rosters` has for each study hash (64 digits) its participants' names and public keys.
     """
 
     def __init__(

@@ -64,15 +64,9 @@ def make_app(
 ) -> Starlette:
     """Return the relay as an ASGI application; `relay_serve.serve` runs it.
 
-    Args:
-        rosters: For each study, by its hash of 64 digits: public key of each participant by name,
-            the server included.
-        folder: Where messages are kept. They are still there after a restart.
-        limits: Limits of sizes and rates.
-        clock: Unix time in seconds.
-        studies: Takes the place of `rosters` whenever its studies change.
-        metrics: Counts of what happens, for `/metrics`.
-        every_second: Called about once a second while the relay runs.
+    `rosters` has for each study, by its hash of 64 digits, the public key of each participant by
+    name, the server included; `studies` takes its place whenever its studies change. Messages in
+    the folder are still there after a restart. `every_second` is called about once a second.
     """
     limits = limits or RelayLimits()
     metrics = metrics or Metrics()

@@ -17,9 +17,7 @@ _NOT_THERE = "absent"
 class EventBook:
     """Tells events of requests.
 
-    Args:
-        name_of: Gives the name of a participant, by study and short name.
-        metrics: Counts them.
+    `name_of` gives the name of a participant, by study and short name.
     """
 
     def __init__(self, name_of: Callable[[str, str], str], metrics: Metrics) -> None:

@@ -36,9 +36,7 @@ class _Waiting(NamedTuple):
 class Gate:
     """The connections without a signed request, by the address of their other end, oldest first.
 
-    Args:
-        limits: How many there may be, and for how long.
-        proxies: Addresses that many clients share, so that only the overall limit is theirs.
+    Proxies are addresses that many clients share, so that only the overall limit is theirs.
     """
 
     def __init__(self, limits: ConnectionLimits, *, proxies: Sequence[str] = ()) -> None:

@@ -24,11 +24,8 @@ _MOST_ADDRESSES = 256  # that are told apart while lines are left out
 def tell(event: str, text: str, *, level: int = logging.INFO, **facts: str | int) -> None:
     """Log an event: a text for people, and the same as facts for programs.
 
-    Args:
-        event: What it is called in a log for programs.
-        text: For people, with the names of facts in braces.
-        level: As the module `logging` has it.
-        facts: Names, addresses and codes; never how long a message is.
+    The text has the names of facts in braces. Facts are names, addresses and codes, never how long
+    a message is.
     """
     log.log(level, text.format(**facts), extra={"event": event, "facts": facts})
 
@@ -75,17 +72,11 @@ class _Window:
     since: float
     n_lines: int = 0
     n_left_out: int = 0
-    example: str = ""
     addresses: Counter[str] = field(default_factory=Counter)
 
 
 class LineLimit(logging.Filter):
-    """Lets the first lines of each kind in a minute pass.
-
-    Args:
-        lines: How many.
-        clock: Seconds that only go forward.
-    """
+    """Lets the first lines of each kind in a minute pass."""
 
     def __init__(self, lines: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

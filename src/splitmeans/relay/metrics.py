@@ -28,12 +28,7 @@ _PREFIX = "splitmeans_relay"
 
 
 class Metrics:
-    """Counts since the start.
-
-    Args:
-        clock: Seconds that only go forward.
-        now: Unix time in seconds.
-    """
+    """Counts since the start."""
 
     def __init__(
         self,

@@ -29,10 +29,8 @@ _PATIENCE = 30.0
 def purge(folder: Path, study: str, *, run: str | None = None) -> None:
     """Remove all messages of a study, or of one of its runs, and the study's file with the former.
 
-    Args:
-        folder: The relay's folder.
-        study: First 32 digits of the study's hash.
-        run: One run; all of them if not given, and the study is then served no more.
+    `study` is the first 32 digits of its hash. Without a run all of them go, and the study is then
+    served no more.
 
     Raises:
         MailboxUnavailable: A relay has the folder and does not answer.

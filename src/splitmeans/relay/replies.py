@@ -25,11 +25,7 @@ _MOST_LINGERING = 64
 
 
 class Refusal(JSONResponse):
-    """The relay's reply to a request that it refuses.
-
-    Args:
-        refused: The reason.
-    """
+    """The relay's reply to a request that it refuses."""
 
     _n_lingering: ClassVar[int] = 0
 
@@ -83,11 +79,8 @@ class Refusal(JSONResponse):
 class Download(Response):
     """A message, sent from its file in pieces.
 
-    Args:
-        open_file: Opens the message, or raises `Refused`.
-        slot: Holds a place for a transfer, or raises `Refused`.
-        limits: Limits of the relay.
-        caller: Study and short name of who asks.
+    `open_file` opens the message and `slot` holds a place for a transfer; both may raise `Refused`.
+    `caller` is study and short name of who asks.
     """
 
     def __init__(

@@ -46,17 +46,10 @@ def serve(
 ) -> None:
     """Serve the relay until SIGTERM or SIGINT; transfers in work are finished first.
 
-    Args:
-        app: The application of `relay.make_app`.
-        host: Address to listen on.
-        port: Port to listen on; 0 takes a free one.
-        cert: File with the certificate chain, PEM.
-        key: File with the certificate's private key, PEM.
-        insecure: Serve without TLS: for tests, or behind a proxy that does TLS.
-        connections: How many may be open at the same time, and for how long without a request.
-        proxies: Addresses of proxies that are believed who asks through them, for the log. Many
-            clients share such an address, so it has no limit of its own.
-        on_ready: Called with the URL once connections are accepted.
+    Certificate chain and private key are PEM files; port 0 takes a free one. `insecure` serves
+    without TLS: for tests, or behind a proxy that does TLS. Of `proxies` it is believed who asks
+    through them, for the log; many clients share such an address, so it has no limit of its own.
+    `on_ready` gets the URL once connections are accepted.
     """
     _check_tls(cert, key, insecure=insecure)
     gate = Gate(connections, proxies=proxies)

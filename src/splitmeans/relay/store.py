@@ -70,10 +70,8 @@ class _Usage:
 class RelayStore:
     """Messages in a folder that one relay has for itself. Safe to use from several threads.
 
-    Args:
-        folder: Where to keep messages; made if absent (its parent must exist).
-        limits: What may be stored.
-        participants: Number of participants of each study, by the study's folder.
+    The folder is made if absent (its parent must exist). `participants` has their number for each
+    study, by the study's folder.
     """
 
     def __init__(

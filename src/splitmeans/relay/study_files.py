@@ -99,9 +99,7 @@ def read_revoked(folders: Sequence[Path]) -> tuple[frozenset[str], dict[Path, st
 class StudyWatch:
     """Notices studies and revoked keys that are added to or taken out of folders.
 
-    Args:
-        folders: The folders; one that is not there has no studies.
-        fixed: Studies that are served in any case, by hash.
+    A folder that is not there has no studies; those in `fixed`, by hash, are served in any case.
     """
 
     def __init__(self, folders: Sequence[Path], *, fixed: Mapping[str, Study]) -> None:

@@ -29,11 +29,8 @@ def to_codes(
 ) -> npt.NDArray[np.int32]:
     """Return the codes of nodes, shape (n, all columns).
 
-    Args:
-        parties: The public facts of each party.
-        nodes: In grid integers, shape (n, all features).
-        labels: The local cluster of each node at each party, shape (n, S).
-        centres: Local centres of each party in grid integers, each of shape (k'_l, d_l).
+    Nodes, shape (n, all features), and each party's centres, shape (k'_l, d_l), are in grid
+    integers. `labels` has the local cluster of each node at each party, shape (n, S).
     """
     found = []
     start = 0

@@ -29,14 +29,8 @@ def fields_of_run(
 ) -> dict[str, Any]:
     """Return the fields of a `Result`.
 
-    Args:
-        plan: The plan of the run.
-        privacy: What it cost.
-        message: What the server published.
-        run: Name of the run.
-        participant: Who holds the result.
-        transcript: The messages that this participant sent and took; none in a simulation.
-        written_at: Date and time in UTC, by default now.
+    `privacy` is what the run cost. The transcript has the messages that this participant sent and
+    took, none in a simulation. `written_at` is in UTC, by default now.
     """
     study = plan.study
     synopsis = read_published(plan, message)

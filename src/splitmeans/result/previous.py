@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 class Previous:
     """The result of an earlier run of the same series.
 
-    Attributes:
-        number: Which run it is of.
-        digest: The result's hash, by which participants tell that they have the same one.
-        synopsis: Its weighted grid.
+    By the digest participants tell that they have the same result.
     """
 
     number: int

@@ -46,15 +46,7 @@ def publish(
 ) -> PublishedResult:
     """Return the message that tells everyone the result, dated and signed by the stamp.
 
-    Args:
-        plan: The plan of the run.
-        synopsis: The weighted grid.
-        clustering: The segments.
-        local_centres: The parties' released centres.
-        presence: How many users are at which parties (`synopsis/presence_counts.py`).
-        run: Name of the run.
-        stamp: The server's clock and signature.
-        secure_noise: Whether the noise came from a secure source.
+    `presence` says how many users are at which parties (`synopsis/presence_counts.py`).
     """
     assert synopsis.labels is not None
     unsigned = PublishedResult(

@@ -63,16 +63,8 @@ class Stamp:
 class SignedFacts:
     """What is signed.
 
-    Attributes:
-        study_hash: Of the study.
-        run: Name of the run.
-        plan: Fingerprint of the plan.
-        released: The values of each stage, for each of its parties.
-        published_at: When the server published, in UTC, by its clock.
-        privacy: Hash of the privacy facts.
-        grid: Hash of the weighted grid.
-        segments: Hash of centres and sizes.
-        presence: Hash of who is at which parties; None, and not signed, where that is not counted.
+    `published_at` is in UTC, by the server's clock; all that follow are hashes. `presence` is None,
+    and not signed, where that is not counted.
     """
 
     study_hash: str

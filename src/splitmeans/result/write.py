@@ -42,15 +42,8 @@ def write_result(
 ) -> None:
     """Write the folder; it appears with all its files or not at all, and replaces an older one.
 
-    Args:
-        folder: Where it goes.
-        plan: The plan of the run.
-        result: What the server published.
-        run: Name of the run.
-        participant: Who writes.
-        transcript: The messages that this participant sent and took.
-        secure_noise: Whether the noise that the writer knows of came from a secure source.
-        written_at: Date and time in UTC, by default now.
+    `secure_noise` is whether the noise that the writer knows of came from a secure source;
+    `written_at` is in UTC, by default now.
 
     Raises:
         ParameterError: If the place holds something else than a result, or cannot be written.

@@ -49,13 +49,8 @@ _CLEAN = (
 def backup(home: Path, file: Path, *, with_keys: bool = True) -> dict[str, object]:
     """Write a backup of a home; runs may go on meanwhile.
 
-    Args:
-        home: The home.
-        file: The backup, which must not exist; only its owner can read it.
-        with_keys: Whether private keys are in it.
-
-    Returns:
-        The manifest: what is in it, and the last entry of the ledger.
+    The file must not exist; only its owner can read it. Returns the manifest: what is in it, and
+    the last entry of the ledger.
     """
     with Journal.open(home) as journal:
         Ledger(journal.connection).verify()
@@ -84,8 +79,7 @@ def backup(home: Path, file: Path, *, with_keys: bool = True) -> dict[str, objec
 def restore(file: Path, home: Path) -> dict[str, object]:
     """Put a backup back into a home that is empty, or older than the backup.
 
-    Returns:
-        The backup's manifest.
+    Returns the backup's manifest.
 
     Raises:
         ParameterError: The file is no backup, or is damaged.

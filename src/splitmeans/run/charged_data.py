@@ -37,9 +37,7 @@ from splitmeans.table.walk.interface import Table, UserBlock
 class GivenName:
     """What a run calls its data.
 
-    Attributes:
-        name: The name.
-        is_chosen: Whether a person gave it; otherwise it was made of the place of the data.
+    A person gave a chosen one; otherwise it was made of the place of the data.
     """
 
     name: str
@@ -47,10 +45,6 @@ class GivenName:
 
     def settled(self, book: Book, *, say: Callable[[str], object]) -> str:
         """Return the data set that the name stands for.
-
-        Args:
-            book: The ledger's sums and rules.
-            say: Told if the data set is another name than was given.
 
         Raises:
             ParameterError: The name is new, and this home takes no new name without a word.
@@ -121,13 +115,7 @@ def settle_people(
 ) -> str:
     """Return the data set that a table is charged to, by its people.
 
-    Args:
-        given: What the run calls the data.
-        name: The data set that this name stands for.
-        people: The record of the table's people.
-        known: Records of earlier runs.
-        book: The ledger's sums and rules.
-        say: Told if another data set is charged.
+    `name` is the data set that the given name stands for; `known` has the records of earlier runs.
 
     Raises:
         BudgetError: The people are those of another data set, and a person gave this name; or they
@@ -157,14 +145,7 @@ def _quoted(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ChargedData:
-    """The data of a run that is about to begin, or is taken up again.
-
-    Attributes:
-        journal: The home.
-        key: The run.
-        given: What the data was called.
-        say: Told what happens.
-    """
+    """The data of a run that is about to begin, or is taken up again."""
 
     journal: Journal
     key: RunKey
@@ -201,8 +182,7 @@ class ChargedData:
     def rename(self, source: str) -> str:
         """Give a run that was begun and not charged another source, if its people allow it.
 
-        Returns:
-            The data set.
+        Returns the data set.
         """
         connection = self.journal.connection
         record = people_records.of_run(connection, self.key)

@@ -73,15 +73,9 @@ def charge_releases(
 ) -> None:
     """Charge the whole run at its first release; inside the transaction that stores it.
 
-    Args:
-        journal: The party's journal, with the ledger.
-        key: The run, which has begun.
-        study: Its study.
-        cost: Of the run; of all runs together if there is a series of them.
-        note: What the ledger keeps with a charge.
-        releases: Hash of each release by what slots call its message.
-        late: They were sent before, and this home had forgotten it.
-        say: Told what was charged.
+    The cost is of all runs together if there is a series of them, `note` what the ledger keeps with
+    a charge. `releases` has the hash of each release by what slots call its message. `late` ones
+    were sent before, and this home had forgotten it.
     """
     ledger = Ledger(journal.connection)
     saved = journal.load(key)

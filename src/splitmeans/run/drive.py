@@ -97,13 +97,8 @@ class Sealed:
 class Desk:
     """A participant's journal, post and patience, for one run.
 
-    Attributes:
-        key: Which run, and whose side of it.
-        journal: What must survive.
-        post: The way to and from the others.
-        patience: How long to wait.
-        has_equals: Whether another copy of this participant makes the same messages, so that one
-            of its own in a slot is as good.
+    With `has_equals` another copy of this participant makes the same messages, so that one of its
+    own in a slot is as good.
     """
 
     key: RunKey
@@ -131,8 +126,7 @@ class Desk:
     def send_pending(self, *, again: bool = False) -> None:
         """Send what is stored and was not sent; again if a crash came in between.
 
-        Args:
-            again: Send what was sent as well, for a mailbox that has lost it or holds other bytes.
+        `again` sends what was sent as well, for a mailbox that has lost it or holds other bytes.
         """
         stored = self.journal.outgoing if again else self.journal.pending
         for item in stored(self.key):

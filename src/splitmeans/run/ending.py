@@ -25,15 +25,7 @@ from splitmeans.wire.saved_result import dump_result, load_result
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """Where a participant wants the result of a run.
-
-    Attributes:
-        study: The agreed study.
-        desk: The participant's journal for this run.
-        folder: Where the result goes.
-        say: Told what happens.
-        series_run: The place of the run in its series, if it has one.
-    """
+    """Where a participant wants the result of a run."""
 
     study: Study
     desk: Desk

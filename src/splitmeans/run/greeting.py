@@ -30,12 +30,7 @@ from splitmeans.wire.slot import SERVER
 class Greeting:
     """A participant's part in the first words of a run.
 
-    Attributes:
-        desk: Its journal and post.
-        identity: Its own identity.
-        others: Everyone else, the server among them.
-        say: Told what happens.
-        going_on: Called before every step; raises to stop there.
+    `going_on` is called before every step; it raises to stop there.
     """
 
     desk: Desk

@@ -117,13 +117,8 @@ def brief_lock(folder: Path) -> Iterator[None]:
 def take_run_lock(folder: Path, name: str, *, seconds: float = 0.5) -> int | None:
     """Lock a run for this process until `release_lock`, or until the process dies.
 
-    Args:
-        folder: The home.
-        name: Name of the run's file.
-        seconds: How long to try; others hold it for an instant to see whether a run goes on.
-
-    Returns:
-        The lock; None if another process has it.
+    Tries for some seconds, because others hold it for an instant to see whether a run goes on.
+    Returns None if another process has it.
     """
     lock = _open_lock(folder / LOCKS / name)
     end = time.monotonic() + seconds

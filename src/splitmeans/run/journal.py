@@ -43,9 +43,7 @@ class Journal:
 
     Every method that writes works inside `transaction`, or makes one of its own.
 
-    Attributes:
-        folder: The participant's home.
-        connection: The database; the ledger writes through it.
+    The ledger writes through its connection.
     """
 
     def __init__(self, folder: Path, *, connection: sqlite3.Connection) -> None:

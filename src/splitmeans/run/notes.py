@@ -33,10 +33,7 @@ EVENTS = (
 class Note(str):
     """A sentence that is also an event.
 
-    Args:
-        text: For people.
-        event: One of `EVENTS`.
-        facts: What programs may know of it; never anything that follows from rows.
+    Facts are what programs may know of it, never anything that follows from rows.
     """
 
     event: str

@@ -40,11 +40,7 @@ IsThere = Callable[[Due], bool]
 
 
 class MessageOrder:
-    """The order of one study's messages.
-
-    Args:
-        study: The study.
-    """
+    """The order of one study's messages."""
 
     def __init__(self, study: Study) -> None:
         self._parties = study.party_names
@@ -111,12 +107,7 @@ class MessageOrder:
         return frozenset()
 
     def whose_turn(self, wanted: Iterable[Due], is_there: IsThere) -> frozenset[Due]:
-        """Return the messages whose senders have all they need, and which are not there.
-
-        Args:
-            wanted: Messages that are not there.
-            is_there: Tells of any message whether it is.
-        """
+        """Return the messages whose senders have all they need, and which are not there."""
         found: set[Due] = set()
         seen: set[Due] = set()
         queue = list(wanted)

@@ -28,9 +28,7 @@ KEYS = "keys"
 def renew(key_file: Path, passphrase: str | None) -> KeyRenewal:
     """Give a home a new key that the old one has signed; go on if that was interrupted.
 
-    Args:
-        key_file: The current key.
-        passphrase: Its passphrase, which the new one gets too.
+    The new key gets the passphrase of the old one.
     """
     old = Identity.load(key_file, passphrase)
     folder = key_file.parent / KEYS

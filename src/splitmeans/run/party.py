@@ -58,11 +58,8 @@ _OLDER = "this home is older than the mailbox, which has messages that it does n
 def run_party(what: PartyRun, home: Path, *, timeout: float | None = None) -> Path:
     """Take part in a run until the result is there; return the folder with it.
 
-    Args:
-        what: The run.
-        home: The party's own folder, with its ledger and everything that must survive a crash.
-        timeout: Seconds without news from others after which to stop waiting; the same call then
-            goes on later.
+    The home has the ledger and everything that must survive a crash. After `timeout` seconds
+    without news from others it stops waiting; the same call then goes on later.
     """
     check_own_key(what.study, what.party, what.identity)
     check_not_revoked(home, what.study)
@@ -336,9 +333,8 @@ class _Driver:
         A step stores before it sends, so no crash leads here: the home is an older copy. What was
         released is charged now, whatever the limit is; it cannot be called back.
 
-        Args:
-            kinds: Messages that this home has not sent.
-            begun: Whether the journal has the run.
+        `kinds` are messages that this home has not sent; `begun` is whether the journal has the
+        run.
         """
         found = self.desk.post.left_before((SERVER, *self._session.others), kinds)
         if not found:
@@ -371,9 +367,7 @@ class _Driver:
     def _charge(self, releases: Mapping[str, str], *, late: bool = False) -> None:
         """Charge the whole run at its first release; what follows in the run is covered by it.
 
-        Args:
-            releases: Hash of each release by what slots call its message.
-            late: They were sent before, and this home had forgotten it.
+        `releases` and `late` are as for `charge_releases`.
         """
         charge_releases(
             self.desk.journal,

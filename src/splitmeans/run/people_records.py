@@ -207,9 +207,7 @@ def _note(run: Sequence[str], sha256: str) -> str:
 def check_kept(connection: sqlite3.Connection, notes: list[str]) -> None:
     """Refuse to go on if records are gone that charges name.
 
-    Args:
-        connection: The home's database.
-        notes: What the charges of the ledger say about their records.
+    `notes` are what the charges of the ledger say about their records.
     """
     named = {note for note in notes if note.startswith(_NOTE)}
     rows = connection.execute("SELECT study_hash, run, participant, sha256 FROM people")

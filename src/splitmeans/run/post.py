@@ -49,16 +49,7 @@ class Received:
 
 
 class Post:
-    """One participant's way to and from the others in one run.
-
-    Args:
-        study: The agreed study, with everyone's keys.
-        run: Name of the run.
-        participant: Who this is: a party's name, or the server.
-        identity: The participant's own keys.
-        mailbox: Where messages are left and found.
-        max_bytes: Largest message that is looked at.
-    """
+    """One participant's way to and from the others in one run."""
 
     def __init__(
         self,
@@ -90,9 +81,7 @@ class Post:
     def sealed(self, envelope: Envelope, *, release_length: int = 0) -> tuple[str, bytes]:
         """Return the path and the bytes under which an envelope travels.
 
-        Args:
-            envelope: What is sent.
-            release_length: Bytes to which a party's release is padded, by the plan.
+        A party's release is padded to `release_length` bytes, by the plan.
         """
         payload = encode(envelope.message)
         if isinstance(envelope.message, PartyRelease):

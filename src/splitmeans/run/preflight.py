@@ -36,12 +36,7 @@ _CLOCK_SECONDS = 240
 class Preflight:
     """A participant about to join a run.
 
-    Attributes:
-        study: The agreed study.
-        participant: A party's name, or the server's.
-        home: Its home folder, which may not exist yet.
-        result_folder: Where the result will be written.
-        mailbox: Where messages will go; None leaves it out.
+    The home may not exist yet; the mailbox is left out if it is None.
     """
 
     study: Study
@@ -53,8 +48,7 @@ class Preflight:
     def check(self, *, rows: int | None = None) -> None:
         """Refuse to join a run that could not be finished.
 
-        Args:
-            rows: Rows of the party's own table, where they are known.
+        `rows` are those of the party's own table, where they are known.
 
         Raises:
             ParameterError: It names everything that is wrong, with the fix.

@@ -107,14 +107,8 @@ MOMENTS = (
 class KnownRun:
     """A run as a home knows it.
 
-    Attributes:
-        key: Which run, and whose side of it.
-        details: What it was begun with.
-        stage: State that the participant is in.
-        outcome: None while it goes on.
-        reason: Why it failed.
-        taken: Paths of the messages that were taken.
-        since: When something last happened, UTC; None if it is not known.
+    `outcome` is None while it goes on; `since` is when something last happened, UTC, None if that
+    is not known.
     """
 
     key: RunKey

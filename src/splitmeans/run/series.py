@@ -55,7 +55,6 @@ def choose_run(
     participant: str,
     *,
     asked: str | None,
-    today: date | None = None,
 ) -> tuple[str, str | None]:
     """Return the name of the run that a participant takes part in now, and what to say about it.
 
@@ -63,12 +62,7 @@ def choose_run(
     on; else the next one, if at least half of `renewal.every` has passed since the last result;
     else the last one again, which is finished.
 
-    Args:
-        study: The study.
-        home: The participant's home, which may not exist yet.
-        participant: A party's name, or the server.
-        asked: What was asked for with --run, if anything.
-        today: The date; by default that of the clock.
+    `asked` is what --run says, if anything; the home may not exist yet.
 
     Raises:
         ParameterError: The participants have to agree on something that no home knows.
@@ -97,7 +91,7 @@ def choose_run(
         return name, done
     following = f"run {number + 1} of {study.renewal.runs}"
     begins, due = study.renewal.may_begin_after(published), study.renewal.due_after(published)
-    if begins is None or begins > (today or datetime.now(UTC).date()):
+    if begins is None or begins > datetime.now(UTC).date():
         when = " begins" if due is None else f" is due on {due}; it begins earlier"
         return name, f"{following}{when} if all participants give --run {number + 1}"
     return str(number + 1), f"this is {following}"
@@ -249,15 +243,8 @@ def draw_slot(
 ) -> Entry:
     """Give a run its slot, inside the transaction of its first release; see `Ledger.draw_slot`.
 
-    Args:
-        ledger: The ledger.
-        study: The study, which is renewed.
-        source: Name of the data source.
-        cost: Of all runs together.
-        run: Name of the run.
-        late: The release was made before, and this home had forgotten it.
-        say: Told what was charged.
-        facts: What else an entry has.
+    The cost is of all runs together. A `late` release was made before, and this home had forgotten
+    it.
     """
     number = run_number(study, run)
     assert number is not None, "the study is not renewed"
@@ -331,16 +318,9 @@ def remember_slots(
     A home that was lost, or put back from a backup, would otherwise give a slot of its series
     again.
 
-    Args:
-        journal: The party's journal, with the ledger.
-        study: The study; nothing is to be remembered if it is run once.
-        run: The run that is about to begin; those before it are looked for.
-        party: Whose releases.
-        source: What the ledger calls the data.
-        cost: Of all runs together.
-        kinds: The releases that a run can have.
-        post: The way to the mailbox of a run.
-        say: Told what was found.
+    Runs before `run`, which is about to begin, are looked for; none if the study is run once. The
+    cost is of all runs together, `kinds` are the releases that a run can have, and `post` gives the
+    way to the mailbox of a run.
     """
     if study.renewal is None:
         return

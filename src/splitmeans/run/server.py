@@ -71,11 +71,8 @@ class ServerRun:
 def run_server(what: ServerRun, home: Path, *, timeout: float | None = None) -> Path:
     """Serve a run until the result is published; return the folder with it.
 
-    Args:
-        what: The run.
-        home: The server's own folder, with what must survive a crash.
-        timeout: Seconds without news from the parties after which to stop waiting; the same call
-            then goes on later.
+    The home has what must survive a crash. After `timeout` seconds without news from the parties it
+    stops waiting; the same call then goes on later.
     """
     check_own_key(what.study, SERVER, what.identity)
     check_not_revoked(home, what.study)

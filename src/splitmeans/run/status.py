@@ -58,12 +58,7 @@ class RunStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Watcher:
-    """A mailbox as it is looked at.
-
-    Attributes:
-        url: Where it is.
-        mailbox: The mailbox.
-    """
+    """A mailbox as it is looked at."""
 
     url: str
     mailbox: Mailbox

@@ -13,13 +13,7 @@ def central_kmeans(
 ) -> FloatArray:
     """Cluster pooled rows without privacy (scikit-learn, best of ten starts).
 
-    Args:
-        scaled_rows: All parties' columns, shape (n, d), in distance units.
-        n_clusters: Number of centres, k.
-        random_state: Seed of the starts.
-
-    Returns:
-        Centres, shape (k, d).
+    Rows have all parties' columns in distance units, shape (n, d). Returns centres, shape (k, d).
     """
     # Imported on first use, as everywhere: it takes a second to load.
     from sklearn.cluster import KMeans

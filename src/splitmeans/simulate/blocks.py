@@ -26,12 +26,7 @@ ID_COLUMN = "id"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Blocks:
-    """The tables of all parties.
-
-    Attributes:
-        parties: What the parties are called.
-        tables: An array or table each.
-    """
+    """The tables of all parties."""
 
     parties: tuple[str, ...]
     tables: tuple[Any, ...]
@@ -69,9 +64,7 @@ def read_blocks(tables: Any) -> Blocks:
 def read_ids(ids: Any, blocks: Blocks) -> tuple[list[str] | None, Any]:
     """Return the names of id columns, one a party, or the lists of ids; None is row i with row i.
 
-    Args:
-        ids: A column's name, the same at all parties or one for each; or one list of ids each.
-        blocks: The tables.
+    Ids are a column's name, the same at all parties or one for each; or one list of ids each.
     """
     named = [ids] * len(blocks) if isinstance(ids, str) else ids
     if named is None:
@@ -157,12 +150,8 @@ def prepare_with_warnings(
 ) -> list[PartyTable]:
     """Prepare the tables for a run, and say what `party check` would say to each party.
 
-    Args:
-        study: The study.
-        blocks: The tables.
-        ids: One list of ids for each, or none.
-        expected: How many users somebody said there are, if anybody did.
-        allow_clipping: Take tables whose values are mostly outside their bounds.
+    `expected` is how many users the caller says there are, if any number was given;
+    `allow_clipping` takes tables whose values are mostly outside their bounds.
     """
     facts: list[TableFacts] = []
     tables = prepare_blocks(study, blocks, ids, notice=facts.append, allow_clipping=allow_clipping)

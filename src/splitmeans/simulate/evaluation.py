@@ -20,9 +20,7 @@ _CHUNK = 4096
 def normalised_loss(scaled_rows: FloatArray, scaled_centres: FloatArray) -> float:
     """Return the mean squared distance of a row to its nearest centre; simulation only.
 
-    Args:
-        scaled_rows: Shape (n, d), in distance units (grid / GRID_UNITS).
-        scaled_centres: Shape (k, d), in the same units.
+    Both are in distance units (grid / GRID_UNITS), shapes (n, d) and (k, d).
     """
     nearest = [distances.min(axis=1) for distances in _distances(scaled_rows, scaled_centres)]
     return math.fsum(float(part.sum()) for part in nearest) / len(scaled_rows)

@@ -32,15 +32,9 @@ def read_columns(
 ) -> list[tuple[Column, ...]]:
     """Return each party's columns.
 
-    Args:
-        blocks: The tables.
-        bounds: Of columns of numbers; every way of `read_bounds`.
-        categories: Lists of categories by column name; or a list with such a dict per party.
-            "open" stands for a list that the run learns, or for all columns of text.
-        missing: What missing values become, by column name in the same ways; or one rule for all
-            columns that can have it, or a few such rules.
-        weights: How much columns count, by column name in the same ways.
-        id_columns: The column of each party that has ids and is no column of the study.
+    Bounds are given in every way of `read_bounds`; the others by column name, in a dict or a list
+    with a dict per party. `missing` may also be one rule for all columns that can have it, or a few
+    such rules. Categories "open" stand for a list that the run learns, or for all columns of text.
 
     Raises:
         ParameterError: If a column has neither bounds nor categories, or a name is no column.

@@ -24,10 +24,7 @@ def joint_labels(
 ) -> LabelArray:
     """Return the nearest centre of each user whom all tables have, in the first table's order.
 
-    Args:
-        tables: The parties' tables on the grid.
-        centres: In distance units, shape (k, D); with k = 0 every label is -1.
-        synopsis: Says how columns count in distances.
+    Centres are in distance units, shape (k, D); with k = 0 every label is -1.
     """
     if len(centres) == 0:
         parts = [np.full(len(rows), -1, dtype=np.int32) for rows in pooled_blocks(tables)]

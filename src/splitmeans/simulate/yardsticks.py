@@ -71,18 +71,12 @@ def measure(
     tables: Sequence[PartyTable],
     synopsis: Synopsis,
     clustering: Clustering,
-    *,
-    random_state: int = 0,
 ) -> Yardsticks:
     """Measure a result on the rows that it was made from; simulation only.
 
     Values that are not there are taken at the mean of their column.
 
-    Args:
-        tables: The parties' tables, in the order of the study.
-        synopsis: The published grid.
-        clustering: The published segments, at least one.
-        random_state: Seeds the starts of k-means without privacy.
+    Tables are in the order of the study; there must be a segment.
     """
     rows, ids = pooled_rows(tables)
     # All are measured on the same rows, and k-means needs a value everywhere.
@@ -93,7 +87,7 @@ def measure(
     k = len(centres)
     labels = assign_labels(rows, centres)
     spread = float(np.square(rows - rows.mean(axis=0)).sum(axis=1).mean())
-    pooled = normalised_loss(rows, central_kmeans(rows, k, random_state=random_state))
+    pooled = normalised_loss(rows, central_kmeans(rows, k, random_state=0))
     loss = normalised_loss(rows, centres)
     found = []
     start = 0
@@ -101,7 +95,7 @@ def measure(
         width = table.features_of(slice(0)).shape[1]
         own = rows[:, start : start + width]
         start += width
-        alone = assign_labels(own, central_kmeans(own, k, random_state=random_state))
+        alone = assign_labels(own, central_kmeans(own, k, random_state=0))
         found.append(
             PartyYardstick(
                 party=table.party,

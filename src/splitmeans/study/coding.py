@@ -135,11 +135,6 @@ def level_features(columns: Sequence[Column]) -> tuple[slice, ...]:
     return tuple(found)
 
 
-def plain_coding(n_columns: int) -> Coding:
-    """Return how rows of numbers alone are coded, whatever their bounds."""
-    return Coding(bounds=(1,) * n_columns, levels=(0,) * n_columns)
-
-
 def coding_of(party: PartySpec) -> Coding:
     """Return how a party's rows are coded."""
     return Coding(

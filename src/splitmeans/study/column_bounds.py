@@ -28,10 +28,6 @@ _WAYS = (
 def read_bounds(bounds: Any, names: Sequence[Sequence[str]]) -> list[list[Pair]]:
     """Return (low, high) for each party's columns.
 
-    Args:
-        bounds: What the caller wrote.
-        names: For each party the names of its columns.
-
     Raises:
         ParameterError: If it fits no way to write bounds, or more than one.
     """

@@ -1,5 +1,6 @@
 """The tables of a study that have rules of their own: its budget, and options of the methods."""
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,28 @@ class Budget:
         if self.coalition_epsilon is not None:
             text += f", {self.coalition_epsilon:g} towards a party with the server"
         return text
+
+
+def check_delta(budget: Budget, expected: int | None, assumed: int) -> None:
+    """Refuse a delta with which publishing a random user's row whole would count as private.
+
+    `expected` is the number of users that the study says, `assumed` that or what stands in for it.
+    """
+    limit = 1 / assumed
+    if budget.delta < limit:
+        return
+    said = "which the study does not say" if expected is None else "as the study says"
+    raise StudyError(
+        f"delta must be below 1 / expected_users = 1 / {assumed} = {limit:.3g} "
+        f"({said}), got {budget.delta:.3g}: a larger one would allow to publish whole "
+        f"rows of some users; write delta = {_below(limit):g} or less, or the true "
+        "expected_users"
+    )
+
+
+def _below(limit: float) -> float:
+    """Return the largest power of ten that is a tenth of a limit or less."""
+    return float(10.0 ** (math.floor(math.log10(limit)) - 1))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,12 +19,8 @@ def build(
 ) -> T:
     """Build a dataclass from plain values.
 
-    Args:
-        cls: The dataclass; its own checks run as usual.
-        mapping: Keys and values.
-        where: How errors name this place in the file.
-        tables: Keys, at any level, whose value is a nested dataclass.
-        lists: Keys, at any level, whose value is a list of nested dataclasses.
+    `where` is how errors name this place in the file. `tables` and `lists` have the keys, at any
+    level, whose value is a nested dataclass or a list of them.
     """
     if not isinstance(mapping, Mapping):
         raise StudyError(f"{where} must be a table of keys and values")

@@ -18,7 +18,6 @@ from splitmeans import _validate
 from splitmeans.errors import StudyError
 from splitmeans.study import plain_values
 from splitmeans.study.counting import check_counting
-from splitmeans.study.delta import check_delta
 from splitmeans.study.id_keys import matching_key, with_matching_columns
 from splitmeans.study.id_rules import AS_IS, IDS_NEEDED, IdKey, IdRules
 from splitmeans.study.methods import MEMBERSHIPS, N_POINTS, MembershipFacts
@@ -27,6 +26,7 @@ from splitmeans.study.options import (
     DecoyOptions,
     DetailOptions,
     SketchOptions,
+    check_delta,
     check_detail,
 )
 from splitmeans.study.parties import (

@@ -15,12 +15,9 @@ from splitmeans.table.checks.problems import Problem, refuse
 class Batches:
     """Rows that come in batches.
 
-    Attributes:
-        where: How errors name the source.
-        names: The names of its columns, in order.
-        total: How many rows there are, None if that is not known before they are read.
-        stream: The batches; reading them raises `DataError` and nothing else.
-        problems: Which columns of the study are not there, or twice.
+    `where` is how errors name the source; `total` is None if it is not known before they are read.
+    Reading raises `DataError` and nothing else. `problems` are columns of the study that are not
+    there, or twice.
     """
 
     where: str

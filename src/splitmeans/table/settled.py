@@ -28,10 +28,7 @@ T = TypeVar("T")
 def settle_table(table: Table, agreed: PartySpec, settled: PartySpec) -> Table:
     """Return a table with all columns on the grid.
 
-    Args:
-        table: The table as it was read by the study.
-        agreed: The party in the study.
-        settled: The same party with the bounds and categories that were learned.
+    `settled` is the agreed party with the bounds and categories that were learned.
     """
     if is_settled(agreed):
         return table

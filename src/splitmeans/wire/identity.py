@@ -53,8 +53,7 @@ def spoken(digest: str | bytes) -> str:
     The digits are the digest as a big-endian number modulo 10^40: 132 bits of it. Study hashes and
     identities are shown this way.
 
-    Args:
-        digest: 32 bytes, or their 64 hexadecimal digits.
+    The digest is 32 bytes, or their 64 hexadecimal digits.
     """
     if isinstance(digest, str) and re.fullmatch("[0-9a-fA-F]{64}", digest):
         digest = bytes.fromhex(digest)
@@ -131,9 +130,7 @@ class PublicIdentity:
 class Identity:
     """The private keys of a participant. Never printed, never pickled.
 
-    Args:
-        signing: Seed of the Ed25519 key, 32 secret bytes.
-        sealing: Seed of the X-Wing key, 32 secret bytes.
+    Both are seeds of 32 secret bytes: of the Ed25519 and of the X-Wing key.
     """
 
     __slots__ = ("_seeds", "_signing_key", "opening_key", "public")

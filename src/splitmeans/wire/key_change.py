@@ -48,10 +48,6 @@ class KeyRenewal:
     def from_text(text: str, *, where: str) -> "KeyRenewal":
         """Read and check a renewal.
 
-        Args:
-            text: What `to_text` returned.
-            where: The file, for messages.
-
         Raises:
             ParameterError: It is none, or one of its signatures is wrong.
         """
@@ -75,11 +71,7 @@ class KeyRenewal:
 class Revocation:
     """A key that must not be used any more.
 
-    Attributes:
-        digest: The identity's digest, in hexadecimal digits.
-        reason: Why, for people.
-        time: When it was said.
-        is_signed: Whether the key itself said so; otherwise somebody in this home did.
+    `is_signed` is whether the key itself said so; otherwise somebody in this home did.
     """
 
     digest: str

@@ -22,10 +22,7 @@ HELD_BYTES = 2**25
 def kept_on_disk(message: M, folder: Path, *, held: int = HELD_BYTES) -> M:
     """Return the same message with its arrays on disk, if it is large.
 
-    Args:
-        message: What was received.
-        folder: Folder on a disk with room for it.
-        held: Bytes up to which the message itself is returned.
+    A message of up to `held` bytes is returned itself.
 
     Raises:
         HomeUnavailable: The disk does not take it.

@@ -17,10 +17,7 @@ from splitmeans.errors import ParameterError
 def read_private(path: Path, *, what: str, max_bytes: int) -> bytes:
     """Read a file that nobody reads by accident.
 
-    Args:
-        path: The file; links are followed, as mounted secrets have them.
-        what: What it is, for messages, such as "key file".
-        max_bytes: Most bytes to read.
+    Links are followed, as mounted secrets have them. Errors call the file `what`.
 
     Raises:
         ParameterError: It cannot be read, others can read it, or it is too large.

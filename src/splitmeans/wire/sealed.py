@@ -42,12 +42,8 @@ def seal(
 
     Sealing the same payload again gives other bytes; store what was sent and resend that (R11).
 
-    Args:
-        payload: What is sealed.
-        slot: Where the message belongs.
-        sender: Own identity.
-        receiver: Pinned identity of `slot.receiver`.
-        to: The receiver's key of this run, or the one of its identity before that is known.
+    The sender is the own identity, the receiver the pinned one of `slot.receiver`. `to` is the
+    receiver's key of this run, or the one of its identity before that is known.
     """
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise ParameterError(
@@ -76,13 +72,9 @@ def open_sealed(
     Nothing is decrypted before the signature has been found good, and nothing is copied or
     allocated before the size has.
 
-    Args:
-        data: What was received.
-        slot: The slot that the receiver expects a message in.
-        sender: Pinned identity of `slot.sender`.
-        receiver: Own identity.
-        opener: Own key that messages in this slot are sealed to.
-        max_bytes: Largest `data` to accept: the largest payload plus `OVERHEAD_BYTES`.
+    The sender is the pinned identity of `slot.sender`, the receiver the own one; `opener` is the
+    own key that messages in this slot are sealed to. `max_bytes` is the largest payload plus
+    `OVERHEAD_BYTES`.
 
     Raises:
         OtherRunKey: The sender signed it, and sealed it to another key.

@@ -50,16 +50,8 @@ def encode(
     that does not know `run_key`, for labels that are a function of a user's own columns and of
     what was released before, and for registers that are sent once under a run key.
 
-    Args:
-        law: The public parameters.
-        users: The party's users, no id twice (already checked), with each one's cluster.
-        position: The party's position in the study.
-        groups: Positions of the parties that share a sketch, the same list at every party.
-        n_local_clusters: The number of clusters (k') of every party of the study.
-        run_key: The key of this run, which the parties share.
-
-    Returns:
-        Registers of shape (groups of this party x M, k'), none below `law.floor`.
+    No id is there twice (already checked), and every party passes the same groups. Registers have
+    the shape (groups of this party x M, k'), none below `law.floor`.
     """
     own_groups = [group for group in groups if position in group]
     _check_groups(own_groups, position=position, n_local_clusters=n_local_clusters)
@@ -81,11 +73,6 @@ def own_labels(law: SketchLaw, widths: Sequence[int], *, own: int) -> LabelArray
     """Return one party's label in every cell of its group, shape (cells,), -1 for absent.
 
     Cells are in row-major order of the parties' labels, absent last, without the all-absent cell.
-
-    Args:
-        law: Says whether absent is a label.
-        widths: The number of clusters of each party of the group.
-        own: The party's place in the group.
     """
     shape = law.labels_of(widths)
     labels = np.arange(shape[own], dtype=np.int32)
@@ -142,13 +129,7 @@ def sketch_users(
     Guarantee: none by itself. A user changes at most one register of each row, and only a server
     without `key` faces registers whose law is known; phantoms are to be added.
 
-    Args:
-        law: The law of one value.
-        users: The party's users with each one's cluster.
-        key: The 128-bit register key that the parties share.
-        n_clusters: k'.
-        repetitions: Rows of the sketch, M.
-        floor: Smallest register value.
+    `key` is the 128-bit register key that the parties share, and M is `repetitions`.
     """
     task = partial(
         _block_registers,

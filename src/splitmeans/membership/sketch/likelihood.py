@@ -104,11 +104,8 @@ def shared_sizes(
 ) -> FloatArray:
     """Return the most likely number of shared elements w of each pair, shape (k_1, k_2).
 
-    Args:
-        a: Elements of each first set, shape (k_1,); a negative number counts as none.
-        b: Elements of each second set, shape (k_2,).
-        tallies: The rows of each pair.
-        scale: The law of the registers.
+    `a` and `b` are the elements of each first and each second set, shapes (k_1,) and (k_2,); a
+    negative number counts as none.
     """
     first, second = np.broadcast_arrays(np.maximum(a, _LEAST)[:, None], np.maximum(b, _LEAST))
     most = np.minimum(first, second) * (1 - _LEAST)

@@ -26,12 +26,7 @@ _FAR = 3
 class BoundFacts:
     """How a number column fits its bounds.
 
-    Attributes:
-        column: Its name.
-        low: The study's lower bound.
-        high: The study's upper bound.
-        values: How many values there are; missing ones do not count.
-        outside: How many of them lie outside the bounds.
+    Missing values do not count.
     """
 
     column: str
@@ -78,10 +73,7 @@ def bound_facts(column: Column, numbers: FloatArray | None) -> BoundFacts:
 class TableFacts:
     """How a party's table looks.
 
-    Attributes:
-        ids: How its ids look.
-        bounds: How its number columns fit their bounds, in the study's order.
-        names: The categories in its open columns, by column.
+    `names` are the categories in its open columns, by column.
     """
 
     ids: IdFacts

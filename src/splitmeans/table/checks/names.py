@@ -24,11 +24,8 @@ def name_problems(
 ) -> list[Problem]:
     """Return which columns of the study are not there, or twice.
 
-    Args:
-        party: The party's columns.
-        names: Those of the table.
-        what: What kind of table it is, in words.
-        with_ids: Whether it must have the id column; without it two of them are still refused.
+    `what` is the kind of table, in words. Without `with_ids` it need not have the id column; two of
+    them are still refused.
     """
     listed = list(names)
     found: list[Problem] = []

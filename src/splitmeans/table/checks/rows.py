@@ -67,13 +67,8 @@ def check_rows(
 ) -> CheckedRows:
     """Check rows and ids against the study, and list all that is wrong.
 
-    Args:
-        party: The party's columns, bounds and rules for missing values.
-        data: See `prepare_table`.
-        ids: The users' ids; None takes those of the table.
-        first_row: Row number of the first one in the whole table, for problems.
-        rules: The study's rules for ids.
-        with_names: Whether to check the names of the columns too.
+    Data and ids are as for `prepare_table`. `first_row` is the number of the first row in the whole
+    table, for problems; `with_names` checks the names of the columns too.
 
     Raises:
         DataError: If it is no table at all.

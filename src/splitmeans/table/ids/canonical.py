@@ -30,21 +30,16 @@ _NO_IDS: pa.LargeStringArray = pa.array([], pa.large_string())
 _PATTERN = "ids must fit the study's ids.pattern"
 
 
-def canonical_text(
-    values: Any, *, first_row: int = 0, rules: IdRules = AS_IS
-) -> pa.LargeStringArray:
+def canonical_text(values: Any, *, rules: IdRules = AS_IS) -> pa.LargeStringArray:
     """Return ids in canonical form, in the order given; they are not compared.
 
-    Args:
-        values: Text or whole numbers: a list, a NumPy array, a pandas or polars Series, or an
-            Arrow array; what else is taken depends on the rules.
-        first_row: Row number of the first one, for errors.
-        rules: The study's rules for ids.
+    Values are text or whole numbers: a list, a NumPy array, a pandas or polars Series, or an Arrow
+    array; what else is taken depends on the rules.
 
     Raises:
         DataError: If an id is missing, empty or breaks the rules.
     """
-    text, problems = check_ids(values, first_row=first_row, rules=rules)
+    text, problems = check_ids(values, rules=rules)
     if problems:
         raise DataError("; ".join(str(problem) for problem in problems))
     return text

@@ -50,11 +50,8 @@ _PLAIN = rf"\A(?:0|[1-9][0-9]*|{_MIXED.format('a-z', 'a-df-z')}|{_MIXED.format('
 class IdFacts:
     """How a party's ids look.
 
-    Attributes:
-        rows: How many there are.
-        kind: What they are in the source: "text", "whole numbers" and so on.
-        odd: How many are odd in which way; ways without any are left out.
-        n_odd: How many are odd in one way or more.
+    `kind` is what they are in the source: "text", "whole numbers" and so on. `odd` says how many
+    are odd in which way, `n_odd` how many are in one way or more.
     """
 
     rows: int

@@ -15,11 +15,7 @@ Opened: TypeAlias = tuple[Sequence[str], Iterable[pa.RecordBatch]]
 class Files:
     """The files of a table, in the order of their names, all of one kind.
 
-    Attributes:
-        where: How errors name them together.
-        suffix: What their names end in.
-        paths: Where they are.
-        open: Opens one of them for reading.
+    `where` is how errors name them together, `suffix` what their names end in.
     """
 
     where: str

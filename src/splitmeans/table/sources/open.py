@@ -38,12 +38,9 @@ def open_source(
 ) -> contextlib.AbstractContextManager[Table]:
     """Check a source against the study and open it as a table.
 
-    Args:
-        party: The party's columns, bounds and id column.
-        data: A path or URL (`docs/guides/data-sources.md` has all kinds), a pandas or polars
-            DataFrame, or anything with an Arrow C stream. A stream is read once.
-        query: For a database, the query whose result is the table.
-        options: How it is checked, and where its rows wait.
+    `data` is a path or URL (`docs/guides/data-sources.md` has all kinds), a pandas or polars
+    DataFrame, or anything with an Arrow C stream, which is read once. Of a database the result of
+    `query` is the table.
 
     Raises:
         DataError: If the source cannot be read or breaks a rule of the study.

@@ -61,8 +61,7 @@ class Place:
 def find_place(data: str | Path) -> Place:
     """Return the place that a text names.
 
-    Args:
-        data: A path of a file or folder, a pattern such as `part-*.parquet`, or a URL.
+    The text is the path of a file or folder, a pattern such as `part-*.parquet`, or a URL.
 
     Raises:
         DataError: If the text holds a credential or names no place.

@@ -34,14 +34,8 @@ _BLOCKS = "blocks"
 class Frozen:
     """A frozen table.
 
-    Attributes:
-        spool: Where it is.
-        blocks: Numbers of its blocks, ascending, which is the order of rows.
-        reader: How the users of its blocks are read.
-        n_rows: Number of rows.
-        facts: How the table looked.
-        problems: What is wrong with it; rows are counted within a partition.
-        has_ids: Whether its ids can be compared.
+    Numbers of blocks are ascending, which is the order of rows. Problems count rows within a
+    partition.
     """
 
     spool: Spool

@@ -31,12 +31,7 @@ _PARQUET = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Spool:
-    """A folder of its own that Spark writes to.
-
-    Attributes:
-        session: Reads and writes it.
-        path: The folder.
-    """
+    """A folder of its own that Spark writes to."""
 
     session: Any
     path: str
@@ -71,8 +66,7 @@ class Spool:
 class RemoteSpool(Spool):
     """The same where the session is one of Spark Connect.
 
-    Attributes:
-        written: Names of what is in it.
+    `written` has the names of what is in it.
     """
 
     written: set[str] = field(default_factory=set)
@@ -99,11 +93,7 @@ class RemoteSpool(Spool):
 def make_spool(session: Any, parent: str, *, is_private: bool = False) -> Spool:
     """Make a new folder in `parent` that only its owner can look into.
 
-    Args:
-        session: Reads and writes it.
-        parent: A folder that exists.
-        is_private: Nobody else can read `parent`: a session of Spark Connect, which cannot see to
-            that, has to be told.
+    `is_private`: nobody else can read `parent`. A session of Spark Connect cannot see to that.
 
     Raises:
         DataError: If the folder cannot be made.

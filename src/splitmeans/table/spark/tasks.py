@@ -45,12 +45,7 @@ def freeze(
 ) -> Iterator[pa.RecordBatch]:
     """Check the rows of one partition and return them as blocks.
 
-    Args:
-        batches: The party's columns, in the order of `names`.
-        party: The rules.
-        names: The columns' names; Spark's own may not be unique where case is ignored.
-        rules: The study's rules for ids.
-        block_rows: Most rows of a block.
+    The columns are in the order of `names`; Spark's own may not be unique where case is ignored.
     """
     from pyspark import TaskContext
 

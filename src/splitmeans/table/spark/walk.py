@@ -38,11 +38,7 @@ SETTINGS = {
 class Walk:
     """How the blocks of a table are walked.
 
-    Attributes:
-        frozen: The table.
-        n_tasks: How many tasks Spark runs at the same time.
-        progress: Called after every job.
-        names: Numbers of what is written to the spool.
+    `n_tasks` is how many tasks Spark runs at the same time; progress is called after every job.
     """
 
     frozen: Frozen

@@ -52,12 +52,8 @@ def store_table(
 ) -> StoredTable:
     """Store a table's rows in blocks, compare their ids, and return the table.
 
-    Args:
-        party: The party's columns, bounds and id column.
-        parts: The rows in their order, at least one, a block's rows at a time.
-        options: How they are checked, and where they are stored.
-        where: How errors name the source.
-        total: How many rows there are, if known.
+    `parts` are the rows in their order, at least one, a block's rows at a time. `where` is how
+    errors name the source, `total` how many rows there are, if known.
     """
     pool = Workers(options.workers)
     try:

@@ -45,10 +45,7 @@ class RawRows(Protocol):
 class UserBlock:
     """Some consecutive users of a party.
 
-    Attributes:
-        start: Row number of the first one.
-        ids: Their canonical ids.
-        labels: Their clusters, shape (b,); all 0 where none are known.
+    Ids are canonical; labels, shape (b,), are all 0 where none are known.
     """
 
     start: int

@@ -27,12 +27,7 @@ _NO_LABELS = ""
 class StoredBlock:
     """Where some consecutive rows are.
 
-    Attributes:
-        folder: The spool.
-        name: Of the block's files.
-        start: Row number of its first row.
-        n_rows: How many rows it has.
-        labelling: Which of the stored labels belong to it; empty for none.
+    `labelling` says which of the stored labels belong to it; empty for none.
     """
 
     folder: Path

@@ -50,8 +50,7 @@ _open: set[SpoolFolder] = set()
 def make_spool_folder(parent: str | Path | None) -> SpoolFolder:
     """Make a new folder for blocks, and remove those that killed processes left beside it.
 
-    Args:
-        parent: Where; None takes the system's folder for temporary files.
+    Without a parent it is in the system's folder for temporary files.
 
     Raises:
         OSError: That is not possible.
