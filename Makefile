@@ -5,15 +5,20 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 
-.PHONY: demo test audit audit-long slow fuzz crash mutants browser servers deploy spark proofs check docs guides dist format bench lock clean
+.PHONY: demo test runs audit audit-long slow fuzz crash mutants browser servers deploy spark proofs check docs guides dist format bench lock clean
 
 demo: $(INSTALLED)
 	@$(BIN)/splitmeans demo --output splitmeans-demo
 
-# What needs a browser, a database server or Spark has targets of its own.
+# What needs a browser, a database server or Spark has targets of its own, and so have whole runs.
+WHOLE_RUNS = tests/e2e tests/crash tests/studies tests/golden tests/audit
 test: $(INSTALLED)
-	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow" \
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow" $(addprefix --ignore ,$(WHOLE_RUNS)) \
 	  --ignore tests/browser --ignore tests/servers --ignore tests/spark
+
+# Whole runs: by the commands, with stops and kills, of random studies, golden runs, and the audits.
+runs: $(INSTALLED)
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow" $(WHOLE_RUNS)
 
 # Attacks every release on neighbouring tables; each must stay under its claim and fail with half its
 # noise (docs/concepts/audits.md). `audit-long` has more trials and takes up to an hour.

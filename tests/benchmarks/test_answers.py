@@ -16,6 +16,7 @@ from splitmeans.insights.drift import Change
 from splitmeans.study import Column
 
 
+@pytest.mark.slow
 def test_the_command_asks_everything_and_writes_it(monkeypatch, capsys, tmp_path) -> None:
     pytest.importorskip("duckdb")
     file = tmp_path / "answers.json"

@@ -167,6 +167,7 @@ def test_partial_prints_both_populations_and_writes_all_runs(run, tmp_path):
     assert abs(everyone["counted"] / everyone["users"] - 1) < 0.03
 
 
+@pytest.mark.slow
 def test_plan_fits_checks_and_writes(run, tmp_path):
     """A small run of the benchmark: it fits, it compares, and the file has what the model reads."""
     from splitmeans.forecasting import loss_model

@@ -102,6 +102,7 @@ def test_a_method_that_was_given_up_counts_for_nothing() -> None:
     assert lines[-1].endswith("| given up | 2.0 / - |")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:party")
 def test_contenders_that_see_pooled_rows_are_the_same_for_two_and_three_parties() -> None:
     cases = [Case(data="census-like", n_parties=number, epsilon=4.0, seed=0) for number in (2, 3)]

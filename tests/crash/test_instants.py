@@ -2,7 +2,7 @@
 
 After each stop: the home can be opened, the ledger is sound and has a charge for every release that
 anyone tried to send, what was sent is stored; and the run, taken up again, ends with the same
-result for all, with one message per slot and one charge per party. `make test` takes every
+result for all, with one message per slot and one charge per party. `make runs` takes every
 so-manieth instant, `-m slow` all of them.
 """
 

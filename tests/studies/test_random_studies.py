@@ -14,7 +14,7 @@ from tests.studies.planning import remembered_calibrations
 from tests.studies.shrink import shrink
 
 PART = 50
-# Seeds of the first two parts are run by `make test`.
+# Seeds of the first two parts are run by `make runs`.
 PARTS = [*range(2), *(pytest.param(part, marks=pytest.mark.slow) for part in range(2, 10))]
 
 
