@@ -21,6 +21,10 @@ _MOST_STRETCH = 3.0
 _DOUBT = 1.0
 # Squares shrink to no less than this share of what they were.
 _LEAST_SQUARES = 0.1
+# A cluster whose offsets are together more than this many times their noise, squared, moves by
+# itself: a group of rows that no point is near would otherwise be moved to no farther than clusters
+# are wrong on average, and its segment be lost.
+_STANDING_OUT = 3.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -132,7 +136,7 @@ def corrected(
     # Apart for each column of levels: of many levels most have next to no signal.
     columns = (np.arange(own.start, own.stop) for _, own in coding.categorical)
     for own in (numbers, *columns):
-        shift[:, own] *= shrinkage(shift[:, own] / unit, noise[:, own])
+        shift[:, own] *= _weight_of_offsets(shift[:, own] / unit, noise[:, own])
 
     squares = _means(np.square(clipped[:, numbers]), weights, nearest, before)
     wanted = _shrunk_squares(squares, answer, rows=there[:, numbers], unit=unit)
@@ -169,6 +173,14 @@ def corrected(
     new_means = _means(moved, weighted, nearest, new_totals)
     # A cluster that has lost its points keeps its place.
     return moved, weighted, np.where(new_totals[:, np.newaxis] > 0, new_means, clusters.centres)
+
+
+def _weight_of_offsets(offsets: FloatArray, deviations: FloatArray) -> FloatArray:
+    """Return the weight of each offset, shape (k, d): more of a cluster's that stand out."""
+    noise = _STANDING_OUT * np.square(deviations).sum(axis=1, keepdims=True)
+    lengths = np.square(offsets).sum(axis=1, keepdims=True)
+    alone = 1 - np.divide(noise, lengths, out=np.ones_like(noise), where=lengths > 0)
+    return np.asarray(np.maximum(shrinkage(offsets, deviations), alone))
 
 
 def _shrunk_squares(
