@@ -4,7 +4,8 @@
 
 The RUN lines of the build stage are run as they stand, in an empty folder that takes the place of
 the image; then its tree is made read-only, and an unprivileged user runs the commands, a relay and
-the health check in it. Where an engine answers, the image itself is built and run instead.
+the health check in it, and a fit that finds its kernels compiled. Where an engine answers, the
+image itself is built and run instead.
 """
 
 import os
@@ -60,7 +61,7 @@ def build_here(place: Path) -> Path:
     image, source, python = place / "opt" / "splitmeans", place / "src", shared_python()
     source.mkdir(parents=True)
     image.parent.mkdir(exist_ok=True)
-    _, build, _ = "\n".join(map(" ".join, instructions(FILE.read_text()))).split("FROM ")
+    _, build, last = "\n".join(map(" ".join, instructions(FILE.read_text()))).split("FROM ")
     for word, rest in instructions(build):
         if word == "COPY":
             *names, target = rest.split()
@@ -71,13 +72,11 @@ def build_here(place: Path) -> Path:
                 goal.parent.mkdir(parents=True, exist_ok=True)
                 (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, goal)
         elif word == "RUN":
-            command = rest.replace("/opt/splitmeans", str(image)).replace(
-                "/tmp/build", f"{place}/b"
-            )
+            command = rest.replace("/tmp/", f"{place}/").replace("/opt/splitmeans", str(image))
             command = re.sub(r"(^|&& )python ", rf"\1{python} ", command)
             subprocess.run(["/bin/sh", "-ec", command], cwd=source, check=True)
-    shutil.copy(FILE.with_name("healthy.py"), image / "healthy.py")
-    shutil.copy(ROOT / "deploy" / "in-quarter", image / "bin" / "in-quarter")
+    for name, goal in re.findall(r"^COPY (deploy\S+) (\S+)", last, flags=re.MULTILINE):
+        shutil.copy(ROOT / name, goal.replace("/opt/splitmeans", str(image)))
     return image
 
 
@@ -121,6 +120,7 @@ def use_here(image: Path, place: Path) -> None:
         )
         if done.returncode:
             sys.exit(f"{' '.join(command)} ended with {done.returncode}: {done.stderr}")
+        _refuse_compiling(done.stderr)
         return done.stdout
 
     write = f"import pathlib; pathlib.Path({str(image / 'x')!r}).write_text('x')"
@@ -136,10 +136,12 @@ def use_here(image: Path, place: Path) -> None:
         == 0
     ):
         sys.exit("the image's own files can be written")
-    sys.stderr.write(f"splitmeans {run('splitmeans', '--version').strip()} runs\n")
-    run("splitmeans", "keys", "new")
+    sys.stderr.write(f"splitmeans {run('start', '--version').strip()} runs\n")
+    run("start", "keys", "new")
+    run("start", "demo", "--output", str(scratch / "demo"))
+    sys.stderr.write("the first fit finds its kernels compiled\n")
     (home / "studies").mkdir()
-    relay = [f"{image}/bin/splitmeans", "relay", "serve", "--insecure", "--port", _free_port()]
+    relay = [f"{image}/bin/start", "relay", "serve", "--insecure", "--port", _free_port()]
     relay += ["--folder", str(home / "messages"), "--studies", str(home / "studies")]
     process = subprocess.Popen(relay, env=env, cwd=home, **as_user)  # type: ignore[call-overload]
     check = (
@@ -166,8 +168,18 @@ def use_engine(program: str) -> None:
         [program, "build", "-f", str(FILE), "-t", "splitmeans:try", str(ROOT)], check=True
     )
     run = [program, "run", "--rm", "--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL"]
-    subprocess.run([*run, "--network", "none", "splitmeans:try", "--version"], check=True)
-    subprocess.run([*run, "--network", "none", "splitmeans:try", "keys", "new"], check=True)
+    run += ["--network", "none", "splitmeans:try"]
+    subprocess.run([*run, "--version"], check=True)
+    subprocess.run([*run, "keys", "new"], check=True)
+    demo = [*run, "demo", "--output", "/tmp/demo"]
+    _refuse_compiling(
+        subprocess.run(demo, check=True, stderr=subprocess.PIPE, encoding="utf-8").stderr
+    )
+
+
+def _refuse_compiling(log: str) -> None:
+    if "compiling splitmeans" in log:
+        sys.exit("the image's compiled kernels are not found: its first fit compiles")
 
 
 def _free_port() -> str:

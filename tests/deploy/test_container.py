@@ -2,6 +2,8 @@
 
 import importlib.util
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -38,6 +40,8 @@ def broken_rules(text: str) -> set[str]:
         broken.add("slim base of a named version")
     if len(bases) != 2 or any("pip" in rest for word, rest in last if word == "RUN"):
         broken.add("nothing is installed or built in the last stage")
+    if not any("NUMBA_CACHE_DIR=/opt/splitmeans/compiled" in rest for rest in by_word["RUN"]):
+        broken.add("kernels are compiled in the image")
     users = [rest for word, rest in last if word == "USER"]
     if not users or not re.fullmatch(r"[1-9]\d{3,}:[1-9]\d{3,}", users[-1]):
         broken.add("a user with a number, not root")
@@ -71,6 +75,7 @@ TWINS: dict[str, Callable[[str], str]] = {
     "nothing is installed or built in the last stage": lambda text: text.replace(
         "USER 1", "RUN pip install --no-cache-dir --no-deps x\nUSER 1"
     ),
+    "kernels are compiled in the image": lambda text: re.sub("RUN NUMBA.*\n.*\n", "", text),
     "a user with a number, not root": lambda text: text.replace("USER 10001:10001", "USER root"),
     "the user owns nothing of the image": lambda text: text + "RUN touch x\n",
     "COPY, not ADD": lambda text: text.replace("COPY src ./src", "COPY src ./src\nADD x /x"),
@@ -78,7 +83,7 @@ TWINS: dict[str, Callable[[str], str]] = {
     "everything by its hash": lambda text: text.replace("--require-hashes ", "", 1),
     "nothing is resolved anew": lambda text: text.replace("--no-deps ", "", 1),
     "a health check": lambda text: re.sub(r"HEALTHCHECK.*\n", "", text),
-    "exec form, so that signals arrive": lambda text: text.replace('["splitmeans"]', "splitmeans"),
+    "exec form, so that signals arrive": lambda text: text.replace('["start"]', "start"),
     "no secret in the image": lambda text: text.replace("ENV PATH", "ENV TOKEN=x PATH"),
 }
 
@@ -88,6 +93,31 @@ def test_a_broken_twin_is_caught(rule: str) -> None:
     twin = TWINS[rule](FILE)
     assert twin != FILE
     assert broken_rules(twin) == {rule}
+
+
+def test_start_copies_compiled_kernels_once_and_passes_arguments_on(tmp_path: Path) -> None:
+    image, cache = tmp_path / "opt", tmp_path / "numba"
+    (image / "bin").mkdir(parents=True)
+    (image / "compiled" / "kernels").mkdir(parents=True)
+    (image / "compiled" / "kernels" / "one.nbc").write_text("code")
+    (image / "compiled" / "kernels").chmod(0o555)
+    shutil.copy(FOLDER / "start", image / "bin" / "start")
+    (image / "bin" / "splitmeans").write_text('#!/bin/sh\nprintf "[%s]" "$@"\n')
+    (image / "bin" / "splitmeans").chmod(0o755)
+    env = {"PATH": f"{image}/bin:/usr/bin:/bin", "NUMBA_CACHE_DIR": str(cache)}
+
+    def start() -> str:
+        return subprocess.run(
+            ["start", "a b", "c"], env=env, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert start() == "[a b][c]"
+    assert (cache / "kernels").stat().st_mode & 0o200
+    assert (cache / "kernels" / "one.nbc").read_text() == "code"
+    (cache / "kernels" / "one.nbc").write_text("newer")
+    assert start() == "[a b][c]"
+    assert [path.read_text() for path in cache.rglob("*.nbc")] == ["newer"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["numba", "opt"]
 
 
 def test_all_that_is_installed_has_hashes_and_is_in_the_lock_file() -> None:

@@ -1,6 +1,7 @@
 """How kernels are compiled, where the code is kept, and what is printed meanwhile."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,10 +21,17 @@ print(*unpack_bits(pack_bits(values, width=1), 3, width=1)[0])
 """
 
 
-def call(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    told = os.environ | {"NUMBA_CACHE_DIR": str(folder), **environment}
+K_MEANS = """
+import numpy as np
+from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
+weighted_kmeans(np.eye(4), np.ones(4), n_clusters=2, rng=np.random.default_rng(0), starts=1)
+"""
+
+
+def call(folder: Path, code: str = CALL, **environment: str) -> subprocess.CompletedProcess[str]:
+    changed = os.environ | {"NUMBA_CACHE_DIR": str(folder), **environment}
     return subprocess.run(
-        [sys.executable, "-c", CALL], env=told, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], env=changed, capture_output=True, text=True, check=True
     )
 
 
@@ -49,6 +57,10 @@ def test_the_first_process_compiles_and_prints_it_and_the_next_one_does_neither(
     assert [path.stat().st_mtime_ns for path in kept(tmp_path)] == before
 
 
+def test_compiling_a_kernel_of_another_package_is_printed_too(tmp_path: Path) -> None:
+    assert call(tmp_path, K_MEANS).stderr.count("compiling splitmeans") == 1
+
+
 def test_a_folder_that_cannot_be_made_keeps_nothing_and_the_kernel_still_runs(
     tmp_path: Path,
 ) -> None:
@@ -62,16 +74,23 @@ def test_a_folder_that_cannot_be_made_keeps_nothing_and_the_kernel_still_runs(
 def test_the_folder_changes_with_any_kernels_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = Path(compiled.__file__)
-    for path in own.parent.glob("*.py"):
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    monkeypatch.setattr(compiled, "__file__", str(tmp_path / own.name))
+    package = Path(compiled.__file__).parents[1]
+    kernels = [
+        path.relative_to(package)
+        for path in sorted(package.rglob("*.py"))
+        if "\n@kernel" in path.read_text()
+    ]
+    assert {path.parent.name for path in kernels} == set(compiled.PACKAGES)
+    for name in compiled.PACKAGES:
+        shutil.copytree(package / name, tmp_path / name)
+    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "kernels" / "compiled.py"))
     folder = compiled.cache_folder.__wrapped__
     names = {folder().name}
-    for path in sorted(tmp_path.glob("*.py")):
-        path.write_bytes(path.read_bytes() + b"# changed\n")
+    for path in kernels:
+        with (tmp_path / path).open("a") as file:
+            file.write("# changed\n")
         names.add(folder().name)
-    assert len(names) == len(list(tmp_path.glob("*.py"))) + 1
+    assert len(names) == len(kernels) + 1
 
 
 def test_division_follows_numpy_and_sums_are_not_reordered() -> None:
