@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from audits.noise_twins import Silence
 from splitmeans.errors import ParameterError
-from splitmeans.local.correction import Answer, Cluster, corrected
+from splitmeans.local.correction import Answer, Cluster, corrected, offset_weights
 from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.local.law import mu_scale
 from splitmeans.local.laws.guided_lloyd import (
@@ -21,6 +21,7 @@ from splitmeans.local.laws.guided_lloyd import (
     sensitivity,
 )
 from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.shrinkage import shrinkage
 from splitmeans.study.coding import Coding
 from splitmeans.table.walk.memory import as_rows
 
@@ -369,3 +370,19 @@ def test_two_hundred_columns():
 def test_wrong_parameters_are_refused(change, message):
     with pytest.raises(ParameterError, match=message):
         GuidedLloyd(**{"n_clusters": 2, "bounds": (UNIT,), "mu": 1.0} | change)
+
+
+def test_a_cluster_that_stands_out_moves_by_itself():
+    offsets = np.zeros((50, 2))
+    offsets[7] = [30.0, 40.0]
+    found = offset_weights(offsets, np.ones((50, 2)))
+    # Its squared length is 2,500, that of the noise 2, of which it is taken to be three times.
+    np.testing.assert_allclose(found[7], 1 - 6 / 2_500)
+    together = shrinkage(offsets, np.ones((50, 2)))
+    assert (found[7] > together[7]).all()
+    np.testing.assert_array_equal(np.delete(found, 7, axis=0), np.delete(together, 7, axis=0))
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (3, 0)])
+def test_no_offsets_have_no_weights(shape):
+    assert offset_weights(np.zeros(shape), np.ones(shape)).shape == shape

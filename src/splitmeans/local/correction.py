@@ -136,7 +136,7 @@ def corrected(
     # Apart for each column of levels: of many levels most have next to no signal.
     columns = (np.arange(own.start, own.stop) for _, own in coding.categorical)
     for own in (numbers, *columns):
-        shift[:, own] *= _weight_of_offsets(shift[:, own] / unit, noise[:, own])
+        shift[:, own] *= offset_weights(shift[:, own] / unit, noise[:, own])
 
     squares = _means(np.square(clipped[:, numbers]), weights, nearest, before)
     wanted = _shrunk_squares(squares, answer, rows=there[:, numbers], unit=unit)
@@ -175,7 +175,7 @@ def corrected(
     return moved, weighted, np.where(new_totals[:, np.newaxis] > 0, new_means, clusters.centres)
 
 
-def _weight_of_offsets(offsets: FloatArray, deviations: FloatArray) -> FloatArray:
+def offset_weights(offsets: FloatArray, deviations: FloatArray) -> FloatArray:
     """Return the weight of each offset, shape (k, d): more of a cluster's that stand out."""
     noise = _STANDING_OUT * np.square(deviations).sum(axis=1, keepdims=True)
     lengths = np.square(offsets).sum(axis=1, keepdims=True)
