@@ -12,7 +12,7 @@ from audits.bounds import at_least, at_most, bound_of_event, bound_of_scores
 from audits.claims import BudgetClaim, Claim, CurveClaim, GaussianClaim
 from audits.loss import compose_rows
 from splitmeans.errors import ParameterError
-from splitmeans.privacy.events import GaussianEvent, PureEvent, ShiftEvent
+from splitmeans.privacy.events import GaussianEvent, RandomisedResponseEvent, ShiftEvent
 
 
 def test_clopper_pearson_by_hand() -> None:
@@ -66,7 +66,7 @@ def test_the_curve_of_gaussian_noise_allows_its_mu(mu: float) -> None:
 
 
 def test_the_curve_of_a_pure_epsilon_has_its_corner() -> None:
-    claim = CurveClaim(events=(PureEvent(epsilon=1.0),))
+    claim = CurveClaim(events=(RandomisedResponseEvent(epsilon=1.0),))
     corner = np.array([1 / (1 + math.e)])
     expected = stats.norm.ppf(math.e / (1 + math.e)) - stats.norm.ppf(corner)
     np.testing.assert_allclose(claim.allowed(corner), expected, rtol=1e-3)

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from splitmeans.plan import certificate, settle
+from splitmeans.plan import facts, settle
 from splitmeans.privacy import pld
 from splitmeans.privacy.calibrate import calibrate
 from splitmeans.privacy.events import Event
@@ -34,13 +34,13 @@ def remembered_calibrations() -> Iterator[None]:
     epsilon = pld._epsilon
     settle.calibrate = remembered
     pld._epsilon = functools.lru_cache(maxsize=_MOST)(epsilon.__wrapped__)
-    certificate.epsilon_at_least = _remembered_bound()
+    facts.epsilon_at_least = _remembered_bound()
     try:
         yield
     finally:
         settle.calibrate = calibrate
         pld._epsilon = epsilon
-        certificate.epsilon_at_least = epsilon_at_least
+        facts.epsilon_at_least = epsilon_at_least
 
 
 def _remembered_bound() -> Callable[..., float]:
