@@ -87,7 +87,7 @@ def test_one_count_goes_to_the_server_and_to_all_others(
 
 
 def test_the_count_has_the_plans_noise(counted, small_tables):
-    """Mean and variance of 400 counts; a false alarm of either has p < 1e-5."""
+    """Mean and variance of 400 counts lie within 5 standard errors; a false alarm has p < 4e-6."""
     table = small_tables(counted)[0]
     plan = make_plan(counted)
     (stage,) = plan.stages
