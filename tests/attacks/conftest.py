@@ -59,8 +59,8 @@ def study() -> Study:
 
 @pytest.fixture(scope="session")
 def trio() -> Study:
-    """A study of three parties."""
-    return keyed_study("bank", "shop", "clinic")
+    """A study of three parties; the first of them releases a noisy number of users."""
+    return keyed_study("bank", "shop", "clinic", n_local_clusters="auto")
 
 
 @pytest.fixture(scope="session", params=["sketch", "decoy"])

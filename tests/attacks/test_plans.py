@@ -21,7 +21,7 @@ from splitmeans.run.post import Post
 from splitmeans.study import Budget
 from splitmeans.wire.messages import Confirmation, PartyRelease, PlanConfirmation, StageRelease
 from splitmeans.wire.slot import SERVER
-from tests.scene import KEYS, keyed_study
+from tests.scene import KEYS, N_USERS, keyed_study
 
 from .harness import World
 from .view import ViewError
@@ -140,7 +140,10 @@ def test_party_that_tells_others_different_numbers(stage, trio):
     """
     world = stage("joined", trio)
     path = world.path("bank", "clinic", StageRelease)
-    lie = StageRelease(stage=1, values=np.array([5]))
+    # As far off as noise explains: another number would be refused at once.
+    (stage_of_size,) = make_plan(trio).stages
+    most = stage_of_size.law.most_noise
+    lie = StageRelease(stage=1, values=np.array([N_USERS + most]))
     told = world.sealed("clinic", lie, sender="bank", key=KEYS["bank"])[1]
     world.box.on_put = lambda place, data: told if place == path else data
     errors = world.play(*trio.party_names)

@@ -128,7 +128,6 @@ def test_r8_the_party_computes_plan_and_cost_itself(study):
         "test_plan_with_other_noise",
         "test_plan_with_another_count",
         "test_different_plans_to_different_parties",
-        "test_unproved_method",
     )
 
 

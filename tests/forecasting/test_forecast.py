@@ -315,12 +315,18 @@ def test_segment_error_by_hand():
 def test_segment_error_is_what_the_report_finds(parties, clear, least, most):
     """About as much if few cells are empty, less if the server can clear many of them.
 
-    Noise is drawn 50 times. Where segments are is chance too: with two parties eight seeds gave
-    1.13 to 1.33 times the forecast.
+    Noise is drawn 50 times. Where segments are is chance too, so three tables are averaged: single
+    ones of two parties gave 1.13 to 1.33 times the forecast, of four 0.41 to 0.71.
     """
+    ratios = [_error_ratio(parties, clear=clear, seed=seed) for seed in (1, 2, 3)]
+    assert least < np.mean(ratios) < most
+
+
+def _error_ratio(parties: int, *, clear: bool, seed: int) -> float:
+    """The error of a fit's segments by repeated noise, as a multiple of the forecast."""
     from splitmeans.intervals.sizes import size_intervals
 
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(seed)
     rows = rng.uniform(-1, 1, (10_000, 2 * parties))
     if clear:
         centres = rng.uniform(-0.8, 0.8, (4, 2 * parties))
@@ -330,14 +336,14 @@ def test_segment_error_is_what_the_report_finds(parties, clear, least, most):
         epsilon=1.0,
         bounds=(-1, 1),
         expected_users=10_000,
-        noise=InsecureSeededNoise(1),
+        noise=InsecureSeededNoise(seed),
         random_state=1,
     )
     model.fit(np.split(rows, parties, axis=1))
     centres = model.result_.server.clustering.scaled_centres
     (found,) = size_intervals(model.result_.plan, model.synopsis_, [centres], rng=rng)
     measured = math.sqrt(np.mean(np.square(found.noise)))
-    assert least < measured / forecast(model.study_).segment_error < most
+    return measured / forecast(model.study_).segment_error
 
 
 def test_structure_narrows_the_range():

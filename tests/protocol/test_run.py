@@ -155,7 +155,7 @@ def test_a_run_without_seeds_uses_secure_noise():
 
 
 def test_traffic_adds_up_what_was_sent():
-    study = study_of("sketch", "equal", 3)
+    study = dataclasses.replace(study_of("sketch", "equal", 3), n_local_clusters="auto")
     seen: list[tuple[Envelope, int]] = []
     result = run(
         study, tables_of(study), on_message=lambda envelope, size: seen.append((envelope, size))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from splitmeans.errors import ProtocolError
+from splitmeans.local.law import COUNT_UNITS
 from splitmeans.party import node as party_node
 from splitmeans.party import stages as party_stages
 from splitmeans.party import states as party_states
@@ -86,7 +87,7 @@ def test_one_count_goes_to_the_server_and_to_all_others(
 
 
 def test_the_count_has_the_plans_noise(counted, small_tables):
-    """Means of 400 counts lie within 5 standard errors; a false alarm has p < 1e-6."""
+    """Mean and variance of 400 counts lie within 5 standard errors; a false alarm has p < 4e-6."""
     table = small_tables(counted)[0]
     plan = make_plan(counted)
     (stage,) = plan.stages
@@ -94,10 +95,10 @@ def test_the_count_has_the_plans_noise(counted, small_tables):
         party_stages.release_stage(stage, 1, table, noise=InsecureSeededNoise(seed)).values[0]
         for seed in range(400)
     ]
-    deviation = np.sqrt(2) * stage.law.scale
+    deviation = stage.law.scale / COUNT_UNITS
     assert abs(np.mean(counts) - len(table)) < 5 * deviation / np.sqrt(400)
-    # The variance of a Laplace variance estimate: kurtosis 6, so sd of s^2 is sigma^2 sqrt(5/400).
-    assert abs(np.var(counts) / deviation**2 - 1) < 5 * np.sqrt(5 / 400) + 1 / deviation**2
+    # The sd of s^2 is sigma^2 sqrt(2/400); rounding to whole users adds up to 1/12.
+    assert abs(np.var(counts) / deviation**2 - 1) < 5 * np.sqrt(2 / 400) + 1 / (12 * deviation**2)
 
 
 def test_nothing_is_counted_before_all_have_confirmed(counted, stage):

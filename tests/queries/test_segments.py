@@ -13,7 +13,7 @@ from splitmeans.queries.sql import ask_sql
 
 @pytest.fixture(scope="module")
 def result():
-    """Two groups that overlap, and a rare category that tells little."""
+    """Two groups that overlap in numbers, which part them; a rare category tells little."""
     rng = np.random.default_rng(4)
     group = rng.integers(2, size=3_000)
     numbers = np.clip(np.array([-0.3, 0.3])[group][:, None] + rng.normal(0, 0.3, (3_000, 2)), -1, 1)
@@ -24,7 +24,7 @@ def result():
         bounds={"x": (-1, 1), "y": (-2, 1)},
         categories={"plan": ["gold", "basic"]},
         n_local_clusters=4,
-        noise=InsecureSeededNoise(1),
+        noise=InsecureSeededNoise(2),
         random_state=1,
     ).fit(
         {

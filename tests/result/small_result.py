@@ -56,10 +56,15 @@ def small_message(plan: Plan) -> PublishedResult:
     # A number's grid integer, a category's level, a number's grid integer.
     codes = np.stack([on_grid[:, 0], on_grid[:, 2] > 0, on_grid[:, 3]], axis=1).astype(np.int32)
     nodes = on_grid / GRID
+    # A plan may have more clusters: all at zero, without users.
+    local = [
+        np.concatenate([np.ravel(own), np.zeros((width - len(own)) * len(own[0]))])
+        for own, width in zip((bank, insurer), plan.n_local_clusters, strict=True)
+    ]
     weights = np.array([400.0, 200.0, 0.0, 300.0])
     return PublishedResult(
         fingerprint=plan.fingerprint,
-        local_centres=np.array([*np.ravel(bank), *np.ravel(insurer)], dtype=np.int64),
+        local_centres=np.concatenate(local).astype(np.int64),
         labels=np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.uint8),
         weights=weights,
         nodes=codes[: 4 if plan.study.n_points else 0],
