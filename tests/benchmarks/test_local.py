@@ -65,6 +65,7 @@ def test_candidates_return_as_many_centres_as_asked(method, n):
         raw_rows=rows,
         bounds=(GRID_UNITS, GRID_UNITS),
         n_clusters=5,
+        epsilon=1.0,
         mu=0.2,
         noise=InsecureSeededNoise(0),
         rng=np.random.default_rng(1),
