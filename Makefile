@@ -11,12 +11,14 @@ demo: $(INSTALLED)
 	@$(BIN)/splitmeans demo --output splitmeans-demo
 
 # What needs a browser, a database server or Spark has targets of its own, and so have whole runs.
-WHOLE_RUNS = tests/e2e tests/crash tests/studies tests/golden tests/audit
+WHOLE_RUNS = $(addprefix tests/,attacks audit benchmarks cli crash e2e evidence golden rehearsal \
+  statistical studies)
 test: $(INSTALLED)
 	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow" $(addprefix --ignore ,$(WHOLE_RUNS)) \
 	  --ignore tests/browser --ignore tests/servers --ignore tests/spark
 
-# Whole runs: by the commands, with stops and kills, of random studies, golden runs, and the audits.
+# Whole runs: by the commands, with stops, kills and attacks, rehearsed, of random studies, many of
+# them for statistics, golden runs, audits, and what benchmarks print.
 runs: $(INSTALLED)
 	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow" $(WHOLE_RUNS)
 
