@@ -272,37 +272,38 @@ def _to_rest(  # type: ignore[no-untyped-def]
                 settled = max(second[i], free[own])
                 if nearest[i] <= settled:
                     continue
-                nearest[i] = np.sqrt(_square(points[i], centres[own]))
+                nearest[i] = np.sqrt(_square(points, i, centres, own))
                 if nearest[i] <= settled:
                     continue
-            labels[i], nearest[i], second[i] = _two_nearest(points[i], columns, scores)
+            labels[i], nearest[i], second[i] = _two_nearest(points, i, columns, scores)
             changed += step == 0 or labels[i] != own
         if resting or changed == 0 or step == most_steps:
             break
         resting = _to_means(points, weights, labels, centres, moves) <= tolerance
     loss = 0.0
     for i in range(len(points)):
-        loss += weights[i] * _square(points[i], centres[labels[i]])
+        loss += weights[i] * _square(points, i, centres, labels[i])
     return loss
 
 
 @kernel
-def _square(point, centre):  # type: ignore[no-untyped-def]
+def _square(points, i, centres, c):  # type: ignore[no-untyped-def]
     square = 0.0
-    for j in range(point.size):
-        gap = point[j] - centre[j]
+    for j in range(points.shape[1]):
+        gap = points[i, j] - centres[c, j]
         square += gap * gap
     return square
 
 
 @kernel
-def _two_nearest(point, columns, scores):  # type: ignore[no-untyped-def]
+def _two_nearest(points, i, columns, scores):  # type: ignore[no-untyped-def]
     """Return the nearest centre, its distance, and that of the second nearest."""
-    scores[:] = 0.0
-    for j in range(point.size):
-        value, column = point[j], columns[j]
+    for c in range(scores.size):
+        scores[c] = 0.0
+    for j in range(points.shape[1]):
+        value = points[i, j]
         for c in range(scores.size):
-            gap = value - column[c]
+            gap = value - columns[j, c]
             scores[c] += gap * gap
     best, first, second = 0, np.inf, np.inf
     for c in range(scores.size):
@@ -319,7 +320,7 @@ def _half_gaps(centres, free):  # type: ignore[no-untyped-def]
     free[:] = np.inf
     for c in range(free.size):
         for other in range(c):
-            half = np.sqrt(_square(centres[c], centres[other])) / 2.0
+            half = np.sqrt(_square(centres, c, centres, other)) / 2.0
             free[c], free[other] = min(free[c], half), min(free[other], half)
 
 
@@ -338,7 +339,7 @@ def _to_means(points, weights, labels, centres, moves):  # type: ignore[no-untyp
     if totals.min() == 0.0:
         costs = np.empty(labels.size)
         for i in range(labels.size):
-            costs[i] = weights[i] * _square(points[i], centres[labels[i]])
+            costs[i] = weights[i] * _square(points, i, centres, labels[i])
         for empty in np.flatnonzero(totals == 0.0):
             worst = np.argmax(costs)
             costs[worst] = -1.0
@@ -346,7 +347,7 @@ def _to_means(points, weights, labels, centres, moves):  # type: ignore[no-untyp
     shift = 0.0
     for c in range(len(centres)):
         sums[c] /= totals[c]
-        square = _square(sums[c], centres[c])
+        square = _square(sums, c, centres, c)
         moves[c] = np.sqrt(square)
         shift += square
     centres[:] = sums
