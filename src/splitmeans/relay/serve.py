@@ -86,8 +86,9 @@ def serve(
         _log.warning("%s is open to the network without TLS; put a TLS proxy in front", url)
     if on_ready is not None:
         on_ready(url)
-    with _signals_end_quietly():
-        uvicorn.Server(config).run(sockets=[listener])
+    server = uvicorn.Server(config)
+    with _signals_end_quietly(server):
+        server.run(sockets=[listener])
 
 
 def is_loopback(host: str) -> bool:
@@ -139,19 +140,23 @@ def _listen(host: str, port: int, gate: Gate) -> socket.socket:
 
 
 @contextmanager
-def _signals_end_quietly() -> Iterator[None]:
+def _signals_end_quietly(server: uvicorn.Server) -> Iterator[None]:
     """Let SIGTERM end the relay as it should end, and Ctrl-C as it ends every command.
 
-    uvicorn stops on both and then raises them again for whoever handled them before.
+    uvicorn stops on both and then raises them again for the handlers before its own. These also
+    stop it: a signal may come before uvicorn handles any.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     numbers = (signal.SIGTERM, signal.SIGINT)
     raised: list[int] = []
-    before = {
-        number: signal.signal(number, lambda number, _: raised.append(number)) for number in numbers
-    }
+
+    def stop(number: int, _: object) -> None:
+        raised.append(number)
+        server.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     finally:
