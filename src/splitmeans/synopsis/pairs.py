@@ -32,8 +32,9 @@ PairTables: TypeAlias = dict[tuple[int, int], FloatArray]
 # too much spurious weight, and 3 loses rare clusters.
 CUT = 2.5
 # With two parties the one table is the grid. Its noise cells are far from everybody, and no fit to
-# other tables takes users from them.
-_CUT_OF_TWO = 3.0
+# other tables takes users from them: the first of these that leaves most of all users. One limit
+# for all tables loses .005 with columns that are mostly zero, and .01 with 20 segments.
+_CUTS_OF_TWO, _MOST_USERS = (3.5, 3.0, 2.5, 2.0), 0.95
 # A cluster's largest cells are kept, cut or not, until they explain this share of its size and all
 # but this many standard deviations of it. Without this rule strong noise cuts every cell of a
 # cluster whose users are spread over many, and with them the cluster (letter and loan, noise 120:
@@ -56,9 +57,17 @@ _NEGLIGIBLE = 1e-3
 _GONE = 1e-200
 
 
-def cut_of(n_parties: int) -> float:
-    """Return below how many standard deviations of noise cells are cut."""
-    return _CUT_OF_TWO if n_parties == 2 else CUT
+def largest_cut(n_parties: int) -> float:
+    """Return below how many standard deviations of noise cells are cut at most."""
+    return _CUTS_OF_TWO[0] if n_parties == 2 else CUT
+
+
+def _cut_of_two(table: FloatArray, *, deviation: float | None, total: float) -> float:
+    """Return below how many standard deviations of noise the cells of two parties are cut."""
+    for cut in _CUTS_OF_TWO:
+        if table[table >= cut * (deviation or 0.0)].sum() >= _MOST_USERS * total:
+            break
+    return cut
 
 
 def max_entropy_weights(
@@ -112,8 +121,9 @@ def clean_pair_tables(
     """
     tables = _counted(estimator, deviation=deviation)
     sizes, total = _agree(estimator.n_local_clusters, tables)
-    cut = cut_of(len(sizes))
+    cut = CUT
     if len(sizes) == 2:
+        cut = _cut_of_two(tables[0, 1], deviation=deviation, total=total)
         # The sizes are sums of the same noise; no other table confirms them.
         sizes = [np.zeros_like(own) for own in sizes]
     cleaned = {}

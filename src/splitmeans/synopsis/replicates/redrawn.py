@@ -13,7 +13,7 @@ import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.membership.method import Group
-from splitmeans.synopsis.pairs import cut_of, max_entropy_weights
+from splitmeans.synopsis.pairs import largest_cut, max_entropy_weights
 from splitmeans.synopsis.precision import Precision, margin
 from splitmeans.synopsis.replicates.cell_tables import PossibleCells, possible_cells
 
@@ -60,7 +60,7 @@ def redrawn_grids(
         rng: Draws; this is an estimate, nothing is hidden by it.
     """
     deviations = dict(zip(precision.groups, precision.deviations, strict=True))
-    cut = cut_of(len(precision.shape))
+    cut = largest_cut(len(precision.shape))
     laws = {
         group: possible_cells(margin(grid, group), deviation=deviation, cut=cut)
         for group, deviation in deviations.items()
