@@ -1,4 +1,4 @@
-"""Connections to a relay that never become a participant's, and what requests take meanwhile."""
+"""Connections to a relay on which nothing happens, and what requests take meanwhile."""
 
 import contextlib
 import socket
@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +17,9 @@ import numpy as np
 from benchmarks.local_relay import LocalRelay, local_relay
 from splitmeans.errors import MailboxError
 from splitmeans.mailbox.http import HttpMailbox
+from splitmeans.mailbox.open import study_folder
+from splitmeans.mailbox.request_signature import EMPTY_HASH, sign_request
+from splitmeans.mailbox.retries import Retries
 from splitmeans.wire.identity import Identity
 from splitmeans.wire.slot import SERVER, Slot
 
@@ -26,12 +30,38 @@ _HEAD = b"PUT /v1/messages/x HTTP/1.1\r\nHost: relay\r\nContent-Length: 1000000\
 
 
 SILENT, AFTER_TLS, TRICKLING = KINDS = ("silent", "silent after TLS", "body byte by byte")
+SIGNED = "silent after one signed request"  # of a participant, so no stranger can open one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Participant:
+    """Who signs the requests of connections that are silent afterwards."""
+
+    name: str
+    key: Identity
+    study: str = _STUDY
+
+    def request(self) -> bytes:
+        """Return a request for the participant's limits, signed now."""
+        path = f"{study_folder(self.study)}/limits"
+        signed = sign_request(
+            "GET",
+            path,
+            body_hash=EMPTY_HASH,
+            participant=self.name,
+            signer=self.key,
+            time=int(time.time()),
+        )
+        lines = [f"GET /v1/studies/{path} HTTP/1.1", "Host: relay"]
+        lines += [f"{name}: {value}" for name, value in signed.items()]
+        return "\r\n".join([*lines, "", ""]).encode()
 
 
 class HalfOpen:
-    """Connections of some kinds, in turn, on which no signed request ever comes."""
+    """Connections of some kinds, in turn, on which no signed request comes, or only a first one."""
 
-    def __init__(self, relay: LocalRelay) -> None:
+    def __init__(self, relay: LocalRelay, participant: Participant | None) -> None:
+        self._participant = participant
         address = urlsplit(relay.url)
         self._address = (address.hostname or "", address.port or 0)
         self._context = ssl.create_default_context(cafile=relay.ca)
@@ -48,6 +78,10 @@ class HalfOpen:
         with contextlib.suppress(OSError):
             secured = self._context.wrap_socket(plain, server_hostname=self._address[0])
             self._sockets[-1] = secured
+            if kind == SIGNED:
+                assert self._participant is not None
+                secured.sendall(self._participant.request())
+                secured.recv(4096)  # the relay has replied: the connection is idle
             if kind == TRICKLING:
                 secured.sendall(_HEAD)
                 self._trickling.append(secured)
@@ -83,9 +117,18 @@ def _is_open(connection: socket.socket) -> bool:
 
 
 @contextmanager
-def half_open(relay: LocalRelay, count: int, kinds: Sequence[str] = KINDS) -> Iterator[HalfOpen]:
-    """Open connections to a relay and keep them, in a thread of its own."""
-    held, stop = HalfOpen(relay), threading.Event()
+def half_open(
+    relay: LocalRelay,
+    count: int,
+    kinds: Sequence[str] = KINDS,
+    *,
+    participant: Participant | None = None,
+) -> Iterator[HalfOpen]:
+    """Open connections to a relay and keep them, in a thread of its own.
+
+    `participant` is whose those of the kind `SIGNED` are.
+    """
+    held, stop = HalfOpen(relay, participant), threading.Event()
 
     def keep() -> None:
         for number in range(count):
@@ -114,7 +157,7 @@ def run_half_open(
     Args:
         count: Half-open connections.
         requests: Requests of all participants together.
-        kinds: Kinds of half-open connections.
+        kinds: Kinds of half-open connections; those of the kind `SIGNED` are another participant's.
 
     Returns:
         Median and 99th percentile of a request's seconds, how many failed, and how many of the
@@ -127,7 +170,9 @@ def run_half_open(
     with (
         tempfile.TemporaryDirectory() as folder,
         local_relay(rosters, Path(folder)) as relay,
-        half_open(relay, count, kinds) as held,
+        half_open(
+            relay, count, kinds, participant=Participant(name=SERVER, key=keys[SERVER])
+        ) as held,
     ):
         held.all_opened.wait()
         for number in range(requests):
@@ -149,10 +194,18 @@ def run_half_open(
     }
 
 
-def ask(relay: LocalRelay, name: str, key: Identity, *, run: str, study: str = _STUDY) -> None:
+def ask(
+    relay: LocalRelay,
+    name: str,
+    key: Identity,
+    *,
+    run: str,
+    study: str = _STUDY,
+    retries: Retries | None = None,
+) -> None:
     """Store a small message on a connection of its own."""
     slot = Slot(study_hash=study, run=run, sender=name, receiver=SERVER, kind="PartyRelease")
-    box = HttpMailbox(relay.url, participant=name, signer=key, ca=relay.ca)
+    box = HttpMailbox(relay.url, participant=name, signer=key, ca=relay.ca, retries=retries)
     try:
         box.put(slot.path, b"message")
     finally:

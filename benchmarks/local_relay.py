@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from splitmeans.errors import MailboxError
-from splitmeans.relay.limits import RelayLimits
+from splitmeans.relay.limits import ConnectionLimits, RelayLimits
 from splitmeans.wire.identity import PublicIdentity
 
 _STOP_SECONDS = 30
@@ -46,6 +46,7 @@ def local_relay(
     folder: Path,
     *,
     limits: RelayLimits | None = None,
+    connections: ConnectionLimits | None = None,
 ) -> Iterator[LocalRelay]:
     """Run a relay for as long as the context lasts.
 
@@ -53,6 +54,7 @@ def local_relay(
         rosters: For each study hash its participants' identities by name.
         folder: An existing folder for messages, certificate and log.
         limits: Limits of the relay.
+        connections: Limits of its connections.
     """
     ca, cert, key = (folder / name for name in ("ca.pem", "cert.pem", "key.pem"))
     if not ca.exists():
@@ -64,6 +66,7 @@ def local_relay(
         },
         "folder": str(folder.absolute() / "messages"),
         "limits": asdict(limits or RelayLimits()),
+        "connections": asdict(connections or ConnectionLimits()),
         "cert": str(cert.absolute()),
         "key": str(key.absolute()),
     }
@@ -186,7 +189,16 @@ def _main() -> None:
         sys.stdout.flush()
 
     cert, key = Path(settings["cert"]), Path(settings["key"])
-    serve(app, host="127.0.0.1", port=0, cert=cert, key=key, on_ready=announce)
+    connections = ConnectionLimits(**settings["connections"])
+    serve(
+        app,
+        host="127.0.0.1",
+        port=0,
+        cert=cert,
+        key=key,
+        connections=connections,
+        on_ready=announce,
+    )
 
 
 if __name__ == "__main__":

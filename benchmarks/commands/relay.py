@@ -6,7 +6,7 @@ import typer
 
 from benchmarks.commands import options
 from benchmarks.commands.output import show, write_json
-from benchmarks.half_open import AFTER_TLS, run_half_open
+from benchmarks.half_open import AFTER_TLS, SIGNED, run_half_open
 from benchmarks.relay_load import run_load
 from splitmeans.cli.console import Quiet
 
@@ -17,6 +17,9 @@ def relay(
     half_open: Annotated[
         int, typer.Option(help="Half-open connections beside requests, instead of uploads.", min=0)
     ] = 0,
+    signed: Annotated[
+        bool, typer.Option(help="They have carried one signed request of one participant.")
+    ] = False,
     json_file: options.JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
@@ -26,11 +29,10 @@ def relay(
     """
     options.need_relay()
     # After TLS each takes one of the relay's places for requests.
-    figures = (
-        run_half_open(half_open, kinds=(AFTER_TLS,)) if half_open else run_load(parties, megabytes)
-    )
+    kind = SIGNED if signed else AFTER_TLS
+    figures = run_half_open(half_open, kinds=(kind,)) if half_open else run_load(parties, megabytes)
     rows = [(name.replace("_", " "), f"{value:.4g}") for name, value in figures.items()]
     load = f"{parties} parties, {megabytes:g} MB each"
-    title = f"{half_open} half-open connections" if half_open else load
+    title = f"{half_open} connections {kind}" if half_open else load
     show(title, ("figure", "value"), rows, left=("figure", "value"))
     write_json(json_file, figures)

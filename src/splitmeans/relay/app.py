@@ -96,7 +96,7 @@ def make_app(
     async def put_message(request: Request) -> Response:
         try:
             caller = access.admit("PUT", request.path_params["path"], request.headers)
-            keep_open(request)
+            keep_open(request, caller.key)
             _check_length(request, limits)
             with naming(caller.key), access.transfer(caller):
                 return await _receive(request, caller, store=store, limits=limits)
@@ -106,7 +106,7 @@ def make_app(
     async def get_message(request: Request) -> Response:
         try:
             caller = access.admit("GET", request.path_params["path"], request.headers)
-            keep_open(request)
+            keep_open(request, caller.key)
         except Refused as refused:
             return Refusal(refused)
         return Download(
@@ -120,7 +120,7 @@ def make_app(
         study: str = request.path_params["study"]
         try:
             signed = access.admit_to_study("GET", study, f"{study}/limits", request.headers)
-            keep_open(request)
+            keep_open(request, (study, signed.participant))
         except Refused as refused:
             return Refusal(refused)
         told = {
@@ -135,7 +135,7 @@ def make_app(
         try:
             path = f"{study}/runs/{run}/room/{n_bytes}"
             signed = access.admit_to_study("PUT", study, path, request.headers)
-            keep_open(request)
+            keep_open(request, (study, signed.participant))
             place = SenderRun(study=study, run=run, sender=signed.participant)
             with naming((study, signed.participant)):
                 await asyncio.to_thread(_reserve, store, place, n_bytes)

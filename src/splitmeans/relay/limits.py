@@ -55,7 +55,11 @@ class ConnectionLimits:
     """How many connections may be open at the same time.
 
     Attributes:
-        total: Those of participants; one more gets the status 503.
+        total: Those of participants, which have carried a signed request. For one more the oldest
+            idle one is closed of who has most. Only where requests are in progress on all of them
+            are there more; beyond `total` and `unsigned` together the status is 503.
+        signed_per_participant: Those of one participant in one study. For one more its oldest idle
+            one is closed; one with a signed request in progress stays.
         unsigned: Those without a signed request so far, beside them. For one more the oldest of
             them is closed.
         unsigned_per_address: Those of one address (IPv6: one network of 64 bits).
@@ -64,6 +68,7 @@ class ConnectionLimits:
     """
 
     total: int = 500
+    signed_per_participant: int = 32
     unsigned: int = 200
     unsigned_per_address: int = 64
     unsigned_seconds: float = 15.0
@@ -72,6 +77,7 @@ class ConnectionLimits:
         _validate.at_least(
             1,
             max_connections=self.total,
+            signed_per_participant=self.signed_per_participant,
             max_unsigned=self.unsigned,
             max_unsigned_per_address=self.unsigned_per_address,
         )

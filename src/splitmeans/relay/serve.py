@@ -64,7 +64,8 @@ def serve(
         server_header=False,
         proxy_headers=bool(proxies),
         forwarded_allow_ips=list(proxies),
-        limit_concurrency=connections.total + connections.unsigned,
+        # uvicorn refuses the request that reaches its limit, not the one after.
+        limit_concurrency=connections.total + connections.unsigned + 1,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=_STOP_SECONDS,
         h11_max_incomplete_event_size=_HEADER_BYTES,
@@ -183,8 +184,10 @@ class _WatchedProtocol(H11Protocol):
 
     async def _with_mark(self, scope: Any, receive: Any, send: Any) -> None:
         """Run the application, which says when a request is a participant's."""
-        address = self.transport.get_extra_info("peername")
-        await self._whole_app({**scope, SIGNED: partial(self._gate.signed, address)}, receive, send)
+        address, cycle = self.transport.get_extra_info("peername"), self.cycle
+        # Of this request alone: later ones without a signature do not keep the connection open.
+        signed = partial(self._gate.signed, address, is_idle=lambda: cycle.response_complete)
+        await self._whole_app({**scope, SIGNED: signed}, receive, send)
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)

@@ -127,6 +127,13 @@ MUTANTS = [
         tests=("tests/relay/test_gate.py",),
     ),
     Mutant(
+        file="src/splitmeans/relay/gate.py",
+        old="own = [key for key, one in self._signed.items() if one.caller == caller]",
+        new="own = list[Any]()",
+        breaks="one participant keeps others from the relay by many idle connections",
+        tests=("tests/relay/test_gate.py",),
+    ),
+    Mutant(
         file="src/splitmeans/wire/key_change.py",
         old="if not (old.verify(signed, one) and new.verify(signed, two)) or old == new:",
         new="if not (new.verify(signed, one) or new.verify(signed, two)) or old == new:",
