@@ -46,7 +46,7 @@ ALLOWED_UP: frozenset[tuple[str, str]] = frozenset()
 # What handles raw rows: a party's table and its walkers, local clustering, everything a party does
 # with them. The laws of local clustering are public numbers.
 ROWS = ("table", "party", "local", "simulate")
-PUBLIC = ("local.law", "local.methods")
+PUBLIC = "local.law"
 
 # What a server loads, whoever plans a study, or whoever reads what was published.
 SERVER_SIDE = (

@@ -32,6 +32,7 @@ def published_peer(inputs: Inputs, *, gamma: float, tuned: bool = False) -> Prep
         epsilon=1.0,
         delta=1 / inputs.n,
         n_parties=2,
+        membership="dpfmps",
         gamma=gamma,
         repetitions=_REPETITIONS,
     ).sketch

@@ -150,7 +150,10 @@ def serve_sftp(
                 transports.append(transport)
                 transport.add_server_key(own)
                 transport.set_subsystem_handler("sftp", kind, files)
-                transport.start_server(server=Door() if key is None else KeyDoor(key))
+                try:
+                    transport.start_server(server=Door() if key is None else KeyDoor(key))
+                except (paramiko.SSHException, EOFError, OSError):  # this client went away
+                    transport.close()
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()

@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +85,18 @@ def test_a_folder_that_is_gone_says_so(box: FileMailbox, tmp_path: Path) -> None
     shutil.rmtree(tmp_path / "mail")
     with pytest.raises(MailboxError, match=r"there is no such folder on the server|No such file"):
         box.limits(STUDY)
+
+
+def test_a_client_that_goes_away_does_not_end_the_scene_s_server(tmp_path: Path) -> None:
+    known_hosts = tmp_path / "known_hosts"
+    with serve_sftp(known_hosts) as port:
+        socket.create_connection(("127.0.0.1", port)).close()
+        with paramiko.SSHClient() as client:
+            client.load_host_keys(str(known_hosts))
+            client.connect(
+                "127.0.0.1", port, "alice", "any", allow_agent=False, look_for_keys=False
+            )
+            assert client.open_sftp().stat(str(known_hosts)).st_size == known_hosts.stat().st_size
 
 
 def test_a_name_is_given_once(box: FileMailbox, tmp_path: Path) -> None:

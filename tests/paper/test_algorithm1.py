@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from splitmeans.errors import DataError, ParameterError
 from splitmeans.paper import PaperKMeans, Settings, mixed_gaussian, vertical_clustering
@@ -21,11 +22,11 @@ from splitmeans.paper.algorithm1 import (
     server_phase,
 )
 from splitmeans.paper.metrics import normalised_loss
-from splitmeans.privacy.noise import InsecureSeededNoise
+from splitmeans.privacy.noise import InsecureSeededNoise, SecureNoise
 
 ROWS = mixed_gaussian(2_000, random_state=1).rows
 PARTS = [ROWS[:, :3], ROWS[:, 3:6], ROWS[:, 6:]]
-BASE = Settings(n_clusters=5, epsilon=2.0, delta=1e-4, n_parties=3)
+BASE = Settings(n_clusters=5, epsilon=2.0, delta=1e-4, n_parties=3, membership="dpfmps")
 
 
 def test_division_of_the_budget_by_hand() -> None:
@@ -83,6 +84,7 @@ def test_without_noise_it_finds_the_clusters() -> None:
     assert model.noisy_count_ is None
 
 
+@pytest.mark.filterwarnings("ignore:NOT P")
 @pytest.mark.parametrize("membership", MEMBERSHIPS)
 def test_the_server_gets_by_with_messages(membership: str) -> None:
     """Messages of two runs alike give equal centres, and a message holds no rows."""
@@ -118,7 +120,10 @@ def test_server_functions_name_no_rows() -> None:
 @pytest.mark.parametrize(
     ("chosen", "first"),
     [
-        ({}, "NOT PROVED: the published privacy bound of membership='dpfmps' does not hold"),
+        (
+            {"membership": "dpfmps"},
+            "NOT PROVED: the published privacy bound of membership='dpfmps' does not hold",
+        ),
         ({"membership": "ldp-agg"}, "NOT PROVED: membership='ldp-agg' does not hide who"),
         ({"membership": "exact"}, "NOT PRIVATE: membership='exact' sends every user's cluster"),
         ({"membership": "ind-lap", "local": "plain"}, "NOT PRIVATE: local='plain' releases"),
@@ -129,26 +134,42 @@ def test_server_functions_name_no_rows() -> None:
 def test_statement_and_warning_begin_with_what_does_not_hold(
     chosen: dict[str, str], first: str
 ) -> None:
-    model = PaperKMeans(5, epsilon=1, delta=1e-4, n_local_clusters=2, random_state=0, **chosen)  # type: ignore[arg-type]
-    with pytest.warns(UserWarning, match="^NOT P") as warned:
-        model.fit(PARTS)
-    assert model.statement_.startswith(first)
-    assert str(warned[0].message).startswith(first)
-    # No figure before the last of the sentences.
-    lines = model.statement_.splitlines()
-    claimed = next(at for at, line in enumerate(lines) if line.startswith("budget as published"))
-    assert all(line.startswith("NOT P") for line in lines[:claimed])
-    assert len(warned) == claimed
+    model = PaperKMeans(5, epsilon=1, delta=1e-4, n_local_clusters=2, **chosen)  # type: ignore[arg-type]
+    with pytest.warns(UserWarning, match="^NOT P") as of_model:
+        statement = model.fit(PARTS).statement_
+    settings = dataclasses.replace(BASE, **chosen)  # type: ignore[arg-type]
+    with pytest.warns(UserWarning, match="^NOT P") as of_function:
+        done = vertical_clustering(
+            PARTS, settings, n_local_clusters=2, noise=SecureNoise(), rng=np.random.default_rng(0)
+        )
+    for said, warned in ((statement, of_model), (done.statement, of_function)):
+        assert said.startswith(first)
+        assert str(warned[0].message).startswith(first)
+        # No figure before the last of the sentences.
+        lines = said.splitlines()
+        claimed = lines.index(next(line for line in lines if line.startswith("budget as")))
+        assert all(line.startswith("NOT P") for line in lines[:claimed])
+        assert len(warned) == claimed
 
 
-def test_methods_without_privacy_run_only_if_they_are_named() -> None:
-    with pytest.warns(UserWarning, match="NOT PROVED"):
-        default = PaperKMeans(5, epsilon=1, delta=1e-4, n_local_clusters=2).fit(PARTS)
-    assert "NOT PRIVATE" not in default.statement_
+def test_methods_run_only_if_they_are_named() -> None:
+    for given in (PaperKMeans, Settings):
+        assert inspect.signature(given).parameters["membership"].default is inspect.Parameter.empty
+    model = PaperKMeans(5, epsilon=1, delta=1e-4, membership="ind-lap")
+    assert clone(model).get_params() == model.get_params()
+
+
+@pytest.mark.filterwarnings("ignore:NOT P")
+@pytest.mark.parametrize("membership", MEMBERSHIPS)
+def test_statement_of_seeded_noise_begins_with_it(membership: str) -> None:
+    model = PaperKMeans(5, epsilon=1, delta=1e-4, membership=membership, n_local_clusters=2)
+    seeded = clone(model).set_params(random_state=0).fit(PARTS).statement_
+    assert seeded.splitlines()[0] == "NOT PRIVATE: the noise comes from a seed, so it hides nothing"
+    assert seeded.splitlines()[1:] == model.fit(PARTS).statement_.splitlines()
 
 
 def test_proved_methods_fit_without_a_warning() -> None:
-    model = PaperKMeans(3, epsilon=2, delta=1e-4, membership="ind-lap", random_state=0)
+    model = PaperKMeans(3, epsilon=2, delta=1e-4, membership="ind-lap")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         statement = model.fit(PARTS).statement_

@@ -1,6 +1,8 @@
 """What figures mean in words: true for every observer, against closed forms and brute force."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,10 +18,12 @@ from splitmeans.privacy.events import (
     RandomisedResponseEvent,
     ShiftEvent,
 )
+from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.pld import epsilon_for
 from tests.plan.test_pooled_parties import study_of
 
 FINE = 1e-4
+OFFICER = Path(__file__).parents[2] / "docs/guides/privacy-officer.md"
 
 
 def stated(events, delta=1e-6):
@@ -84,10 +88,14 @@ def test_the_worst_of_several_views_counts():
 
 def test_a_guess_passes_the_old_limit_more_often_than_delta():
     """Why no posterior is promised: P(loss > epsilon) of a Gaussian release is many times delta."""
-    mu, delta = 0.25, 1e-6
-    epsilon = epsilon_for([GaussianEvent(noise_multiplier=1 / mu)], delta)
-    exceeded = math.erfc((epsilon - mu**2 / 2) / mu / math.sqrt(2)) / 2
-    assert exceeded > 4 * delta
+
+    def exceeded(epsilon, delta=1e-5):
+        mu = 1 / gaussian_multiplier(epsilon, delta)
+        return math.erfc((epsilon - mu**2 / 2) / mu / math.sqrt(2)) / 2 / delta
+
+    said = re.search(r"about (\d+) times delta at epsilon 1 and delta 1e-5", OFFICER.read_text())
+    assert exceeded(1.0) == pytest.approx(float(said[1]), rel=0.02)
+    assert exceeded(0.1) > exceeded(0.5) > exceeded(1.0)
 
 
 # ---- rounding, and who is named ----

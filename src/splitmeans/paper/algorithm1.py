@@ -1,5 +1,6 @@
 """Algorithm 1: private vertical federated clustering, in four phases."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -16,6 +17,7 @@ from splitmeans.paper.dpfm import SketchParameters
 from splitmeans.paper.dpfmps_gen import PartitionSketch, dpfmps_gen
 from splitmeans.paper.dplloyd import dplloyd
 from splitmeans.paper.dplsf import dplsf
+from splitmeans.paper.guarantees import missing_guarantees, statement
 from splitmeans.paper.ind_lap import NoisyHistogram, ind_lap_encode, ind_lap_estimate
 from splitmeans.paper.ldp_agg import (
     LabelResponse,
@@ -59,7 +61,7 @@ class Settings:
     epsilon: float
     delta: float
     n_parties: int
-    membership: str = "dpfmps"
+    membership: str
     local: str = "dplsf"
     estimate: str = "auto"
     gamma: float = 1.0
@@ -118,12 +120,16 @@ class PartyMessage:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
-    """What a run ends with: k centres, the grid's weights, and what the server received."""
+    """What a run ends with: k centres, the grid's weights, and what the server received.
+
+    `statement` says what the run claims; it begins with what does not hold.
+    """
 
     centres: FloatArray
     weights: FloatArray
     noisy_count: float | None
     messages: tuple[PartyMessage, ...]
+    statement: str = field(repr=False)
 
 
 def vertical_clustering(
@@ -138,12 +144,15 @@ def vertical_clustering(
 
     Guarantee: the paper claims (epsilon, delta)-DP. It does NOT hold with DPFMPS, whose sketches
     share hash keys (see `dpfmps_gen`); with LDP-AGG only for replacing a user's values, and the
-    number of users shows; and there is none with exact memberships or plain local clustering.
+    number of users shows; and there is none with exact memberships, plain local clustering or
+    seeded noise. It warns of each chosen method without the guarantee.
 
     Each party has its rows in [-1, 1], shape (n, m_l), the same users in one order, and draws its
     own noise. Without k' it is `local_k` for DPFMPS and k for the baselines. `rng` is for starts
     and random choices that hide nothing.
     """
+    for sentence in missing_guarantees(settings):
+        warnings.warn(f"{sentence}. Use splitmeans.VerticalKMeans to protect people", stacklevel=2)
     party_noise = [noise.spawn(f"party {party}") for party in range(len(datasets))]
     # Phase 3a first, since k' may depend on it: a random party estimates the number of users.
     noisy_count = None
@@ -162,7 +171,13 @@ def vertical_clustering(
         for rows, own in zip(datasets, party_noise, strict=True)
     )
     centres, weights = server_phase(messages, settings, noisy_count=noisy_count, rng=rng)
-    return Outcome(centres=centres, weights=weights, noisy_count=noisy_count, messages=messages)
+    return Outcome(
+        centres=centres,
+        weights=weights,
+        noisy_count=noisy_count,
+        messages=messages,
+        statement=statement(settings, secure_noise=noise.secure),
+    )
 
 
 def default_local_k(settings: Settings, noisy_count: float | None) -> int:

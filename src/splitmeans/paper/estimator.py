@@ -1,6 +1,5 @@
 """`PaperKMeans`: the paper's system behind scikit-learn's interface."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -12,7 +11,6 @@ from splitmeans import _validate
 from splitmeans._types import FloatArray
 from splitmeans.errors import DataError
 from splitmeans.paper.algorithm1 import Settings, vertical_clustering
-from splitmeans.paper.guarantees import missing_guarantees, statement
 from splitmeans.privacy.noise import InsecureSeededNoise, NoiseSource, SecureNoise
 
 
@@ -57,7 +55,7 @@ class PaperKMeans(BaseEstimator):  # type: ignore[misc]
         *,
         epsilon: float,
         delta: float,
-        membership: str = "dpfmps",
+        membership: str,
         local: str = "dplsf",
         estimate: str = "auto",
         n_local_clusters: int | str = "auto",
@@ -89,10 +87,6 @@ class PaperKMeans(BaseEstimator):  # type: ignore[misc]
         )
         if self.n_local_clusters != "auto":
             _validate.at_least(2, n_local_clusters=self.n_local_clusters)
-        for sentence in missing_guarantees(membership=self.membership, local=self.local):
-            warnings.warn(
-                f"{sentence}. Use splitmeans.VerticalKMeans to protect people", stacklevel=2
-            )
         noise: NoiseSource = SecureNoise()
         if self.random_state is not None:
             noise = InsecureSeededNoise(self.random_state)
@@ -109,7 +103,7 @@ class PaperKMeans(BaseEstimator):  # type: ignore[misc]
         self.grid_weights_ = outcome.weights
         self.local_centers_ = tuple(message.centres for message in outcome.messages)
         self.noisy_count_ = outcome.noisy_count
-        self.statement_ = statement(settings)
+        self.statement_ = outcome.statement
         return self
 
 

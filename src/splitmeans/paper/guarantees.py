@@ -1,7 +1,11 @@
 """Which guarantee does not hold for the chosen methods: the first lines of a statement."""
 
-from splitmeans.paper.algorithm1 import Settings
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from splitmeans.paper.algorithm1 import Settings
+
+_SEEDED = "NOT PRIVATE: the noise comes from a seed, so it hides nothing"
 _OF_MEMBERSHIP = {
     "exact": "NOT PRIVATE: membership='exact' sends every user's cluster as it is",
     "dpfmps": (
@@ -16,18 +20,19 @@ _OF_MEMBERSHIP = {
 _OF_LOCAL = {"plain": "NOT PRIVATE: local='plain' releases centres without noise"}
 
 
-def missing_guarantees(*, membership: str, local: str) -> tuple[str, ...]:
+def missing_guarantees(settings: "Settings") -> tuple[str, ...]:
     """Return a sentence for each chosen method without the stated guarantee, the worst first."""
-    found = (_OF_MEMBERSHIP.get(membership), _OF_LOCAL.get(local))
+    found = (_OF_MEMBERSHIP.get(settings.membership), _OF_LOCAL.get(settings.local))
     sentences = [sentence for sentence in found if sentence is not None]
     return tuple(sorted(sentences, key=lambda sentence: sentence.startswith("NOT PROVED")))
 
 
-def statement(settings: Settings) -> str:
+def statement(settings: "Settings", *, secure_noise: bool) -> str:
     """Return what a run claims as text; what does not hold comes first."""
     budget = settings.budget
     lines = [
-        *missing_guarantees(membership=settings.membership, local=settings.local),
+        *(() if secure_noise else (_SEEDED,)),
+        *missing_guarantees(settings),
         f"budget as published: epsilon {settings.epsilon:g}, delta {settings.delta:g}, of which",
     ]
     if settings.needs_count:

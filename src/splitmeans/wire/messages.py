@@ -242,7 +242,7 @@ class PublishedResult(_Quiet):
         published_at: Date and time in UTC.
         signature: The server's, over what `signed_result` says; empty in a simulation.
         presence: Where user sets differ and presence is counted, how many users are at which
-            parties of each group of the plan (`result/presence_counts.py`); else empty.
+            parties of each group of the plan (`synopsis/presence_counts.py`); else empty.
     """
 
     TAG: ClassVar[str] = "PublishedResult"
