@@ -228,7 +228,7 @@ def test_different_results_to_different_parties(forger):
     Fails: harmless for privacy. Parties notice when they compare `result_hash` in result.json.
     """
     world = forger(receivers=("bank",))
-    other = forger(receivers=("shop",), weights=lambda true: true.weights[::-1])
+    other = forger(receivers=("shop",), weights=lambda true: true.weights / 2)
     world.box.files |= {
         path: data for path, data in other.box.files.items() if "/publishedresult." in path
     }
