@@ -22,6 +22,7 @@ from splitmeans.plan.enough_users import learning_warnings
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.result.previous import Previous, previous_of
+from splitmeans.result.result import remark_on
 from splitmeans.result.signed import utc_now
 from splitmeans.simulate.blocks import (
     ID_COLUMN,
@@ -50,7 +51,6 @@ from splitmeans.study import (
     Study,
 )
 from splitmeans.study.id_rules import AS_IS, ID_TYPES, IdRules
-from splitmeans.synopsis.clustering import about_found
 from splitmeans.synopsis.segments import letter
 from splitmeans.table.prepare import PartyTable
 
@@ -240,7 +240,9 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.feature_names_in_ = np.array(self.synopsis_.feature_names, dtype=object)
         self._not_published(written_at=utc_now())
         self.segment_names_ = tuple(letter(rank) for rank in range(len(self.cluster_centers_)))
-        remark = about_found(len(self.cluster_centers_), study)
+        remark = remark_on(
+            study, found=len(self.cluster_centers_), released=self.result_.plan.released
+        )
         if remark is not None:
             warnings.warn(remark, UserWarning, stacklevel=4)
         self._labels: LabelArray | None = None

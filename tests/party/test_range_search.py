@@ -1,6 +1,7 @@
 """From noisy counts to bounds: by hand, on hard columns, and whatever the counts are."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ HARD = {
     "log-normal": lambda r: np.exp(9 + r.normal(size=20_000)),
     "far from zero": lambda r: 1e9 + 10 * r.normal(size=20_000),
     "negative and small": lambda r: -1e-5 * (1 + r.random(20_000)),
-    "mostly zero": lambda r: np.where(r.random(20_000) < 0.9, 0, r.exponential(50, 20_000)),
+    "often zero": lambda r: np.where(r.random(20_000) < 0.8, 0, r.exponential(50, 20_000)),
     "codes": lambda r: r.integers(6, size=20_000).astype(float),
     "yes or no": lambda r: r.integers(2, size=20_000).astype(float),
     "some missing": lambda r: np.where(r.random(20_000) < 0.3, np.nan, 1e6 + r.normal(size=20_000)),
@@ -117,12 +118,110 @@ def test_hard_columns_get_bounds_near_their_quantiles(draw):
     assert abs(found.low - low) + abs(found.high - high) <= 0.35 * reach
 
 
+OTHERS = {
+    "log-normal": lambda r, n: np.exp(3 + r.normal(size=n)),
+    "wide log-normal": lambda r, n: np.exp(6 + 2 * r.normal(size=n)),
+    "exponential": lambda r, n: r.exponential(50, n),
+    "even": lambda r, n: r.uniform(0, 10_000, n),
+}
+
+
+def shared_column(*, users, share, shared, draw, seed):
+    """Return a column, and the values of those who do not share the one of most users."""
+    rng = np.random.default_rng([seed, users])
+    values, differs = draw(rng, users), rng.random(users) >= share
+    return np.where(differs, values, shared), values[differs]
+
+
+@pytest.mark.parametrize("draw", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("shared", [0.0, 1000.0, -5.0])
+@pytest.mark.parametrize(
+    ("share", "users", "mu"),
+    [(0.9, 20_000, 0.2), (0.96, 50_000, 0.2), (0.98, 100_000, 0.2), (0.995, 200_000, 0.4)],
+)
+def test_bounds_are_of_those_who_do_not_share_the_value_of_most(share, users, mu, shared, draw):
+    values, others = shared_column(users=users, share=share, shared=shared, draw=draw, seed=1)
+    found = learned(values, mu=mu)
+    assert found.state == FOUND
+    assert found.low <= shared <= found.high
+    assert np.mean((others >= found.low) & (others <= found.high)) >= 0.96
+    low, high = np.quantile(others, [0.01, 0.99])
+    assert found.high - found.low <= 4 * (max(high, shared) - min(low, shared))
+
+
+@pytest.mark.parametrize("others", [(2.0, 3.5), (1e6,), (2.9, 2.95)])
+def test_others_may_be_beside_the_value_or_far_away(others):
+    rng = np.random.default_rng(0)
+    values = np.where(rng.random(50_000) < 0.96, 3.0, rng.choice(others, 50_000))
+    found = learned(values)
+    low, high = min(*others, 3.0), max(*others, 3.0)
+    assert found.state == FOUND
+    assert found.low <= low + 0.02 * (high - low)
+    assert found.high >= high - 0.02 * (high - low)
+    assert found.high - found.low <= 40 * (high - low)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    share=st.floats(0.9, 0.998),
+    shared=st.sampled_from([0.0, 1.0, -5.0, 1000.0, 1024.0, 0.1, 1e9, -3e-7]),
+    draw=st.sampled_from(list(OTHERS.values())),
+    users=st.sampled_from([2000, 10_000, 50_000]),
+    # With less a plan warns: five deviations of a count are a fiftieth of the users.
+    precision=st.floats(350, 5000),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_others_are_held_or_a_word_is_said(share, shared, draw, users, precision, seed):
+    values, others = shared_column(users=users, share=share, shared=shared, draw=draw, seed=seed)
+    found = learned(values, mu=precision / users, seed=seed)
+    if found.state == FOUND:
+        # Up to what so many bins tell apart.
+        assert max(found.low - shared, shared - found.high) <= 1e-6 * (found.high - found.low)
+        assert np.mean((others >= found.low) & (others <= found.high)) >= 0.5
+
+
+def test_a_search_for_the_others_by_hand():
+    counts = np.zeros(SCALE_BINS)
+    one = POWERS + 1 + 30
+    counts[[POWERS, one, one + 1]] = 90, 5, 5
+    others = RangeSearch(low=None, high=None).after(counts, deviation=0.01)
+    # From zero to 4, and a bin on either side; who has zero is not counted any more.
+    assert others.bins.low == pytest.approx(-4 / 62)
+    assert others.bins.high == pytest.approx(4 + 4 / 62)
+    assert (others.bins.number, others.bins.apart) == (64, (-(2**-30), 2**-30))
+    assert others.values == 10
+    # A fifth does not share the value: bounds are of all.
+    counts[POWERS] = 40
+    assert RangeSearch(low=None, high=None).after(counts, deviation=0.01).bins.apart is None
+
+
+def test_who_has_the_value_is_in_no_bin():
+    bins = (Bins(low=0.0, high=4.0, number=4, apart=(0.5, 1.5)),)
+    rows = rows_of([0.2, 0.5, 0.6, 1.0, 1.0, 1.5, 9.0]).gather()
+    counts = count_values(rows, columns=(ANYWHERE,), bins=bins)
+    assert counts.tolist() == [[1, 0, 0, 1]]
+
+
+def test_bounds_hold_the_value_and_nearly_all_others_by_hand():
+    bins, counts = Bins(low=0.0, high=64.0, number=64), np.ones(64)
+    search = RangeSearch(low=None, high=None, bins=bins, values=64.0, rounds=1, zooming=False)
+    # 2 % of 64 are 1.28 bins; 1 % of the others 0.64. Wider to three digits.
+    found = search.after(counts, deviation=0.001).found
+    assert (found.low, found.high) == (1.2, 62.8)
+    others = replace(search, apart=(-4.0, -2.0)).after(counts, deviation=0.001).found
+    assert (others.low, others.high) == (-3.0, 63.4)
+
+
 def test_bad_luck_degrades():
     assert learned([5.0] * 20_000).state == NARROW
     assert learned([5.0] * 20_000).low < 5 < learned([5.0] * 20_000).high
     zero = learned([0.0] * 20_000)
     assert zero.low < 0 < zero.high
     assert zero.high - zero.low < 1e-6
+    # Too few others to see, or to know quantiles of.
+    assert learned([0.0] * 20_000 + [7.0] * 20).state == NARROW
+    assert learned([0.0] * 20_000 + [7.0] * 300).state == UNCLEAR
+    assert learned([0.0] * 20_000 + [7.0] * 300).high > 6.9
     assert learned([1.0, 2.0, 3.0]).state == UNCLEAR
     assert learned([math.nan] * 1000).state == UNCLEAR
     two_scales = learned([1e-3] * 10_000 + [1e9 + 7] * 10_000)
@@ -137,6 +236,9 @@ def test_limits_are_kept():
     beyond = learned(values, low=1000, high=2000)
     assert 1000 <= beyond.low < beyond.high <= 2000
     assert beyond.high - beyond.low < 10
+    at_limit = learned(np.where(values < 65, 0, values), mu=0.5, low=45)
+    assert at_limit.low == 45
+    assert 70 < at_limit.high < 100
     one_sided = learned(values, low=45)
     assert one_sided.low == 45
     assert one_sided.high > 60

@@ -200,3 +200,39 @@ def test_the_estimator_learns_bounds():
     assert np.array_equal(model.predict(X), model.labels_)
     assert model.score(X) < 0
     assert model.result_.plan.parties[0].columns[0].high > 1000
+
+
+def fit_amounts(*, share, epsilon=4.0):
+    """Fit a column of amounts that are mostly zero; return the model and its learned bounds."""
+    rng = np.random.default_rng(0)
+    users = 5 * USERS
+    amount = np.where(rng.random(users) < share, 0.0, np.exp(5 + rng.normal(size=users)))
+    segment = rng.integers(3, size=users)
+    model = VerticalKMeans(
+        3,
+        epsilon=epsilon,
+        delta=1e-6,
+        bounds=["private", (-1, 11)],
+        expected_users=users,
+        noise=InsecureSeededNoise(0),
+        random_state=0,
+    )
+    model.fit([amount[:, None], (5.0 * segment + rng.normal(size=users).clip(-1, 1))[:, None]])
+    (column,) = model.result_.plan.party("party1").columns
+    return model, column
+
+
+def test_amounts_that_are_mostly_zero_are_not_clipped_away(recwarn):
+    model, column = fit_amounts(share=0.98)
+    # 1 % of the others have more than 1520.
+    assert column.low <= 0
+    assert 800 < column.high < 4000
+    assert 0.1 < model.cluster_centers_[:, 0].max() < column.high
+    assert not [note for note in recwarn if "far off" in str(note.message)]
+    assert model.published_.remark is None
+
+
+def test_too_few_others_are_said_wherever_a_result_is_shown():
+    with pytest.warns(UserWarning, match="learned bounds may be far off at party1: x0 .*too few"):
+        model, _ = fit_amounts(share=0.9995)
+    assert "learned bounds may be far off" in model.published_.remark

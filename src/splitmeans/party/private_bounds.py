@@ -60,7 +60,7 @@ def count_values(
 ) -> IntArray:
     """Count values in the bins of each column, shape (columns, most bins of a column).
 
-    A row is in one bin of each column, and in none where its value is missing.
+    A row is in one bin of each column, and in none where its value is missing or set apart.
     """
     most = max(own.length for own in bins)
     counts = np.zeros((len(columns), most), dtype=np.int64)
@@ -69,6 +69,8 @@ def count_values(
         values = values[~np.isnan(values)]
         # Within the limits of the study first: no bound lies beyond.
         values = np.clip(values, column.low, column.high)
+        if own.apart is not None:
+            values = values[(values < own.apart[0]) | (values > own.apart[1])]
         found = scale_bins(values) if own.of_scale else _equal_bins(values, own)
         counts[at] = np.bincount(found, minlength=most)
     return counts

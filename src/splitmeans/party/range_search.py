@@ -6,6 +6,10 @@ values are in a small part of them (dates, 10^9 plus a little, amounts with a fe
 rounds that are left look at the same bins again, and bounds are quantiles of all of them together.
 Whatever the counts are, a search ends with two finite bounds.
 
+Where most users share one value, bounds are of the others, and hold that value too: later rounds
+do not count it. Zero is a bin of scale of its own; to any other value the search zooms in first,
+and looks at the others in the last round.
+
 The constants are by measurement (docs/accuracy.md, "Bounds that the run learns").
 """
 
@@ -29,9 +33,13 @@ FINE_BINS, EQUAL_BINS = 128, 64
 # A place has values if so many deviations are counted there (4.5 took noise for values in one
 # column of a thousand, far away); a bin beside such a place, if these are.
 _SEED_DEVIATIONS, _BESIDE_DEVIATIONS = 5.0, 2.5
+# The same where most users share one value: bounds by chance do no harm that none would not do,
+# but others are looked for further away from such a place.
+_OTHERS_SEED, _OTHERS_BESIDE = 4.5, 3.0
 _SEED_WINDOWS = (1, 2, 4, 8)
-# Scales at either end that have no more than this share of the values are left to clipping.
-_TRIMMED_SHARE = 0.02
+# A value is shared by most users if it has this part of all values; bounds are then of the others.
+# With fewer others than so many deviations they are rough, which is said.
+_SHARED, _FEW_DEVIATIONS = 0.85, 40.0
 # Values that span no more bins of scale than this, without zero, get fine bins.
 _NARROW_BINS = 2
 # A window to zoom in on must have every bin with so many deviations, and this share of the values:
@@ -41,8 +49,10 @@ _ZOOM_BIN = 5.5
 _FINE_SHARE, _FINE_NOISE, _FINE_LEAST = 0.97, -2.5, 0.7
 _EQUAL_SHARE, _EQUAL_NOISE = 0.98, 1.0
 _LAST_WINDOW = 8
-# Bounds are at these quantiles from both ends, or further in where noise is larger, stretched then.
-_QUANTILE, _MOST_QUANTILE, _QUANTILE_NOISE = 0.02, 0.25, 2.0
+# Bounds are at these quantiles from both ends, or further in where noise is larger, stretched then;
+# scales beyond them are left to clipping.
+_QUANTILE, _QUANTILE_OF_OTHERS = 0.02, 0.01
+_MOST_QUANTILE, _QUANTILE_NOISE = 0.25, 2.0
 _MOST_STRETCH = 3.0
 # Counts below so many deviations are noise, if the others have this share of the values.
 _NOISE_DEVIATIONS, _CLEAR_SHARE = 2.0, 0.98
@@ -50,11 +60,15 @@ _NOISE_DEVIATIONS, _CLEAR_SHARE = 2.0, 0.98
 
 @dataclass(frozen=True, kw_only=True)
 class Bins:
-    """What is counted in a round: bins of scale, or so many of equal width between two numbers."""
+    """What is counted in a round: bins of scale, or so many of equal width between two numbers.
+
+    Values from one to the other end of `apart` are in no bin.
+    """
 
     low: float = 0.0
     high: float = 0.0
     number: int = 0
+    apart: tuple[float, float] | None = None
 
     @property
     def of_scale(self) -> bool:
@@ -78,7 +92,10 @@ class RangeSearch:
         values: About how many values there are, once it is known.
         rounds: How many rounds are left.
         zooming: Whether the next counts may tell to zoom in; never those of the last round.
-        unclear: Whether nothing was above the noise.
+        state: `UNCLEAR` if nothing was above the noise, `NARROW` if one value alone was.
+        apart: Where the value is that most users share; the search is for bounds of the others.
+        others: The search for them, where most values are in one bin of scale other than zero.
+        back: What to go on with if the bin that is looked into holds no such value.
         counts: Of the rounds that had these bins, weighted by their precision.
         precision: Sum of the weights, one over the squared deviation of each round.
     """
@@ -89,27 +106,48 @@ class RangeSearch:
     values: float = 1.0
     rounds: int = len(ROUNDS)
     zooming: bool = True
-    unclear: bool = False
+    state: int = FOUND
+    apart: tuple[float, float] | None = None
+    others: "RangeSearch | None" = None
+    back: "RangeSearch | None" = None
     counts: FloatArray = field(default_factory=lambda: np.zeros(EQUAL_BINS))
     precision: float = 0.0
 
     def after(self, noisy_counts: FloatArray, *, deviation: float) -> "RangeSearch":
         """Return the search that knows the noisy counts of its bins."""
         following = self._after(noisy_counts, deviation=deviation)
-        following = replace(following, rounds=self.rounds - 1)
-        if following.rounds > 1 and following.zooming:
-            return following
-        return replace(following, zooming=False, bins=replace(following.bins, number=EQUAL_BINS))
+        zooming = following.zooming and self.rounds > 2
+        number = following.bins.number if zooming else EQUAL_BINS
+        bins = replace(following.bins, number=number, apart=following.apart)
+        return replace(following, bins=bins, zooming=zooming, rounds=self.rounds - 1)
 
     def _after(self, noisy_counts: FloatArray, *, deviation: float) -> "RangeSearch":
         if self.bins.of_scale:
             return self._scaled(noisy_counts, deviation=deviation)
-        if self.zooming:
-            zoomed = self._zoomed(noisy_counts, deviation=deviation)
-            if zoomed is not None:
-                return zoomed
-            if self.bins.number != EQUAL_BINS:
-                return replace(self, zooming=False)
+        if not self.zooming:
+            return self._counted(noisy_counts, deviation=deviation)
+        following = self.back
+        if following is None or following.zooming:
+            following = self._zoomed(noisy_counts, deviation=deviation) or following
+        following = following or self._counted(noisy_counts, deviation=deviation)
+        heaviest = int(noisy_counts.argmax())
+        if self.others is None or noisy_counts[heaviest] < _SHARED * self.values:
+            return following
+        # Most values are in one bin: nearer to it, until the last round but one tells that it is
+        # one value, or as good as one; then the last round is for the others.
+        low, high = self._part(heaviest, 1)
+        if self.rounds > 2:
+            return replace(self, bins=_with_room(low, high, number=FINE_BINS), back=following)
+        others = self.values - float(noisy_counts[heaviest])
+        if self.others.state == UNCLEAR and others < _SEED_DEVIATIONS * deviation:
+            return replace(following, state=NARROW)
+        others = max(others, self.others.values)
+        return replace(self.others, apart=(low, high), values=others, state=FOUND, zooming=False)
+
+    def _counted(self, noisy_counts: FloatArray, *, deviation: float) -> "RangeSearch":
+        """Return a search whose bins stay what they are; fine ones become wider first."""
+        if self.bins.number != EQUAL_BINS:
+            return replace(self, zooming=False)
         weight = deviation**-2
         return replace(
             self,
@@ -122,9 +160,12 @@ class RangeSearch:
     def found(self) -> LearnedBounds:
         """The bounds, after the last round."""
         low, high = self._quantiles()
+        if self.apart is not None:
+            shared = (self.apart[0] + self.apart[1]) / 2
+            low, high = min(low, shared), max(high, shared)
         # As far apart as bounds are at least: there is no spread to see.
-        alike = high - low <= 1.01 * self._least
-        state = UNCLEAR if self.unclear else NARROW if alike else FOUND
+        alike = self.state == FOUND and high - low <= 1.01 * self._least
+        state = UNCLEAR if self._few else NARROW if alike else self.state
         low, high = self._within_limits(*_rounded(low, high))
         return LearnedBounds(low=low, high=high, state=state)
 
@@ -132,11 +173,42 @@ class RangeSearch:
     def _least(self) -> float:
         return 2 * (self.bins.high - self.bins.low) / self.bins.number
 
+    @property
+    def _few(self) -> bool:
+        """Whether users who do not share the value of most are too few for their quantiles."""
+        return self.apart is not None and self.values < _FEW_DEVIATIONS * self.precision**-0.5
+
+    @property
+    def _outer(self) -> float:
+        return _QUANTILE if self.apart is None else _QUANTILE_OF_OTHERS
+
     def _scaled(self, noisy_counts: FloatArray, *, deviation: float) -> "RangeSearch":
-        first, last, clear = _occupied(noisy_counts, deviation=deviation)
+        following = self._placed(noisy_counts, deviation=deviation)
+        heaviest = int(noisy_counts.argmax())
+        if following.state == UNCLEAR or noisy_counts[heaviest] < _SHARED * following.values:
+            return following
+        rest = np.where(np.arange(SCALE_BINS) == heaviest, 0.0, noisy_counts)
+        others = replace(self, apart=(_edge(heaviest), _edge(heaviest + 1)))
+        others = others._placed(rest, deviation=deviation, shared=heaviest)
+        if heaviest != POWERS:
+            return replace(following, others=others)
+        return replace(following, state=NARROW) if others.state == UNCLEAR else others
+
+    def _placed(
+        self, noisy_counts: FloatArray, *, deviation: float, shared: int | None = None
+    ) -> "RangeSearch":
+        """Return a search where bins of scale have values, and where most users share one."""
+        few = shared is not None
+        first, last, clear = _occupied(noisy_counts, deviation=deviation, few=few)
         values = max(float(noisy_counts[first : last + 1].sum()), 2 * deviation, 1.0)
-        seen = np.where(noisy_counts > _BESIDE_DEVIATIONS * deviation, noisy_counts, 0.0)
-        first, last = _without_ends(seen, first, last, most=_TRIMMED_SHARE * values)
+        least = (_OTHERS_BESIDE if few else _BESIDE_DEVIATIONS) * deviation
+        seen = np.where(noisy_counts > least, noisy_counts, 0.0)
+        first, last = _without_ends(seen, first, last, most=self._outer * values)
+        if shared is not None:
+            if least > self._outer * values:
+                # Noise may hide a scale on either side.
+                first, last = max(first - 1, 0), min(last + 1, SCALE_BINS - 1)
+            first, last = (min(first, shared), max(last, shared)) if clear else (shared, shared)
         narrow = last - first < _NARROW_BINS and not first <= POWERS <= last
         low, high = _edge(first), _edge(last + 1)
         if not narrow:
@@ -147,7 +219,7 @@ class RangeSearch:
             self,
             bins=_with_room(*self._within_limits(low, high), number=number),
             values=values,
-            unclear=not clear,
+            state=FOUND if clear else UNCLEAR,
         )
 
     def _zoomed(self, noisy_counts: FloatArray, *, deviation: float) -> "RangeSearch | None":
@@ -156,17 +228,20 @@ class RangeSearch:
         window = _smallest_window(noisy_counts, values=self.values, deviation=deviation)
         if window is None:
             return None
-        start, width = window
-        step = (self.bins.high - self.bins.low) / number
-        low = self.bins.low + step * (start - width / 2)
-        high = self.bins.low + step * (start + 1.5 * width)
-        low, high = self._within_limits(low, high)
+        low, high = self._part(*window)
         # Numbers that floats can hardly tell apart are not zoomed in on further.
         more = high - low > 1e-12 * max(abs(low), abs(high))
         if number == FINE_BINS:
-            more = more and width <= _LAST_WINDOW
+            more = more and window[1] <= _LAST_WINDOW
         following = FINE_BINS if number == FINE_BINS and more else EQUAL_BINS
-        return replace(self, bins=_with_room(low, high, number=following), zooming=more)
+        bins = _with_room(low, high, number=following)
+        return replace(self, bins=bins, zooming=more, back=None)
+
+    def _part(self, start: int, width: int) -> tuple[float, float]:
+        """Return where so many bins are, with half of their width on both sides."""
+        step = (self.bins.high - self.bins.low) / self.bins.number
+        low = self.bins.low + step * (start - width / 2)
+        return self._within_limits(low, low + 2 * step * width)
 
     def _quantiles(self) -> tuple[float, float]:
         """Return bounds at quantiles of the counts of equal bins."""
@@ -174,15 +249,15 @@ class RangeSearch:
         clear = np.where(noisy_counts > _NOISE_DEVIATIONS * deviation, noisy_counts, 0.0)
         kept = clear if clear.sum() >= _CLEAR_SHARE * self.values else noisy_counts
         shares = project_to_simplex(kept, total=self.values) / self.values
-        share = min(max(_QUANTILE, _QUANTILE_NOISE * deviation / self.values), _MOST_QUANTILE)
+        share = min(max(self._outer, _QUANTILE_NOISE * deviation / self.values), _MOST_QUANTILE)
         edges = np.linspace(self.bins.low, self.bins.high, self.bins.number + 1)
         below = np.concatenate([[0.0], np.cumsum(shares)])
         low = _quantile(edges, below, share)
         # From the other end, so that a flat piece in between counts for neither.
         high = -_quantile(-edges[::-1], 1 - below[::-1], share)
-        if share > _QUANTILE:
+        if share > self._outer:
             normal = statistics.NormalDist()
-            stretch = normal.inv_cdf(_QUANTILE) / min(normal.inv_cdf(share), -1e-9)
+            stretch = normal.inv_cdf(self._outer) / min(normal.inv_cdf(share), -1e-9)
             reach = (high - low) / 2 * min(stretch, _MOST_STRETCH)
             middle = (low + high) / 2
             low, high = middle - reach, middle + reach
@@ -203,18 +278,24 @@ class RangeSearch:
         return low, high
 
 
-def _occupied(noisy_counts: FloatArray, *, deviation: float) -> tuple[int, int, bool]:
-    """Return the first and last bin of scale with values, and whether they are above the noise."""
+def _occupied(noisy_counts: FloatArray, *, deviation: float, few: bool) -> tuple[int, int, bool]:
+    """Return the first and last bin of scale with values, and whether they are above the noise.
+
+    Of few values tails may be clear in the widest windows alone.
+    """
+    least = _OTHERS_SEED if few else _SEED_DEVIATIONS
+    first, last = len(noisy_counts), -1
     best: tuple[float, int, int] = (-math.inf, 0, 0)
     for width in _SEED_WINDOWS:
         sums = np.convolve(noisy_counts, np.ones(width), mode="valid")
-        clear = np.flatnonzero(sums > _SEED_DEVIATIONS * math.sqrt(width) * deviation)
+        clear = np.flatnonzero(sums > least * math.sqrt(width) * deviation)
         if len(clear):
-            first, last = int(clear[0]), int(clear[-1]) + width - 1
-            break
+            first, last = min(first, int(clear[0])), max(last, int(clear[-1]) + width - 1)
+            if not few:
+                break
         strongest = int(sums.argmax())
         best = max(best, (float(sums[strongest]) / math.sqrt(width), strongest, width))
-    else:
+    if last < 0:
         return best[1], best[1] + best[2] - 1, False
     beside = noisy_counts > _BESIDE_DEVIATIONS * deviation
     while first > 0 and beside[first - 1]:

@@ -30,8 +30,8 @@ ROUNDS = (0.5, 0.06, 0.06, 0.06, 0.06, 0.06, 0.2)
 FOUND, NARROW, UNCLEAR = 0, 1, 2
 _STATES = {
     FOUND: "learned",
-    NARROW: "learned; nearly all values are the same",
-    UNCLEAR: "too few values beside the noise, so the bounds may be far off",
+    NARROW: "nearly all values are the same, and others too few to see beside the noise",
+    UNCLEAR: "too few different values beside the noise, so the bounds may be far off",
 }
 
 # Mantissa and exponent of both bounds, and the state.

@@ -7,6 +7,7 @@ from splitmeans.plan.categories_stage import CategoriesLaw, decode_names, thresh
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.stages import StageLaw
 from splitmeans.privacy.split import bounds_shares
+from splitmeans.study import Column
 from splitmeans.study.parties import OTHER_LEVEL
 
 
@@ -28,12 +29,34 @@ def learned_lines(plan: Plan) -> tuple[str, ...]:
     )
 
 
+def about_bounds(plan: Plan) -> str | None:
+    """Return what to say of learned bounds that may be far off; None if there are none."""
+    doubtful = [
+        f"{party}: {column.name} {_range_text(own)}"
+        for stage, released in zip(plan.stages, plan.released, strict=False)
+        for party, values in zip(stage.parties, released, strict=True)
+        if isinstance(stage.law_of(party), BoundsLaw)
+        for column, own in zip(_private(plan, party), decode_bounds(values), strict=True)
+        if own.state != FOUND
+    ]
+    if not doubtful:
+        return None
+    return (
+        f"learned bounds may be far off at {'; '.join(doubtful)}. Public bounds (low and high) "
+        "help where the range is known"
+    )
+
+
+def _private(plan: Plan, party: str) -> list[Column]:
+    return [column for column in plan.study.party(party).columns if column.is_private]
+
+
 def _lines(plan: Plan, party: str, law: StageLaw, values: tuple[int, ...] | None) -> Iterator[str]:
     if isinstance(law, CategoriesLaw):
         yield _about_categories(law, values)
     if not isinstance(law, BoundsLaw):
         return
-    names = [column.name for column in plan.study.party(party).columns if column.is_private]
+    names = [column.name for column in _private(plan, party)]
     if values is not None:
         found = zip(names, decode_bounds(values), strict=True)
         yield "; ".join(f"{name} {_range_text(own)}" for name, own in found)

@@ -24,6 +24,8 @@ from splitmeans.figures import users
 from splitmeans.kmeans.distances import nearest_distance
 from splitmeans.kmeans.weighted_kmeans import n_different
 from splitmeans.plan.facts import PrivacyFacts
+from splitmeans.plan.learned import about_bounds
+from splitmeans.plan.settle import make_plan
 from splitmeans.plan.stages import ReleasedValues
 from splitmeans.result.contents import check_contents
 from splitmeans.result.files import read_fields
@@ -175,8 +177,8 @@ class Result:
 
     @property
     def remark(self) -> str | None:
-        """What to know if there are fewer segments than the study asks for, or none."""
-        return about_found(len(self.published_sizes), self.study)
+        """What to know of fewer segments than asked for and of doubtful bounds, or none."""
+        return remark_on(self.study, found=len(self.published_sizes), released=self.released)
 
     @functools.cached_property
     def published(self) -> Segmentation:
@@ -332,3 +334,9 @@ class Result:
 def _order_of(letters: list[str]) -> IntArray:
     """Return the order of segments by their letters, A to Z before AA."""
     return np.array(sorted(range(len(letters)), key=lambda at: (len(letters[at]), letters[at])))
+
+
+def remark_on(study: Study, *, found: int, released: ReleasedValues) -> str | None:
+    """Return what to know of a result with so many segments, None if there is nothing."""
+    learned = None if study.all_public else about_bounds(make_plan(study, released=released))
+    return "; ".join(filter(None, (about_found(found, study), learned))) or None

@@ -10,7 +10,7 @@ from splitmeans.plan.settle import make_plan
 from splitmeans.plan.stages import ReleasedValues
 from splitmeans.privacy.ledger import Ledger
 from splitmeans.privacy.noise import SecureNoise
-from splitmeans.result.result import Result
+from splitmeans.result.result import Result, remark_on
 from splitmeans.result.write import write_result
 from splitmeans.run.drive import DONE, FAILED, Desk
 from splitmeans.run.journal import Journal
@@ -18,7 +18,6 @@ from splitmeans.run.notes import Note
 from splitmeans.run.records import RunKey, keep_result, kept_result
 from splitmeans.run.run_keys import erase_key
 from splitmeans.study import Study
-from splitmeans.synopsis.clustering import about_found
 from splitmeans.wire.messages import PublishedResult
 from splitmeans.wire.saved_result import dump_result, load_result
 
@@ -43,7 +42,7 @@ class Ending:
         journal.forget_files(key)
         erase_key(journal.folder, key)
         self.say(Note(f"the result is in {self.folder}", event="result_written"))
-        if remark := about_found(len(result.sizes), self.study):
+        if remark := remark_on(self.study, found=len(result.sizes), released=released):
             self.say(remark)
         return self.folder
 
