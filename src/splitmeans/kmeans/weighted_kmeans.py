@@ -1,9 +1,6 @@
-"""Weighted k-means on a few public points, for any number of them (the paper, phase 4).
+"""Weighted k-means on released points, so post-processing (the paper, phase 4).
 
-The points are released values (synthetic points at a party, pseudo-users at the server), so this is
-post-processing. Noise can leave fewer useful points than clusters; the number of centres is agreed
-beforehand all the same, so the result always has exactly that many.
-
+The result always has as many centres as were agreed, also if noise leaves fewer useful points.
 Lloyd's steps begin at several k-means++ starts; of many points the starts see a sample, and the
 best of them continue with all points. Then single centres are relocated for as long as the loss
 falls: Lloyd's steps never carry a centre past others, so with many clusters that are apart nearly
@@ -13,8 +10,6 @@ Most points keep their centre from one step to the next. The distance to a point
 most, and to every other one, at least, stay true when the moves of centres are added and taken off
 (Hamerly, "Making k-means even faster", 2010), so only points that this does not settle are compared
 with all centres.
-
-`python -m benchmarks speed` prints the time beside scikit-learn's.
 """
 
 import math
@@ -43,6 +38,8 @@ _WORTH_IT = 2e-3
 _PROMISING = 0.3
 # Relocations that are tried before the search ends: this over the number of centres, within limits.
 _TRIES, _FEWEST_TRIES, _MOST_TRIES = 96, 2, 8
+# Points compared with all centres at a time, while they are in the processor's cache.
+_ROWS_AT_ONCE = 512
 # In place of the weight of a cluster or half that has none.
 _NO_WEIGHT = 1e-300
 
@@ -63,14 +60,8 @@ def weighted_kmeans(
     equally. With no more different points than clusters every point is a centre, heaviest first,
     and the list is repeated until it is long enough.
 
-    Args:
-        points: Shape (n, d), n >= 1.
-        weights: Shape (n,).
-        n_clusters: Number of centres to return.
-        rng: Seeds the restarts.
-        starts: Number of restarts; the best is taken.
-        begin: Good centres to continue from, shape (n_clusters, d); no start is drawn then.
-        move_stuck: Whether centres of drawn starts are relocated.
+    Points have the shape (n, d), n >= 1, weights (n,). From good centres to `begin` with, of the
+    result's shape, no start is drawn; centres of drawn starts are relocated with `move_stuck`.
     """
     _validate.at_least(1, n_clusters=n_clusters)
     if points.ndim != 2 or len(points) == 0:
@@ -87,7 +78,7 @@ def weighted_kmeans(
     points, weights = np.ascontiguousarray(points, float), np.ascontiguousarray(weights, float)
     if begin is not None:
         return _steps(points, weights, begin).centres
-    found = _best_of_starts(points, weights, n_clusters=n_clusters, n_starts=starts, rng=rng)
+    found = _best_of_starts(points, weights, n_clusters, starts, rng)
     return _relocated(points, weights, found) if move_stuck else found
 
 
@@ -114,15 +105,7 @@ def _repeat_points(points: FloatArray, weights: FloatArray, *, n_clusters: int) 
 
 
 class _Rest(NamedTuple):
-    """Where Lloyd's steps ended.
-
-    Attributes:
-        centres: Shape (k, d).
-        loss: The weighted sum of squared distances to them.
-        labels: The nearest centre of each point, shape (n,).
-        nearest: The distance to it at most, shape (n,).
-        second: The distance to any other at least, shape (n,).
-    """
+    """Where Lloyd's steps ended; labels and distances of points as in `_to_rest`."""
 
     centres: FloatArray
     loss: float
@@ -148,7 +131,6 @@ def _steps(
 def _best_of_starts(
     points: FloatArray,
     weights: FloatArray,
-    *,
     n_clusters: int,
     n_starts: int,
     rng: np.random.Generator,
@@ -240,50 +222,70 @@ def _means(
 def _to_rest(  # type: ignore[no-untyped-def]
     points, weights, centres, labels, nearest, second, tolerance, most_steps
 ):
-    """Move centres to the means of their points until they rest; return the loss.
+    """INOUT centres (k, d), to the means of their points until they rest; return the loss.
 
-    Args:
-        points: Shape (n, d).
-        weights: Shape (n,).
-        centres: INOUT, shape (k, d).
-        labels: OUT the nearest centre of each point, shape (n,).
-        nearest: OUT the distance to it at most, shape (n,).
-        second: OUT the distance to any other at least, shape (n,).
-        tolerance: Stop once the squared shifts of all centres add up to no more than this.
-        most_steps: Stop after this many steps.
+    OUT, each (n,): `labels` the nearest centre of each point, `nearest` the distance to it at most,
+    `second` that to any other at least. Stops when squared moves of all centres add up to no more
+    than the tolerance.
     """
     k = len(centres)
-    moves, free, scores = np.zeros(k), np.empty(k), np.empty(k)
+    moves, rows = np.zeros(k), np.arange(labels.size)
+    sums, totals, members = np.zeros_like(centres), np.zeros(k), np.zeros(k, np.int64)
+    labels[:] = -1
+    unsettled = labels.size
     resting = False
     for step in range(most_steps + 1):
-        columns = centres.T.copy()
-        _half_gaps(centres, free)
-        mover = np.argmax(moves)
-        farthest, others = moves[mover], 0.0
-        for c in range(k):
-            if c != mover:
-                others = max(others, moves[c])
+        if step:
+            unsettled = _unsettled(points, centres, moves, labels, nearest, second, rows)
         changed = 0
-        for i in range(len(points)):
-            own = labels[i]
-            if step:
-                nearest[i] += moves[own]
-                second[i] -= others if own == mover else farthest
-                settled = max(second[i], free[own])
-                if nearest[i] <= settled:
-                    continue
-                nearest[i] = np.sqrt(_square(points, i, centres, own))
-                if nearest[i] <= settled:
-                    continue
-            labels[i], nearest[i], second[i] = _two_nearest(points, i, columns, scores)
-            changed += step == 0 or labels[i] != own
+        for start in range(0, unsettled, _ROWS_AT_ONCE):
+            some = rows[start : min(start + _ROWS_AT_ONCE, unsettled)]
+            found = _two_nearest(points, some, centres, nearest, second)
+            for place in range(some.size):
+                i, label = some[place], found[place]
+                if label != labels[i]:
+                    _move(points[i], weights[i], labels[i], label, sums, totals, members)
+                    labels[i] = label
+                    changed += 1
         if resting or changed == 0 or step == most_steps:
             break
-        resting = _to_means(points, weights, labels, centres, moves) <= tolerance
+        _fill_empty(points, weights, labels, centres, sums, totals, members)
+        resting = _to_means(sums, totals, centres, moves) <= tolerance
     loss = 0.0
-    for i in range(len(points)):
+    for i in range(labels.size):
         loss += weights[i] * _square(points, i, centres, labels[i])
     return loss
+
+
+@kernel
+def _unsettled(points, centres, moves, labels, nearest, second, rows):  # type: ignore[no-untyped-def]
+    """OUT the points whose nearest centre may have changed, at the front of `rows` (n,).
+
+    Returns how many these are; the bounds of all points follow the moves of centres (INOUT).
+    """
+    free = np.full(len(centres), np.inf)
+    for c in range(free.size):
+        for other in range(c):
+            # Within half the distance to the nearest other centre no other is nearer.
+            half = np.sqrt(_square(centres, c, centres, other)) / 2.0
+            free[c], free[other] = min(free[c], half), min(free[other], half)
+    mover = np.argmax(moves)
+    farthest, others = moves[mover], 0.0
+    for c in range(moves.size):
+        if c != mover:
+            others = max(others, moves[c])
+    count = 0
+    for i in range(labels.size):
+        own = labels[i]
+        nearest[i] += moves[own]
+        second[i] -= others if own == mover else farthest
+        settled = max(second[i], free[own])
+        if nearest[i] > settled:
+            nearest[i] = np.sqrt(_square(points, i, centres, own))
+            if nearest[i] > settled:
+                rows[count] = i
+                count += 1
+    return count
 
 
 @kernel
@@ -296,73 +298,78 @@ def _square(points, i, centres, c):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _two_nearest(points, i, columns, scores):  # type: ignore[no-untyped-def]
-    """Return the nearest centre, its distance, and that of the second nearest."""
-    for c in range(scores.size):
-        scores[c] = 0.0
-    for j in range(points.shape[1]):
-        value = points[i, j]
-        for c in range(scores.size):
-            gap = value - columns[j, c]
-            scores[c] += gap * gap
-    best, first, second = 0, np.inf, np.inf
-    for c in range(scores.size):
-        if scores[c] < first:
-            best, first, second = c, scores[c], first
-        elif scores[c] < second:
-            second = scores[c]
-    return best, np.sqrt(first), np.sqrt(second)
+def _two_nearest(points, rows, centres, nearest, second):  # type: ignore[no-untyped-def]
+    """Return the nearest centre of some points; OUT its distance and that of the second nearest."""
+    m, d = rows.size, points.shape[1]
+    columns, squares = np.empty((d, m)), np.empty(m)
+    for place in range(m):
+        for j in range(d):
+            columns[j, place] = points[rows[place], j]
+    found, best, next_best = np.zeros(m, np.int32), np.full(m, np.inf), np.full(m, np.inf)
+    for c in range(len(centres)):
+        squares[:] = 0.0
+        for j in range(d):
+            column, middle = columns[j], centres[c, j]
+            for i in range(m):
+                gap = column[i] - middle
+                squares[i] += gap * gap
+        for i in range(m):
+            closer = squares[i] < best[i]
+            next_best[i] = best[i] if closer else min(next_best[i], squares[i])
+            best[i] = squares[i] if closer else best[i]
+            found[i] = c if closer else found[i]
+    for i in range(m):
+        nearest[rows[i]], second[rows[i]] = np.sqrt(best[i]), np.sqrt(next_best[i])
+    return found
 
 
 @kernel
-def _half_gaps(centres, free):  # type: ignore[no-untyped-def]
-    """OUT half the distance of each centre to the nearest other one: no other is nearer within."""
-    free[:] = np.inf
-    for c in range(free.size):
-        for other in range(c):
-            half = np.sqrt(_square(centres, c, centres, other)) / 2.0
-            free[c], free[other] = min(free[c], half), min(free[other], half)
+def _move(point, weight, old, new, sums, totals, members):  # type: ignore[no-untyped-def]
+    """INOUT the sums of two clusters, of which a point leaves one (none if below 0) for another."""
+    for sign, c in ((-1, old), (1, new)):
+        if c >= 0:
+            if members[c] == 0:  # what an empty cluster began with is no member
+                sums[c], totals[c] = 0.0, 0.0
+            members[c] += sign
+            totals[c] += sign * weight
+            for j in range(point.size):
+                sums[c, j] += sign * weight * point[j]
 
 
 @kernel
-def _to_means(points, weights, labels, centres, moves):  # type: ignore[no-untyped-def]
-    """INOUT centres, to the means of their points; OUT how far each moves.
-
-    A centre without points starts again at the point that costs most. Returns the sum of squared
-    moves.
-    """
-    sums, totals = np.zeros_like(centres), np.zeros(len(centres))
+def _fill_empty(points, weights, labels, centres, sums, totals, members):  # type: ignore[no-untyped-def]
+    """INOUT: a centre without points starts again at the point that costs most."""
+    if members.min() > 0:
+        return
+    costs = np.empty(labels.size)
     for i in range(labels.size):
-        totals[labels[i]] += weights[i]
-        for j in range(points.shape[1]):
-            sums[labels[i], j] += weights[i] * points[i, j]
-    if totals.min() == 0.0:
-        costs = np.empty(labels.size)
-        for i in range(labels.size):
-            costs[i] = weights[i] * _square(points, i, centres, labels[i])
-        for empty in np.flatnonzero(totals == 0.0):
-            worst = np.argmax(costs)
-            costs[worst] = -1.0
-            sums[empty], totals[empty] = points[worst], 1.0
+        costs[i] = weights[i] * _square(points, i, centres, labels[i])
+    for empty in np.flatnonzero(members == 0):
+        worst = np.argmax(costs)
+        costs[worst] = -1.0
+        sums[empty], totals[empty] = points[worst], 1.0
+
+
+@kernel
+def _to_means(sums, totals, centres, moves):  # type: ignore[no-untyped-def]
+    """INOUT centres; OUT how far each moves. Returns the sum of squared moves."""
     shift = 0.0
     for c in range(len(centres)):
-        sums[c] /= totals[c]
-        square = _square(sums, c, centres, c)
+        square = 0.0
+        for j in range(centres.shape[1]):
+            mean = sums[c, j] / totals[c]
+            square += (mean - centres[c, j]) ** 2
+            centres[c, j] = mean
         moves[c] = np.sqrt(square)
         shift += square
-    centres[:] = sums
     return shift
 
 
 @kernel
 def _spread(columns, weights, uniforms, chosen):  # type: ignore[no-untyped-def]
-    """Draw points that are far from each other (k-means++, each the best of a few draws).
+    """OUT `chosen` (k,), points far from each other (k-means++, each the best of a few draws).
 
-    Args:
-        columns: Shape (d, n).
-        weights: Shape (n,).
-        uniforms: Numbers in [0, 1), shape (k, draws); of the first row one is used.
-        chosen: OUT the points, shape (k,).
+    Points are `columns` (d, n); `uniforms` (k, draws) in [0, 1), of the first row one is used.
     """
     n, n_draws = weights.size, uniforms.shape[1]
     nearest, edges = np.full(n, np.inf), np.empty(n)
