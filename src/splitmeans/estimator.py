@@ -71,9 +71,8 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             in place of any (low, high), has the run learn the bounds, with noise and from a part
             of the budget; `result_.plan.parties` has them then.
         grid: How cell weights are found: "auto", "pairs" or "many".
-        user_sets: "equal", or "partial" if some users are at some parties only (give ids then).
-        population: With partial user sets of three or more parties "shared" for segments of the
-            users at all of them (the default), "everyone" for those at one or more.
+        population: With three or more parties "shared" for segments of the users at all of them
+            (the default), "everyone" for those at one or more.
         expected_users: A public rough number of users, which need not be said. Delta must be below
             one over it, and a warning says if the tables are far from it. Where the run learns
             bounds or categories and it is not said, it is the rows' number, one digit of it: say
@@ -128,7 +127,6 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         n_local_clusters: int | str = "auto",
         bounds: Any = None,
         grid: str = "auto",
-        user_sets: str = "equal",
         population: str | None = None,
         expected_users: int | None = None,
         categories: Any = None,
@@ -151,7 +149,6 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.n_local_clusters = n_local_clusters
         self.bounds = bounds
         self.grid = grid
-        self.user_sets = user_sets
         self.population = population
         self.expected_users = expected_users
         self.categories = categories
@@ -340,7 +337,6 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             membership=self.membership,
             n_local_clusters=self.n_local_clusters,
             grid=self.grid,
-            user_sets=self.user_sets,
             population=self.population,
             ids=self._id_rules(),
             scaling=self.scaling,

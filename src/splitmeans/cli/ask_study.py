@@ -32,10 +32,7 @@ def ask_for_study() -> Study:
     if mapping["expected_users"] == 0:
         del mapping["expected_users"]
     counts_only = mapping["n_clusters"] == 1
-    same = not counts_only and _confirm("Does every party have the same users?", default=True)
-    mapping["user_sets"] = "equal" if same else "partial"
-    if not same:
-        mapping["ids"] = {"type": _ask("How ids are written: integer, text, uuid or as-is")}
+    mapping["ids"] = {"type": _ask("How ids are written: integer, text, uuid or as-is")}
     with_keys = _confirm("Will it run between organisations (keys)?", default=True)
     while True:
         party: dict[str, Any] = {"name": _ask("Name of a party"), "columns": []}

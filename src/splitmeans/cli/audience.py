@@ -113,7 +113,7 @@ def audience(
         f"({percent(found.precision)}) are expected to be in the segments, which is "
         f"{percent(found.reach)} of all your users who are; keep {output} as safe as the data"
     )
-    if read.study.user_sets == "partial" and read.study.population != EVERYONE:
+    if read.study.population != EVERYONE:
         _say(
             "note: the segments are of users at all parties, and nobody knows which of yours are: "
             "what is expected to be right holds for those, of others it says where they would be"

@@ -28,8 +28,7 @@ def overlap(
 ) -> None:
     """Show how many users are at which parties, with 95 % intervals.
 
-    For studies whose user sets differ (user_sets = "partial"): those of segments, and those of
-    counts alone.
+    For studies with membership = "decoy": those of segments, and those of counts alone.
 
     Example: splitmeans result overlap my-result
     """

@@ -24,10 +24,7 @@ def plan(
     study: Annotated[Path, typer.Argument(help="The study file.")],
     users: Annotated[
         int | None,
-        typer.Option(
-            help="Users at each party, with partial overlap those that all share; without it the "
-            "study's number."
-        ),
+        typer.Option(help="Users that all parties share; without it the study's number of users."),
     ] = None,
     structure: Annotated[
         str | None,

@@ -39,11 +39,6 @@ app.command()(dpia)
 _FILE = typer.Argument(help="The study file.")
 _JSON = typer.Option(False, "--json", help="Print JSON.")
 
-_USERS = {
-    "equal": "the same at every party",
-    "partial": "some of them at some parties only",
-}
-# Of a study with partial user sets.
 _WHOSE = {None: "users at all parties", EVERYONE: "everyone at one party or more"}
 
 
@@ -55,8 +50,7 @@ def new(
     counts_only: bool = typer.Option(
         False,
         "--counts-only",
-        help="No segments: only how many users are at which parties. No column is read; needs "
-        "--partial and --id-type.",
+        help="No segments: only how many users are at which parties. No column is read.",
     ),
     epsilon: float = typer.Option(
         1.0, help="What the run, or all runs of a series together, may cost a user."
@@ -69,9 +63,6 @@ def new(
     ),
     users: int | None = typer.Option(
         None, help="Roughly how many users, if the parties may say so; public."
-    ),
-    partial: bool = typer.Option(
-        False, "--partial", help="Some users are at some parties only; by default all are at all."
     ),
     party: list[str] = typer.Option(
         [], help="NAME=FILE with the party's public key (`keys new`); once for each party."
@@ -86,7 +77,7 @@ def new(
     id_type: str | None = typer.Option(
         None,
         help="How ids are written, at all parties: as-is, text, caseless, integer, uuid, email or "
-        "phone. By default as-is; with --partial it must be given.",
+        "phone. With --server-key it must be given.",
     ),
     server_key: Path | None = typer.Option(None, help="File with the server's public key."),
     scaling: str | None = typer.Option(
@@ -105,9 +96,9 @@ def new(
     """Write a study file, from options or, without any, by asking.
 
     Examples: splitmeans study new --name customers --party bank=bank.pub --party shop=shop.pub
-    --column bank:income:0:9000 --column shop:visits:0:30 --server-key server.pub
+    --column bank:income:0:9000 --column shop:visits:0:30 --id-type email --server-key server.pub
 
-    splitmeans study new --counts-only --partial --id-type email --party bank=bank.pub --party
+    splitmeans study new --counts-only --id-type email --party bank=bank.pub --party
     shop=shop.pub --server-key server.pub
     """
     # Imported where it is used: accounting takes long to load, and the other commands need none.
@@ -133,14 +124,16 @@ def new(
             )
         study = ask_for_study()
     else:
-        if partial and id_type is None:
+        if server_key is not None and id_type is None:
             raise ParameterError(
-                f"--partial needs --id-type ({', '.join(ID_TYPES[:-1])} or {ID_TYPES[-1]}): a "
+                f"--server-key needs --id-type ({', '.join(ID_TYPES[:-1])} or {ID_TYPES[-1]}): a "
                 "person whose id is written differently at two parties would count as two people, "
                 "for whom the stated epsilon does not hold"
             )
-        if counts_only:
-            _check_counts_only(column, partial=partial)
+        if counts_only and column:
+            raise ParameterError(
+                f"--counts-only reads no column; leave --column {column[0]!r} out, or --counts-only"
+            )
         budget = {"epsilon": epsilon, "delta": delta}
         if party_epsilon is not None:
             budget["party_epsilon"] = party_epsilon
@@ -157,7 +150,6 @@ def new(
             n_clusters=1 if counts_only else clusters,
             budget=budget,
             expected_users=users,
-            user_sets="partial" if partial else "equal",
             ids={"type": id_type or "as-is"},
             parties=party,
             columns=column,
@@ -235,8 +227,7 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
         table.add_row(party.name, columns, party.id_column, key)
     table.add_row(SERVER, "", "", keys.get(SERVER, "none"))
     out.print(table)
-    whose = "" if agreed.user_sets == "equal" else f" of {_WHOSE[agreed.population]}"
-    wanted = f"{agreed.n_clusters}{whose}"
+    wanted = f"{agreed.n_clusters} of {_WHOSE[agreed.population]}"
     if agreed.counts_only:
         wanted = "none: counts alone, how many users are at which parties"
     out.print(f"segments  {wanted}", markup=False)
@@ -250,7 +241,7 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
         )
     users = agreed.expected_users
     about = "number not said" if users is None else f"about {users}"
-    out.print(f"users     {about}, {_USERS[agreed.user_sets]}", markup=False)
+    out.print(f"users     {about}", markup=False)
     out.print(f"ids       {describe_ids(agreed)}", markup=False)
     out.print(
         f"budget    epsilon {agreed.budget.epsilon:g}, delta {agreed.budget.delta:g} "
@@ -327,18 +318,6 @@ def _warn(study: Study) -> None:
 
     for warning in plan_warnings(make_plan(study), users=study.assumed_users):
         print_text(err, f"WARNING: {warning}")
-
-
-def _check_counts_only(columns: list[str], *, partial: bool) -> None:
-    if columns:
-        raise ParameterError(
-            f"--counts-only reads no column; leave --column {columns[0]!r} out, or --counts-only"
-        )
-    if not partial:
-        raise ParameterError(
-            "--counts-only needs --partial: with the same users at every party there is nothing to "
-            "count"
-        )
 
 
 def _from_options(

@@ -117,11 +117,7 @@ def _roles(study: Study) -> Section:
 
 
 def _subjects(study: Study) -> Section:
-    common = (
-        "people who are in the tables of all organisations"
-        if study.user_sets == "equal"
-        else "people who are in the table of any of the organisations"
-    )
+    common = "people who are in the table of any of the organisations"
     rows = [
         (party.name, column.name, _kind(column.is_categorical), f"{BLANK} (yes or no)")
         for party in study.parties

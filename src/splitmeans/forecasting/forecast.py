@@ -157,12 +157,10 @@ class Forecast:
         """What a reader must know to judge the loss ratio."""
         if self.loss is None:
             return ()
-        notes = []
-        if self.study.user_sets == "partial":
-            notes.append(
-                f"assumes that all {self.users:,} users are at every party; for a guess of M "
-                "shared users run again with --users M"
-            )
+        notes = [
+            f"assumes that all {self.users:,} users are at every party; for a guess of M shared "
+            "users run again with --users M"
+        ]
         unusual = outside(self.plan, users=self.users)
         if unusual:
             notes.append(f"outside what the loss model was fitted to: {', '.join(unusual)}")
@@ -182,12 +180,11 @@ class Forecast:
     def notes(self) -> tuple[str, ...]:
         """What a reader should know beside the figures, `loss_notes` first."""
         expected = self.study.assumed_users
-        # With partial overlap fewer users are a guess of those that all share: the study's number,
-        # which is that of a party, may be right all the same.
-        shared = self.study.user_sets == "partial" and self.users < expected
         unused = unused_budget(self.plan)
         spent = () if unused is None else (unused,)
-        if shared or 0.5 <= self.users / expected <= 2:
+        # Fewer users are a guess of those that all share: the study's number, which is that of a
+        # party, may be right all the same.
+        if self.users / expected <= 2:
             return (*self.loss_notes, *spent)
         if sizing_parties(self.study) and self.study.expected_users is None:
             return (*self.loss_notes, *spent)  # what follows from it, follows from what is released

@@ -35,10 +35,10 @@ def rough_plan(study: Study, *, users: int | None = None, cautious: bool = False
 def stage_users(study: Study, users: int) -> int:
     """Return how many users a party's number will be about, for a forecast with this many.
 
-    With partial overlap a number below the expected one is a guess of those that all parties share,
-    and parties have more.
+    A number below the expected one is a guess of those that all parties share, and parties have
+    more.
     """
-    return max(users, study.assumed_users) if study.user_sets == "partial" else users
+    return max(users, study.assumed_users)
 
 
 def allowed(study: Study, epsilon: float) -> bool:

@@ -12,6 +12,7 @@ Guarantee: computed from published values, so it costs no privacy.
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -118,7 +119,6 @@ def overlap_of(plan: Plan, counts: IntArray) -> Overlap:
     names = plan.study.party_names
     fit = _Fit(plan, counts)
     patterns = patterns_of(len(names))
-    every = tuple(np.eye(len(patterns), dtype=np.int64))
     both = [
         ((first, second), patterns[:, first] * patterns[:, second])
         for first, second in itertools.combinations(range(len(names)), 2)
@@ -129,8 +129,8 @@ def overlap_of(plan: Plan, counts: IntArray) -> Overlap:
 
     return Overlap(
         patterns=tuple(
-            fit.count(named(tuple(np.flatnonzero(pattern))), chosen)
-            for pattern, chosen in zip(patterns, every, strict=True)
+            _count(named(tuple(np.flatnonzero(pattern))), *found)
+            for pattern, found in zip(patterns, fit.each(), strict=True)
         ),
         pairs=tuple(fit.count(named(pair), chosen) for pair, chosen in both),
         parties=tuple(fit.count((name,), patterns[:, place]) for place, name in enumerate(names)),
@@ -146,8 +146,6 @@ def overlap_of(plan: Plan, counts: IntArray) -> Overlap:
 
 def why_not(plan: Plan) -> str:
     """Return why a run does not say who is at which parties."""
-    if plan.study.user_sets == "equal":
-        return "user sets are equal: every user is at all parties, so there is no overlap to count"
     return (
         f"memberships were sent by the method {plan.study.membership!r}, which does not count who "
         "is at which parties; take membership='decoy'"
@@ -155,7 +153,11 @@ def why_not(plan: Plan) -> str:
 
 
 class _Fit:
-    """Least squares of the counts of all ways to be at some parties, shape (R,)."""
+    """Least squares of the counts of all ways to be at some parties, shape (R,).
+
+    Unknowns are up to 65,535, and pairs say a few hundred sums of them. So only a matrix of sums is
+    solved for, and no covariance of all unknowns is ever held.
+    """
 
     def __init__(self, plan: Plan, counts: IntArray) -> None:
         n_parties, rate = len(plan.study.parties), plan.sample_rate
@@ -164,43 +166,41 @@ class _Fit:
         patterns = patterns_of(n_parties)
         self.rate = rate
         self.variances = _variances(plan, everyone) / rate**2
-        base = tables[everyone] / rate
-        # What pairs say, in terms of the same unknowns.
+        self.users: FloatArray = tables[everyone] / rate
+        # What pairs say, in terms of the same unknowns: 0 or 1 of each.
         pairs = [group for group in tables if group != everyone]
         seen = [
             (patterns[:, group] == way).all(axis=1)
             for group in pairs
             for way in patterns_of(len(group))
         ]
-        self.rows: FloatArray = np.zeros((0, len(patterns)))
-        self.gain: FloatArray = self.rows
-        self.users = base
-        if pairs:
-            self.rows = np.array(seen, dtype=np.float64)
-            observed = np.concatenate([tables[group] for group in pairs]) / rate
-            own = np.concatenate([_variances(plan, group) for group in pairs]) / rate**2
-            spread = self.rows * self.variances
-            gain = np.linalg.solve(spread @ self.rows.T + np.diag(own), spread)
-            self.gain = np.asarray(gain, dtype=np.float64)
-            self.users = base + self.gain.T @ (observed - self.rows @ base)
+        self.rows = np.array(seen, dtype=np.float32).reshape(len(seen), len(patterns))
+        observed = np.concatenate([np.zeros(0), *(tables[group] / rate for group in pairs)])
+        own = [np.zeros(0), *(_variances(plan, group) / rate**2 for group in pairs)]
+        # Where pairs were counted too, all unknowns are single cells: of the same noise.
+        spread = (self.rows @ self.rows.T) * self.variances[0]
+        self.inverse = np.linalg.inv(spread + np.diag(np.concatenate(own)))
+        missing = observed - self.rows @ self.users
+        self.users = self.users + self.variances * ((self.inverse @ missing) @ self.rows)
 
     def covariance(self, one: IntArray, two: IntArray) -> float:
         """Return the covariance of two sums of unknowns."""
         left, right = one * self.variances, two * self.variances
-        found = float(left @ two) - float((self.gain @ one) @ (self.rows @ right))
+        known = (self.rows @ left) @ self.inverse @ (self.rows @ right)
         # Who is in the sample is drawn once, for all tables.
         sampled = (1 / self.rate - 1) * float((one * two) @ np.maximum(self.users, 0.0))
-        return found + sampled
+        return float(left @ two) - float(known) + sampled
+
+    def each(self) -> Iterator[tuple[float, float]]:
+        """Yield every unknown with its variance."""
+        known = ((self.inverse @ self.rows) * self.rows).sum(axis=0) * self.variances**2
+        sampled = (1 / self.rate - 1) * np.maximum(self.users, 0.0)
+        yield from zip(
+            self.users.tolist(), (self.variances - known + sampled).tolist(), strict=True
+        )
 
     def count(self, parties: tuple[str, ...], chosen: IntArray) -> Count:
-        estimate = float(chosen @ self.users)
-        half = WIDTH_95 * math.sqrt(self.covariance(chosen, chosen))
-        return Count(
-            parties=parties,
-            users=max(estimate, 0.0),
-            low=max(estimate - half, 0.0),
-            high=max(estimate + half, 0.0),
-        )
+        return _count(parties, float(chosen @ self.users), self.covariance(chosen, chosen))
 
     def share(self, name: str, other: str, chosen: IntArray, *, of: IntArray) -> Share | None:
         """Return a share with its interval; None where the whole may be nobody.
@@ -223,6 +223,16 @@ class _Fit:
             low=min(max(low, 0.0), 1.0),
             high=min(max(high, 0.0), 1.0),
         )
+
+
+def _count(parties: tuple[str, ...], estimate: float, variance: float) -> Count:
+    half = WIDTH_95 * math.sqrt(variance)
+    return Count(
+        parties=parties,
+        users=max(estimate, 0.0),
+        low=max(estimate - half, 0.0),
+        high=max(estimate + half, 0.0),
+    )
 
 
 def _variances(plan: Plan, group: Group) -> FloatArray:

@@ -1,8 +1,8 @@
 """Loops of the decoy join: make decoys, sort records by tag, join sorted lists and count cells.
 
-A tag is 128 bits, two words, the first one the more significant. Tags are pseudorandom, so a radix
-sort on their leading bits leaves almost nothing to do; where they are not (a caller's mistake, or a
-test), a budget ends the finishing pass and NumPy sorts instead.
+A tag is a word of 64 bits. Tags are pseudorandom, so a radix sort on their leading bits leaves
+almost nothing to do; where they are not (a caller's mistake, or a test), a budget ends the
+finishing pass and NumPy sorts instead.
 """
 
 import math
@@ -20,7 +20,6 @@ from splitmeans.kernels.siphash import prf_word
 
 _Word = np.uint64
 _ONE = _Word(1)
-_TWO = _Word(2)
 # 2^11 write positions still fit the first cache. The buckets that they make are sorted by a second
 # digit where they are, in the second cache; with more bits than this it would not hold them.
 _DIGIT_BITS = 11
@@ -42,10 +41,10 @@ def decoy_records(
     axis: int,
     absent: int,
 ) -> Records:
-    """Return tags (d, 2) and labels (d,) of the decoys that one party holds, by cell and number.
+    """Return tags and labels, each (d,), of the decoys that one party holds, by cell and number.
 
     Cell c has as many decoys as there are entries <= word c of the count stream. Decoy i of it has
-    words 2j and 2j + 1 of the tag stream as its tag, with j = c (2t + 1) + i.
+    word c (2t + 1) + i of the tag stream as its tag.
 
     Args:
         count_key: 128-bit key of the counts.
@@ -54,7 +53,7 @@ def decoy_records(
         shape: Labels of each party of the group; cells are numbered in row-major order.
         n_cells: How many of the cells exist.
         axis: The party's place in the group; its label in a cell is the label of the decoys.
-        absent: The label that means absent, of which the party holds no decoys; -1 if none does.
+        absent: The label that means absent, of which the party holds no decoys.
     """
     stride = math.prod(shape[axis + 1 :])
     keys = [_key_words(key) for key in (count_key, tag_key)]
@@ -62,7 +61,7 @@ def decoy_records(
     # Hashes wrap by design; NumPy warns of it when the kernels run uncompiled (for coverage).
     with np.errstate(over="ignore"):
         total = _decoy_counts(*keys[0], _fixed(cdf_table), stride, shape[axis], absent, counts)
-        tags = np.empty((total, 2), dtype=np.uint64)
+        tags = np.empty(total, dtype=np.uint64)
         labels = np.empty(total, dtype=np.uint8)
         _decoy_tags(*keys[1], counts, cdf_table.size + 1, stride, shape[axis], tags, labels)
     return tags, labels
@@ -90,11 +89,11 @@ def sort_records(parts: Sequence[Records], *, skip_bits: int = 0) -> Records:
     shift = 64 - skip_bits - first
     (tags, labels), ends = _by_digit(parts, shift=shift, bits=first)
     longest = int(np.diff(ends, prepend=0).max()) if within else 0
-    room = np.empty((longest, 2), dtype=tags.dtype), np.empty(longest, dtype=labels.dtype)
+    room = np.empty(longest, dtype=tags.dtype), np.empty(longest, dtype=labels.dtype)
     digits = np.empty(2**within + 1, dtype=np.int64)
     moves = _MOVES * len(tags)
     if not _finish(tags, labels, ends, _Word(shift - within), digits, *room, moves):
-        order = np.lexsort((labels, tags[:, 1], tags[:, 0]))
+        order = np.lexsort((labels, tags))
         tags, labels = tags[order], labels[order]
     return tags, labels
 
@@ -115,19 +114,14 @@ def _by_digit(parts: Sequence[Records], *, shift: int, bits: int) -> tuple[Recor
     dtype = np.result_type(*(labels.dtype for _, labels in parts))
     given = [(_fixed(tags), _fixed(labels.astype(dtype, copy=False))) for tags, labels in parts]
     starts = np.zeros(2**bits + 1, dtype=np.int64)
-    out = np.empty((0, 2), dtype=np.uint64), np.empty(0, dtype=dtype)
+    out = np.empty(0, dtype=np.uint64), np.empty(0, dtype=dtype)
     for tags, labels in given:
         _scatter(tags, labels, _Word(shift), starts, *out)
     np.cumsum(starts, out=starts)
-    out = np.empty((starts[-1], 2), dtype=np.uint64), np.empty(starts[-1], dtype=dtype)
+    out = np.empty(starts[-1], dtype=np.uint64), np.empty(starts[-1], dtype=dtype)
     for tags, labels in given:
         _scatter(tags, labels, _Word(shift), starts, *out)
     return out, starts[:-1]
-
-
-def ascending(tags: WordArray) -> bool:
-    """Return whether the tags ascend strictly, so that none is there twice."""
-    return bool(_ascending(_fixed(tags)))
 
 
 def count_joined(
@@ -139,8 +133,11 @@ def count_joined(
 ) -> IntArray:
     """Join the parties' records on their tags and count them by cell.
 
+    A tag that a party has more than once is not counted, wherever it is: so each tag adds at most
+    one, to one cell.
+
     Args:
-        tags: Strictly ascending tags of each party, shape (n_l, 2).
+        tags: Ascending tags of each party, shape (n_l,).
         labels: Their labels, below `shape[l] - 1`, shape (n_l,).
         shape: Labels of each party, the last of which means that the party has no such record.
         counts: Counts of this shape that these are added to, in place; new ones if not given.
@@ -161,21 +158,6 @@ def count_joined(
         starts[:-1].copy(),
         counts.reshape(-1),
     )
-    return counts
-
-
-def count_in_order(
-    labels: Sequence[npt.NDArray[np.uint8]],
-    *,
-    shape: tuple[int, ...],
-    counts: IntArray | None = None,
-) -> IntArray:
-    """Count by cell where position i is the same record at all parties; labels are in range.
-
-    Arguments and result are those of `count_joined`.
-    """
-    counts = np.zeros(shape, dtype=np.int64) if counts is None else counts
-    _count_rows(_fixed(np.stack(labels)), _strides(shape), counts.reshape(-1))
     return counts
 
 
@@ -215,20 +197,18 @@ def _decoy_counts(key0, key1, table, stride, width, absent, counts):  # type: ig
 
 @kernel
 def _decoy_tags(key0, key1, counts, span, stride, width, tags, labels):  # type: ignore[no-untyped-def]
-    """OUT `tags` (d, 2) and `labels` (d,), d the sum of `counts`."""
+    """OUT `tags` and `labels`, each (d,), d the sum of `counts`."""
     row = 0
     for cell in range(counts.size):
         for number in range(counts[cell]):
-            counter = _Word(cell * span + number) * _TWO
-            tags[row, 0] = prf_word(key0, key1, counter)
-            tags[row, 1] = prf_word(key0, key1, counter + _ONE)
+            tags[row] = prf_word(key0, key1, _Word(cell * span + number))
             labels[row] = (cell // stride) % width
             row += 1
 
 
 @kernel
 def _scatter(tags, labels, shift, starts, out_tags, out_labels):  # type: ignore[no-untyped-def]
-    """OUT: records by one digit of the first word, in their order within it.
+    """OUT: records by one digit of their tags, in their order within it.
 
     `starts` (digits + 1,) says where the next record of each digit goes (INOUT). Where there is no
     room in `out_labels`, records are counted into it, each one place behind its digit.
@@ -236,14 +216,13 @@ def _scatter(tags, labels, shift, starts, out_tags, out_labels):  # type: ignore
     mask = _Word(starts.size - 2)
     if out_labels.size == 0:
         for row in range(labels.size):
-            starts[((tags[row, 0] >> shift) & mask) + _ONE] += 1
+            starts[((tags[row] >> shift) & mask) + _ONE] += 1
         return
     for row in range(labels.size):
-        digit = (tags[row, 0] >> shift) & mask
+        digit = (tags[row] >> shift) & mask
         place = starts[digit]
         starts[digit] = place + 1
-        out_tags[place, 0] = tags[row, 0]
-        out_tags[place, 1] = tags[row, 1]
+        out_tags[place] = tags[row]
         out_labels[place] = labels[row]
 
 
@@ -262,47 +241,30 @@ def _finish(tags, labels, ends, shift, starts, room_tags, room_labels, budget): 
         for digit in range(starts.size):
             starts[digit] = 0
         for row in range(begin, end):
-            starts[((tags[row, 0] >> shift) & mask) + _ONE] += 1
+            starts[((tags[row] >> shift) & mask) + _ONE] += 1
         for digit in range(1, starts.size):
             starts[digit] += starts[digit - 1]
         for row in range(begin, end):
-            digit = (tags[row, 0] >> shift) & mask
+            digit = (tags[row] >> shift) & mask
             place = starts[digit]
             starts[digit] = place + 1
-            room_tags[place, 0] = tags[row, 0]
-            room_tags[place, 1] = tags[row, 1]
+            room_tags[place] = tags[row]
             room_labels[place] = labels[row]
         for row in range(end - begin):
-            tags[begin + row, 0] = room_tags[row, 0]
-            tags[begin + row, 1] = room_tags[row, 1]
+            tags[begin + row] = room_tags[row]
             labels[begin + row] = room_labels[row]
         begin = end
     for row in range(1, labels.size):
-        first, second, label = tags[row, 0], tags[row, 1], labels[row]
+        tag, label = tags[row], labels[row]
         place = row
         while place > 0 and (
-            _less(first, second, tags[place - 1, 0], tags[place - 1, 1])
-            or (
-                first == tags[place - 1, 0]
-                and second == tags[place - 1, 1]
-                and label < labels[place - 1]
-            )
+            tag < tags[place - 1] or (tag == tags[place - 1] and label < labels[place - 1])
         ):
-            tags[place, 0] = tags[place - 1, 0]
-            tags[place, 1] = tags[place - 1, 1]
-            labels[place] = labels[place - 1]
+            tags[place], labels[place] = tags[place - 1], labels[place - 1]
             place -= 1
-        tags[place, 0], tags[place, 1], labels[place] = first, second, label
+        tags[place], labels[place] = tag, label
         budget -= row - place
         if budget < 0:
-            return False
-    return True
-
-
-@kernel
-def _ascending(tags):  # type: ignore[no-untyped-def]
-    for row in range(1, tags.shape[0]):
-        if not _less(tags[row - 1, 0], tags[row - 1, 1], tags[row, 0], tags[row, 1]):
             return False
     return True
 
@@ -315,37 +277,23 @@ def _merge(tags, labels, starts, strides, missing, heads, counts):  # type: igno
     """
     parties = heads.size
     while True:
-        some = False
-        first = second = _Word(0)
+        some, tag = False, _Word(0)
         for party in range(parties):
             head = heads[party]
-            if head < starts[party + 1] and (
-                not some or _less(tags[head, 0], tags[head, 1], first, second)
-            ):
-                some, first, second = True, tags[head, 0], tags[head, 1]
+            if head < starts[party + 1] and (not some or tags[head] < tag):
+                some, tag = True, tags[head]
         if not some:
             return
-        cell = 0
+        cell, once = 0, True
         for party in range(parties):
-            head = heads[party]
-            if head < starts[party + 1] and tags[head, 0] == first and tags[head, 1] == second:
-                cell += labels[head] * strides[party]
-                heads[party] = head + 1
-            else:
+            head, end = heads[party], starts[party + 1]
+            if head == end or tags[head] != tag:
                 cell += missing[party]
-        counts[cell] += 1
-
-
-@kernel
-def _count_rows(labels, strides, counts):  # type: ignore[no-untyped-def]
-    """OUT `counts`, from `labels` (s, n)."""
-    for row in range(labels.shape[1]):
-        cell = 0
-        for party in range(strides.size):
-            cell += labels[party, row] * strides[party]
-        counts[cell] += 1
-
-
-@kernel
-def _less(first, second, other_first, other_second):  # type: ignore[no-untyped-def]
-    return first < other_first or (first == other_first and second < other_second)
+                continue
+            cell += labels[head] * strides[party]
+            head += 1
+            while head < end and tags[head] == tag:
+                head, once = head + 1, False
+            heads[party] = head
+        if once:
+            counts[cell] += 1

@@ -5,34 +5,33 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from splitmeans._types import IntArray
 from splitmeans.local.bins import at_most
 from splitmeans.local.detail import Shapes
 from splitmeans.membership.decoy.column_labels import labels_in, padded_edges, rules_of
 from splitmeans.membership.decoy.column_tables import MAX_BINS, ColumnTable, ColumnTables
-from splitmeans.membership.decoy.encode import encode
+from splitmeans.membership.decoy.encode import encode, joined_messages
+from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.membership.decoy.layout import high_bits_of
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.coding import Coding
 from splitmeans.table.walk.interface import Table, Users
 from splitmeans.wire import keys
-from splitmeans.wire.messages import DecoyMessage
+from splitmeans.wire.messages import DecoyMessage, no_records
 
 
 class ColumnRecords(NamedTuple):
     """What a release carries of tables of columns; see `wire.messages.PartyRelease`."""
 
     edges: IntArray
-    lengths: IntArray
-    labels: npt.NDArray[np.uint8]
+    records: DecoyMessage
 
     @classmethod
     def none(cls) -> "ColumnRecords":
         """Nothing, where a study has no such tables."""
-        empty = np.zeros(0, dtype=np.int64)
-        return cls(edges=empty, lengths=empty, labels=np.zeros(0, dtype=np.uint8))
+        return cls(edges=np.zeros(0, dtype=np.int64), records=no_records())
 
 
 def encode_columns(
@@ -57,31 +56,31 @@ def encode_columns(
     columns). Decoys need none of the party's own noise.
     """
     assert plan.columns is not None, "the plan has no tables of columns"
+    assert isinstance(plan.membership, DecoyLaw), "the study was not checked"
     edges = padded_edges(_label_edges(shapes, coding), coding)
     rules = rules_of(edges, points, coding)
     users: dict[int, Users] = {}
-    lengths: list[int] = []
-    packed = [np.zeros(0, dtype=np.uint8)]
+    parts = [no_records()]
+    high_bits = high_bits_of(plan.membership, plan)
     for one in plan.columns.of_party(position):
         side = one.parties.index(position)
         column = one.columns[side]
         if column not in users:
             own = partial(labels_in, column=column, rule=rules[column], coding=coding)
             users[column] = table.labelled(own)
-        message = encode_table(
-            plan.columns,
-            one,
-            side=side,
-            users=users[column],
-            run_key=run_key,
-            sample_rate=plan.sample_rate,
-            noise=noise,
+        parts.append(
+            encode_table(
+                plan.columns,
+                one,
+                side=side,
+                users=users[column],
+                run_key=run_key,
+                high_bits=high_bits,
+                sample_rate=plan.sample_rate,
+                noise=noise,
+            )
         )
-        lengths += message.lengths.tolist()
-        packed.append(message.labels)
-    return ColumnRecords(
-        edges=edges, lengths=np.array(lengths, dtype=np.int64), labels=np.concatenate(packed)
-    )
+    return ColumnRecords(edges=edges, records=joined_messages(parts))
 
 
 def encode_table(
@@ -91,6 +90,7 @@ def encode_table(
     side: int,
     users: Users,
     run_key: bytes,
+    high_bits: int,
     sample_rate: float,
     noise: NoiseSource,
 ) -> DecoyMessage:
@@ -102,7 +102,7 @@ def encode_table(
         groups=((0, 1),),
         n_local_clusters=table.widths,
         run_key=keys.subkey(run_key, keys.COLUMNS, group=table.place),
-        equal_sets=True,
+        high_bits=high_bits,
         sample_rate=sample_rate,
         noise=noise,
     )

@@ -1,4 +1,4 @@
-"""What parties compare before anything is released, without showing it to the server (R6, R10)."""
+"""What parties compare before anything is released, without showing it to the server (R10)."""
 
 from splitmeans.party.derivation import derivation_digest
 from splitmeans.party.session import Session
@@ -17,26 +17,21 @@ def confirmation(
     plan: Plan,
     *,
     sender: str,
-    receiver: str,
     run_key: bytes,
     shared: bytes,
-    user_key: bytes,
 ) -> Confirmation:
-    """Return what `sender` says to `receiver` if all that it has is as in the arguments.
+    """Return what `sender` says to the others if all that it has is as in the arguments.
 
     The sender's name is part of it, so that a party's own words sent back to it are not taken for
     another's.
 
-    `shared` is what all parties derive from the key (`shared_check`). `user_key` is the pair's key
-    of `equal_users.agree`, empty where sets may differ.
+    `shared` is what all parties derive from the key (`shared_check`).
     """
     key = keys.subkey(run_key, keys.CONFIRM)
     text = transcript(session, plan) + sender.encode()
-    users = [b"users\n", text, b"\n", receiver.encode()]
     return Confirmation(
         key_check=keys.keyed_digest(key, [b"key\n", text]),
         shared_check=keys.keyed_digest(key, [b"shared\n", shared, text]),
-        user_check=keys.keyed_digest(user_key, users) if user_key else b"",
     )
 
 

@@ -22,6 +22,7 @@ from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.bundles import Bundles
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
+from splitmeans.membership.decoy.tag_lists import code_tags, short_tags
 from splitmeans.membership.sketch.registers import RegisterLaw
 from splitmeans.study.id_rules import IdRules
 from splitmeans.table.ids.canonical import canonical_text
@@ -56,7 +57,6 @@ def derivation_vectors() -> dict[str, str]:
         "subkeys": b"".join(
             keys.subkey(_RUN_KEY, label, group=group)
             for label in (
-                keys.USER_ORDER,
                 keys.USER_TAG,
                 keys.DECOY_TAG,
                 keys.DECOY_COUNT,
@@ -75,18 +75,12 @@ def derivation_vectors() -> dict[str, str]:
         "grid": _grid(),
         "registers": _registers(),
     }
-    for name, absent in (("equal", -1), ("partial", 2)):
-        tags, labels = decoy_records(
-            _KEY,
-            _KEY[::-1],
-            cdf_table=law.cdf_table,
-            shape=(3, 3),
-            n_cells=8,
-            axis=1,
-            absent=absent,
-        )
-        found[f"decoys, {name} sets"] = tags
-        found[f"decoy labels, {name} sets"] = labels
+    tags, labels = decoy_records(
+        _KEY, _KEY[::-1], cdf_table=law.cdf_table, shape=(3, 3), n_cells=8, axis=1, absent=2
+    )
+    found["decoys"], found["decoy labels"] = tags, labels
+    in_order = np.sort(short_tags(tags, high_bits=12))
+    found["low bits"], found["bitmap"] = code_tags(in_order, high_bits=12)
     for kind, values in _IDS.items():
         text = canonical_text(pa.array(values, pa.large_string()), rules=IdRules(type=kind))
         found[f"ids as {kind}"] = "\n".join(text.to_pylist()).encode()

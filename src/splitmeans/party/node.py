@@ -16,12 +16,8 @@ import numpy as np
 from splitmeans.errors import PrivacyError, ProtocolError
 from splitmeans.kernels.row_numbers import RowNumbers
 from splitmeans.party.check_result import check_result
-from splitmeans.party.confirm import (
-    confirmation,
-    plan_confirmation,
-    transcript,
-)
-from splitmeans.party.equal_users import SECRET_BYTES, agree, make_share, user_set_digest
+from splitmeans.party.confirm import confirmation, plan_confirmation, transcript
+from splitmeans.party.own_users import users_digest
 from splitmeans.party.release import release_party
 from splitmeans.party.session import Session
 from splitmeans.party.shared_check import shared_check
@@ -38,7 +34,6 @@ from splitmeans.party.states import (
 )
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import plan_of_run
-from splitmeans.plan.size_stage import SizeLaw
 from splitmeans.plan.stages import ReleasedValues, Stage, flat_values
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.result.previous import Previous
@@ -82,33 +77,20 @@ def join(
         study=study, run=run, party=table.party, simulated=simulated, previous=previous
     )
     contribution = noise.spawn("contribution").words(keys.CONTRIBUTION_BYTES // 8).tobytes()
-    secret = noise.spawn("user shares").words(SECRET_BYTES // 8).tobytes()
-    users = user_set_digest(study, table, run=run, simulated=simulated)
+    own_key = noise.spawn("users").words(keys.HASH_KEY_BYTES // 8).tobytes()
     state = Joined(
         session=session,
         table=table,
-        users=users,
-        secret=secret,
+        users=users_digest(table, key=own_key),
         contributions={table.party: contribution},
-        shares={},
     )
     return state, first_words(state)
 
 
 def first_words(state: Joined) -> list[Envelope]:
     """Return what a party that has joined sends to every other party: the same at every call."""
-    session, secret = state.session, state.secret
-    return [
-        Envelope(
-            sender=session.party,
-            receiver=other,
-            message=KeyContribution(
-                secret=state.contributions[session.party],
-                user_shares=make_share(session, other, users=state.users, secret=secret),
-            ),
-        )
-        for other in session.others
-    ]
+    own = state.contributions[state.session.party]
+    return _to_others(state.session, KeyContribution(secret=own))
 
 
 def expects(state: PartyState) -> frozenset[tuple[str, str]]:
@@ -173,39 +155,27 @@ def _take_contribution(
     state: Joined, sender: str, part: KeyContribution
 ) -> tuple[PartyState, list[Envelope]]:
     contributions = {**state.contributions, sender: part.secret}
-    shares = {**state.shares, sender: part.user_shares}
     if len(contributions) < len(state.session.study.parties):
-        return replace(state, contributions=contributions, shares=shares), []
-    session, users, own = state.session, state.users, state.session.party
+        return replace(state, contributions=contributions), []
+    session = state.session
     plan = _plan(session)
     run_key = keys.run_key(contributions, transcript=transcript(session, plan))
     shared = shared_check(plan, run_key=run_key)
-    awaited: dict[str, Confirmation] = {}
-    sent: list[Envelope] = []
-    for other in session.others:
-        user_key = agree(session, other, users=users, secret=state.secret, share=shares[other])
-        said, heard = (
-            confirmation(
-                session,
-                plan,
-                sender=speaker,
-                receiver=listener,
-                run_key=run_key,
-                shared=shared,
-                user_key=user_key,
-            )
-            for speaker, listener in ((own, other), (other, own))
-        )
-        awaited[other] = heard
-        sent.append(Envelope(sender=own, receiver=other, message=said))
-    keyed = Keyed(session=session, table=state.table, run_key=run_key, users=users, awaited=awaited)
-    return keyed, sent
+    words = {
+        party: confirmation(session, plan, sender=party, run_key=run_key, shared=shared)
+        for party in session.study.party_names
+    }
+    own = words.pop(session.party)
+    keyed = Keyed(
+        session=session, table=state.table, run_key=run_key, users=state.users, awaited=words
+    )
+    return keyed, _to_others(session, own)
 
 
 def _take_confirmation(
     state: Keyed, sender: str, word: Confirmation, *, noise: NoiseSource
 ) -> tuple[PartyState, list[Envelope]]:
-    """Go on only if all parties hold the same key (R10) and users (R6); nothing is released yet."""
+    """Go on only if all parties hold the same key (R10); nothing is released yet."""
     session = state.session
     expected = state.awaited[sender]
     if word.key_check != expected.key_check:
@@ -219,12 +189,6 @@ def _take_confirmation(
             f"parties {session.party!r} and {sender!r} derive different decoys or tags from the "
             "same key, so the server would see users where decoys should hide them; run the same "
             "version of splitmeans at all parties"
-        )
-    if word.user_check != expected.user_check:
-        raise ProtocolError(
-            f"parties {session.party!r} and {sender!r} hold different users; "
-            f"membership={session.study.membership!r} needs the same users at every party: "
-            "keep the ids that all parties have, written the same way, and run again"
         )
     awaited = {name: other for name, other in state.awaited.items() if name != sender}
     if awaited:
@@ -271,7 +235,6 @@ def _take_values(
     """The values decide what follows, so the next plan is confirmed like the first (R10)."""
     session, stage = state.session, _current_stage(state)
     own_values = stage.checked(sender, release.values.ravel().tolist())
-    _check_size(state, sender, own_values)
     values = {**state.values, sender: own_values}
     if len(values) < len(stage.parties):
         return replace(state, values=values), []
@@ -286,26 +249,6 @@ def _take_values(
     plan = _plan(session, agreeing.released)
     own = plan_confirmation(session, session.party, run_key=state.run_key, plan=plan)
     return agreeing, _to_others(session, own)
-
-
-def _check_size(state: Surveying, sender: str, values: tuple[int, ...]) -> None:
-    """Refuse a number of users that noise cannot make of this party's, which has the same users.
-
-    The length of this party's release follows from that number. The sender knows the users, so
-    whether this fails tells it nothing; if it follows the protocol, it fails with a probability
-    below 2e-22.
-    """
-    session, law = state.session, _current_stage(state).law
-    if sender == session.party or session.study.user_sets != "equal":
-        return
-    if not isinstance(law, SizeLaw):
-        return
-    if abs(values[0] - len(state.table)) > law.most_noise:
-        raise ProtocolError(
-            f"party {sender!r} released a number of users that its noise does not explain: parties "
-            f"{sender!r} and {session.party!r} have the same users, so the numbers must agree but "
-            "for noise; begin another run if its operator can say why"
-        )
 
 
 def _take_plan_confirmation(

@@ -124,8 +124,7 @@ def release_party(
         points=points.astype(np.int32),
         membership=membership,
         column_edges=columns.edges,
-        column_lengths=columns.lengths,
-        column_labels=columns.labels,
+        columns=columns.records,
     )
 
 

@@ -1,9 +1,9 @@
 """A party's state as bytes and back, for the journal; the table is opened anew.
 
 Nothing that depends on rows is in here but the released centres and, until the release, a digest
-of the users. The secrets are as long as they are needed: what the shares for comparing users are
-made of until all parties' shares are there, the run key until the party has released. Without them
-a restarted party could not go on, and with them gone nobody can.
+of the users. The secrets are as long as they are needed: the party's contribution until all
+parties' contributions are there, the run key until the party has released. Without them a restarted
+party could not go on, and with them gone nobody can.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any, assert_never
 import numpy as np
 
 from splitmeans.errors import DataError, JournalError, ProtocolError
-from splitmeans.party.equal_users import user_set_digest
+from splitmeans.party.own_users import same_users
 from splitmeans.party.session import Session
 from splitmeans.party.states import (
     Agreeing,
@@ -38,10 +38,9 @@ def dump_state(state: PartyState) -> bytes:
         return dump_result(state.released, state.result)
     fields: dict[str, Any] = {}
     match state:
-        case Joined(contributions=contributions, shares=shares):
-            fields |= {"users": state.users.hex(), "secret": state.secret.hex()}
+        case Joined(contributions=contributions):
+            fields["users"] = state.users.hex()
             fields["contributions"] = {name: own.hex() for name, own in contributions.items()}
-            fields["shares"] = {name: own.hex() for name, own in shares.items()}
         case Released(centres=centres):
             fields["centres"] = centres.tolist()
         case Keyed() | Surveying() | Agreeing() | Prepared():
@@ -67,7 +66,7 @@ def load_state(
     `open_table` is called only if the state needs it.
 
     Raises:
-        DataError: If the table's users are no longer those that the parties compared.
+        DataError: If the table's users are no longer those that it had when the party joined.
         JournalError: If the data is not a saved state.
     """
     try:
@@ -104,9 +103,8 @@ def _load(
         raise JournalError(f"the saved state {stage!r} of run {session.run!r} is unknown")
     values: dict[str, Any] = {"users": bytes.fromhex(fields["users"])}
     if stage == Joined.TAG:
-        values["secret"] = bytes.fromhex(fields["secret"])
-        for name in ("contributions", "shares"):
-            values[name] = {who: bytes.fromhex(own) for who, own in fields[name].items()}
+        given = fields["contributions"].items()
+        values["contributions"] = {who: bytes.fromhex(own) for who, own in given}
     else:
         values["run_key"] = bytes.fromhex(fields["run_key"])
     if stage == Keyed.TAG:
@@ -123,8 +121,8 @@ def _load(
     if stage in (Surveying.TAG, Agreeing.TAG, Prepared.TAG):
         values["released"] = read_values(fields["released"])
     table = open_table()
-    # The parties compare these users; with others, records would no longer fit together (R6).
-    if user_set_digest(session.study, table, run=session.run) != values["users"]:
+    # The data of a run are frozen (R11).
+    if not same_users(values["users"], table):
         raise DataError(
             f"the users of party {session.party!r} changed since run {session.run!r} began; "
             "restore the table, or begin another run"

@@ -15,8 +15,7 @@ from splitmeans.wire.messages import Confirmation, PublishedResult
 class Joined:
     """Waits for the other parties' key contributions.
 
-    `users` is the party's `user_set_digest`. Its shares for comparing users are made of `secret`,
-    which never leaves the party. Contributions and shares of others are there as far as they came.
+    `users` is the party's `users_digest`. Contributions of others are there as far as they came.
     """
 
     TAG: ClassVar[str] = "Joined"
@@ -24,17 +23,14 @@ class Joined:
     session: Session
     table: Table
     users: bytes
-    secret: bytes
     contributions: Mapping[str, bytes]
-    shares: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Keyed:
     """Holds the run key; waits for the other parties' confirmations.
 
-    `awaited` has for each of them the words that show that it has the same key and users; the keys
-    that they were made with are gone.
+    `awaited` has for each of them the words that show that it has the same key.
     """
 
     TAG: ClassVar[str] = "Keyed"
@@ -48,7 +44,7 @@ class Keyed:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Surveying:
-    """All parties hold the same key, users and plan; waits for the values of the current stage.
+    """All parties hold the same key and plan; waits for the values of the current stage.
 
     `released` has the values of the stages before, `values` those of the current stage by party, as
     far as they are here.

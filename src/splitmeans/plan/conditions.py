@@ -41,17 +41,13 @@ def assumptions_of(plan: Plan) -> Iterator[str]:
     with_keys = bool(study.public_keys)
     yield "no party shows the run key or another party's message to the server"
     yield SEALED_CHANNEL if with_keys else SIMULATED_CHANNEL
-    apart = costs.cost_spelled_apart(plan)
-    if apart is None:
-        yield ONE_ID
-    else:
-        key = study.matching_key
-        by = "ids" if key is None else f"{key.name}, the first key that all parties have,"
-        yield (
-            f"{ONE_ID} ({by} as {study.id_rules.type!r}); a person with a spelling of its own at "
-            f"each of the {len(study.parties)} parties has {cost_text(apart)} instead of "
-            f"{cost_text(costs.total_of(plan))}"
-        )
+    key = study.matching_key
+    by = "ids" if key is None else f"{key.name}, the first key that all parties have,"
+    yield (
+        f"{ONE_ID} ({by} as {study.id_rules.type!r}); a person with a spelling of its own at "
+        f"each of the {len(study.parties)} parties has {cost_text(costs.cost_spelled_apart(plan))} "
+        f"instead of {cost_text(costs.total_of(plan))}"
+    )
     yield from KEY_USE
     yield AGREED_BOUNDS if study.all_public else LEARNED_BOUNDS
     # The server draws noise of its own where a bound towards parties rests on it.

@@ -14,7 +14,7 @@ from splitmeans.plan.plan import Plan
 from splitmeans.plan.views import coalition_cost, fellow_party_cost, spelled_apart_events
 from splitmeans.privacy.accountant import Cost, total_cost
 from splitmeans.privacy.events import Event, Relation
-from splitmeans.privacy.ledger_rules import VALUES, VALUES_AND_PRESENCE, Towards
+from splitmeans.privacy.ledger_rules import VALUES_AND_PRESENCE, Towards
 from splitmeans.privacy.pld import FINE, flatten, gap_of
 from splitmeans.study import Study
 from splitmeans.study.counting import USER_ELSEWHERE
@@ -57,13 +57,8 @@ def total_of(plan: Plan) -> Cost:
     return cost_of(plan, plan.lifetime_events)
 
 
-def cost_spelled_apart(plan: Plan) -> Cost | None:
-    """Return what the run costs a person whose id is written in another way at every party.
-
-    None where user sets are equal: then parties whose ids differ refuse each other.
-    """
-    if plan.study.user_sets == "equal":
-        return None
+def cost_spelled_apart(plan: Plan) -> Cost:
+    """Return what the run costs a person whose id is written in another way at every party."""
     return cost_of(plan, spelled_apart_events(plan))
 
 
@@ -71,10 +66,10 @@ def party_cases(study: Study) -> dict[Relation, str]:
     """Return what can change of a user at the parties that an observing party is not."""
     if study.counts_only:
         return {Relation.ADD_OR_REMOVE: USER_ELSEWHERE}
-    cases = {Relation.REPLACE: VALUES_ELSEWHERE}
-    if study.user_sets == "partial":
-        cases[Relation.ADD_OR_REMOVE] = "a user's columns elsewhere added or removed"
-    return cases
+    return {
+        Relation.REPLACE: VALUES_ELSEWHERE,
+        Relation.ADD_OR_REMOVE: "a user's columns elsewhere added or removed",
+    }
 
 
 def party_costs(plan: Plan) -> dict[Relation, Cost | None]:
@@ -104,10 +99,9 @@ def towards(plan: Plan) -> Towards:
     def epsilon(cost: Cost | None) -> float:
         return math.inf if cost is None else cost.epsilon
 
-    partial = plan.study.user_sets == "partial"
     return Towards(
         party_epsilon=max(map(epsilon, party_costs(plan).values())),
-        party_relation=VALUES_AND_PRESENCE if partial else VALUES,
+        party_relation=VALUES_AND_PRESENCE,
         coalition_epsilon=epsilon(towards_coalition(plan)),
     )
 

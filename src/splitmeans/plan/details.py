@@ -39,15 +39,15 @@ def tables_of_columns(
     precisions: Precisions,
     codings: Sequence[Coding],
     *,
-    n_groups: int,
+    n_groups: float,
     law_at: Callable[[Precisions], MembershipLaw],
 ) -> ColumnTables | None:
     """Return the tables of columns of a run, if it has any.
 
     Their squared precisions are together `COLUMNS_SHARE` of all memberships'.
 
-    The precision of memberships is of one group; `law_at` is the law of the decoys at some
-    precision.
+    The precision of memberships is of one group, of `n_groups` that there are as much as;
+    `law_at` is the law of the decoys at some precision.
     """
     n_tables = n_column_tables(study)
     if not n_tables:

@@ -11,13 +11,10 @@ _PER_COLUMN, _PER_PARTY, _PER_CELL = 48, 16, 64
 
 # A dense grid of this size takes 80 MB per array and still clusters in minutes.
 MAX_CELLS = 10_000_000
-# Larger ones of three or more parties are sampled, if the study leaves the grid open: as good, and
-# seconds instead of minutes.
-MOST_FITTED = 2**22
 # Points of a grid that is too large to be dense; twice as many change the loss by less than a per
 # mille.
 N_POINTS = 20_000
-# The grid of three or more parties whose user sets differ: pair tables and a presence table.
+# The grid of three or more parties: pair tables and a presence table.
 PRESENCE = "presence"
 # No grid at all: a study of counts alone has a presence table and nothing else.
 COUNTS = "counts"

@@ -1,7 +1,6 @@
 """Which grid a study's parties combine to, who shares a release for it, and whether it fits.
 
-The parties that share a release (`groups_of`) follow from the study alone, because noise depends on
-them; how the grid is then fitted may follow from k'.
+Both follow from the study alone, because noise depends on them.
 """
 
 import itertools
@@ -13,7 +12,6 @@ from splitmeans.plan.grid_limits import (
     COUNTS,
     MAX_CELLS,
     MAX_GRID_BYTES,
-    MOST_FITTED,
     PRESENCE,
     SAMPLED,
     grid_bytes,
@@ -34,32 +32,13 @@ def groups_of(study: Study) -> tuple[Group, ...]:
     return (*pairs, everyone) if kind == PRESENCE else pairs
 
 
-def grid_method(
-    study: Study, n_local_clusters: tuple[int, ...], *, n_features: int, bundled: bool = False
-) -> str:
-    """Return the grid method that "auto" stands for.
-
-    Tables that count clusters in bundles (`membership/bundles.py`) say nothing of single cells of
-    the grid, so what explains them all is sampled.
-    """
-    chosen = grid_kind(study)
-    if bundled:
-        return "many"
-    if study.grid != "auto" or len(study.parties) == 2 or chosen != "pairs":
-        return chosen
-    cells = math.prod(n_local_clusters)
-    fits = cells <= MOST_FITTED and _dense_bytes(study, cells, n_features) <= MAX_GRID_BYTES
-    return "pairs" if fits else "many"
-
-
 def grid_kind(study: Study) -> str:
-    """Return the grid method, where "pairs" may give way to "many": both count the same pairs."""
+    """Return how cell weights of all parties are found."""
     if study.counts_only:
         return COUNTS
     if study.grid != "auto":
         return study.grid
-    more = len(study.parties) > 2
-    return PRESENCE if more and study.user_sets == "partial" else "pairs"
+    return PRESENCE if len(study.parties) > 2 else "pairs"
 
 
 def check_grid(

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from splitmeans.errors import ParameterError
 from splitmeans.membership.decoy.column_labels import N_EDGES
+from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.membership.decoy.layout import high_bits_of
 from splitmeans.membership.methods import method_of
 from splitmeans.plan.grid_limits import N_POINTS, SAMPLED
 from splitmeans.study.features import features_of
@@ -172,8 +174,13 @@ def _release_bytes(
     places = 8 * width * features
     places += 4 * plan.study.n_points * len(plan.parties[position].columns)
     if plan.columns is not None:
+        assert isinstance(plan.membership, DecoyLaw), "the study was not checked"
         more, joined = plan.columns.message_size(
-            position, users=users, sample_rate=plan.sample_rate, deviations=deviations
+            position,
+            users=users,
+            sample_rate=plan.sample_rate,
+            high_bits=high_bits_of(plan.membership, plan),
+            deviations=deviations,
         )
         body, records = body + more, records + joined
         places += 8 * N_EDGES * len(plan.parties[position].columns)
@@ -198,7 +205,7 @@ def _result_bytes(plan: "Plan") -> int:
     if plan.study.n_points:
         node += 4 * sum(len(party.columns) for party in parties)
     counts = 0
-    if plan.study.user_sets == "partial":
+    if plan.study.membership_facts.counts_presence:
         counts = sum(8 * 2 ** len(group) for group in plan.groups)
     return _HEADER_BYTES + _DATE_AND_SIGNATURE + centres + counts + most_nodes(plan) * node
 

@@ -86,14 +86,11 @@ def observers_of(plan: Plan) -> Iterator[Observer]:
     )
     step = costs.step_of(plan, study.budget.party_epsilon)
     cases = costs.party_cases(study)
-    key = "and the run key"
-    if study.user_sets == "equal":
-        key = "the run key, and whether all have the same users"
     staged = "".join(f", each released {stage.what}" for stage in plan.stages)
     yield Observer(
         name="party",
         who="another party, or several that share what they know, if the server follows the rules",
-        sees=f"the published result{staged}, {key}; the figure is the largest for one party, or "
+        sees=f"the published result{staged}, and the run key; the figure is the largest for one party, or "
         "for several that share what they know, about a user's columns at the rest",
         bounds=tuple(
             _bound(cases[of], cost, fellow_party_events(plan, of), step=step, why=KNOWS_KEYS)

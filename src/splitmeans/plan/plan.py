@@ -121,14 +121,13 @@ class Plan:
     def most_users(self) -> dict[str, int]:
         """The most users that each party can have by its own released number, and by no other's.
 
-        With equal user sets all parties have the first one's number, which each has checked. Noise
-        exceeds the margin with a probability below 2e-22. Empty before the stage or without it.
+        Noise exceeds the margin with a probability below 2e-22. Empty before the stage or without
+        it.
         """
         for stage, values in zip(self.stages, self.released, strict=False):
             if isinstance(stage.law, SizeLaw):
                 most = [max(own, 0) + stage.law.most_noise for (own,) in values]
-                names = self.study.party_names
-                return dict(zip(names, most * (len(names) // len(most)), strict=True))
+                return dict(zip(self.study.party_names, most, strict=True))
         return {}
 
     @property

@@ -22,7 +22,7 @@ from splitmeans.plan.categories_stage import categories_stage
 from splitmeans.plan.details import detail_laws, tables_of_columns
 from splitmeans.plan.enough_users import check_enough_users
 from splitmeans.plan.grid_limits import COUNTS, PRESENCE
-from splitmeans.plan.grids import check_grid, grid_kind, grid_method, groups_of
+from splitmeans.plan.grids import check_grid, grid_kind, groups_of
 from splitmeans.plan.message_sizes import check_readable
 from splitmeans.plan.plan import Plan, users_of
 from splitmeans.plan.series import SeriesRun
@@ -266,14 +266,11 @@ def _plan_at(
     parties = settled_parties(study, stages, released)
     if labels is None:
         labels = _labels(study, stages, released)
-    # A study that says k' has a label for each cluster.
-    given = study.n_local_clusters != "auto" or study.counts_only
     method = method_of(study)
-    clusters = labels if given else method.clusters_of(study, labels)
-    widths, n_labels = ((own,) * len(study.parties) for own in (clusters, labels))
+    widths = (labels,) * len(study.parties)
     codings = [coding_of(party) for party in parties]
     n_features = sum(len(coding.bounds) for coding in codings)
-    grid = grid_method(study, widths, n_features=n_features, bundled=labels < clusters)
+    grid = grid_kind(study)
     check_grid(study, widths, grid, n_features=n_features)
     n_releases = len(groups) + n_column_tables(study)
     membership = method.law_at(study, precisions, n_releases)
@@ -288,13 +285,13 @@ def _plan_at(
         released=released,
         stages=stages,
         n_local_clusters=widths,
-        n_labels=n_labels,
+        n_labels=widths,
         groups=groups,
         local=() if study.counts_only else _local_laws(codings, widths, precisions),
         membership=membership,
         grid_method=grid,
         presence=presence,
-        **_detail(study, precisions, codings, n_groups=len(groups)),
+        **_detail(study, precisions, codings),
     )
 
 
@@ -313,14 +310,12 @@ def _local_laws(
     )
 
 
-def _detail(
-    study: Study, precisions: Precisions, codings: Sequence[Coding], *, n_groups: int
-) -> dict[str, Any]:
+def _detail(study: Study, precisions: Precisions, codings: Sequence[Coding]) -> dict[str, Any]:
     """Return what a plan has besides where its study asks for detail."""
     if not precisions.detail:
         return {}
     about = 1 / gaussian_multiplier(study.budget.epsilon, study.budget.delta)
-    n_releases = n_groups + n_column_tables(study)
+    n_releases = len(groups_of(study)) + n_column_tables(study)
     return {
         "detail": detail_laws(
             study, codings, mu=precisions.detail, about=_precisions(study, about).detail
@@ -329,7 +324,7 @@ def _detail(
             study,
             precisions,
             codings,
-            n_groups=n_groups,
+            n_groups=_group_releases(study),
             law_at=lambda own: method_of(study).law_at(study, own, n_releases),
         ),
     }
@@ -345,16 +340,15 @@ def _precisions(study: Study, scale: float) -> Precisions:
 
 
 def _releases(study: Study) -> float:
-    """Return how many membership releases share the precision.
+    """Return how many membership releases share the precision; tables of columns have a part."""
+    found = _group_releases(study)
+    return found / (1 - COLUMNS_SHARE) if n_column_tables(study) else found
 
-    A presence table has its part, and so have tables of columns.
-    """
-    groups = groups_of(study)
-    if grid_kind(study) == PRESENCE:
-        return (len(groups) - 1) / (1 - PRESENCE_SHARE)
-    if n_column_tables(study):
-        return len(groups) / (1 - COLUMNS_SHARE)
-    return len(groups)
+
+def _group_releases(study: Study) -> float:
+    """Return how many releases of groups share it; a presence table has its part."""
+    n_groups = len(groups_of(study))
+    return (n_groups - 1) / (1 - PRESENCE_SHARE) if grid_kind(study) == PRESENCE else n_groups
 
 
 def _labels(study: Study, stages: tuple[Stage, ...], released: ReleasedValues) -> int:

@@ -1,8 +1,7 @@
 """The stage in which parties release how many users they have, and its laws.
 
 It is for k' alone, where the study leaves k' open: a rough number does, so its share of the budget
-is small (`privacy.split`). Where all parties have the same users the first of them releases it;
-otherwise each has a number of its own, and a user moves all of them by one.
+is small (`privacy.split`). Each party has a number of its own, and a user moves all of them by one.
 """
 
 import math
@@ -69,7 +68,7 @@ def sizing_parties(study: Study) -> tuple[str, ...]:
     # A study of counts alone has one cluster, whatever the number of users.
     if study.n_local_clusters != "auto" or study.counts_only:
         return ()
-    return study.party_names if study.user_sets == "partial" else study.party_names[:1]
+    return study.party_names
 
 
 def size_stage(study: Study, law: StageLaw) -> Stage:

@@ -43,8 +43,7 @@ def fellow_party_cost(
 
     It is that of one party, or of several that share what they know (docs, "Towards another
     party"). ADD_OR_REMOVE is about the user's columns at the rest, REPLACE about their values.
-    Where user sets are equal, every party knows who is in them: only REPLACE has a meaning. `runs`
-    is how many runs the user is there in, by default all.
+    `runs` is how many runs the user is there in, by default all.
     """
     views = fellow_party_events(plan, relation, runs=runs)
     return _worst(views, plan.study.budget.delta, interval) if views else None
@@ -87,8 +86,6 @@ def fellow_party_events(plan: "Plan", relation: Relation, *, runs: int | None = 
     cost more than the views of fewer.
     """
     if method_of(plan.study).server_noise is None:
-        return ()
-    if relation is Relation.ADD_OR_REMOVE and plan.study.user_sets == "equal":
         return ()
     observers = range(len(plan.study.parties))
     views = tuple(_events(plan, observer, relation) for observer in observers)
@@ -148,10 +145,6 @@ def _events(plan: "Plan", observer: int, relation: Relation) -> tuple[Event, ...
     local = [event for party, event in enumerate(plan.local_events) if party != observer]
     seen += [replaced(event) for event in local] if relation is Relation.REPLACE else local
     seen += _moved_counts(plan, (observer,), relation)
-    if plan.columns is not None:
-        # User sets are equal there, so users are replaced: two cells of each table move.
-        moved = 2 * len(plan.columns.tables)
-        seen += [CountGaussianEvent(scale=plan.columns.law.server_sigma)] * moved
     return tuple(seen)
 
 
@@ -171,6 +164,10 @@ def _moved_counts(plan: "Plan", observers: Collection[int], relation: Relation) 
         # one a record appears in, or leaves, one cell. A replaced user always moves.
         moves = 2 if known or relation is Relation.REPLACE else 1
         moved += [CountGaussianEvent(scale=server_noise(law))] * moves
+    if plan.columns is not None:
+        # Two cells of each at most; tables of the observers alone are taken along.
+        most = 2 * len(plan.columns.tables)
+        moved += [CountGaussianEvent(scale=plan.columns.law.server_sigma)] * most
     return moved
 
 

@@ -12,7 +12,7 @@ from splitmeans.study.parties import Column
 
 _MEMBERSHIPS = {
     "decoy": "for every person the number of the group that the person is in, among invented "
-    "records that look the same, in an order that only the parties know",
+    "records that look the same, each with a random-looking tag that fits the same person elsewhere",
     "sketch": "for every group a list of random-looking maxima over the people in it and over "
     "invented ones",
 }
@@ -20,8 +20,6 @@ _COUNTED = (
     "for every person a random-looking tag that fits the same person elsewhere, among invented "
     "records that look the same, so that people can be counted by where they are"
 )
-# What is sent with it where some people are at some parties only.
-_IF_PARTIAL = {"decoy": ", each with a random-looking tag that fits the same person elsewhere"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +83,6 @@ def _sent_of_ids(plan: Plan, party: str) -> str:
     if study.counts_only:
         return f"nothing of it; {_COUNTED}"
     memberships = _MEMBERSHIPS[study.membership]
-    if study.user_sets == "partial":
-        memberships += _IF_PARTIAL.get(study.membership, "")
     counts = any(stage.name == SIZE and party in stage.parties for stage in plan.stages)
     counted = "; how many people there are, with noise" if counts else ""
     return f"nothing of it; {memberships}{counted}"

@@ -17,14 +17,9 @@ from splitmeans.study import Study
 # so even a tenth of 1,000 users moves it by one in twenty; and all other noise grows by 0.25 %.
 _SIZE_SHARE = 0.005
 
-# Where a presence table is counted beside pair tables: the memberships' share, and of it the
-# presence table's. docs/concepts/budget.md has the measurements.
-_PARTIAL_SHARE = 0.5
+# Of the memberships' share, that of a presence table beside pair tables. docs/concepts/budget.md has
+# the measurements.
 PRESENCE_SHARE = 0.2
-# Of two parties with partial user sets: with more, a fellow party could learn more about whether
-# somebody is a user elsewhere than the server can.
-_PARTIAL_SHARE_OF_TWO = 0.25
-
 
 # Share of mu^2 for bounds that are learned, were all columns private: by measurement, a tenth at
 # epsilon 1 and more, a fifth at a quarter and less, where bounds would otherwise be mostly noise.
@@ -78,8 +73,6 @@ def split_precision(study: Study, *, n_groups: float, n_sizes: int, scale: float
     facts = study.membership_facts
     sizes = _SIZE_SHARE if n_sizes else 0.0
     share = facts.share_of(len(study.parties))
-    if study.user_sets == "partial" and facts.hides_from_parties:
-        share = _PARTIAL_SHARE if len(study.parties) > 2 else _PARTIAL_SHARE_OF_TWO
     if study.counts_only:
         none = (0.0,) * len(study.parties)
         membership = scale / math.sqrt(n_groups)

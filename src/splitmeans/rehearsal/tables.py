@@ -32,9 +32,7 @@ def made_up_tables(study: Study, *, rng: np.random.Generator) -> Mapping[str, pa
     groups = rng.integers(_GROUPS, size=n_users)
     tables = {}
     for party in study.parties:
-        present = rng.permutation(n_users)
-        if study.user_sets == "partial":
-            present = present[: max(1, n_users - n_users // _ONE_ABSENT_IN)]
+        present = rng.permutation(n_users)[: max(1, n_users - n_users // _ONE_ABSENT_IN)]
         columns = {party.id_column: ids.take(pa.array(present))}
         columns |= {
             column.name: _values(column, groups[present], rng=rng) for column in party.columns

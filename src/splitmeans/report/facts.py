@@ -51,7 +51,6 @@ def _which_run(result: Result) -> tuple[tuple[str, str], ...]:
         ("Plan fingerprint", facts["plan"]),
         ("Parties", ", ".join(study.party_names)),
         ("Users expected by the study", _expected(study.expected_users)),
-        ("Users at the parties", _USER_SETS[study.user_sets]),
     )
 
 
@@ -77,16 +76,9 @@ _SCALING = {
     EQUAL: "each the same in distances, times its weight",
 }
 
-_USER_SETS = {
-    "equal": "the same at every party",
-    "partial": "some users are at some parties only",
-}
-
 
 def _whose(study: Study) -> tuple[tuple[str, str], ...]:
-    """Return whose segments these are, where user sets differ."""
-    if study.user_sets == "equal":
-        return ()
+    """Return whose segments these are."""
     if study.population == EVERYONE:
         text = (
             "everyone at one party or more; what a user is like where it is not was filled in from "

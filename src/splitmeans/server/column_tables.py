@@ -15,7 +15,9 @@ from splitmeans.membership.decoy.column_labels import labels_in, problem_of_edge
 from splitmeans.membership.decoy.column_tables import ColumnTable, label_count
 from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise
 from splitmeans.membership.decoy.join import join_counts
-from splitmeans.membership.decoy.layout import packed_size
+from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.membership.decoy.layout import high_bits_of, packed_size
+from splitmeans.membership.decoy.tag_lists import bitmap_size
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.coding import coding_of
@@ -29,15 +31,14 @@ _PAIR = (0, 1)
 
 def problem_of_columns(plan: Plan, position: int, release: PartyRelease) -> str | None:
     """Return what is wrong with a party's part in tables of columns, if anything is."""
-    lengths, labels = release.column_lengths, release.column_labels
     if plan.columns is None:
-        sent = len(release.column_edges) + len(lengths) + len(labels)
-        return "tables of columns, which the plan does not have" if sent else None
-    own = plan.columns.of_party(position)
+        sent = release.columns
+        some = release.column_edges.size or sent.lengths.size or sent.lows.size
+        some = some or sent.bitmaps.size or sent.labels.size
+        return "tables of columns, which the plan does not have" if some else None
+    lengths, own = release.columns.lengths, plan.columns.of_party(position)
     if lengths.shape != (len(own),) or (lengths < 0).any():
         return f"lengths of {len(lengths)} tables of columns, expected {len(own)}"
-    if labels.shape != (sum(_sizes(own, position, lengths)),):
-        return "labels of tables of columns that do not fit their lengths"
     return problem_of_edges(release.column_edges, coding_of(plan.parties[position]))
 
 
@@ -52,24 +53,28 @@ def count_columns(
         ProtocolError: If the parts of two parties do not go together.
     """
     assert plan.columns is not None, "the plan has no tables of columns"
-    parts = [_messages(plan, position, one) for position, one in enumerate(releases)]
+    law = plan.columns.law
+    assert isinstance(plan.membership, DecoyLaw), "the study was not checked"
+    high_bits = high_bits_of(plan.membership, plan)
+    parts = [
+        _messages(plan, position, one.columns, high_bits=high_bits)
+        for position, one in enumerate(releases)
+    ]
     first = _first_columns(plan)
     found = []
     for table in plan.columns.tables:
         messages = [parts[party][table] for party in table.parties]
         try:
             counts = join_counts(
-                messages, groups=(_PAIR,), n_local_clusters=table.widths, equal_sets=True
+                messages, groups=(_PAIR,), n_local_clusters=table.widths, high_bits=high_bits
             )
         except ProtocolError as problem:
             names = " and ".join(plan.study.party_names[party] for party in table.parties)
             raise ProtocolError(f"tables of columns of {names}: {problem}") from problem
-        law = plan.columns.law
         estimator = DecoyEstimator(
             law=law,
-            noisy_tables=add_server_noise(law, counts, equal_sets=True, noise=noise),
+            noisy_tables=add_server_noise(law, counts, noise=noise),
             n_local_clusters=table.widths,
-            equal_sets=True,
             sample_rate=plan.sample_rate,
         )
         columns = tuple(
@@ -182,26 +187,32 @@ def _first_columns(plan: Plan) -> list[int]:
     return [sum(counts[:place]) for place in range(len(counts))]
 
 
-def _messages(plan: Plan, position: int, release: PartyRelease) -> dict[ColumnTable, DecoyMessage]:
-    """Take a party's records apart by table."""
+def _messages(
+    plan: Plan, position: int, sent: DecoyMessage, *, high_bits: int
+) -> dict[ColumnTable, DecoyMessage]:
+    """Take a party's records apart by table; what is too short or too long shows at the join."""
     assert plan.columns is not None, "the plan has no tables of columns"
     own = plan.columns.of_party(position)
     found = {}
-    at = 0
-    sizes = _sizes(own, position, release.column_lengths)
-    for table, length, size in zip(own, release.column_lengths, sizes, strict=True):
+    tag = mark = label = 0  # where each table begins
+    for number, (table, length) in enumerate(zip(own, sent.lengths.tolist(), strict=True), 1):
+        width = table.widths[table.parties.index(position)]
+        # The last one has the rest, so that bytes too many show.
+        last = number == len(own)
+        ends = (
+            tag + length,
+            mark + bitmap_size(length, high_bits=high_bits),
+            label + packed_size(length, n_clusters=width),
+        )
+        spans = [
+            slice(start, None if last else end)
+            for start, end in zip((tag, mark, label), ends, strict=True)
+        ]
         found[table] = DecoyMessage(
             lengths=np.array([length], dtype=np.int64),
-            tags=np.zeros((0, 2), dtype=np.uint64),
-            labels=release.column_labels[at : at + size],
+            lows=sent.lows[spans[0]],
+            bitmaps=sent.bitmaps[spans[1]],
+            labels=sent.labels[spans[2]],
         )
-        at += size
+        tag, mark, label = ends
     return found
-
-
-def _sizes(tables: Sequence[ColumnTable], position: int, lengths: IntArray) -> list[int]:
-    """Return the bytes of each table's labels."""
-    return [
-        packed_size(int(length), n_clusters=table.widths[table.parties.index(position)])
-        for table, length in zip(tables, lengths, strict=True)
-    ]

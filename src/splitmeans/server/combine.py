@@ -26,7 +26,7 @@ from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.coding import coding_of
 from splitmeans.synopsis.build import all_cells, build_synopsis_from_points
 from splitmeans.synopsis.carried_over import place_with_earlier
-from splitmeans.synopsis.cluster_sizes import shares_of_clusters, with_cluster_sizes
+from splitmeans.synopsis.cluster_sizes import shares_of_clusters
 from splitmeans.synopsis.earlier_users import earlier_users
 from splitmeans.synopsis.many import bundled_points, latent_points
 from splitmeans.synopsis.plan_precision import with_precision
@@ -114,10 +114,6 @@ def combine(
     nodes = None
     if plan.study.n_points:
         points = _points(plan, releases)
-        # Where users are at some parties only, cells count others than a party's clusters do.
-        if plan.detail and plan.study.user_sets == "equal":
-            shares = [shares_of_clusters(*own) for own in zip(points, centres, strict=True)]
-            weights = with_cluster_sizes(labels, weights, shares)
         labels, weights, nodes = _placed(
             plan, (labels, weights), centres, points, previous=previous, rng=rng
         )

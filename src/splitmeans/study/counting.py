@@ -38,11 +38,6 @@ def check_counting(study: "Study") -> None:
                 f"column, but party {party.name!r} lists some; leave them out, or ask for more "
                 "segments"
             )
-    if study.user_sets != "partial":
-        raise StudyError(
-            "a study of counts alone (n_clusters = 1) needs user_sets='partial': where user sets "
-            "are equal everyone is at all parties, so there is nothing to count"
-        )
     fixed = {
         "membership": ("decoy", study.membership),
         "n_local_clusters": ("auto", study.n_local_clusters),

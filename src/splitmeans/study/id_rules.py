@@ -15,11 +15,11 @@ ID_TYPES = ("as-is", "text", "caseless", "integer", "uuid", "email", "phone")
 
 _LONGEST_PATTERN = 200
 
-# Said of a study with partial user sets that has no rule.
+# Said of a study between organisations that has no rule.
 IDS_NEEDED = (
-    "user_sets='partial' needs a rule for ids: where nobody can compare them, a person who is 007 "
-    "at one party and 7 at another counts as two people, for whom the stated epsilon does not "
-    "hold. Agree how ids are written and add to the study\n[ids]\n"
+    "a study between organisations needs a rule for ids: nobody can compare them, and a person who "
+    "is 007 at one party and 7 at another counts as two people, for whom the stated epsilon does "
+    "not hold. Agree how ids are written and add to the study\n[ids]\n"
     'type = "integer"\n'
     'or "text", "caseless", "uuid", "email", "phone", or "as-is" if all parties write every id '
     "alike to the letter "

@@ -25,11 +25,10 @@ class MembershipFacts:
 
     Attributes:
         name: What studies call it.
-        share_of_many: Share of the squared precision for memberships from `MANY_PARTIES` on, whose
-            pairs share it.
+        share_of_two: Share of the squared precision for memberships of two parties.
         hides_from_parties: Whether costs towards other parties, and towards a party together with
             the server, can be bounded.
-        counts_presence: Whether it can also count who is at which of three or more parties.
+        counts_presence: Whether it counts who is at which parties, as three or more parties need.
         caveats: What the guarantee rests on, and where it stops.
         machine_checked: Which part of the proof a machine has checked, in the words of
             docs/concepts/machine-checked.md and no more; None if none was.
@@ -38,7 +37,7 @@ class MembershipFacts:
     """
 
     name: str
-    share_of_many: float
+    share_of_two: float
     hides_from_parties: bool
     counts_presence: bool
     caveats: tuple[str, ...]
@@ -47,12 +46,14 @@ class MembershipFacts:
 
     def share_of(self, n_parties: int) -> float:
         """Return the memberships' share of the squared precision for a number of parties."""
-        return self.share_of_many if n_parties >= MANY_PARTIES else _BUDGET_SHARE
+        return self.share_of_two if n_parties == 2 else _BUDGET_SHARE
 
 
+# Of two parties less: with more, a fellow party could learn more about whether somebody is a user
+# elsewhere than the server can.
 DECOY = MembershipFacts(
     name="decoy",
-    share_of_many=0.7,
+    share_of_two=0.25,
     hides_from_parties=True,
     counts_presence=True,
     caveats=(),
@@ -64,7 +65,7 @@ DECOY = MembershipFacts(
 )
 SKETCH = MembershipFacts(
     name="sketch",
-    share_of_many=_BUDGET_SHARE,
+    share_of_two=_BUDGET_SHARE,
     hides_from_parties=False,
     counts_presence=False,
     caveats=(

@@ -46,14 +46,14 @@ from splitmeans.wire.slot import SERVER
 __all__ = ["Budget", "Column", "DecoyOptions", "IdRules", "PartySpec", "SketchOptions", "Study"]
 
 GRID_METHODS = ("auto", "pairs", "many")
-USER_SETS = ("equal", "partial")
 SHARED, EVERYONE = "shared", "everyone"
 POPULATIONS = (SHARED, EVERYONE)
 BY_BOUNDS, EQUAL = "bounds", "equal"
 SCALINGS = (BY_BOUNDS, EQUAL)
 
-# With partial user sets a table has a cell for every way to be at some parties of all: 4095 here.
-MAX_PARTIAL_PARTIES = 12
+# A table has a cell for every way to be at some of three or more parties: 65,535 here, a third of
+# what all tables of a million users have in records.
+MAX_PARTIES = 16
 
 # Where nobody says otherwise; it suits fewer than 100,000 users.
 DEFAULT_DELTA = 1e-5
@@ -84,19 +84,17 @@ class Study:
         membership: How parties tell which user is in which of their clusters.
         n_local_clusters: Clusters per party, k', or "auto".
         grid: How cell weights of all parties are found.
-        user_sets: "equal" if every party holds the same users (checked before anything is sent),
-            "partial" if some users are at some parties only.
-        population: Whose segments, with partial user sets: "shared" for users at all parties,
-            "everyone" for all users, whose values at parties they are not at are filled in by a
-            model; that needs three or more parties. None, the default, is "shared".
+        population: Whose segments: "shared" for users at all parties, "everyone" for all users,
+            whose values at parties they are not at are filled in by a model; that needs three or
+            more parties. None, the default, is "shared".
         expected_users: A public rough number of users, if the parties can say one; where a run
             learns bounds or categories they must, as with too few it would learn noise. Lengths of
             messages follow from it, and delta must be below one over it.
         sketch: Parameters of the cell sketch.
         decoy: Parameters of the decoy join.
         server_key: Public identity of the server, for runs between organisations.
-        ids: How ids are written; None takes them as they are. Where user sets are partial the
-            parties cannot compare their ids, so it must be said. See `id_rules`.
+        ids: How ids are written; None takes them as they are. Parties cannot compare their ids, so
+            a study between organisations must say it. See `id_rules`.
         scaling: How columns count in the distances of the final k-means: None or "bounds" through
             their bounds, "equal" each the same (`synopsis/scaling.py`), times its weight.
         detail: If set, parties also release how their columns spread, whole and within clusters,
@@ -111,7 +109,6 @@ class Study:
     membership: str = "decoy"
     n_local_clusters: int | str = "auto"
     grid: str = "auto"
-    user_sets: str = "equal"
     population: str | None = None
     expected_users: int | None = None
     sketch: SketchOptions = field(default_factory=SketchOptions)
@@ -127,6 +124,12 @@ class Study:
         object.__setattr__(self, "parties", tuple(self.parties))
         if len(self.parties) < 2:
             raise StudyError(f"a study needs at least 2 parties, got {len(self.parties)}")
+        if len(self.parties) > MAX_PARTIES:
+            raise StudyError(
+                f"a study is for at most {MAX_PARTIES} parties, got {len(self.parties)}: who is at "
+                "which of them is counted in one table, and more parties make more cells than "
+                "users; take fewer parties"
+            )
         check_shown_names(self.parties)
         _validate.at_least(1, error=StudyError, n_clusters=self.n_clusters)
         if self.n_clusters > MAX_CLUSTERS:
@@ -138,7 +141,6 @@ class Study:
         if self.n_local_clusters != "auto":
             _validate.at_least(2, error=StudyError, n_local_clusters=self.n_local_clusters)
             to_builtin(self, n_local_clusters=int)
-        _validate.one_of(USER_SETS, error=StudyError, user_sets=self.user_sets)
         if self.population is not None:
             _validate.one_of(POPULATIONS, error=StudyError, population=self.population)
         if self.population == SHARED:  # a default has the hash of what is left out
@@ -154,8 +156,6 @@ class Study:
         if not isinstance(self.ids, IdRules | None):
             raise StudyError("ids must be a table of rules for ids ([ids], or IdRules)")
         object.__setattr__(self, "parties", with_matching_columns(self.ids, self.parties))
-        if self.ids == AS_IS and self.user_sets == "equal":
-            object.__setattr__(self, "ids", None)  # a default has the hash of what is left out
         self._check_combination()
         check_delta(self.budget, self.expected_users, self.assumed_users)
         check_participant_keys(self.server_key, self.parties)
@@ -175,35 +175,20 @@ class Study:
                 "randomises labels; take about half of coalition_epsilon, shared among the other "
                 "parties"
             )
-        if self.population == EVERYONE and (self.user_sets == "equal" or len(self.parties) == 2):
+        if self.population == EVERYONE and len(self.parties) == 2:
             raise StudyError(
-                "population='everyone' needs user_sets='partial' and three or more parties: with "
-                "equal user sets everyone is at all parties, and two parties count only the users "
-                "that both have; leave population out"
+                "population='everyone' needs three or more parties: of two, segments are of the "
+                "users that both have; leave population out"
             )
-        if len(self.parties) > 2:
-            self._check_many_parties()
-        if self.user_sets == "partial" and self.ids is None:
+        # A pair's cells alone hold the users of that pair, not those of all parties.
+        if len(self.parties) > 2 and (not method.counts_presence or self.grid != "auto"):
+            raise StudyError(
+                "a study of more than two parties needs membership='decoy' and grid='auto'"
+            )
+        if self.server_key is not None and self.ids is None:
             raise StudyError(IDS_NEEDED)
         check_detail(self)
         check_renewal(self.renewal)
-
-    def _check_many_parties(self) -> None:
-        if self.user_sets == "equal":
-            return
-        # A pair's cells alone hold the users of that pair, not those of all parties.
-        if not self.membership_facts.counts_presence or self.grid != "auto":
-            raise StudyError(
-                "user_sets='partial' with more than two parties needs membership='decoy' and "
-                "grid='auto'"
-            )
-        if len(self.parties) > MAX_PARTIAL_PARTIES:
-            raise StudyError(
-                f"user_sets='partial' is for at most {MAX_PARTIAL_PARTIES} parties, got "
-                f"{len(self.parties)}: who is at which of them is counted in one table, and more "
-                "parties make more cells than users; take fewer parties, or only users that all "
-                "parties have (user_sets='equal')"
-            )
 
     @property
     def n_runs(self) -> int:
@@ -285,7 +270,7 @@ class Study:
         mapping = spread_bounds(mapping)
         ids = mapping.get("ids") if isinstance(mapping, Mapping) else None
         unnamed = isinstance(ids, Mapping) and not {"type", "keys"} & set(ids)
-        if unnamed and mapping.get("user_sets") == "partial":
+        if unnamed and "server_key" in mapping:
             raise StudyError(IDS_NEEDED)
         return plain_values.build(cls, mapping, where="study", tables=_TABLES, lists=_LISTS)
 

@@ -104,8 +104,8 @@ def _none(n_features: int) -> Clustering:
 
 def nobody(study: Study) -> str:
     """Return what to say of a run of a study that ends without segments."""
-    shared = study.user_sets == "partial" and study.population != EVERYONE
-    return TOO_FEW_SHARED if shared and len(study.parties) > 2 else NOBODY
+    shared = study.population != EVERYONE and len(study.parties) > 2
+    return TOO_FEW_SHARED if shared else NOBODY
 
 
 def about_found(found: int, study: Study) -> str | None:

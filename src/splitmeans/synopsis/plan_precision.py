@@ -32,10 +32,8 @@ def refusal(plan: Plan, synopsis: Synopsis) -> str | None:
             "is not known"
         )
     if plan.detail:
-        # Replicates and repeated estimates know neither of the two (`cluster_sizes.py`).
+        # Replicates and repeated estimates do not know it.
         what = "points were drawn anew within clusters"
-        if plan.study.user_sets == "equal":
-            what = "cells were scaled to the sizes of clusters that the parties' points show"
         if plan.columns is not None:
             what = "users were put together anew by tables of columns"
         return f"the study has [detail], so {what}, and how far that is off is not known"
@@ -73,8 +71,8 @@ def precision_of(plan: Plan, synopsis: Synopsis) -> Precision:
 def _resolutions(plan: Plan, total: float) -> tuple[float, ...]:
     """Return the width of a bin of each feature, as its party's survey chose it.
 
-    A party chooses by the number of its own rows. With partial user sets that is more than the
-    users of all, so bins may be finer than this says, never coarser but for a rounding.
+    A party chooses by the number of its own rows. That may be more than the users of all, so bins
+    may be finer than this says, never coarser but for a rounding.
     """
     found: list[float] = []
     for party, law in zip(plan.parties, plan.local, strict=True):

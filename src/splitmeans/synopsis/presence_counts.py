@@ -31,8 +31,7 @@ class SumsPresence(Protocol):
 
 def is_counted(plan: Plan) -> bool:
     """Whether a run of the plan publishes how many users are at which parties."""
-    facts = plan.study.membership_facts
-    return plan.study.user_sets == "partial" and facts.counts_presence
+    return plan.study.membership_facts.counts_presence
 
 
 def count_presence(plan: Plan, estimator: Any) -> IntArray:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from splitmeans.wire.messages import Message
 
 # Raised whenever participants of the version before could not take part, or would do so otherwise.
-PROTOCOL = 6
+PROTOCOL = 7
 
 
 @dataclass(frozen=True, kw_only=True)

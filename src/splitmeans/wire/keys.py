@@ -18,7 +18,6 @@ CONTRIBUTION_BYTES = 32
 HASH_KEY_BYTES = 16
 
 # The purposes a run key has; nothing else may be derived from it.
-USER_ORDER = "user-order"
 USER_REGISTERS = "user-registers"
 PHANTOM_REGISTERS = "phantom-registers"
 USER_TAG = "user-tag"
@@ -28,7 +27,6 @@ SAMPLE = "sample"
 COLUMNS = "columns"
 CONFIRM = "confirm"
 _LABELS = (
-    USER_ORDER,
     USER_REGISTERS,
     PHANTOM_REGISTERS,
     USER_TAG,
@@ -70,14 +68,6 @@ def subkey(key: bytes, label: str, *, group: tuple[int, ...] = ()) -> bytes:
     place = "-".join(str(position) for position in group)
     info = f"splitmeans subkey 1 {label} {place}".encode()
     return _hkdf(key, salt=b"", info=info, length=HASH_KEY_BYTES)
-
-
-def share_seed(secret: bytes, label: str, length: int) -> bytes:
-    """Return the randomness of one share of a key exchange, from a party's own secret of the run.
-
-    So the secret is all that a party keeps in order to go on after a restart.
-    """
-    return _hkdf(secret, salt=b"", info=f"splitmeans share 1 {label}".encode(), length=length)
 
 
 def keyed_digest(key: bytes, pieces: Iterable[bytes]) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from splitmeans._types import IntArray, RegisterArray, WordArray
+from splitmeans._types import IntArray, RegisterArray
 from splitmeans.wire.tags import tag_of
 from splitmeans.wire.ways import kinds_with, staged_kind
 
@@ -62,8 +62,9 @@ class DecoyMessage(_Quiet):
 
     Attributes:
         lengths: Records of each group, in the order of the plan's groups, shape (groups,).
-        tags: 128-bit pseudonyms of all records, shape (records, 2); empty when user sets are equal,
-            where the order alone joins the records.
+        lows: The low 16 bits of all tags, shape (records,).
+        bitmaps: Their high bits as a bitmap of each group, which begins a new byte
+            (`membership/decoy/tag_lists.py`).
         labels: The party's cluster of each record, packed to the bits that k' needs, each group
             beginning a new byte.
     """
@@ -71,8 +72,19 @@ class DecoyMessage(_Quiet):
     TAG: ClassVar[str] = "DecoyMessage"
 
     lengths: IntArray = _array("<i8")
-    tags: WordArray = _array("<u8")
+    lows: npt.NDArray[np.uint16] = _array("<u2")
+    bitmaps: npt.NDArray[np.uint8] = _array("|u1")
     labels: npt.NDArray[np.uint8] = _array("|u1")
+
+
+def no_records() -> DecoyMessage:
+    """Return the message of a party without any table."""
+    return DecoyMessage(
+        lengths=np.zeros(0, dtype=np.int64),
+        lows=np.zeros(0, dtype=np.uint16),
+        bitmaps=np.zeros(0, dtype=np.uint8),
+        labels=np.zeros(0, dtype=np.uint8),
+    )
 
 
 MembershipMessage: TypeAlias = CellSketchMessage | DecoyMessage
@@ -103,18 +115,15 @@ class Hello(_Quiet):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class KeyContribution(_Quiet):
-    """A party's fresh random share of the run key, and what it needs to compare users.
+    """A party's fresh random share of the run key.
 
     Attributes:
         secret: 32 random bytes, the same to all parties. Secret.
-        user_shares: For this receiver alone, the shares of the private test whether both have the
-            same users (`party.equal_users`), 33 bytes for each form of ids; else empty.
     """
 
     TAG: ClassVar[str] = "KeyContribution"
 
     secret: bytes
-    user_shares: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -124,15 +133,12 @@ class Confirmation(_Quiet):
     Attributes:
         key_check: Keyed digest of study, run and plan: the sender has the same, and the same key.
         shared_check: Keyed digest of what all parties derive from the key, decoys among it.
-        user_check: Where user sets are equal, digest of the same under a key that this pair of
-            parties shares if their users are the same; else empty.
     """
 
     TAG: ClassVar[str] = "Confirmation"
 
     key_check: bytes
     shared_check: bytes
-    user_check: bytes
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -155,7 +161,7 @@ class PlanConfirmation(_Quiet):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Ready(_Quiet):
-    """The party holds the run key and the same users as all others."""
+    """The party holds the run key and the same plan as all others."""
 
     TAG: ClassVar[str] = "Ready"
 
@@ -188,8 +194,7 @@ class PartyRelease(_Quiet):
         membership: Which user is in which local cluster.
         column_edges: Where tables of columns are counted, the edges of the bins of all columns of
             numbers, flat (`membership/decoy/column_labels.py`).
-        column_lengths: Records of each table of columns that the party has a part in.
-        column_labels: The labels of these records, packed, each table beginning a new byte.
+        columns: Records of the tables of columns that the party has a part in.
     """
 
     TAG: ClassVar[str] = "PartyRelease"
@@ -198,8 +203,7 @@ class PartyRelease(_Quiet):
     points: npt.NDArray[np.int32] = _array("<i4")
     membership: MembershipMessage
     column_edges: IntArray = _optional_array("<i8")
-    column_lengths: IntArray = _optional_array("<i8")
-    column_labels: npt.NDArray[np.uint8] = _optional_array("|u1")
+    columns: DecoyMessage = field(default_factory=no_records)
 
 
 # ---- server to party ----
@@ -241,8 +245,8 @@ class PublishedResult(_Quiet):
         sizes: Their estimated users, shape (k,).
         published_at: Date and time in UTC.
         signature: The server's, over what `signed_result` says; empty in a simulation.
-        presence: Where user sets differ and presence is counted, how many users are at which
-            parties of each group of the plan (`synopsis/presence_counts.py`); else empty.
+        presence: Where presence is counted, how many users are at which parties of each group of
+            the plan (`synopsis/presence_counts.py`); else empty.
     """
 
     TAG: ClassVar[str] = "PublishedResult"

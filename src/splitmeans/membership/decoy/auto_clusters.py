@@ -12,8 +12,8 @@ from splitmeans.privacy.split import split_precision
 from splitmeans.study import Study
 from splitmeans.study.methods import MANY_PARTIES
 
-# Limits of labels, of those of six parties and more by noise alone, and with partial sets.
-_FEWEST, _MOST, _MOST_OF_MANY, _MOST_OF_PARTIAL = 4, 64, 24, 16
+# Limits of labels, and of those of six parties and more by noise alone.
+_FEWEST, _MOST, _MOST_OF_MANY = 4, 64, 24
 # Cells of a grid that is fitted in seconds.
 _WHOLE_GRID = 2**22
 # Of two parties: the least k' that noise allowing is worth its cells whatever k, and from how many
@@ -27,66 +27,11 @@ _MOST_DECOYS = 1.95
 # Of six parties and more: if noise allows fewer labels than this share of the segments, these are
 # not told apart anyway, and cells that are mostly noise only cost.
 _WORTH_TRYING = 0.4
-# Labels for fewer than this share of the segments cannot tell clear ones apart, unless each stands
-# for up to so many clusters (`membership/bundles.py`); a few more clusters than segments find
-# nearly all. That needs a quarter of them as labels, and in all tables of a party so many cells for
-# each segment: with fewer, tables without gaps lose more than clear ones gain.
-_ENOUGH_LABELS, _FEWEST_BUNDLES = 0.75, 0.25
-_MOST_IN_A_BUNDLE = 2
-_CLUSTERS_FOR_EACH = 1.1
-_CELLS_FOR_EACH = 30
-# Of three or more parties with partial user sets: how many users, per deviation of its noise, a
-# cell of a pair table should have on average where each label is in two tables. How many two
-# parties share nobody knows. A quarter of a party's users is a cautious guess: with half, a run
-# whose parties share a twentieth loses twice as much, and with 70 % shared nothing is gained.
-_USERS_PER_CELL = 6
-_AT_BOTH = 0.25
 
 
 def decoy_labels(study: Study, users: int) -> int:
     """Return how many labels a party has in a table, for a study with about this many users."""
-    partial = study.user_sets == "partial" and len(study.parties) > 2
-    chosen = _partial_labels(study, users) if partial else _pair_labels(study, users)
-    return max(chosen, enough_clusters(study))
-
-
-def decoy_clusters(study: Study, labels: int) -> int:
-    """Return how many local clusters a party makes for so many labels: as many, or a few more."""
-    if not _bundles_pay(study, labels):
-        return labels
-    wanted = round(_CLUSTERS_FOR_EACH * study.n_clusters)
-    return min(wanted, _MOST_IN_A_BUNDLE * labels, max(_MOST, labels))
-
-
-def _bundles_pay(study: Study, labels: int) -> bool:
-    """Whether so many labels should stand for more clusters than one each.
-
-    Bundles need several tables, and every user in each table with the cluster that all of them are
-    about: not where some users are absent or labels randomised, nor where the study says how the
-    grid is made or counts columns in pairs.
-    """
-    possible = (
-        len(study.parties) > 2
-        and study.user_sets == "equal"
-        and study.grid == "auto"
-        and study.detail is None
-        and study.decoy.collusion_epsilon is None
-    )
-    k, n_tables = study.n_clusters, len(study.parties) - 1
-    few = _FEWEST_BUNDLES * k <= labels < _ENOUGH_LABELS * k
-    return possible and few and n_tables * labels**2 >= _CELLS_FOR_EACH * k
-
-
-def _partial_labels(study: Study, users: int) -> int:
-    """Return the labels where pair tables of three or more parties have "absent" as one more label.
-
-    Segments that are far apart are merged if there are fewer local clusters than segments; so there
-    is at least one more, whatever the noise.
-    """
-    shared = _AT_BOTH * users / _cell_deviation(study)
-    tables = (len(study.parties) - 1) / 2
-    wanted = round(math.sqrt(shared * tables / _USERS_PER_CELL))
-    return min(max(wanted, study.n_clusters + 1), _MOST_OF_PARTIAL)
+    return max(_pair_labels(study, users), enough_clusters(study))
 
 
 def _pair_labels(study: Study, users: int) -> int:
@@ -103,7 +48,7 @@ def _pair_labels(study: Study, users: int) -> int:
         fine = min(math.sqrt(precision / 5), _MOST_OF_MANY)
         needed = math.sqrt(precision / _USERS_IN_A_CELL_OF_MANY)
         labels = math.floor(min(min(k, needed) + 0.5, most))
-        if labels < _WORTH_TRYING * k and not _bundles_pay(study, labels):
+        if labels < _WORTH_TRYING * k:
             labels = 0
         return max(labels, math.floor(min(fine + 0.5, most)), _FEWEST)
     per_cell = min(max(3 * math.sqrt(20 / k), 3.0), 6.0)

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from splitmeans._types import NoiseLine
 from splitmeans.membership.decoy.law import DecoyLaw
-from splitmeans.membership.decoy.layout import packed_size
+from splitmeans.membership.decoy.layout import most_records, table_size
 from splitmeans.privacy.events import ComposedEvent
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.split import split_precision
@@ -54,18 +54,18 @@ class ColumnTable:
         """What tells it from all other tables of the run: parties and columns."""
         return (*self.parties, *self.columns)
 
-    @property
-    def n_cells(self) -> int:
-        """Number of cells."""
-        return self.widths[0] * self.widths[1]
+    def own_cells(self, side: int) -> int:
+        """Number of cells in which its first party (side 0), or its second, is present."""
+        return self.widths[side] * (self.widths[1 - side] + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnTables:
     """All tables of a run.
 
-    Guarantee: with equal user sets a user is in one cell of each table, so that each costs one
-    `law.event`, as a group of parties does (`encode`); tables have different keys, and compose.
+    Guarantee: a user is in one cell of each table, with "absent" at a party that does not have it,
+    so that each costs one `law.event`, as a group of parties does (`encode`); tables have different
+    keys, and compose.
 
     Attributes:
         law: The law of decoys and of the server's noise in every table.
@@ -97,19 +97,20 @@ class ColumnTables:
         yield "the server's noise on each of them", self.law.server_sigma, "users"
 
     def message_size(
-        self, position: int, *, users: int, sample_rate: float, deviations: int
+        self, position: int, *, users: int, sample_rate: float, high_bits: int, deviations: int
     ) -> tuple[int, int]:
         """Return bytes and records of a party's part; see `MembershipMethod.message_size`."""
         size = records = 0
         for table in self.of_party(position):
-            length = round(users * sample_rate) + table.n_cells * self.law.mean
-            spread = math.sqrt(table.n_cells) * self.law.sigma
-            if sample_rate < 1:
-                spread += math.sqrt(users / 4)
-            most = users + 2 * table.n_cells * self.law.truncation
-            length = min(length + math.ceil(deviations * spread), most)
-            width = table.widths[table.parties.index(position)]
-            size += 8 + packed_size(length, n_clusters=width)
+            side = table.parties.index(position)
+            length = most_records(
+                self.law,
+                table.own_cells(side),
+                users=users,
+                sample_rate=sample_rate,
+                deviations=deviations,
+            )
+            size += table_size(length, n_clusters=table.widths[side], high_bits=high_bits)
             records += length
         return size, records
 
@@ -117,13 +118,11 @@ class ColumnTables:
 def n_column_tables(study: Study) -> int:
     """Return how many tables a run counts: a function of the study alone, as noise depends on it.
 
-    None where users are at some parties only, as a user could then be in a table alone; none where
-    labels are randomised against collusion, as each label would have to be.
+    None where labels are randomised against collusion, as each label would have to be.
     """
     if (
         study.detail is None
         or study.membership != DECOY.name
-        or study.user_sets != "equal"
         or study.decoy.collusion_epsilon is not None
     ):
         return 0

@@ -13,7 +13,7 @@ import pyarrow as pa
 from splitmeans import _validate
 from splitmeans._types import IntArray, WordArray
 from splitmeans.errors import ParameterError
-from splitmeans.kernels.counts import ascending, decoy_counts, decoy_records
+from splitmeans.kernels.counts import decoy_counts, decoy_records
 from splitmeans.kernels.packing import ByteArray
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.bundles import Bundles
@@ -24,14 +24,16 @@ from splitmeans.membership.decoy.layout import (
     cell_count,
     cell_shape,
     check_groups,
+    high_bits_of,
     law_and_widths,
     pack,
 )
+from splitmeans.membership.decoy.tag_lists import code_tags, short_tags
 from splitmeans.membership.method import RunFacts
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.interface import Records, UserBlock, Users
 from splitmeans.wire import keys
-from splitmeans.wire.messages import DecoyMessage
+from splitmeans.wire.messages import DecoyMessage, no_records
 
 # What parties compare: the tags of so many cells' decoys, and an id that stands for the users.
 _TAGGED_CELLS = 64
@@ -46,7 +48,7 @@ def encode(
     groups: Sequence[Group],
     n_local_clusters: tuple[int, ...],
     run_key: bytes,
-    equal_sets: bool,
+    high_bits: int,
     sample_rate: float = 1.0,
     collusion: DirectLabels | None = None,
     presence: DecoyLaw | None = None,
@@ -59,11 +61,10 @@ def encode(
     removing one. Towards a server without the run key, the messages of ALL parties of a group
     together are a function of the counts H + D of its cells and of fresh randomness: tags are
     pseudorandom, different keys make those of users and decoys and of each group, and records are
-    in tag order, equal tags in the order of labels (a party whose tags repeat refuses, whoever's
-    they are). A user is in one cell, so the group costs one `law.event` (a presence table one
-    `presence.event`), up to the advantage against the hash, and groups compose. With
-    `equal_sets` neighbours have the user at all parties or at none: a user at one party alone would
-    show in the lengths, so the parties must have compared their user sets before. All of it needs a
+    in tag order, equal tags in the order of labels. That holds for tags of any length, equal ones
+    included: how long they are decides accuracy alone. A user is in one cell, "absent" at the
+    parties that do not have it, so the group costs one `law.event` (a presence table one
+    `presence.event`), up to the advantage against the hash, and groups compose. All of it needs a
     fresh run key, and this message stored and sent again as it is: a second one under the same key
     shows exactly what changed in between. Parties hold the key, so nothing is hidden from a server
     that works with one of them, but for `collusion`: it makes a user's label epsilon-locally DP,
@@ -76,7 +77,7 @@ def encode(
         groups: The parties that share records, as positions.
         n_local_clusters: k' of every party; with bundles, how many labels it has in a table.
         run_key: The secret of this run that all parties share.
-        equal_sets: Whether all parties are known to have the same users; then no tags are sent.
+        high_bits: How long tags are (`tag_lists.py`), the same at all parties.
         sample_rate: Share of users who take part, by a secret choice common to all parties.
         collusion: Randomised response of this party's labels; users only, once for all groups.
         presence: The law of the presence table, where the group of all parties is one.
@@ -96,16 +97,13 @@ def encode(
         users = users.relabelled(partial(randomise, collusion, noise=noise))
     if bundles is not None and (collusion is not None or not all(len(own) == 2 for own in chosen)):
         raise ParameterError("bundles of clusters are for pairs of parties, without collusion")
-    packing = partial(_finish, with_tags=not equal_sets)
 
-    lengths: list[int] = []
-    tags = [np.empty((0, 2), dtype=np.uint64)]
-    packed = [np.empty(0, dtype=np.uint8)]
+    parts = [no_records()]
     for group in chosen:
         if position not in group:
             continue
         own, widths = law_and_widths(group, law, presence, n_local_clusters=n_local_clusters)
-        shape = cell_shape(group, n_local_clusters=widths, equal_sets=equal_sets)
+        shape = cell_shape(group, n_local_clusters=widths)
         label_of = np.arange(width)
         if bundles is not None:
             (other,) = (member for member in group if member != position)
@@ -117,24 +115,24 @@ def encode(
             sample_rate=sample_rate,
             label_of=label_of.astype(np.uint8),
             only_present=own is presence,
+            high_bits=high_bits,
         )
-        decoys = _decoys(
-            own,
-            group,
-            shape=shape,
-            axis=group.index(position),
-            run_key=run_key,
-            equal_sets=equal_sets,
+        words, labels = _decoys(
+            own, group, shape=shape, axis=group.index(position), run_key=run_key
         )
-        pieces = list(users.in_tag_order(records_of, finish=packing, extra=decoys))
-        labels = np.concatenate([part for _, part in pieces])
-        lengths.append(len(labels))
-        tags += [part for part, _ in pieces]
-        packed.append(pack(labels, n_clusters=widths[position]))
+        decoys = short_tags(words, high_bits=high_bits), labels
+        pieces = list(users.in_tag_order(records_of, finish=_as_it_is, extra=decoys))
+        parts.append(_coded(pieces, n_clusters=widths[position], high_bits=high_bits))
+    return joined_messages(parts)
+
+
+def joined_messages(parts: Sequence[DecoyMessage]) -> DecoyMessage:
+    """Return the records of several messages as one, group after group."""
     return DecoyMessage(
-        lengths=np.array(lengths, dtype=np.int64),
-        tags=np.concatenate(tags),
-        labels=np.concatenate(packed),
+        lengths=np.concatenate([part.lengths for part in parts]),
+        lows=np.concatenate([part.lows for part in parts]),
+        bitmaps=np.concatenate([part.bitmaps for part in parts]),
+        labels=np.concatenate([part.labels for part in parts]),
     )
 
 
@@ -144,7 +142,6 @@ def decoys_to_compare(
     *,
     n_local_clusters: Sequence[int],
     run_key: bytes,
-    equal_sets: bool,
     tagged_cells: int,
 ) -> tuple[IntArray, WordArray, ByteArray]:
     """Return the decoy counts of all cells of a group, and tags and labels in the first cells.
@@ -152,8 +149,8 @@ def decoys_to_compare(
     The same at every party of the study, so that parties can tell whether they derive the same
     decoys; labels are those of the group's first party. Arguments are those of `encode`.
     """
-    shape = cell_shape(group, n_local_clusters=n_local_clusters, equal_sets=equal_sets)
-    n_cells = cell_count(shape, equal_sets=equal_sets)
+    shape = cell_shape(group, n_local_clusters=n_local_clusters)
+    n_cells = cell_count(shape)
     counts = decoy_counts(
         keys.subkey(run_key, keys.DECOY_COUNT, group=group),
         cdf_table=law.cdf_table,
@@ -165,7 +162,6 @@ def decoys_to_compare(
         shape=shape,
         axis=0,
         run_key=run_key,
-        equal_sets=equal_sets,
         n_cells=min(n_cells, tagged_cells),
     )
     return counts, tags, labels
@@ -179,6 +175,7 @@ def _user_records(
     sample_rate: float,
     label_of: ByteArray,
     only_present: bool,
+    high_bits: int,
 ) -> Records:
     """Return tags and labels of the users who take part; in a presence table all labels are 0.
 
@@ -194,14 +191,24 @@ def _user_records(
     if sample_rate < 1:
         kept = hash_ids(sample_key, ids)[:, 0] < np.uint64(threshold)
         ids, own_labels = ids.filter(pa.array(kept)), own_labels[kept]
-    return hash_ids(tag_key, ids), own_labels
+    return short_tags(hash_ids(tag_key, ids)[:, 0], high_bits=high_bits), own_labels
 
 
-def _finish(records: Records, *, with_tags: bool) -> Records:
-    tags, labels = records
-    if not ascending(tags):
-        raise ParameterError("ids must be different; two users have the same tag")
-    return (tags if with_tags else tags[:0]), labels
+def _as_it_is(records: Records) -> Records:
+    return records
+
+
+def _coded(pieces: Sequence[Records], *, n_clusters: int, high_bits: int) -> DecoyMessage:
+    """Return the sorted records of one group."""
+    labels = np.concatenate([part for _, part in pieces])
+    tags = np.concatenate([part for part, _ in pieces])
+    lows, bitmap = code_tags(tags, high_bits=high_bits)
+    return DecoyMessage(
+        lengths=np.array([len(labels)], dtype=np.int64),
+        lows=lows,
+        bitmaps=bitmap,
+        labels=pack(labels, n_clusters=n_clusters),
+    )
 
 
 def _decoys(
@@ -211,10 +218,9 @@ def _decoys(
     shape: tuple[int, ...],
     axis: int,
     run_key: bytes,
-    equal_sets: bool,
     n_cells: int | None = None,
 ) -> tuple[WordArray, ByteArray]:
-    """Return tags and own labels of the decoys of every cell where this party is present.
+    """Return whole tags and own labels of the decoys of every cell where this party is present.
 
     Every cell has its count, also one that no user is in: decoys for occupied cells alone would
     show which are occupied (rule R5). `n_cells` takes the first cells alone, to compare them.
@@ -224,9 +230,9 @@ def _decoys(
         keys.subkey(run_key, keys.DECOY_TAG, group=group),
         cdf_table=law.cdf_table,
         shape=shape,
-        n_cells=cell_count(shape, equal_sets=equal_sets) if n_cells is None else n_cells,
+        n_cells=cell_count(shape) if n_cells is None else n_cells,
         axis=axis,
-        absent=-1 if equal_sets else shape[axis] - 1,
+        absent=shape[axis] - 1,
     )
 
 
@@ -247,7 +253,7 @@ def release(
         groups=plan.groups,
         n_local_clusters=plan.bundles.n_labels,
         run_key=run_key,
-        equal_sets=plan.study.user_sets == "equal",
+        high_bits=high_bits_of(law, plan),
         sample_rate=plan.sample_rate,
         collusion=plan.collusion_laws[position],
         presence=plan.presence,
@@ -272,7 +278,6 @@ def shared_pieces(law: DecoyLaw, plan: RunFacts, run_key: bytes) -> Iterator[byt
             group,
             n_local_clusters=widths,
             run_key=run_key,
-            equal_sets=plan.study.user_sets == "equal",
             tagged_cells=_TAGGED_CELLS,
         )
         yield counts.astype("<i8").tobytes()

@@ -33,7 +33,6 @@ def add_server_noise(
     law: DecoyLaw,
     counts: Mapping[Group, IntArray],
     *,
-    equal_sets: bool,
     noise: NoiseSource,
     presence: DecoyLaw | None = None,
 ) -> dict[Group, IntArray]:
@@ -42,11 +41,12 @@ def add_server_noise(
     Guarantee: parties know D and their own labels; what they learn from the result about a user's
     labels elsewhere is limited by E. It must be drawn once for a run, stored before anything is
     published, and be the same for everyone (rule R17): a second draw would average it away.
-    `presence` is the law of the presence table, where that of three or more parties is one.
+    `presence` is the law of the presence table, where that of three or more parties is one. Other
+    labels of a user elsewhere move two cells of a table at most, whatever parties send (`join.py`).
     """
     noisy_tables: dict[Group, IntArray] = {}
     for group, table in counts.items():
-        n_cells = cell_count(table.shape, equal_sets=equal_sets)
+        n_cells = cell_count(table.shape)
         flat = table.flatten()
         own = law if presence is None or table.ndim == 2 else presence
         flat[:n_cells] += noise.gaussian(own.server_sigma, n_cells)
@@ -62,7 +62,6 @@ class DecoyEstimator:
         law: The law of decoys and server noise.
         noisy_tables: H + D + E by group, as `add_server_noise` made them.
         n_local_clusters: k' of each party.
-        equal_sets: Whether the tables have no "absent" labels.
         sample_rate: Share of users who took part.
         collusion: Randomised response of each party, None where there is none; () for no party.
         presence_law: The law of the presence table, where the group of all parties is one.
@@ -71,7 +70,6 @@ class DecoyEstimator:
     law: DecoyLaw
     noisy_tables: Mapping[Group, IntArray]
     n_local_clusters: tuple[int, ...]
-    equal_sets: bool
     sample_rate: float = 1.0
     collusion: tuple[DirectLabels | None, ...] = ()
     presence_law: DecoyLaw | None = None
@@ -90,7 +88,7 @@ class DecoyEstimator:
         tables: dict[Group, IntArray] = {}
         for group in check_groups(tuple(self.noisy_tables), n_local_clusters=widths):
             _, own = law_and_widths(group, self.law, self.presence_law, n_local_clusters=widths)
-            shape = cell_shape(group, n_local_clusters=own, equal_sets=self.equal_sets)
+            shape = cell_shape(group, n_local_clusters=own)
             table = np.array(self.noisy_tables[group])
             if table.dtype != np.int64 or table.shape != shape:
                 raise ParameterError(
@@ -158,8 +156,6 @@ class DecoyEstimator:
 
         Shape (k'_1 + 1, k'_2 + 1), as estimated; the corner, absent at both, is not counted: zero.
         """
-        if self.equal_sets:
-            raise ParameterError("with equal user sets nobody is absent")
         counts = (self.noisy_tables[pair] - self.law.mean) / self.sample_rate
         counts[-1, -1] = 0.0
         for axis, party in enumerate(pair):
@@ -174,14 +170,18 @@ class DecoyEstimator:
     def presence(self) -> tuple[FloatArray, float]:
         """Return how many users are at which parties, and the deviation of such a number.
 
-        Shape (2, ..., 2): 0 is present, 1 absent; the last cell, absent everywhere, is zero.
+        Shape (2, ..., 2): 0 is present, 1 absent; the last cell, absent everywhere, is zero. Of two
+        parties the numbers are sums over the cells of their table; the deviation is the largest.
         """
-        if self.presence_law is None:
+        everyone = tuple(range(len(self.n_local_clusters)))
+        if everyone not in self.groups:
             raise ParameterError("no presence table was counted")
-        law, everyone = self.presence_law, tuple(range(len(self.n_local_clusters)))
-        counts = (self.noisy_tables[everyone] - law.mean) / self.sample_rate
-        counts[(1,) * counts.ndim] = 0.0
-        variance = (float(law.variance) + law.server_sigma**2) / self.sample_rate**2
+        law, widths = law_and_widths(
+            everyone, self.law, self.presence_law, n_local_clusters=self.n_local_clusters
+        )
+        counts = self.presence_sums(everyone) / self.sample_rate
+        per_cell = float(law.variance) + law.server_sigma**2
+        variance = math.prod(widths) * per_cell / self.sample_rate**2
         # A user is in the sample or not.
         variance += (1 / self.sample_rate - 1) * max(0.0, float(counts.flat[0]))
         return np.asarray(counts, dtype=np.float64), math.sqrt(variance)
@@ -193,8 +193,6 @@ class DecoyEstimator:
         known: zero. Whole numbers of sampled users, with expected decoys removed. Randomised labels
         do not matter: they change a user's cluster, never the presence.
         """
-        if self.equal_sets:
-            raise ParameterError("with equal user sets nobody is absent")
         law, _ = law_and_widths(
             group, self.law, self.presence_law, n_local_clusters=self.n_local_clusters
         )

@@ -1,11 +1,11 @@
 """How cells and records are laid out; parties and server share it.
 
-A cell of a group is one label per party, in the group's order; where user sets may differ, label k'
-stands for "absent", and the cell where all are absent does not exist. On the wire a label takes
-ceil(log2 k') bits, packed from the low end of each byte, and every group starts a new byte.
+A cell of a group is one label per party, in the group's order; label k' stands for "absent", and
+the cell where all are absent does not exist. On the wire a label takes ceil(log2 k') bits, packed
+from the low end of each byte, and every group starts a new byte. Tags: `tag_lists.py`.
 
-Where user sets differ at three or more parties, the group of all of them is a **presence table**:
-each party's only label is "present", so its 2^S - 1 cells say how many users are at which parties.
+At three or more parties the group of all of them is a **presence table**: each party's only label
+is "present", so its 2^S - 1 cells say how many users are at which parties.
 """
 
 import math
@@ -19,6 +19,8 @@ from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.kernels.packing import ByteArray, pack_bits, unpack_bits
 from splitmeans.membership.decoy.direct_labels import MAX_LOCAL_CLUSTERS
 from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.membership.decoy.tag_lists import coded_size, high_bits_for
+from splitmeans.membership.method import RunFacts
 
 Group: TypeAlias = tuple[int, ...]
 
@@ -63,22 +65,59 @@ def law_and_widths(
     return law, tuple(n_local_clusters)
 
 
-def cell_shape(
-    group: Group, *, n_local_clusters: Sequence[int], equal_sets: bool
-) -> tuple[int, ...]:
-    """Return how many labels each party of the group has, "absent" included if it occurs."""
-    shape = tuple(n_local_clusters[position] + (not equal_sets) for position in group)
+def cell_shape(group: Group, *, n_local_clusters: Sequence[int]) -> tuple[int, ...]:
+    """Return how many labels each party of the group has, "absent" included."""
+    shape = tuple(n_local_clusters[position] + 1 for position in group)
     if math.prod(shape) > MAX_CELLS:
         raise ParameterError(f"group {group!r} has {math.prod(shape)} cells, more than {MAX_CELLS}")
     return shape
 
 
-def cell_count(shape: tuple[int, ...], *, equal_sets: bool) -> int:
-    """Return the number of cells that exist; the last one does not if it means absent everywhere.
+def cell_count(shape: tuple[int, ...]) -> int:
+    """Return the number of cells that exist: all but the last one, absent everywhere."""
+    return math.prod(shape) - 1
 
-    A look at the row-major order: the all-absent cell always comes last.
+
+def own_cell_count(shape: tuple[int, ...], axis: int) -> int:
+    """Return in how many cells the party of an axis is present."""
+    return math.prod(shape) // shape[axis] * (shape[axis] - 1)
+
+
+def high_bits_of(law: DecoyLaw, plan: RunFacts) -> int:
+    """Return the high bits of all tags of a run, by the largest table that its plan expects.
+
+    `law` is that of its memberships.
     """
-    return math.prod(shape) - (not equal_sets)
+    most = 0.0
+    for group in plan.groups:
+        own, widths = law_and_widths(
+            group, law, plan.presence, n_local_clusters=plan.bundles.n_labels
+        )
+        shape = cell_shape(group, n_local_clusters=widths)
+        cells = max(own_cell_count(shape, axis) for axis in range(len(group)))
+        most = max(most, plan.assumed_users * plan.sample_rate + cells * own.mean)
+    return high_bits_for(most)
+
+
+def most_records(
+    law: DecoyLaw, n_cells: int, *, users: int, sample_rate: float, deviations: int
+) -> int:
+    """Return the records of a party in a table, so many standard deviations above what is expected.
+
+    `n_cells` is in how many cells the party is present.
+    """
+    length = round(users * sample_rate) + n_cells * law.mean
+    # Hoeffding's bound for the sampled users; the scale bounds the decoys.
+    spread = math.sqrt(n_cells) * law.sigma
+    if sample_rate < 1:
+        spread += math.sqrt(users / 4)
+    return min(length + math.ceil(deviations * spread), users + 2 * n_cells * law.truncation)
+
+
+def table_size(n_records: int, *, n_clusters: int, high_bits: int) -> int:
+    """Return the bytes of a party's records in a table, with their number."""
+    tags = coded_size(n_records, high_bits=high_bits)
+    return 8 + tags + packed_size(n_records, n_clusters=n_clusters)
 
 
 def packed_size(n_labels: int, *, n_clusters: int) -> int:

@@ -6,16 +6,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from splitmeans._types import FloatArray, NoiseLine
-from splitmeans.membership.decoy.auto_clusters import decoy_clusters, decoy_labels
+from splitmeans.membership.decoy.auto_clusters import decoy_labels
 from splitmeans.membership.decoy.direct_labels import inverse_support
 from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise
 from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import TRUNCATION_SHARE, DecoyLaw, decoy_law
 from splitmeans.membership.decoy.layout import (
-    cell_count,
     cell_shape,
+    high_bits_of,
     law_and_widths,
-    packed_size,
+    most_records,
+    own_cell_count,
+    table_size,
 )
 from splitmeans.membership.method import Group, MembershipMethod, RunFacts
 from splitmeans.privacy.noise import NoiseSource
@@ -34,21 +36,17 @@ def _law_at(study: Study, precisions: Precisions, n_releases: int) -> DecoyLaw:
 def _estimator(
     law: DecoyLaw, plan: RunFacts, messages: Sequence[DecoyMessage], noise: NoiseSource
 ) -> DecoyEstimator:
-    equal_sets = plan.study.user_sets == "equal"
     counts = join_counts(
         tuple(messages),
         groups=plan.groups,
         n_local_clusters=plan.bundles.n_labels,
-        equal_sets=equal_sets,
+        high_bits=high_bits_of(law, plan),
         presence=plan.presence is not None,
     )
     return DecoyEstimator(
         law=law,
-        noisy_tables=add_server_noise(
-            law, counts, equal_sets=equal_sets, noise=noise, presence=plan.presence
-        ),
+        noisy_tables=add_server_noise(law, counts, noise=noise, presence=plan.presence),
         n_local_clusters=plan.bundles.n_labels,
-        equal_sets=equal_sets,
         sample_rate=plan.sample_rate,
         collusion=plan.collusion_laws,
         presence_law=plan.presence,
@@ -81,25 +79,17 @@ def _noise_lines(law: DecoyLaw, plan: RunFacts) -> Iterator[NoiseLine]:
 def _message_size(
     law: DecoyLaw, plan: RunFacts, position: int, users: int, deviations: int
 ) -> tuple[int, int]:
-    equal_sets = plan.study.user_sets == "equal"
     size = records = 0
+    high_bits = high_bits_of(law, plan)
     for group, own, widths in _tables(law, plan):
         if position not in group:
             continue
-        width = widths[position]
-        shape = cell_shape(group, n_local_clusters=widths, equal_sets=equal_sets)
-        n_cells = cell_count(shape, equal_sets=equal_sets)
-        if not equal_sets:
-            # Only the cells in which the party is present are decoys of its own.
-            n_cells = n_cells + 1 - (n_cells + 1) // (width + 1)
-        length = round(users * plan.sample_rate) + n_cells * own.mean
-        # Hoeffding's bound for the sampled users; the scale bounds the decoys.
-        spread = math.sqrt(n_cells) * own.sigma
-        if plan.sample_rate < 1:
-            spread += math.sqrt(users / 4)
-        length = min(length + math.ceil(deviations * spread), users + 2 * n_cells * own.truncation)
-        tags = 0 if equal_sets else 16 * length
-        size += 8 + tags + packed_size(length, n_clusters=width)
+        # Only the cells in which the party is present have decoys of its own.
+        n_cells = own_cell_count(cell_shape(group, n_local_clusters=widths), group.index(position))
+        length = most_records(
+            own, n_cells, users=users, sample_rate=plan.sample_rate, deviations=deviations
+        )
+        size += table_size(length, n_clusters=widths[position], high_bits=high_bits)
         records += length
     return size, records
 
@@ -120,8 +110,7 @@ def _cell_error(law: DecoyLaw, plan: RunFacts, users: int) -> float:
 
 def _deviation(law: DecoyLaw, plan: RunFacts, group: Group, table: FloatArray) -> float:
     """Return the standard deviation of a cell of the group, as the server would estimate it."""
-    equal_sets = plan.study.user_sets == "equal"
-    shape = cell_shape(group, n_local_clusters=plan.bundles.n_labels, equal_sets=equal_sets)
+    shape = cell_shape(group, n_local_clusters=plan.bundles.n_labels)
     counts = np.zeros(shape, dtype=np.int64)
     present = tuple(slice(plan.bundles.n_labels[party]) for party in group)
     counts[present] = np.rint(table * plan.sample_rate)
@@ -129,7 +118,6 @@ def _deviation(law: DecoyLaw, plan: RunFacts, group: Group, table: FloatArray) -
         law=law,
         noisy_tables={group: counts + law.mean},
         n_local_clusters=plan.bundles.n_labels,
-        equal_sets=equal_sets,
         sample_rate=plan.sample_rate,
         collusion=plan.collusion_laws,
     )
@@ -141,7 +129,6 @@ METHOD: MembershipMethod[DecoyLaw, DecoyMessage] = MembershipMethod(
     law=DecoyLaw,
     message=DecoyMessage,
     default_labels=decoy_labels,
-    clusters_of=decoy_clusters,
     law_at=_law_at,
     estimator=_estimator,
     noise_lines=_noise_lines,

@@ -42,8 +42,8 @@ def encode(
 ) -> CellSketchMessage:
     """Sketch a party's clusters once for each group that it is in.
 
-    Guarantee: unit of privacy is one user, neighbours differ by adding or removing one user at all
-    parties. All parties of a group draw the same value for the same user and the same value for
+    Guarantee: unit of privacy is one user, neighbours differ by adding or removing one user,
+    wherever it is. All parties of a group draw the same value for the same user and the same value for
     the phantoms of the same cell, so the group's registers depend on users and phantoms only
     through one maximum per cell and row, of which a user changes one (see `SketchLaw`). What all
     parties send for a group costs `law.event`, once; groups compose. It holds towards a server
@@ -80,7 +80,7 @@ def own_labels(law: SketchLaw, widths: Sequence[int], *, own: int) -> LabelArray
     along = [1] * len(shape)
     along[own] = shape[own]
     cells = np.broadcast_to(labels.reshape(along), shape).reshape(-1)
-    return cells[:-1] if law.partial else cells
+    return cells[:-1]
 
 
 def _block(

@@ -31,24 +31,19 @@ _CHUNK = 1_000_000
 class CellSketchEstimator:
     """Cluster and cell sizes from the parties' sketches.
 
-    Sizes are as estimated, so some may be negative, but no cell is below minus its phantoms before
-    it is made consistent.
+    Sizes are as estimated, so some may be negative, but no cell is below minus its phantoms.
 
     Attributes:
         law: The public parameters.
         groups: Positions of the parties that share a sketch.
         n_local_clusters: The number of clusters (k') of each party.
         messages: One message for each party.
-        consistent: Where all parties hold the same users (`law.partial` is False), make sizes
-            agree: every party's add up to the same total, and rows and columns of a pair's cells
-            to the two parties' sizes.
     """
 
     law: SketchLaw
     groups: tuple[tuple[int, ...], ...]
     n_local_clusters: tuple[int, ...]
     messages: tuple[CellSketchMessage, ...]
-    consistent: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", tuple(tuple(group) for group in self.groups))
@@ -90,14 +85,7 @@ class CellSketchEstimator:
         shared = [group for group in self.groups if set(chosen) <= set(group)]
         if not shared:
             raise ParameterError(f"no group holds both parties of {chosen!r}")
-        cells = np.mean([self._pair_in(group, *chosen) for group in shared], axis=0)
-        if not self._agree:
-            return np.asarray(cells)
-        return fit_margins(cells, rows=self._sizes[chosen[0]], columns=self._sizes[chosen[1]])
-
-    @property
-    def _agree(self) -> bool:
-        return self.consistent and not self.law.partial
+        return np.mean([self._pair_in(group, *chosen) for group in shared], axis=0)
 
     @functools.cached_property
     def _scale(self) -> RegisterScale:
@@ -107,14 +95,10 @@ class CellSketchEstimator:
     @functools.cached_property
     def _sizes(self) -> tuple[FloatArray, ...]:
         """Cluster sizes of every party."""
-        sizes = [
+        return tuple(
             np.mean([self._one_in(group, party) for group in self.groups if party in group], axis=0)
             for party in range(len(self.messages))
-        ]
-        if self._agree:
-            total = np.mean([own.sum() for own in sizes])
-            sizes = [own + (total - own.sum()) / own.size for own in sizes]
-        return tuple(sizes)
+        )
 
     def _one_in(self, group: tuple[int, ...], party: int) -> FloatArray:
         counts = tally(self._block(party, group), self._scale)
@@ -143,19 +127,6 @@ class CellSketchEstimator:
         own_groups = [other for other in self.groups if party in other]
         start = own_groups.index(group) * self.law.repetitions
         return self.messages[party].registers[start : start + self.law.repetitions]
-
-
-def fit_margins(cells: FloatArray, *, rows: FloatArray, columns: FloatArray) -> FloatArray:
-    """Return the table closest to `cells` in squares whose margins are `rows` and `columns`.
-
-    Both must have the same sum. The change is the same along what is missing in a row or column,
-    so it is linear: it adds no bias.
-    """
-    n_rows, n_columns = cells.shape
-    by_row = (rows - cells.sum(axis=1)) / n_columns
-    by_column = (columns - cells.sum(axis=0)) / n_rows
-    twice = (rows.sum() - cells.sum()) / cells.size
-    return np.asarray(cells + by_row[:, None] + by_column - twice)
 
 
 def _check_registers(

@@ -36,8 +36,10 @@ _EXACT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN)
 class SketchLaw:
     """The membership sketch of one group of parties, with `phantoms` in each of its cells.
 
-    Guarantee: for adding or removing one user with all columns, the registers of ALL parties of a
-    group together cost `event` once, and groups have independent keys, so they compose. Proof: fix
+    Guarantee: for adding or removing one user, at all parties of a group or at some of them, the
+    registers of ALL its parties together cost `event` once, and groups have independent keys, so
+    they compose. "Absent" is one more label of each party in the cells, and all-absent is none; so
+    a user at one party alone is in a cell with phantoms like every other. Proof: fix
     a row, and let Z_c be the largest value among users and phantoms of cell c, or the floor. A
     party's register for label a is the maximum of Z_c over the cells with its label a; so the
     registers of all parties are one function of the Z_c, and a user changes the law of one Z_c.
@@ -53,9 +55,6 @@ class SketchLaw:
         gamma: Growth of the geometric law; smaller is finer.
         phantoms: Phantom users in every cell, n_p, at least one.
         floor: Smallest register value, a public number that may not depend on the data.
-        partial: Whether users may be at some parties of a group only. Then "absent" is one more
-            label in the cells, and all-absent is none. False is safe only after the parties have
-            compared their user sets: a user at one party alone would be in a cell without phantoms.
     """
 
     TAG: ClassVar[str] = "CellSketch"
@@ -64,7 +63,6 @@ class SketchLaw:
     gamma: float
     phantoms: int
     floor: int
-    partial: bool = False
 
     def __post_init__(self) -> None:
         _validate.at_least(1, repetitions=self.repetitions, phantoms=self.phantoms)
@@ -103,8 +101,8 @@ class SketchLaw:
         )
 
     def labels_of(self, widths: Sequence[int]) -> tuple[int, ...]:
-        """Return how many labels each party has in the cells: k', and one more if absent is one."""
-        return tuple(width + self.partial for width in widths)
+        """Return how many labels each party has in the cells: k', and one more for absent."""
+        return tuple(width + 1 for width in widths)
 
     def shared_phantoms(self, others: Sequence[int]) -> int:
         """Return how many phantoms carry given labels of some parties of a group.

@@ -30,7 +30,6 @@ def _law_at(study: Study, precisions: Precisions, n_releases: int) -> SketchLaw:
         gamma=gamma,
         phantoms=phantoms_for(mu, repetitions=repetitions, gamma=gamma, floor=floor),
         floor=floor,
-        partial=study.user_sets == "partial",
     )
 
 

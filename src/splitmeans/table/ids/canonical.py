@@ -103,25 +103,30 @@ def _in_form(
 def repeated_ids(users: Users, *, rules: IdRules = AS_IS) -> list[Problem]:
     """Return the problem of users of whom two have the same id, if there are such.
 
-    Ids are compared by a hash under a key drawn for this check alone, so the ids of a table that
-    memory cannot hold are compared as well.
+    Ids are compared by a hash of 64 bits under a key drawn for this check alone, so the ids of a
+    table that memory cannot hold are compared as well; where some agree, under a second key too.
     """
-    records_of = partial(_numbered, key=os.urandom(16))
-    repeated = np.concatenate(list(users.in_tag_order(records_of, finish=_repeated_rows)))
+    repeated = _repeated(users)
+    if len(repeated):
+        repeated = np.intersect1d(repeated, _repeated(users))
     return rows_problem_of(
-        np.sort(repeated),
+        repeated,
         f"ids must be different ({FORMS[rules.type].compared}); an earlier row has the same id as "
         f"{ROWS}; keep one row for each user",
     )
 
 
+def _repeated(users: Users) -> IntArray:
+    records_of = partial(_numbered, key=os.urandom(16))
+    return np.concatenate(list(users.in_tag_order(records_of, finish=_repeated_rows)))
+
+
 def _numbered(block: UserBlock, *, key: bytes) -> Records:
     numbers = np.arange(block.start, block.start + len(block.ids), dtype=np.int64)
-    return hash_ids(key, block.ids), numbers
+    return hash_ids(key, block.ids)[:, 0], numbers
 
 
 def _repeated_rows(records: Records) -> IntArray:
     """Return the row numbers of all records but the first of each tag."""
     tags, numbers = records
-    same = (tags[1:] == tags[:-1]).all(axis=1)
-    return np.asarray(numbers[1:][same])
+    return np.asarray(numbers[1:][tags[1:] == tags[:-1]])

@@ -20,7 +20,7 @@ from splitmeans._types import IntArray, LabelArray, WordArray
 
 T = TypeVar("T")
 
-# Tags, shape (n, 2), and what goes with each, shape (n,).
+# Tags, and what goes with each, both of shape (n,).
 Records: TypeAlias = tuple[WordArray, npt.NDArray[Any]]
 
 

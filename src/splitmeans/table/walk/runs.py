@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from splitmeans.kernels.counts import in_buckets, sort_records
 from splitmeans.table.walk.interface import Records
-from splitmeans.table.walk.spool import as_column, matrix_of, read_batch, write_batches
+from splitmeans.table.walk.spool import read_batch, write_batches
 
-# Records of a bucket, about: 24 bytes each, and sorting needs them twice.
+# Records of a bucket, about: 16 bytes each, and sorting needs them twice.
 BUCKET_RECORDS = 2**20
 
 
@@ -27,7 +27,7 @@ def bucket_bits(n_records: int) -> int:
 def write_run(path: Path, records: Records, *, bits: int) -> Path:
     """Store records bucket by bucket, and return where."""
     (tags, values), starts = in_buckets(records, bits=bits)
-    whole = pa.record_batch({"tag": as_column(tags), "value": pa.array(values)})
+    whole = pa.record_batch({"tag": pa.array(tags), "value": pa.array(values)})
     edges = pairwise(starts.tolist())
     write_batches(path, [whole.slice(start, end - start) for start, end in edges])
     return path
@@ -36,5 +36,5 @@ def write_run(path: Path, records: Records, *, bits: int) -> Path:
 def read_bucket(runs: Sequence[Path], bucket: int, *, bits: int) -> Records:
     """Return the records of one bucket of all runs, sorted."""
     batches = [read_batch(run, bucket) for run in runs]
-    parts = [(matrix_of(batch["tag"]), batch["value"].to_numpy()) for batch in batches]
+    parts = [(batch["tag"].to_numpy(), batch["value"].to_numpy()) for batch in batches]
     return sort_records(parts, skip_bits=bits)
