@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -119,10 +120,11 @@ def overlap_of(plan: Plan, counts: IntArray) -> Overlap:
     names = plan.study.party_names
     fit = _Fit(plan, counts)
     patterns = patterns_of(len(names))
-    both = [
-        ((first, second), patterns[:, first] * patterns[:, second])
+    at = [fit.sum_of(column) for column in patterns.T]
+    both = {
+        (first, second): fit.sum_of(patterns[:, first] * patterns[:, second])
         for first, second in itertools.combinations(range(len(names)), 2)
-    ]
+    }
 
     def named(places: tuple[int, ...]) -> tuple[str, ...]:
         return tuple(names[place] for place in places)
@@ -132,14 +134,14 @@ def overlap_of(plan: Plan, counts: IntArray) -> Overlap:
             _count(named(tuple(np.flatnonzero(pattern))), *found)
             for pattern, found in zip(patterns, fit.each(), strict=True)
         ),
-        pairs=tuple(fit.count(named(pair), chosen) for pair, chosen in both),
-        parties=tuple(fit.count((name,), patterns[:, place]) for place, name in enumerate(names)),
-        everyone=fit.count(names, np.ones(len(patterns), dtype=np.int64)),
+        pairs=tuple(fit.count(named(pair), chosen) for pair, chosen in both.items()),
+        parties=tuple(fit.count((name,), own) for name, own in zip(names, at, strict=True)),
+        everyone=fit.count(names, fit.sum_of(np.ones(len(patterns), dtype=np.int64))),
         shares=tuple(
             share
-            for (first, second), chosen in both
-            for of, at in ((first, second), (second, first))
-            if (share := fit.share(names[of], names[at], chosen, of=patterns[:, of])) is not None
+            for pair, chosen in both.items()
+            for of, other in (pair, pair[::-1])
+            if (share := fit.share(names[of], names[other], chosen, of=at[of])) is not None
         ),
     )
 
@@ -150,6 +152,13 @@ def why_not(plan: Plan) -> str:
         f"memberships were sent by the method {plan.study.membership!r}, which does not count who "
         "is at which parties; take membership='decoy'"
     )
+
+
+class _Sum(NamedTuple):
+    """A sum of some unknowns: 1 for those, and its covariance with each sum that pairs say."""
+
+    chosen: IntArray
+    seen: FloatArray
 
 
 class _Fit:
@@ -183,13 +192,16 @@ class _Fit:
         missing = observed - self.rows @ self.users
         self.users = self.users + self.variances * ((self.inverse @ missing) @ self.rows)
 
-    def covariance(self, one: IntArray, two: IntArray) -> float:
-        """Return the covariance of two sums of unknowns."""
-        left, right = one * self.variances, two * self.variances
-        known = (self.rows @ left) @ self.inverse @ (self.rows @ right)
+    def sum_of(self, chosen: IntArray) -> _Sum:
+        """Return a sum of unknowns."""
+        return _Sum(chosen, (self.rows @ chosen.astype(np.float32)) * self.variances[0])
+
+    def covariance(self, one: _Sum, two: _Sum) -> float:
+        """Return the covariance of two sums."""
+        common = one.chosen * two.chosen
         # Who is in the sample is drawn once, for all tables.
-        sampled = (1 / self.rate - 1) * float((one * two) @ np.maximum(self.users, 0.0))
-        return float(left @ two) - float(known) + sampled
+        sampled = (1 / self.rate - 1) * float(common @ np.maximum(self.users, 0.0))
+        return float(common @ self.variances - one.seen @ self.inverse @ two.seen) + sampled
 
     def each(self) -> Iterator[tuple[float, float]]:
         """Yield every unknown with its variance."""
@@ -199,15 +211,15 @@ class _Fit:
             self.users.tolist(), (self.variances - known + sampled).tolist(), strict=True
         )
 
-    def count(self, parties: tuple[str, ...], chosen: IntArray) -> Count:
-        return _count(parties, float(chosen @ self.users), self.covariance(chosen, chosen))
+    def count(self, parties: tuple[str, ...], own: _Sum) -> Count:
+        return _count(parties, float(own.chosen @ self.users), self.covariance(own, own))
 
-    def share(self, name: str, other: str, chosen: IntArray, *, of: IntArray) -> Share | None:
+    def share(self, name: str, other: str, chosen: _Sum, *, of: _Sum) -> Share | None:
         """Return a share with its interval; None where the whole may be nobody.
 
         The interval is Fieller's: the shares r for which `chosen - r of` may be zero.
         """
-        part, whole = float(chosen @ self.users), float(of @ self.users)
+        part, whole = (float(own.chosen @ self.users) for own in (chosen, of))
         z = WIDTH_95**2
         square = whole**2 - z * self.covariance(of, of)
         if square <= 0 or whole <= 0:

@@ -90,8 +90,8 @@ def observers_of(plan: Plan) -> Iterator[Observer]:
     yield Observer(
         name="party",
         who="another party, or several that share what they know, if the server follows the rules",
-        sees=f"the published result{staged}, and the run key; the figure is the largest for one party, or "
-        "for several that share what they know, about a user's columns at the rest",
+        sees=f"the published result{staged}, and the run key; the figure is the largest for one "
+        "party, or for several that share what they know, about a user's columns at the rest",
         bounds=tuple(
             _bound(cases[of], cost, fellow_party_events(plan, of), step=step, why=KNOWS_KEYS)
             for of, cost in costs.party_costs(plan).items()

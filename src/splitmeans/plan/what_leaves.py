@@ -12,7 +12,8 @@ from splitmeans.study.parties import Column
 
 _MEMBERSHIPS = {
     "decoy": "for every person the number of the group that the person is in, among invented "
-    "records that look the same, each with a random-looking tag that fits the same person elsewhere",
+    "records that look the same, each with a random-looking tag that fits the same person "
+    "elsewhere",
     "sketch": "for every group a list of random-looking maxima over the people in it and over "
     "invented ones",
 }

@@ -17,8 +17,8 @@ from splitmeans.study import Study
 # so even a tenth of 1,000 users moves it by one in twenty; and all other noise grows by 0.25 %.
 _SIZE_SHARE = 0.005
 
-# Of the memberships' share, that of a presence table beside pair tables. docs/concepts/budget.md has
-# the measurements.
+# Of the memberships' share, that of a presence table beside pair tables, by measurement
+# (docs/concepts/budget.md).
 PRESENCE_SHARE = 0.2
 
 # Share of mu^2 for bounds that are learned, were all columns private: by measurement, a tenth at

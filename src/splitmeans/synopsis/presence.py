@@ -96,12 +96,15 @@ def observe(estimator: KnowsPresence) -> Observed:
     _agree(tables, pairs, exists)
     tables = np.stack([_cut(table, deviation=deviation) for table in tables])
     absent = np.indices((2,) * n_parties).reshape(n_parties, -1).T[:-1]
+    counts = _none_negative(counts)
+    # With many parties nearly all of many thousand patterns have nobody.
+    some = np.flatnonzero((counts > 0) | (np.arange(len(counts)) == 0))
     return Observed(
         pairs=pairs,
         tables=tables,
         widths=widths,
-        patterns=(1 - absent).astype(np.float64),
-        counts=_none_negative(counts),
+        patterns=(1 - absent[some]).astype(np.float64),
+        counts=counts[some],
         deviation=deviation,
     )
 

@@ -49,7 +49,7 @@ def coded_size(n_tags: int, *, high_bits: int) -> int:
 
 def bitmap_size(n_tags: int, *, high_bits: int) -> int:
     """Return the bytes of the bitmap of so many tags."""
-    return -(-(n_tags + 2**high_bits) // 8)
+    return -(-(n_tags + (1 << high_bits)) // 8)
 
 
 def code_tags(tags: WordArray, *, high_bits: int) -> tuple[LowArray, ByteArray]:

@@ -42,11 +42,11 @@ def encode(
 ) -> CellSketchMessage:
     """Sketch a party's clusters once for each group that it is in.
 
-    Guarantee: unit of privacy is one user, neighbours differ by adding or removing one user,
-    wherever it is. All parties of a group draw the same value for the same user and the same value for
-    the phantoms of the same cell, so the group's registers depend on users and phantoms only
-    through one maximum per cell and row, of which a user changes one (see `SketchLaw`). What all
-    parties send for a group costs `law.event`, once; groups compose. It holds towards a server
+    Guarantee: unit of privacy is one user, neighbours differ by adding or removing one user, at all
+    parties or at some. All parties of a group draw the same value for the same user and the same
+    value for the phantoms of the same cell, so the group's registers depend on users and phantoms
+    only through one maximum per cell and row, of which a user changes one (see `SketchLaw`). What
+    all parties send for a group costs `law.event`, once; groups compose. It holds towards a server
     that does not know `run_key`, for labels that are a function of a user's own columns and of
     what was released before, and for registers that are sent once under a run key.
 

@@ -85,7 +85,7 @@ class CellSketchEstimator:
         shared = [group for group in self.groups if set(chosen) <= set(group)]
         if not shared:
             raise ParameterError(f"no group holds both parties of {chosen!r}")
-        return np.mean([self._pair_in(group, *chosen) for group in shared], axis=0)
+        return np.asarray(np.mean([self._pair_in(group, *chosen) for group in shared], axis=0))
 
     @functools.cached_property
     def _scale(self) -> RegisterScale:
