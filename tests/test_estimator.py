@@ -397,7 +397,7 @@ def test_ids_may_be_text_at_one_party_and_numbers_at_the_other():
 def test_partial_user_sets_are_joined_by_id():
     first, second = blocks()
     ids = [np.arange(20, N_USERS), np.arange(N_USERS - 30)]
-    model = seeded(user_sets="partial").fit([first[20:], second[:-30]], ids=ids)
+    model = seeded().fit([first[20:], second[:-30]], ids=ids)
     assert model.labels_.shape == (N_USERS - 50,)
 
 
@@ -639,7 +639,6 @@ def test_fit_study_aligns_tables_of_different_length_by_their_id_columns():
         parties=(PartySpec(name="a", columns=columns), PartySpec(name="b", columns=columns)),
         n_clusters=2,
         budget=Budget(epsilon=4, delta=1e-5),
-        user_sets="partial",
         ids=AS_IS,
         expected_users=2000,
     )
@@ -715,7 +714,7 @@ def test_too_few_users_at_all_parties_are_said_and_everyone_has_segments():
     rows = np.where(np.arange(3000)[:, np.newaxis] % 2, 0.5, -0.5) + rng.normal(0, 0.05, (3000, 3))
     ids = [np.r_[:2000], np.r_[:20, 1000:3000], np.r_[:1000, 2000:3000]]
     blocks = [rows[own, [party]][:, np.newaxis] for party, own in enumerate(ids)]
-    options = {"user_sets": "partial", "noise": InsecureSeededNoise(3), "random_state": 3}
+    options = {"noise": InsecureSeededNoise(3), "random_state": 3}
     model = VerticalKMeans(2, epsilon=2.0, bounds=(-1, 1), expected_users=2000, **options)
     with pytest.warns(UserWarning, match="too few users are at all parties"):
         model.fit(blocks, ids=ids)

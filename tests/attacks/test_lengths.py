@@ -17,7 +17,7 @@ from .harness import World
 
 STUDIES: dict[str, dict[str, object]] = {
     "equal sets": {},
-    "partial sets": {"user_sets": "partial"},
+    "partial sets": {},
     "sampled": {"decoy": DecoyOptions(max_users=1000), "expected_users": 3000},
     "sketch": {"membership": "sketch"},
 }
@@ -70,7 +70,7 @@ def test_length_of_a_release_beyond_the_headroom(tmp_path):
     Gain: as above.
     Fails: the length is doubled, so it tells the number of users to a factor of two and no more.
     """
-    study = keyed_study(user_sets="partial", expected_users=N_USERS)
+    study = keyed_study(expected_users=N_USERS)
     base = release_length(make_plan(study), "bank")
     found = {length_of(study, tmp_path / str(n), n) for n in (2000, 2001, 2200)}
     (length,) = found

@@ -44,7 +44,7 @@ SIZED: dict[str, dict[str, Any]] = {
 @functools.cache
 def sized_study(kind: str = "two parties", *names: str, **changes: Any) -> Study:
     """Partial sets, an open k': every party releases its number of users first."""
-    facts: dict[str, Any] = {"user_sets": "partial", "n_local_clusters": "auto"}
+    facts: dict[str, Any] = {"n_local_clusters": "auto"}
     facts |= {"expected_users": None, "budget": Budget(epsilon=4, delta=1e-5)}
     return keyed_study(*names, **facts | SIZED[kind] | changes)
 

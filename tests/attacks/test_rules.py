@@ -63,7 +63,7 @@ def test_r1_every_use_of_the_run_key_has_a_subkey_of_its_own():
 
 
 def test_r2_tags_have_128_bits_and_records_one_width(stage):
-    world = stage("approved", keyed_study(user_sets="partial"))
+    world = stage("approved", keyed_study())
     assert world.play("bank", "shop") == {}
     world.ask_for_releases()
     assert world.play("bank", "shop") == {}
@@ -106,7 +106,7 @@ def test_r8_every_fact_of_the_study_is_in_the_plan_that_all_confirm(study):
         dataclasses.replace(study, parties=study.parties[::-1]),
         with_key(study, "shop", KEYS["mallory"]),
         dataclasses.replace(study, budget=Budget(epsilon=4, delta=2e-4)),
-        dataclasses.replace(study, user_sets="partial", ids=AS_IS),
+        dataclasses.replace(study, ids=AS_IS),
         dataclasses.replace(study, expected_users=400),
     ]
     # With the plan of the unchanged study: the study alone must make the difference.

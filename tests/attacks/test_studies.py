@@ -152,7 +152,7 @@ def test_study_changed_after_approval(stage, study, tmp_path):
         {"budget": RICHER},
         {"n_local_clusters": 8},
         {"n_clusters": 4},
-        {"user_sets": "partial", "ids": AS_IS},
+        {"ids": AS_IS},
         {"expected_users": 301},
         {"name": "segments 2"},
         {"server_key": KEYS["mallory"].public.to_text()},

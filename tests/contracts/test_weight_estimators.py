@@ -125,7 +125,7 @@ class TestDecoyPartial(EstimatorContract):
     most_parties = 2
 
     def build(self):
-        return of_plan("decoy", user_sets="partial")
+        return of_plan("decoy")
 
 
 class TestDecoyPairs(EstimatorContract):

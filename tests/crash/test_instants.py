@@ -87,7 +87,7 @@ def test_a_kill_at_every_instant(crew: Crew, order: Sequence[str]) -> None:
 
 STAGED: dict[str, dict[str, Any]] = {
     "decoy": {"n_local_clusters": "auto"},
-    "decoy, partial": {"n_local_clusters": "auto", "user_sets": "partial"},
+    "decoy, partial": {"n_local_clusters": "auto"},
 }
 
 

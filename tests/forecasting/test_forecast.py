@@ -86,7 +86,6 @@ def test_cell_error_is_what_the_server_estimates(collusion, max_users):
         law=plan.membership,
         noisy_tables={group: np.full((5, 5), inside + plan.membership.mean)},
         n_local_clusters=plan.n_local_clusters,
-        equal_sets=True,
         sample_rate=plan.sample_rate,
         collusion=plan.collusion_laws,
     )
@@ -141,7 +140,6 @@ def test_sizes_with_partial_overlap():
         4,
         epsilon=2.0,
         bounds=(-1, 1),
-        user_sets="partial",
         expected_users=2000,
         noise=InsecureSeededNoise(1),
     )
@@ -239,7 +237,7 @@ def test_an_unreachable_ratio_is_refused():
 
 @pytest.mark.parametrize("parties", [2, 3])
 def test_partial_sets_are_forecast_as_if_all_users_were_shared(parties):
-    partial = forecast(tiny_study(parties=parties, user_sets="partial"))
+    partial = forecast(tiny_study(parties=parties))
     assert partial.loss is not None
     assert any("--users M" in note for note in partial.loss_notes)
 
@@ -388,7 +386,6 @@ def test_partial_sets_of_many_parties_can_be_sent(parties, users, epsilon):
     study = tiny_study(
         parties=parties,
         budget=Budget(epsilon=epsilon, delta=1e-7),
-        user_sets="partial",
         expected_users=users,
     )
     sizes = message_sizes(rough_plan(study), users=users)
@@ -404,7 +401,6 @@ def test_sizes_with_a_presence_table():
         4,
         epsilon=2.0,
         bounds=(-1, 1),
-        user_sets="partial",
         expected_users=2000,
         noise=InsecureSeededNoise(1),
     )
@@ -425,7 +421,7 @@ def test_warnings_come_before_anything_is_spent():
     assert "exceeds the 100 users of an average segment" in over
     (beyond,) = forecast(tiny_study(n_local_clusters=16), users=200).warnings
     assert "a run may count nobody" in beyond
-    expected = forecast(tiny_study(parties=4, user_sets="partial"))
+    expected = forecast(tiny_study(parties=4))
     (partial,) = expected.warnings
     law = expected.plan.presence
     noise = math.sqrt(law.variance + law.server_sigma**2)
@@ -433,8 +429,8 @@ def test_warnings_come_before_anything_is_spent():
     assert f"below {10 * noise:,.0f} of them no segments are published" in partial
     assert "a quarter of a party's 20,000 users" in partial
     assert expected.to_mapping()["warnings"] == [partial]
-    (few,) = forecast(tiny_study(parties=4, user_sets="partial"), users=100).warnings
+    (few,) = forecast(tiny_study(parties=4), users=100).warnings
     assert few.startswith("all 100 users of a party would be too few")
-    everyone = tiny_study(parties=4, user_sets="partial", population="everyone")
+    everyone = tiny_study(parties=4, population="everyone")
     (filled,) = forecast(everyone).warnings
     assert "filled in from users like it" in filled

@@ -46,7 +46,7 @@ from tests.scene import make_study
 # Every way for a server to read memberships, as small as it goes.
 CASES: dict[str, dict[str, Any]] = {
     "decoy": {"membership": "decoy"},
-    "decoy partial": {"membership": "decoy", "n_parties": 3, "user_sets": "partial"},
+    "decoy partial": {"membership": "decoy", "n_parties": 3},
     "decoy many": {"membership": "decoy", "n_parties": 3, "grid": "many"},
     "decoy collusion": {
         "membership": "decoy",

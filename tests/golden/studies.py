@@ -77,7 +77,7 @@ def numbers(seed: int, n_parties: int, *, users: int = 4000, width: int = 2, **m
 
 def partly(seed: int, n_parties: int, **more: Any) -> Case:
     """As `numbers`, but each party lacks one user in six."""
-    case = numbers(seed, n_parties, user_sets="partial", ids={"type": "as-is"}, **more)
+    case = numbers(seed, n_parties, ids={"type": "as-is"}, **more)
     rng = np.random.default_rng([seed, 2])
     (tables,) = case.runs
     some = {

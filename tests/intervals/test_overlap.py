@@ -27,7 +27,6 @@ def counts_study(n_parties=3, **changes):
         "parties": tuple(PartySpec(name=f"org{at}") for at in range(n_parties)),
         "n_clusters": 1,
         "budget": Budget(epsilon=1, delta=1e-6),
-        "user_sets": "partial",
         "ids": IdRules(type="text"),
     }
     return Study(**facts | changes)
@@ -69,7 +68,7 @@ def test_nobody_is_fewer_than_none():
 
 
 def test_pair_tables_and_presence_table_are_fitted_as_a_plain_least_squares_does():
-    study = make_study(n_parties=3, user_sets="partial", budget=Budget(epsilon=1, delta=1e-6))
+    study = make_study(n_parties=3, budget=Budget(epsilon=1, delta=1e-6))
     plan = make_plan(study)
     rng = np.random.default_rng(3)
     truth = rng.integers(50, 500, size=7)
@@ -98,12 +97,12 @@ def test_pair_tables_and_presence_table_are_fitted_as_a_plain_least_squares_does
 
 
 def test_sums_over_clusters_are_those_of_the_noisy_tables():
-    study = make_study(user_sets="partial", n_local_clusters=2)
+    study = make_study(n_local_clusters=2)
     plan = make_plan(study)
     law = plan.membership
     table = np.array([[1, 2, 3], [4, 5, 6], [7, 8, 0]]) + law.mean
     estimator = DecoyEstimator(
-        law=law, noisy_tables={(0, 1): table}, n_local_clusters=(2, 2), equal_sets=False
+        law=law, noisy_tables={(0, 1): table}, n_local_clusters=(2, 2)
     )
     assert count_presence(plan, estimator).tolist() == [12, 9, 15]
     assert presence_tables(plan, np.array([12, 9, 15]))[0, 1].tolist() == [12, 9, 15]

@@ -201,7 +201,7 @@ def test_what_cannot_be_repeated_is_withheld(plan):
 
 @pytest.mark.parametrize(
     ("sets", "words"),
-    [({}, "cells were scaled to the sizes"), ({"user_sets": "partial"}, "points were drawn anew")],
+    [({}, "cells were scaled to the sizes"), ({}, "points were drawn anew")],
 )
 def test_with_detail_sizes_and_replicates_have_none(sets, words):
     ids = {"ids": IdRules(type="as-is")} if sets else {}

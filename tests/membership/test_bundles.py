@@ -116,7 +116,7 @@ def _messages(clusters, *, bundles=BUNDLES, key=bytes(32)):
             groups=PAIRS,
             n_local_clusters=bundles.n_labels,
             run_key=key,
-            equal_sets=True,
+            high_bits=12,
             bundles=bundles,
             noise=InsecureSeededNoise(0),
         )
@@ -129,7 +129,7 @@ def _counts(clusters, **options):
         _messages(clusters, **options),
         groups=PAIRS,
         n_local_clusters=BUNDLES.n_labels,
-        equal_sets=True,
+        high_bits=12,
     )
 
 
@@ -151,7 +151,7 @@ def test_tables_count_users_by_bundles():
     clusters = np.random.default_rng(2).integers(6, size=(5_000, 3))
     counted, nobody = _counts(clusters), _counts(clusters[:0])
     for first, second in PAIRS:
-        wanted = np.zeros((3, 3), dtype=np.int64)
+        wanted = np.zeros((4, 4), dtype=np.int64)
         for own in clusters:
             wanted[
                 BUNDLES.labels_of(first, second)[own[first]],
@@ -174,7 +174,7 @@ def test_bundles_are_for_pairs_without_randomised_labels(groups, collusion):
             groups=groups,
             n_local_clusters=(3, 3, 3),
             run_key=bytes(32),
-            equal_sets=True,
+            high_bits=12,
             bundles=BUNDLES,
             collusion=collusion,
             noise=InsecureSeededNoise(0),

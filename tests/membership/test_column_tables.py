@@ -70,15 +70,12 @@ def test_all_pairs_of_columns_are_counted_up_to_a_number(counts, expected) -> No
     "changes",
     [
         {"detail": None},
-        {"user_sets": "partial"},
         {"decoy": DecoyOptions(collusion_epsilon=2.0)},
         {"expected_users": 2000},
         {"membership": "sketch"},
     ],
 )
 def test_there_are_none_where_they_would_tell_nothing_or_too_much(changes) -> None:
-    if "user_sets" in changes:
-        changes = {**changes, "ids": replace(study(1, 1).id_rules, type="text")}
     assert n_column_tables(study(3, 3, **changes)) == 0
 
 
@@ -121,12 +118,13 @@ def test_a_message_is_as_large_as_was_said() -> None:
         side=1,
         users=MemoryUsers(ids=ids, labels=(np.arange(500) % 4).astype(np.int32)),
         run_key=bytes(32),
+        high_bits=12,
         sample_rate=1.0,
         noise=InsecureSeededNoise(0),
     )
-    size, records = tables.message_size(1, users=500, sample_rate=1.0, deviations=0)
-    assert message.lengths[0] == pytest.approx(records, abs=4 * LAW.sigma * np.sqrt(52))
-    most, _ = tables.message_size(1, users=500, sample_rate=1.0, deviations=8)
+    size, records = tables.message_size(1, users=500, sample_rate=1.0, high_bits=12, deviations=0)
+    assert message.lengths[0] == pytest.approx(records, abs=4 * LAW.sigma * np.sqrt(56))
+    most, _ = tables.message_size(1, users=500, sample_rate=1.0, high_bits=12, deviations=8)
     assert size < most
     assert 8 + len(message.labels) <= most
 
@@ -144,6 +142,7 @@ def test_tables_of_one_run_have_decoys_of_their_own() -> None:
             side=0,
             users=MemoryUsers(ids=ids, labels=np.zeros(1, dtype=np.int32)),
             run_key=bytes(32),
+            high_bits=12,
             sample_rate=1.0,
             noise=InsecureSeededNoise(0),
         )

@@ -1,56 +1,15 @@
-"""The rules for labels and local clusters of three or more parties, by hand."""
-
-import dataclasses
+"""The rules for labels of three or more parties, by hand."""
 
 import pytest
 
-from splitmeans.membership.decoy.auto_clusters import decoy_clusters, decoy_labels
-from splitmeans.membership.methods import method_of
-from splitmeans.plan.settle import make_plan, plan_for
-from splitmeans.study import Budget, DecoyOptions
+from splitmeans.membership.decoy.auto_clusters import decoy_labels
+from splitmeans.plan.settle import plan_for
+from splitmeans.study import Budget
 from tests.plan.test_plan import open_study
 
 
 def _study(n_parties, k, **more):
     return open_study(n_parties=n_parties, n_clusters=k, **more)
-
-
-@pytest.mark.parametrize(
-    ("n_parties", "k", "labels", "expected"),
-    [
-        # Three tables of 28 x 28 cells are 2,352, more than 30 for each of 50 segments.
-        (4, 50, 28, 55),
-        # Two tables of 27 x 27 cells are 1,458: fewer than 1,500.
-        (3, 50, 27, 27),
-        # Labels for three quarters of the segments are enough.
-        (4, 50, 37, 55),
-        (4, 50, 38, 38),
-        # No more than two clusters to a label, and labels for a quarter of the segments.
-        (16, 50, 13, 26),
-        (16, 50, 12, 12),
-        (16, 20, 13, 22),
-        # One table tells nothing apart.
-        (2, 50, 30, 30),
-    ],
-)
-def test_clusters_of_labels(n_parties, k, labels, expected):
-    assert decoy_clusters(_study(n_parties, k), labels) == expected
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"decoy": DecoyOptions(collusion_epsilon=2.0)},
-        {"grid": "many"},
-    ],
-    ids=lambda more: next(iter(more)),
-)
-def test_where_tables_are_not_of_every_user_s_cluster_each_cluster_is_a_label(more):
-    study = _study(4, 50)
-    assert decoy_clusters(study, 28) == 55
-    assert decoy_clusters(dataclasses.replace(study, **more), 28) == 28
-    partial = _study(4, 50, user_sets="partial")
-    assert decoy_clusters(partial, 28) == 28
 
 
 @pytest.mark.parametrize("n_parties", [3, 4, 6, 8, 16])
@@ -62,16 +21,7 @@ def test_tables_of_three_or_more_parties_have_fewer_than_two_decoys_a_user(
 ):
     study = _study(n_parties, k, budget=Budget(epsilon=epsilon, delta=1e-6))
     labels = decoy_labels(study, users)
-    if labels == method_of(study).clusters_of(study, labels) <= max(4, k ** (1 / n_parties) + 1):
+    if labels <= max(4, k ** (1 / n_parties) + 1):
         return  # the fewest that a grid needs
     plan = plan_for(study, users=users)
-    assert plan.membership.mean * plan.n_labels[0] ** 2 < 2 * users
-
-
-def test_noise_is_the_same_however_many_clusters_a_label_stands_for():
-    study = _study(4, 50, budget=Budget(epsilon=0.25, delta=1e-5))
-    first, later = make_plan(study), plan_for(study, users=100_000)
-    assert later.n_labels == (28,) * 4
-    assert later.n_local_clusters == (55,) * 4
-    assert later.grid_method == "many"
-    assert later.events == first.events
+    assert plan.membership.mean * labels * (labels + 1) < 2 * users

@@ -39,7 +39,7 @@ def send(
             groups=groups,
             n_local_clusters=widths,
             run_key=KEY,
-            equal_sets=False,
+            high_bits=12,
             presence=presence,
             collusion=None if collusion is None else collusion[party],
             noise=InsecureSeededNoise(party),
@@ -51,19 +51,16 @@ def send(
 
 def count(messages):
     return join_counts(
-        messages, groups=GROUPS, n_local_clusters=WIDTHS, equal_sets=False, presence=True
+        messages, groups=GROUPS, n_local_clusters=WIDTHS, high_bits=12, presence=True
     )
 
 
 def estimator_of(messages, **options):
-    noisy = add_server_noise(
-        PAIR, count(messages), equal_sets=False, noise=InsecureSeededNoise(9), presence=PRESENCE
-    )
+    noisy = add_server_noise(PAIR, count(messages), noise=InsecureSeededNoise(9), presence=PRESENCE)
     return DecoyEstimator(
         law=PAIR,
         noisy_tables=noisy,
         n_local_clusters=WIDTHS,
-        equal_sets=False,
         presence_law=PRESENCE,
         **options,
     )
@@ -98,7 +95,7 @@ def test_the_estimator_reads_pairs_and_presence_apart():
         estimator.joint((0, 1, 2))
 
 
-def test_without_a_presence_table_there_is_none_to_read():
+def test_without_a_presence_table_of_three_parties_there_is_none_to_read():
     estimator = dataclasses.replace(
         estimator_of(send()),
         presence_law=None,
@@ -106,11 +103,17 @@ def test_without_a_presence_table_there_is_none_to_read():
     )
     with pytest.raises(ParameterError, match="no presence table"):
         estimator.presence()
-    equal = dataclasses.replace(
-        estimator, equal_sets=True, noisy_tables={(0, 1): np.zeros((2, 1), dtype=np.int64)}
-    )
-    with pytest.raises(ParameterError, match="nobody is absent"):
-        equal.with_absent((0, 1))
+
+
+def test_presence_of_two_parties_is_in_the_margins_of_their_table():
+    table = np.array([[4, 3, 9], [2, 1, 8], [7, 6, 1]], dtype=np.int64)
+    estimator = DecoyEstimator(law=PAIR, noisy_tables={(0, 1): table}, n_local_clusters=(2, 2))
+    counts, deviation = estimator.presence()
+    # One decoy is expected in each cell.
+    assert counts.tolist() == [[10 - 4, 17 - 2], [13 - 2, 0]]
+    per_cell = float(PAIR.variance) + PAIR.server_sigma**2
+    assert deviation == pytest.approx((4 * per_cell) ** 0.5)
+    assert estimator.with_absent((0, 1)).tolist() == [[3, 2, 8], [1, 0, 7], [6, 5, 0]]
 
 
 def test_a_user_changes_one_cell_of_each_table_it_is_in():
@@ -136,8 +139,8 @@ def test_records_of_the_presence_table_have_no_label_and_tags_of_their_own():
         # Three decoys in four of seven cells, and the party's users.
         assert message.lengths[-1] == 12 + len(USERS[party])
         np.testing.assert_array_equal(message.labels, without.labels)
-        tags = {tuple(tag) for tag in message.tags.tolist()}
-        assert len(tags) == len(message.tags)
+        np.testing.assert_array_equal(message.lows[: len(without.lows)], without.lows)
+        assert len(message.lows) == len(without.lows) + message.lengths[-1]
 
 
 def test_randomised_labels_are_inverted_where_the_party_is_present():

@@ -14,7 +14,7 @@ from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.kernels.registers import user_registers
 from splitmeans.kernels.siphash import hash_ids, prf_word
 from splitmeans.membership.sketch.encode import encode, own_labels
-from splitmeans.membership.sketch.estimate import CellSketchEstimator, fit_margins
+from splitmeans.membership.sketch.estimate import CellSketchEstimator
 from splitmeans.membership.sketch.law import SketchLaw
 from splitmeans.membership.sketch.likelihood import (
     PairTally,
@@ -37,7 +37,7 @@ WIDTHS = (2, 3, 4)
 
 
 def law_of(**changes) -> SketchLaw:
-    public = {"repetitions": 64, "gamma": 1.0, "phantoms": 3, "floor": 3, "partial": False}
+    public = {"repetitions": 64, "gamma": 1.0, "phantoms": 3, "floor": 3}
     return SketchLaw(**{**public, **changes})
 
 
@@ -67,9 +67,8 @@ def naive_phantoms(law, widths, group_key: bytes) -> dict[tuple[int, ...], list[
     """Every cell's phantom value in every row; labels equal to the width mean absent."""
     first, second = (int.from_bytes(group_key[i : i + 8], "little") for i in (0, 8))
     table = law.phantom_table.tolist()
-    cells = list(itertools.product(*(range(width + law.partial) for width in widths)))
-    if law.partial:
-        cells.remove(tuple(widths))
+    cells = list(itertools.product(*(range(width + 1) for width in widths)))
+    cells.remove(tuple(widths))
     values = {}
     for number, cell in enumerate(cells):
         with np.errstate(over="ignore"):
@@ -100,13 +99,12 @@ def naive_block(law, *, ids, labels, own, widths, group) -> np.ndarray:
     return np.array(registers)
 
 
-@pytest.mark.parametrize("partial", [False, True])
 @pytest.mark.parametrize(
     ("groups", "position"),
     [(PAIRS, 0), (PAIRS, 2), (((0, 1, 2),), 1), (((2, 1),), 2), (((1,),), 1)],
 )
-def test_encoding_equals_the_naive_twin(groups, position, partial) -> None:
-    law = law_of(partial=partial, gamma=0.5)
+def test_encoding_equals_the_naive_twin(groups, position) -> None:
+    law = law_of(gamma=0.5)
     ids, labels = ids_of(40), labels_of(40, WIDTHS[position], seed=position)
     expected = [
         naive_block(
@@ -125,36 +123,29 @@ def test_encoding_equals_the_naive_twin(groups, position, partial) -> None:
     np.testing.assert_array_equal(found, np.vstack(expected))
 
 
-@pytest.mark.parametrize("partial", [False, True])
 @pytest.mark.parametrize("widths", [(2, 3), (1, 1), (2, 3, 2)])
-def test_cells_list_every_combination_of_labels_once(widths, partial) -> None:
-    law = law_of(partial=partial)
+def test_cells_list_every_combination_of_labels_once(widths) -> None:
+    law = law_of()
     cells = list(
         zip(*(own_labels(law, widths, own=i).tolist() for i in range(len(widths))), strict=True)
     )
-    assert len(set(cells)) == len(cells) == math.prod(w + partial for w in widths) - partial
+    assert len(set(cells)) == len(cells) == math.prod(w + 1 for w in widths) - 1
     assert (-1,) * len(widths) not in cells
     assert {label for cell in cells for label in cell} >= set(range(max(widths)))
-    assert partial == any(-1 in cell for cell in cells)
+    assert any(-1 in cell for cell in cells)
 
 
 def test_both_parties_draw_the_same_value_for_the_same_cell() -> None:
-    # Without users, a register is the maximum of a row or a column of one table of cell values,
-    # so each party's largest register of a row is the largest value of all cells.
+    # Without users, a register is the maximum of a row or a column of one table of cell values.
     law = law_of(floor=0)
     one, other = (
         message(law, position, n=0, groups=((0, 1),)).registers.astype(int) for position in (0, 1)
     )
-    np.testing.assert_array_equal(one.max(axis=1), other.max(axis=1))
     phantoms = naive_phantoms(law, WIDTHS[:2], subkey(KEY, PHANTOM_REGISTERS, group=(0, 1)))
-    table = np.array([[phantoms[a, b] for b in range(3)] for a in range(2)])  # (2, 3, M)
-    np.testing.assert_array_equal(one, table.max(axis=1).T)
-    np.testing.assert_array_equal(other, table.max(axis=0).T)
-
-
-def test_the_largest_value_of_a_row_is_the_same_at_all_parties_with_equal_users() -> None:
-    one, other = (message(law_of(), p, groups=((0, 1),)).registers for p in (0, 1))
-    np.testing.assert_array_equal(one.max(axis=1), other.max(axis=1))
+    phantoms[2, 3] = [0] * law.repetitions  # absent at both: no cell
+    table = np.array([[phantoms[a, b] for b in range(4)] for a in range(3)])  # (3, 4, M)
+    np.testing.assert_array_equal(one, table[:-1].max(axis=1).T)
+    np.testing.assert_array_equal(other, table[:, :-1].max(axis=0).T)
 
 
 def test_groups_share_nothing() -> None:
@@ -194,7 +185,7 @@ def test_order_of_users_does_not_matter_and_runs_differ() -> None:
         ({"labels": np.full(5, -1, dtype=np.int32)}, "labels must be between 0 and 1"),
         (
             {"groups": ((0, 1, 2),), "n_local_clusters": (2, 70_000, 70_000)},
-            "a group must have at most 4294967296 cells, got 9800000000",
+            "a group must have at most 4294967296 cells, got 14700420003",
         ),
     ],
 )
@@ -373,23 +364,22 @@ def estimator_of(law=None, *, groups=PAIRS, widths=WIDTHS, n=200, **options) -> 
 
 
 def test_sizes_are_those_of_the_groups_without_phantoms() -> None:
-    found = estimator_of(consistent=False)
+    found = estimator_of()
     scale = scale_of(floor=3, largest=found.law.largest_register)
     blocks = found.messages[1].registers.reshape(2, 256, 3)
     sizes = [set_sizes(tally(block, scale), scale) for block in blocks]
-    expected = (sizes[0] - 3 * 2 + sizes[1] - 3 * 4) / 2  # 2 and 4 cells for each cluster
+    expected = (sizes[0] - 3 * 3 + sizes[1] - 3 * 5) / 2  # 3 and 5 cells for each cluster
     np.testing.assert_allclose(found.one(1), expected, rtol=1e-6)
     assert found.n_local_clusters == WIDTHS
 
 
-@pytest.mark.parametrize("partial", [False, True])
-def test_cells_before_consistency_are_the_overlaps_without_phantoms(partial: bool) -> None:
-    found = estimator_of(law_of(repetitions=256, partial=partial), consistent=False)
+def test_cells_are_the_overlaps_without_phantoms() -> None:
+    found = estimator_of(law_of(repetitions=256))
     scale = scale_of(floor=3, largest=found.law.largest_register)
     one = found.messages[0].registers[256:]
     other = found.messages[2].registers[:256]
-    a = found.one(0) + 3 * (4 + partial)
-    b = found.one(2) + 3 * (2 + partial)
+    a = found.one(0) + 3 * 5
+    b = found.one(2) + 3 * 3
     expected = shared_sizes(a, b, tally_pairs(one, other, scale), scale) - 3
     np.testing.assert_allclose(found.joint([0, 2]), expected, rtol=1e-6, atol=1e-6)
     assert found.joint([0, 2]).min() >= -3
@@ -401,21 +391,6 @@ def test_order_of_parties_is_the_order_of_axes() -> None:
     np.testing.assert_array_equal(found.joint([1]), found.one(1))
 
 
-def test_equal_user_sets_agree_in_all_margins() -> None:
-    found = estimator_of()
-    for i, j in itertools.permutations(range(3), 2):
-        np.testing.assert_allclose(found.joint([i, j]).sum(axis=1), found.one(i), atol=1e-8)
-    assert found.one(0).sum() == pytest.approx(found.one(2).sum())
-
-
-def test_partial_user_sets_are_left_as_estimated() -> None:
-    law = law_of(repetitions=256, partial=True)
-    for parties in ([0], [0, 1]):
-        np.testing.assert_array_equal(
-            estimator_of(law).joint(parties), estimator_of(law, consistent=False).joint(parties)
-        )
-
-
 def test_answers_are_copies() -> None:
     found = estimator_of()
     sizes = found.one(0)
@@ -424,25 +399,12 @@ def test_answers_are_copies() -> None:
 
 
 def test_pairs_can_be_read_from_a_larger_group() -> None:
-    found = estimator_of(groups=((0, 1, 2),), n=2000, consistent=False)
+    found = estimator_of(groups=((0, 1, 2),), n=2000)
     scale = scale_of(floor=3, largest=found.law.largest_register)
     one, other = found.messages[0].registers, found.messages[1].registers
-    a, b = found.one(0) + 3 * 12, found.one(1) + 3 * 8
-    expected = shared_sizes(a, b, tally_pairs(one, other, scale), scale) - 3 * 4
+    a, b = found.one(0) + 3 * 20, found.one(1) + 3 * 15
+    expected = shared_sizes(a, b, tally_pairs(one, other, scale), scale) - 3 * 5
     np.testing.assert_allclose(found.joint([0, 1]), expected, rtol=1e-6, atol=1e-6)
-
-
-def test_margins_are_fitted_with_the_least_change() -> None:
-    cells = np.array([[5.0, 1.0, 0.0], [2.0, 2.0, 4.0]])
-    rows, columns = np.array([9.0, 6.0]), np.array([8.0, 3.0, 4.0])
-    found = fit_margins(cells, rows=rows, columns=columns)
-    np.testing.assert_allclose(found.sum(axis=1), rows)
-    np.testing.assert_allclose(found.sum(axis=0), columns)
-    # Least squares by a general solver: two row and three column sums, minimum-norm change.
-    sums = np.vstack([np.kron(np.eye(2), np.ones(3)), np.kron(np.ones(2), np.eye(3))])
-    missing = np.concatenate([rows - cells.sum(axis=1), columns - cells.sum(axis=0)])
-    change = np.linalg.lstsq(sums, missing, rcond=None)[0]
-    np.testing.assert_allclose(found - cells, change.reshape(2, 3), atol=1e-12)
 
 
 def test_wrong_requests_are_refused() -> None:

@@ -117,14 +117,14 @@ def test_slack_covers_the_tables_as_they_are() -> None:
 
 
 def test_event_and_tables() -> None:
-    law = SketchLaw(**LAW, partial=True)
+    law = SketchLaw(**LAW)
     assert law.event == CellSketchEvent(**LAW)
     np.testing.assert_array_equal(law.phantom_table, law.registers.maximum_table(85))
     assert law.largest_register == 11 + 64 + 1
     assert law.labels_of([3, 4]) == (4, 5)
     assert law.shared_phantoms([3]) == 85 * 4
     assert law.shared_phantoms([]) == 85
-    assert SketchLaw(**LAW).shared_phantoms([3, 2]) == 85 * 6
+    assert law.shared_phantoms([3, 2]) == 85 * 12
 
 
 # docs/concepts/guarantee.md: the phantoms for (0.49, 5e-5), whose mean loss is that of mu = 0.151.

@@ -67,7 +67,7 @@ def test_the_page_s_program_accepts_true_certificates(epsilon, delta, n_parties,
 
 
 def test_the_page_s_program_reads_a_presence_table_too(tmp_path):
-    certificate = certificate_of(make_plan(study_of(n_parties=3, user_sets="partial")))
+    certificate = certificate_of(make_plan(study_of(n_parties=3)))
     pair, presence = certificate["releases"][-1]["parts"]
     assert (pair["times"], presence["times"]) == (3, 1)
     noise = certificate["server_noise"]
@@ -104,8 +104,8 @@ def test_the_page_s_program_refuses_false_ones(broken, tmp_path):
     "changes",
     [
         {},
-        {"user_sets": "partial"},
-        {"user_sets": "partial", "n_parties": 3},
+        {},
+        {"n_parties": 3},
         {"membership": "sketch", "sketch": {"repetitions": 256}},
     ],
     ids=["decoy", "partial", "presence", "sketch"],

@@ -109,11 +109,11 @@ def test_figures_are_rounded_up():
 
 
 STUDIES = {
-    "equal": study_of(3, user_sets="equal"),
-    "partial": study_of(3, user_sets="partial"),
-    "collusion": study_of(3, user_sets="partial", collusion=0.5),
-    "sketch": study_of(2, user_sets="equal", membership="sketch"),
-    "counts alone": study_of(3, user_sets="partial", n_clusters=1, d=(0,) * 3),
+    "equal": study_of(3),
+    "partial": study_of(3),
+    "collusion": study_of(3, collusion=0.5),
+    "sketch": study_of(2, membership="sketch"),
+    "counts alone": study_of(3, n_clusters=1, d=(0,) * 3),
 }
 
 

@@ -88,12 +88,12 @@ def test_local_clusterings_have_their_party_s_bounds():
     ("membership", "n_parties", "changes", "grid", "groups"),
     [
         ("decoy", 2, {}, "pairs", ((0, 1),)),
-        ("decoy", 2, {"user_sets": "partial"}, "pairs", ((0, 1),)),
+        ("decoy", 2, {}, "pairs", ((0, 1),)),
         ("decoy", 3, {}, "pairs", ((0, 1), (0, 2), (1, 2))),
-        ("decoy", 3, {"user_sets": "partial"}, "presence", ((0, 1), (0, 2), (1, 2), (0, 1, 2))),
+        ("decoy", 3, {}, "presence", ((0, 1), (0, 2), (1, 2), (0, 1, 2))),
         ("decoy", 3, {"grid": "many"}, "many", ((0, 1), (0, 2), (1, 2))),
         ("sketch", 2, {}, "pairs", ((0, 1),)),
-        ("sketch", 2, {"user_sets": "partial"}, "pairs", ((0, 1),)),
+        ("sketch", 2, {}, "pairs", ((0, 1),)),
         ("sketch", 3, {}, "pairs", ((0, 1), (0, 2), (1, 2))),
     ],
 )
@@ -112,7 +112,7 @@ def test_grid_and_groups(membership, n_parties, changes, grid, groups):
 
 def test_a_presence_table_has_a_fifth_of_the_memberships():
     """Half of mu^2 for memberships: 0.1 for presence and 0.4 for three pairs."""
-    study = open_study(n_parties=3, user_sets="partial", n_local_clusters=5)
+    study = open_study(n_parties=3, n_local_clusters=5)
     plan = make_plan(study)
     pair, presence = plan.membership, plan.presence
     assert isinstance(pair, DecoyLaw)
@@ -132,7 +132,7 @@ def test_a_presence_table_has_a_fifth_of_the_memberships():
 
 def test_a_bound_towards_parties_holds_for_the_presence_table_too():
     budget = Budget(epsilon=1.0, delta=1e-5, party_epsilon=0.5)
-    plan = make_plan(open_study(n_parties=3, user_sets="partial", budget=budget))
+    plan = make_plan(open_study(n_parties=3, budget=budget))
     pair, presence = plan.membership, plan.presence
     assert isinstance(pair, DecoyLaw)
     assert presence is not None
@@ -161,7 +161,7 @@ def test_a_grid_that_is_too_large_becomes_many():
 @pytest.mark.usefixtures("uncalibrated")
 def test_a_cell_sketch_knows_about_partial_user_sets():
     equal = make_plan(open_study(membership="sketch"))
-    partial = make_plan(open_study(membership="sketch", user_sets="partial"))
+    partial = make_plan(open_study(membership="sketch"))
     assert not equal.membership.partial
     assert partial.membership.partial
 
@@ -218,7 +218,7 @@ def test_the_number_of_users_is_released_where_k_is_open(membership):
 
 def test_the_first_party_tells_the_size_of_equal_sets_and_all_tell_their_own():
     assert sizing_parties(open_study(n_parties=3)) == ("org0",)
-    partial = open_study(n_parties=3, user_sets="partial", ids=AS_IS)
+    partial = open_study(n_parties=3, ids=AS_IS)
     assert sizing_parties(partial) == ("org0", "org1", "org2")
     assert sizing_parties(open_study(n_parties=3, n_local_clusters=5)) == ()
 
@@ -336,7 +336,7 @@ def test_every_parameter_of_the_study_is_in_the_fingerprint(change):
 
 
 def test_the_kind_of_user_sets_is_in_the_fingerprint():
-    partial = make_plan(open_study(user_sets="partial"))
+    partial = make_plan(open_study())
     assert partial.fingerprint != make_plan(open_study()).fingerprint
 
 

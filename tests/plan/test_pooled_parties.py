@@ -75,18 +75,18 @@ STUDIES = {
         for n in range(2, 7)
         for sets in ("equal", "partial")
     },
-    "shielded, 3 parties": (3, {"user_sets": "partial", **SHIELDED}),
-    "shielded, 5 parties": (5, {"user_sets": "partial", **SHIELDED}),
-    "shielded, 6 parties": (6, {"user_sets": "partial", **SHIELDED}),
-    "shielded, equal": (5, {"user_sets": "equal", **SHIELDED}),
-    "bounded, 5 parties": (5, {"user_sets": "partial", **BOUNDED}),
-    "bounded towards parties": (6, {"user_sets": "partial", "budget": {"party_epsilon": 0.5}}),
-    "learned bounds": (5, {"user_sets": "partial", "kind": "learned", **SHIELDED}),
-    "sizes released": (5, {"user_sets": "partial", "expected_users": None, **SHIELDED}),
-    "one wide party": (5, {"user_sets": "partial", "d": (9, 1, 1, 1, 1), **SHIELDED}),
-    "columns in tables": (3, {"user_sets": "equal", "detail": {}, "expected_users": 500_000}),
-    "series": (5, {"user_sets": "partial", "renewal": {"runs": 2}, **SHIELDED, "collusion": 0.02}),
-    "counts alone": (5, {"user_sets": "partial", "n_clusters": 1, "d": (0,) * 5}),
+    "shielded, 3 parties": (3, {**SHIELDED}),
+    "shielded, 5 parties": (5, {**SHIELDED}),
+    "shielded, 6 parties": (6, {**SHIELDED}),
+    "shielded, equal": (5, {**SHIELDED}),
+    "bounded, 5 parties": (5, {**BOUNDED}),
+    "bounded towards parties": (6, {"budget": {"party_epsilon": 0.5}}),
+    "learned bounds": (5, {"kind": "learned", **SHIELDED}),
+    "sizes released": (5, {"expected_users": None, **SHIELDED}),
+    "one wide party": (5, {"d": (9, 1, 1, 1, 1), **SHIELDED}),
+    "columns in tables": (3, {"detail": {}, "expected_users": 500_000}),
+    "series": (5, {"renewal": {"runs": 2}, **SHIELDED, "collusion": 0.02}),
+    "counts alone": (5, {"n_clusters": 1, "d": (0,) * 5}),
 }
 
 
@@ -248,7 +248,7 @@ def test_three_of_nine_parties_learn_more_than_two():
     """Parties are alike, so a view is told by how many share what they know."""
     n_parties = 9
     shielded = {"collusion": 0.01, "budget": {"coalition_epsilon": 0.4}}
-    plan = make_plan(study_of(n_parties, d=(1,) * n_parties, user_sets="partial", **shielded))
+    plan = make_plan(study_of(n_parties, d=(1,) * n_parties, **shielded))
     pairs, everyone = (
         CountGaussianEvent(scale=law.server_sigma) for law in (plan.membership, plan.presence)
     )
@@ -265,7 +265,7 @@ def test_three_of_nine_parties_learn_more_than_two():
 
 def test_rare_outcomes_are_those_of_the_parties_that_have_most():
     """Two of five parties see what three release, and those may be the costliest of any kind."""
-    study = study_of(5, kind=OPEN, d=(1, 3, 1, 2, 1), user_sets="partial", expected_users=900_000)
+    study = study_of(5, kind=OPEN, d=(1, 3, 1, 2, 1), expected_users=900_000)
     plan = make_plan(study)
     rare = [
         sum(

@@ -30,11 +30,10 @@ STUDIES: dict[str, dict[str, Any]] = {
     "decoy, many segments": {"n_clusters": 40},
     "decoy, four parties": {"n_parties": 4},
     "decoy, eight parties": {"n_parties": 8},
-    "decoy, partial": {"user_sets": "partial"},
-    "decoy, three parties, partial": {"n_parties": 3, "user_sets": "partial"},
+    "decoy, partial": {},
+    "decoy, three parties, partial": {"n_parties": 3},
     "decoy, small budget": {"budget": Budget(epsilon=0.2, delta=1e-6)},
     "decoy, bound towards parties": {
-        "user_sets": "partial",
         "budget": Budget(epsilon=1, delta=1e-5, party_epsilon=0.5),
     },
     "decoy, bound towards a coalition": {
@@ -47,7 +46,7 @@ STUDIES: dict[str, dict[str, Any]] = {
         "budget": Budget(epsilon=1, delta=1e-7),
     },
     "sketch": {"membership": "sketch"},
-    "sketch, partial": {"membership": "sketch", "user_sets": "partial"},
+    "sketch, partial": {"membership": "sketch"},
     "sketch, three parties": {"membership": "sketch", "n_parties": 3},
 }
 

@@ -149,7 +149,7 @@ def test_decoy_has_bounds_for_everyone_but_a_coalition():
 
 
 def test_presence_is_protected_from_a_fellow_party_where_user_sets_differ():
-    report = report_of("decoy", user_sets="partial")
+    report = report_of("decoy")
     fellow = bounds(report)["party"]
     added = fellow["a user's columns elsewhere added or removed"]
     changed = fellow["a user's values elsewhere replaced"]
@@ -216,7 +216,7 @@ class OneGaussian:
 
 def designed_plan(*, n_parties: int = 2, multiplier: float = 5.3, sigma: float = 7.6) -> Plan:
     """A plan of total (1, 5e-5)."""
-    plan = plan_of("decoy", n_parties=n_parties, user_sets="partial")
+    plan = plan_of("decoy", n_parties=n_parties)
     study = dataclasses.replace(plan.study, budget=Budget(epsilon=1, delta=5e-5))
     law = DecoyLaw(sigma=sigma, truncation=36, server_sigma=sigma)
     return dataclasses.replace(
@@ -361,7 +361,7 @@ def test_a_large_collusion_epsilon_has_a_cost_that_is_a_number(epsilon, n_partie
 @pytest.mark.parametrize(("membership", "n_parties"), [("decoy", 2), ("decoy", 3), ("sketch", 2)])
 def test_another_spelling_at_every_party_has_its_figure(membership, n_parties):
     """The person is then a user of its own at each party, and moves a cell for each."""
-    plan = plan_of(membership, n_parties=n_parties, user_sets="partial")
+    plan = plan_of(membership, n_parties=n_parties)
     report = PrivacyFacts.of(plan)
     local = tuple(mechanism.event for mechanism in plan.local)
     # Of three parties each has two pairs, and a cell of its own in the presence table.

@@ -35,7 +35,7 @@ def message(tags: list[int], labels: list[int], *, party: int, equal_sets: bool)
 
 
 def counted(messages: list[DecoyMessage], *, equal_sets: bool) -> IntArray:
-    return join_counts(messages, groups=GROUPS, n_local_clusters=WIDTHS, equal_sets=equal_sets)[
+    return join_counts(messages, groups=GROUPS, n_local_clusters=WIDTHS)[
         GROUPS[0]
     ]
 
@@ -71,7 +71,7 @@ def test_a_changed_or_removed_user_moves_two_counts_by_one(
     if equal_sets and sort:
         one, two = (given * len(own) for given in (one[:1] or [(0, 0)], two[:1] or [(0, 0)]))
     others = [
-        message(*columns(given), party=party, equal_sets=equal_sets)
+        message(*columns(given), party=party)
         for party, given in ((1, one), (2, two))
     ]
     place = data.draw(st.integers(0, len(own) - 1))
@@ -82,9 +82,9 @@ def test_a_changed_or_removed_user_moves_two_counts_by_one(
         worlds.append(own[:place] + own[place + 1 :])
     tables = []
     for world in worlds:
-        first = message(*columns(world), party=0, equal_sets=equal_sets)
+        first = message(*columns(world), party=0)
         try:
-            tables.append(counted([first, *others], equal_sets=equal_sets))
+            tables.append(counted([first, *others]))
         except ProtocolError:
             assert not tables  # whether it is refused does not depend on the user
             return
@@ -115,9 +115,9 @@ def test_what_passes_the_checks_is_joined_alike_by_any_join(
     lists: tuple[list[tuple[int, int]], ...],
 ) -> None:
     messages = [
-        message(*columns(given), party=party, equal_sets=False) for party, given in enumerate(lists)
+        message(*columns(given), party=party) for party, given in enumerate(lists)
     ]
-    assert (counted(messages, equal_sets=False) == paired(list(lists))).all()
+    assert (counted(messages) == paired(list(lists))).all()
 
 
 def test_without_the_check_of_tags_one_user_is_counted_many_times() -> None:
@@ -126,23 +126,23 @@ def test_without_the_check_of_tags_one_user_is_counted_many_times() -> None:
     moved = paired([[(7, 0)], *others]) - paired([[(7, 1)], *others])
     assert np.abs(moved).max() == 4
     messages = [
-        message(*columns(given), party=party, equal_sets=False)
+        message(*columns(given), party=party)
         for party, given in enumerate([[(7, 0)], *others])
     ]
     with pytest.raises(ProtocolError, match="tags of party 1 must ascend and not repeat"):
-        counted(messages, equal_sets=False)
+        counted(messages)
 
 
 def test_without_equal_lengths_a_position_is_no_user() -> None:
     """Refused before anything is counted, whoever has more."""
-    short = message([], [0, 1], party=1, equal_sets=True)
-    long = message([], [0, 1, 1], party=0, equal_sets=True)
-    two = message([], [0, 1, 1], party=2, equal_sets=True)
+    short = message([], [0, 1], party=1)
+    long = message([], [0, 1, 1], party=0)
+    two = message([], [0, 1, 1], party=2)
     with pytest.raises(ProtocolError, match="must send equally many records"):
-        counted([long, short, two], equal_sets=True)
+        counted([long, short, two])
     with pytest.raises(ProtocolError, match="must send equally many records"):
         counted(
-            [replace(long, lengths=np.array([2]), labels=short.labels), short, two], equal_sets=True
+            [replace(long, lengths=np.array([2]), labels=short.labels), short, two]
         )
 
 

@@ -47,7 +47,7 @@ def run_key(seed: int) -> bytes:
     return InsecureSeededNoise(seed).words(4).tobytes()
 
 
-def users_of(n: int, *, widths=WIDTHS, equal_sets=False, seed: int = 0) -> Users:
+def users_of(n: int, *, widths=WIDTHS, seed: int = 0) -> Users:
     """Some cells are crowded and some empty."""
     rng = np.random.default_rng(seed)
     cells = np.stack([rng.integers(width + (not equal_sets), size=n) for width in widths], axis=1)
@@ -56,13 +56,13 @@ def users_of(n: int, *, widths=WIDTHS, equal_sets=False, seed: int = 0) -> Users
     return Users([f"user {i}" for i in np.flatnonzero(somewhere)], cells[somewhere])
 
 
-def true_cells(users: Users, *, widths=WIDTHS, equal_sets=False) -> np.ndarray:
+def true_cells(users: Users, *, widths=WIDTHS) -> np.ndarray:
     table = np.zeros([width + (not equal_sets) for width in widths], dtype=np.int64)
     np.add.at(table, tuple(users.cells.T), 1)
     return table
 
 
-def real_view(users: Users, key: bytes, *, law=LAW, widths=WIDTHS, equal_sets=False, **options):
+def real_view(users: Users, key: bytes, *, law=LAW, widths=WIDTHS, **options):
     """What the parties send."""
     return [
         encode(
@@ -72,7 +72,6 @@ def real_view(users: Users, key: bytes, *, law=LAW, widths=WIDTHS, equal_sets=Fa
             groups=(GROUP,),
             n_local_clusters=widths,
             run_key=key,
-            equal_sets=equal_sets,
             noise=InsecureSeededNoise(0),
             **options,
         )
@@ -99,16 +98,16 @@ def view_of(tags, cells, *, widths, equal_sets, in_tag_order=True) -> list[Decoy
     return messages
 
 
-def simulated_view(counts: np.ndarray, rng, *, widths=WIDTHS, equal_sets=False):
+def simulated_view(counts: np.ndarray, rng, *, widths=WIDTHS):
     """Make a view from the noisy counts H + D and fresh randomness, and from nothing else."""
     cells = np.repeat(np.argwhere(np.ones_like(counts)), counts.ravel(), axis=0)
     tags = rng.integers(0, 2**64, size=(len(cells), 2), dtype=np.uint64)
-    return view_of(tags, cells, widths=widths, equal_sets=equal_sets)
+    return view_of(tags, cells, widths=widths)
 
 
 @np.errstate(over="ignore")  # hashes wrap, which shows when they run uncompiled
 def twin_view(
-    users: Users, key: bytes, *, law=LAW, widths=WIDTHS, equal_sets=False, sample_rate=1.0, fault=""
+    users: Users, key: bytes, *, law=LAW, widths=WIDTHS, sample_rate=1.0, fault=""
 ):
     """Write down the protocol in plain form, with one fault."""
     shape = [width + (not equal_sets) for width in widths]
@@ -117,7 +116,7 @@ def twin_view(
     drawn = [prf_word(first, second, np.uint64(cell)) for cell in range(len(grid))]
     counts = np.searchsorted(law.cdf_table, np.array(drawn, dtype=np.uint64), side="right")
     if fault == "occupied cells only":
-        raw_counts = true_cells(users, widths=widths, equal_sets=equal_sets).ravel()
+        raw_counts = true_cells(users, widths=widths).ravel()
         counts = np.where(raw_counts[: len(grid)] > 0, counts, 0)
     if fault == "one party's decoys only":
         counts = np.where((grid < widths).all(axis=1), 0, counts)
@@ -143,7 +142,6 @@ def twin_view(
         np.concatenate([user_tags[kept], np.array(decoy_tags, dtype=np.uint64).reshape(-1, 2)]),
         np.concatenate([users.cells[kept], decoy_cells]),
         widths=widths,
-        equal_sets=equal_sets,
         in_tag_order=fault != "users before decoys",
     )
 
@@ -152,8 +150,8 @@ def words_of(key: bytes, label: str) -> np.ndarray:
     return np.frombuffer(keys.subkey(key, label, group=GROUP), dtype=np.uint64)
 
 
-def count(view, *, widths=WIDTHS, equal_sets=False) -> np.ndarray:
-    tables = join_counts(view, groups=(GROUP,), n_local_clusters=widths, equal_sets=equal_sets)
+def count(view, *, widths=WIDTHS) -> np.ndarray:
+    tables = join_counts(view, groups=(GROUP,), n_local_clusters=widths)
     return tables[GROUP]
 
 
@@ -191,7 +189,7 @@ def same_bytes(first, second) -> bool:
 
 @pytest.mark.parametrize("equal_sets", [True, False])
 def test_the_plain_form_is_the_protocol(equal_sets):
-    users = users_of(40, equal_sets=equal_sets)
+    users = users_of(40)
     options = {"equal_sets": equal_sets}
     assert same_bytes(
         real_view(users, run_key(1), **options), twin_view(users, run_key(1), **options)
@@ -200,15 +198,15 @@ def test_the_plain_form_is_the_protocol(equal_sets):
 
 def compare_with_simulator(view_maker, *, runs=RUNS, equal_sets, **options) -> dict[str, float]:
     """Return p-values by feature: is the view like one made from its own noisy counts?"""
-    users = users_of(60, equal_sets=equal_sets)
+    users = users_of(60)
     rng = np.random.default_rng(5)
     views = [
-        view_maker(users, run_key(seed), equal_sets=equal_sets, **options) for seed in range(runs)
+        view_maker(users, run_key(seed), **options) for seed in range(runs)
     ]
-    counts = [count(view, equal_sets=equal_sets) for view in views]
-    simulated = [simulated_view(table, rng, equal_sets=equal_sets) for table in counts]
+    counts = [count(view) for view in views]
+    simulated = [simulated_view(table, rng) for table in counts]
     for view, table in zip(simulated, counts, strict=True):
-        np.testing.assert_array_equal(count(view, equal_sets=equal_sets), table)
+        np.testing.assert_array_equal(count(view), table)
     found, expected = add_up(views), add_up(simulated)
     return {
         name: float(stats.chi2_contingency(np.stack([found[name], expected[name]])).pvalue)
@@ -218,18 +216,18 @@ def compare_with_simulator(view_maker, *, runs=RUNS, equal_sets, **options) -> d
 
 @pytest.mark.parametrize("equal_sets", [True, False])
 def test_the_view_can_be_made_from_the_noisy_counts(equal_sets):
-    p_values = compare_with_simulator(real_view, equal_sets=equal_sets)
+    p_values = compare_with_simulator(real_view)
     assert len(p_values) == (4 if equal_sets else 12)
     assert min(p_values.values()) > 1e-4, p_values
 
 
 def test_the_simulator_tells_broken_views():
     unsorted = compare_with_simulator(
-        twin_view, runs=30, equal_sets=True, fault="users before decoys"
+        twin_view, runs=30, fault="users before decoys"
     )
     assert unsorted["place of labels 0"] < 1e-9
     by_tag = compare_with_simulator(
-        twin_view, runs=60, equal_sets=False, fault="tag as sample", sample_rate=0.5
+        twin_view, runs=60, fault="tag as sample", sample_rate=0.5
     )
     assert by_tag["leading bits 0 0"] < 1e-9
 

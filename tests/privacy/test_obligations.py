@@ -51,7 +51,6 @@ def test_figures_of_a_person_who_is_spelled_apart() -> None:
             ),
             n_clusters=2,
             n_local_clusters=3,
-            user_sets="partial",
             ids=IdRules(type="integer"),
             budget=Budget(epsilon=1.0, delta=1e-6),
         )

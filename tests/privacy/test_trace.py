@@ -115,7 +115,7 @@ CASES = {
     "one user more at one party": Case(
         worlds=(tables(), tables(only="bank"), tables(N + 1)),
         allowed=RELEASED,
-        study={"user_sets": "partial"},
+        study={},
     ),
     "as many users as local clusters, and fewer": Case(
         worlds=(tables(5), tables(4), tables(3), tables(2), tables(1)), allowed=RELEASED

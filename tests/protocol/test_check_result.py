@@ -34,7 +34,7 @@ CASES = [
 
 @pytest.mark.parametrize("population", ["shared", "everyone"])
 def test_an_honest_result_of_partial_user_sets_is_accepted(population, small_study, stage):
-    study = small_study("decoy", 3, user_sets="partial", population=population)
+    study = small_study("decoy", 3, population=population)
     played = stage(study).play()
     assert played.errors == {}
     assert played.server.plan.grid_method == "presence"

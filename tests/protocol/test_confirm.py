@@ -170,7 +170,7 @@ def test_parties_are_told_that_their_ids_differ(decoy, stage):
 
 def test_partial_user_sets_send_nothing_about_users(small_study, stage):
     """One guess at one user would be one answer about that user."""
-    study = small_study("decoy", 2, user_sets="partial", ids=IdRules(type="text"))
+    study = small_study("decoy", 2, ids=IdRules(type="text"))
     played = stage(study).play(until=party_states.Prepared)
     words = [envelope.message for envelope in played.sent if envelope.receiver != SERVER]
     assert {type(word) for word in words} == {KeyContribution, Confirmation}

@@ -70,7 +70,7 @@ def check(plan: Plan, run_key: bytes = KEY) -> bytes:
 
 CASES: dict[str, Any] = {
     "equal": ("decoy", 2, {}),
-    "partial": ("decoy", 3, {"user_sets": "partial"}),
+    "partial": ("decoy", 3, {}),
     "pairs": ("decoy", 3, {}),
     "sketch": ("sketch", 2, {}),
 }
@@ -118,14 +118,13 @@ def test_counts_are_those_of_the_records_that_a_party_sends(plan_of):
         group,
         n_local_clusters=plan.n_local_clusters,
         run_key=KEY,
-        equal_sets=True,
         tagged_cells=1,
     )
-    shape = cell_shape(group, n_local_clusters=plan.n_local_clusters, equal_sets=True)
-    assert len(found) == cell_count(shape, equal_sets=True)
+    shape = cell_shape(group, n_local_clusters=plan.n_local_clusters)
+    assert len(found) == cell_count(shape)
     for axis in (0, 1):
         _, labels = decoy._decoys(
-            plan.membership, group, shape=shape, axis=axis, run_key=KEY, equal_sets=True
+            plan.membership, group, shape=shape, axis=axis, run_key=KEY
         )
         own = found.reshape(shape).sum(axis=1 - axis)
         assert np.bincount(labels, minlength=shape[axis]).tolist() == own.tolist()
@@ -153,7 +152,6 @@ def test_the_work_is_that_of_the_cells_not_of_their_decoys(plan_of):
         (0, 1),
         n_local_clusters=(250, 250),
         run_key=KEY,
-        equal_sets=True,
         tagged_cells=decoy._TAGGED_CELLS,
     )
     assert found.shape == (62_500,)

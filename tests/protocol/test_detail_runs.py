@@ -58,7 +58,6 @@ def test_a_study_without_it_keeps_its_hash_and_one_with_it_reads_back() -> None:
             {
                 "detail": {},
                 "n_clusters": 1,
-                "user_sets": "partial",
                 "ids": {"type": "text"},
                 "parties": [{"name": "bank"}, {"name": "shop"}],
             },

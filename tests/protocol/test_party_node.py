@@ -29,7 +29,7 @@ from splitmeans.wire.slot import SERVER
 
 OWN = bytes([PROTOCOL])
 
-PARTIAL = {"user_sets": "partial"}
+PARTIAL = {}
 
 
 @pytest.fixture

@@ -41,7 +41,6 @@ def test_made_up_tables_keep_every_rule_of_the_study():
     study = rehearsed_study(
         columns=columns,
         names=("org 0", "org 1", "org 2"),
-        user_sets="partial",
         expected_users=10**6,
     )
     tables = made_up_tables(study, rng=np.random.default_rng(1))
@@ -75,7 +74,7 @@ def test_made_up_tables_of_equal_sets_hold_the_same_users():
     "study",
     [
         rehearsed_study(),
-        rehearsed_study(names=("org 0", "org 1", "org 2"), user_sets="partial"),
+        rehearsed_study(names=("org 0", "org 1", "org 2")),
         rehearsed_study(membership="sketch"),
         rehearsed_study(n_local_clusters="auto"),
         rehearsed_study(decoy=DecoyOptions(collusion_epsilon=3.0)),
@@ -103,7 +102,6 @@ def test_noise_that_leaves_no_segment_is_no_failure():
 def test_heavy_decoys_are_rehearsed_with_fewer_of_them():
     study = rehearsed_study(
         names=[f"org {n}" for n in range(3)],
-        user_sets="partial",
         n_local_clusters=60,
         budget=Budget(epsilon=0.3, delta=1e-7),
     )

@@ -68,7 +68,7 @@ def learning() -> Study:
 
 STUDIES = {
     "equal": lambda: small_study(scaling="equal"),
-    "partial": lambda: small_study(user_sets="partial", ids=AS_IS),
+    "partial": lambda: small_study(ids=AS_IS),
     "learned": learning,
 }
 

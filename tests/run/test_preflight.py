@@ -24,7 +24,6 @@ agreed_study = functools.partial(
     names=("bank", "shop"),
     columns=numbers("x", high=1),
     budget=Budget(epsilon=1, delta=1e-9),
-    user_sets="partial",
     n_local_clusters=3,
     expected_users=10_000,
 )

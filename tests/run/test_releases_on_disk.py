@@ -19,7 +19,7 @@ def test_a_run_whose_releases_are_joined_from_disk(tmp_path, monkeypatch):
         return found
 
     monkeypatch.setattr(server, "kept_on_disk", keep)
-    ran = play(keyed_study(user_sets="partial"), tmp_path)
+    ran = play(keyed_study(), tmp_path)
     hashes = {ran.result(name).facts["result_hash"] for name in EVERYONE}
     assert len(hashes) == 1
     releases = [(own, found) for own, found, _ in kept if isinstance(own, PartyRelease)]

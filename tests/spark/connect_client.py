@@ -53,7 +53,7 @@ def main(address: str, folder: Path) -> None:
     rows = prepare_table(party, pq.read_table(folder / "bank.parquet"))
     shop = prepare_table(spec("shop"), rows_of(2))
     for name, options in (
-        ("tags", {"user_sets": "partial", "ids": AS_IS}),
+        ("tags", {"ids": AS_IS}),
         ("collusion", {"decoy": DecoyOptions(collusion_epsilon=2.0)}),
     ):
         study = Study(

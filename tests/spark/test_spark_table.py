@@ -75,7 +75,7 @@ def in_spark(spark, rows: pa.Table, folder: Path, *, cuts: tuple[int, ...] = (0,
 METHODS = {
     "decoy": {"missing": "skip"},
     "sketch": {"membership": "sketch"},
-    "decoy with tags": {"user_sets": "partial", "ids": AS_IS},
+    "decoy with tags": {"ids": AS_IS},
     "decoy sampled": {"decoy": DecoyOptions(max_users=1000)},
     "decoy against collusion": {"decoy": DecoyOptions(collusion_epsilon=2.0)},
 }

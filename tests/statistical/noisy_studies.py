@@ -50,7 +50,6 @@ def counting() -> Study:
         parties=tuple(PartySpec(name=f"org{number}", columns=()) for number in range(3)),
         n_clusters=1,
         budget=Budget(epsilon=1, delta=1e-6),
-        user_sets="partial",
         ids=AS_IS,
     )
 
@@ -62,8 +61,8 @@ STUDIES: dict[str, Callable[[], Study]] = {
     "the same with a bound towards parties": lambda: replace(detailed(), budget=BOUNDED),
     "values learned before": learning,
     "counts alone": counting,
-    "presence and pairs": lambda: make_study(n_parties=3, user_sets="partial"),
-    "presence with a bound": lambda: make_study(n_parties=3, user_sets="partial", budget=BOUNDED),
+    "presence and pairs": lambda: make_study(n_parties=3),
+    "presence with a bound": lambda: make_study(n_parties=3, budget=BOUNDED),
     "pairs of three": lambda: make_study(n_parties=3, grid="pairs"),
     "against collusion": lambda: make_study(decoy=DecoyOptions(collusion_epsilon=3)),
     "registers": lambda: make_study("sketch"),

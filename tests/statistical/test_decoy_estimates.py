@@ -43,21 +43,19 @@ def estimate(run: int, present, *, groups, equal_sets, sample_rate=1.0, epsilon=
             groups=groups,
             n_local_clusters=WIDTHS,
             run_key=noise.spawn("key").words(4).tobytes(),
-            equal_sets=equal_sets,
             sample_rate=sample_rate,
             collusion=responses[party],
             noise=noise.spawn(f"party {party}"),
         )
         for party in range(3)
     ]
-    tables = join_counts(messages, groups=groups, n_local_clusters=WIDTHS, equal_sets=equal_sets)
+    tables = join_counts(messages, groups=groups, n_local_clusters=WIDTHS)
     return DecoyEstimator(
         law=LAW,
         noisy_tables=add_server_noise(
-            LAW, tables, equal_sets=equal_sets, noise=noise.spawn("server")
+            LAW, tables, noise=noise.spawn("server")
         ),
         n_local_clusters=WIDTHS,
-        equal_sets=equal_sets,
         sample_rate=sample_rate,
         collusion=responses,
     )
@@ -109,12 +107,11 @@ def test_decoy_counts_follow_their_table():
             groups=((0, 1),),
             n_local_clusters=(50, 50),
             run_key=b"statistics of decoy counts, 32 b",
-            equal_sets=True,
             noise=InsecureSeededNoise(0),
         )
         for party in range(2)
     ]
-    counts = join_counts(messages, groups=((0, 1),), n_local_clusters=(50, 50), equal_sets=True)
+    counts = join_counts(messages, groups=((0, 1),), n_local_clusters=(50, 50))
     t = LAW.truncation
     observed = np.bincount(counts[0, 1].ravel(), minlength=2 * t + 1)
     expected = 2500 * np.array(LAW.weights, dtype=np.float64) / 2**64

@@ -52,7 +52,6 @@ def partial_run(seed, *, data="skewed", n_parties=3, share=0.7, population="shar
         epsilon=1.0,
         delta=1e-6,
         bounds=(-1, 1),
-        user_sets="partial",
         population=population,
         expected_users=10_000,
         noise=InsecureSeededNoise(seed),

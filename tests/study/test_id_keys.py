@@ -43,7 +43,7 @@ BANK_TWO = party("branch", ("customer number", "nr"))
 
 
 def test_a_study_is_read_back_as_it_was_and_has_one_hash():
-    agreed = study(BANK, SHOP, user_sets="partial")
+    agreed = study(BANK, SHOP)
     again = Study.from_toml(agreed.to_toml())
     assert again == agreed
     assert again.hash == agreed.hash
@@ -113,7 +113,7 @@ def test_other_rules():
 
 
 def test_the_statement_names_the_key():
-    agreed = study(BANK, SHOP, user_sets="partial")
+    agreed = study(BANK, SHOP)
     make_plan(agreed)
     text = PrivacyFacts.for_study(agreed).statement()
     assert "email, the first key that all parties have, as 'email'" in " ".join(text.split())

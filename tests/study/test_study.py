@@ -309,7 +309,6 @@ def other_value(item, value):
         "name": "other",
         "n_clusters": 4,
         "membership": "sketch",
-        "user_sets": "partial",
         "expected_users": 77,
         "decoy": DecoyOptions(max_users=5000),
         "max_users": 5001,
@@ -474,13 +473,13 @@ def test_committed_vector():
         assert Study.from_toml(vector["toml"]).hash == vector["hash"], vector["what"]
 
 
-PARTIAL = {"user_sets": "partial", "ids": {"type": "as-is"}}
+PARTIAL = {"ids": {"type": "as-is"}}
 
 
 @pytest.mark.parametrize("ids", [None, {}, {"pattern": "[0-9]+"}], ids=str)
 def test_partial_user_sets_need_a_rule_for_ids(ids):
     """Nobody can compare ids then, and a person with two spellings loses more than is stated."""
-    mapping = MAPPING | {"user_sets": "partial"} | ({} if ids is None else {"ids": ids})
+    mapping = MAPPING | {} | ({} if ids is None else {"ids": ids})
     with pytest.raises(StudyError, match="needs a rule for ids") as failure:
         Study.from_mapping(mapping)
     # What the text says to add is a study that loads.
@@ -491,7 +490,7 @@ def test_partial_user_sets_need_a_rule_for_ids(ids):
 
 @pytest.mark.parametrize("kind", ["as-is", "text", "integer", "uuid"])
 def test_every_rule_for_ids_will_do_and_stays_in_the_file(kind):
-    study = Study.from_mapping(MAPPING | {"user_sets": "partial", "ids": {"type": kind}})
+    study = Study.from_mapping(MAPPING | {"ids": {"type": kind}})
     assert study.id_rules == IdRules(type=kind)
     assert f'[ids]\ntype = "{kind}"' in study.to_toml()
     assert Study.from_toml(study.to_toml()) == study

@@ -77,7 +77,7 @@ def test_rules_that_are_none(ids, message):
 
 
 def test_rules_hold_whatever_the_user_sets_are():
-    assert study(ids=INTEGER, user_sets="partial").id_rules == INTEGER
+    assert study(ids=INTEGER).id_rules == INTEGER
     with pytest.raises(StudyError, match="ids must be a table of rules"):
         study(ids={"type": "integer"})
 

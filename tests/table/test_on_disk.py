@@ -66,7 +66,7 @@ def written(table: pa.Table, folder, *, row_group_size: int = 100):
 METHODS = {
     "decoy": {},
     "decoy, values skipped": {"missing": "skip"},
-    "decoy with tags": {"user_sets": "partial"},
+    "decoy with tags": {},
     "decoy sampled": {"decoy": DecoyOptions(max_users=1000)},
     "decoy against collusion": {"decoy": DecoyOptions(collusion_epsilon=2.0)},
     "sketch": {"membership": "sketch"},

@@ -9,8 +9,8 @@ TABLES = "tests/statistical/test_table_noise.py::test_decoys_are_as_many_as_thei
 MUTANTS = [
     Mutant(
         file="src/splitmeans/membership/decoy/encode.py",
-        old="n_cells=cell_count(shape, equal_sets=equal_sets) if n_cells is None else n_cells,",
-        new="n_cells=cell_count(shape, equal_sets=equal_sets) - 1 if n_cells is None else n_cells,",
+        old="n_cells=cell_count(shape) if n_cells is None else n_cells,",
+        new="n_cells=cell_count(shape) - 1 if n_cells is None else n_cells,",
         breaks="the last cell of a table has no decoys",
         tests=(DECOY, VIEW),
     ),

@@ -15,7 +15,7 @@ REPEATED = "tests/attacks/test_draws.py"
 MUTANTS = [
     Mutant(
         file="src/splitmeans/server/column_tables.py",
-        old="noisy_tables=add_server_noise(law, counts, equal_sets=True, noise=noise),",
+        old="noisy_tables=add_server_noise(law, counts, noise=noise),",
         new="noisy_tables=counts,",
         breaks="no server noise on tables of columns",
         tests=(SERVER,),
@@ -71,8 +71,8 @@ MUTANTS = [
     ),
     Mutant(
         file="src/splitmeans/server/column_tables.py",
-        old="add_server_noise(law, counts, equal_sets=True, noise=noise)",
-        new='add_server_noise(law, counts, equal_sets=True, noise=noise.spawn("table"))',
+        old="add_server_noise(law, counts, noise=noise)",
+        new='add_server_noise(law, counts, noise=noise.spawn("table"))',
         breaks="all tables of columns have the same server noise",
         tests=(DRAWN,),
     ),

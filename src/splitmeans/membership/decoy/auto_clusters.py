@@ -8,7 +8,7 @@ import math
 from splitmeans.membership.decoy.law import TRUNCATION_SHARE, rough_truncation
 from splitmeans.membership.method import enough_clusters
 from splitmeans.privacy.gaussian import gaussian_multiplier
-from splitmeans.privacy.split import split_precision
+from splitmeans.privacy.split import PRESENCE_SHARE, split_precision
 from splitmeans.study import Study
 from splitmeans.study.methods import MANY_PARTIES
 
@@ -66,16 +66,19 @@ def _pair_labels(study: Study, users: int) -> int:
 
 def _most_by_decoys(study: Study, users: int) -> float:
     """Return for how many labels a table has about `_MOST_DECOYS` decoys for each user."""
-    n_pairs = math.comb(len(study.parties), 2)
-    share = TRUNCATION_SHARE * study.budget.delta / (n_pairs * study.n_runs)
+    n_tables = math.comb(len(study.parties), 2) + 1
+    share = TRUNCATION_SHARE * study.budget.delta / (n_tables * study.n_runs)
     in_a_cell = rough_truncation(_cell_deviation(study) / math.sqrt(2), delta_share=share)
-    return math.sqrt(_MOST_DECOYS * users / in_a_cell)
+    # A party is in k' (k' + 1) cells of a table, "absent" of the other one among them.
+    return math.sqrt(_MOST_DECOYS * users / in_a_cell + 0.25) - 0.5
 
 
 def _cell_deviation(study: Study) -> float:
     """Roughly the noise on a published cell of a pair: decoys and the server's noise."""
     sigma = gaussian_multiplier(study.budget.epsilon, study.budget.delta)
     sigma *= math.sqrt(study.n_runs)
-    n_pairs = math.comb(len(study.parties), 2)
-    at_one = split_precision(study, n_groups=n_pairs, n_sizes=0, scale=1.0)
+    n_groups: float = math.comb(len(study.parties), 2)
+    if n_groups > 1:
+        n_groups /= 1 - PRESENCE_SHARE
+    at_one = split_precision(study, n_groups=n_groups, n_sizes=0, scale=1.0)
     return math.sqrt(2) * sigma / at_one.membership
