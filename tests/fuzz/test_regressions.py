@@ -182,9 +182,7 @@ def test_records_are_counted_before_they_are_unpacked(monkeypatch: pytest.Monkey
     )
     monkeypatch.setattr(decoy_join, "unpack_part", lambda *_, **__: pytest.fail("unpacked"))
     with pytest.raises(ProtocolError, match="must send equally many records"):
-        decoy_join.join_counts(
-            [many, honest], groups=[(0, 1)], n_local_clusters=(2, 2)
-        )
+        decoy_join.join_counts([many, honest], groups=[(0, 1)], n_local_clusters=(2, 2))
 
 
 @pytest.mark.parametrize(

@@ -101,9 +101,7 @@ def test_sums_over_clusters_are_those_of_the_noisy_tables():
     plan = make_plan(study)
     law = plan.membership
     table = np.array([[1, 2, 3], [4, 5, 6], [7, 8, 0]]) + law.mean
-    estimator = DecoyEstimator(
-        law=law, noisy_tables={(0, 1): table}, n_local_clusters=(2, 2)
-    )
+    estimator = DecoyEstimator(law=law, noisy_tables={(0, 1): table}, n_local_clusters=(2, 2))
     assert count_presence(plan, estimator).tolist() == [12, 9, 15]
     assert presence_tables(plan, np.array([12, 9, 15]))[0, 1].tolist() == [12, 9, 15]
 

@@ -452,15 +452,19 @@ def test_inversion_undoes_the_expected_response():
         collusion_law(0.5, n_local_clusters=2),
     )
     raw_table = tables_of(5, groups=((0, 2),))[0, 2].astype(float)
+    raw_table[-1, -1] = 0
     expected = raw_table
     for axis, response in ((0, responses[0]), (1, responses[2])):
         p, q, width = response.true_support, response.false_support, response.n_local_clusters
-        matrix = np.where(np.eye(width, dtype=bool), float(p), float(q))
+        matrix = np.eye(width + 1)
+        matrix[:-1, :-1] = np.where(np.eye(width, dtype=bool), float(p), float(q))
         expected = np.moveaxis(np.tensordot(matrix, expected, axes=(1, axis)), 0, axis)
     # Tables hold whole numbers, so both are multiplied until rounding does not matter.
     table = np.rint(expected * 2**40).astype(np.int64) + LAW.truncation
     estimator = estimator_of(((0, 2),), tables={(0, 2): table}, collusion=responses)
-    np.testing.assert_allclose(estimator.joint((0, 2)) / 2**40, raw_table, rtol=1e-9)
+    np.testing.assert_allclose(estimator.joint((0, 2)) / 2**40, raw_table[:-1, :-1], rtol=1e-9)
+    with_absent = estimator.with_absent((0, 2)) / 2**40
+    np.testing.assert_allclose(with_absent, raw_table, rtol=1e-9, atol=1e-9)
 
 
 def test_answers_are_copies():

@@ -35,9 +35,7 @@ def message(tags: list[int], labels: list[int], *, party: int, equal_sets: bool)
 
 
 def counted(messages: list[DecoyMessage], *, equal_sets: bool) -> IntArray:
-    return join_counts(messages, groups=GROUPS, n_local_clusters=WIDTHS)[
-        GROUPS[0]
-    ]
+    return join_counts(messages, groups=GROUPS, n_local_clusters=WIDTHS)[GROUPS[0]]
 
 
 def records(party: int, *, honest: bool) -> st.SearchStrategy[list[tuple[int, int]]]:
@@ -70,10 +68,7 @@ def test_a_changed_or_removed_user_moves_two_counts_by_one(
         one, two = sorted(dict(one).items()), sorted(dict(two).items())
     if equal_sets and sort:
         one, two = (given * len(own) for given in (one[:1] or [(0, 0)], two[:1] or [(0, 0)]))
-    others = [
-        message(*columns(given), party=party)
-        for party, given in ((1, one), (2, two))
-    ]
+    others = [message(*columns(given), party=party) for party, given in ((1, one), (2, two))]
     place = data.draw(st.integers(0, len(own) - 1))
     changed = list(own)
     changed[place] = own[place][0], (own[place][1] + 1) % WIDTHS[0]
@@ -114,9 +109,7 @@ def paired(lists: list[list[tuple[int, int]]]) -> IntArray:
 def test_what_passes_the_checks_is_joined_alike_by_any_join(
     lists: tuple[list[tuple[int, int]], ...],
 ) -> None:
-    messages = [
-        message(*columns(given), party=party) for party, given in enumerate(lists)
-    ]
+    messages = [message(*columns(given), party=party) for party, given in enumerate(lists)]
     assert (counted(messages) == paired(list(lists))).all()
 
 
@@ -126,8 +119,7 @@ def test_without_the_check_of_tags_one_user_is_counted_many_times() -> None:
     moved = paired([[(7, 0)], *others]) - paired([[(7, 1)], *others])
     assert np.abs(moved).max() == 4
     messages = [
-        message(*columns(given), party=party)
-        for party, given in enumerate([[(7, 0)], *others])
+        message(*columns(given), party=party) for party, given in enumerate([[(7, 0)], *others])
     ]
     with pytest.raises(ProtocolError, match="tags of party 1 must ascend and not repeat"):
         counted(messages)
@@ -141,9 +133,7 @@ def test_without_equal_lengths_a_position_is_no_user() -> None:
     with pytest.raises(ProtocolError, match="must send equally many records"):
         counted([long, short, two])
     with pytest.raises(ProtocolError, match="must send equally many records"):
-        counted(
-            [replace(long, lengths=np.array([2]), labels=short.labels), short, two]
-        )
+        counted([replace(long, lengths=np.array([2]), labels=short.labels), short, two])
 
 
 def test_the_join_counts_every_record_once() -> None:

@@ -106,9 +106,7 @@ def simulated_view(counts: np.ndarray, rng, *, widths=WIDTHS):
 
 
 @np.errstate(over="ignore")  # hashes wrap, which shows when they run uncompiled
-def twin_view(
-    users: Users, key: bytes, *, law=LAW, widths=WIDTHS, sample_rate=1.0, fault=""
-):
+def twin_view(users: Users, key: bytes, *, law=LAW, widths=WIDTHS, sample_rate=1.0, fault=""):
     """Write down the protocol in plain form, with one fault."""
     shape = [width + (not equal_sets) for width in widths]
     grid = np.argwhere(np.ones(shape))[: math.prod(shape) - (not equal_sets)]
@@ -200,9 +198,7 @@ def compare_with_simulator(view_maker, *, runs=RUNS, equal_sets, **options) -> d
     """Return p-values by feature: is the view like one made from its own noisy counts?"""
     users = users_of(60)
     rng = np.random.default_rng(5)
-    views = [
-        view_maker(users, run_key(seed), **options) for seed in range(runs)
-    ]
+    views = [view_maker(users, run_key(seed), **options) for seed in range(runs)]
     counts = [count(view) for view in views]
     simulated = [simulated_view(table, rng) for table in counts]
     for view, table in zip(simulated, counts, strict=True):
@@ -222,13 +218,9 @@ def test_the_view_can_be_made_from_the_noisy_counts(equal_sets):
 
 
 def test_the_simulator_tells_broken_views():
-    unsorted = compare_with_simulator(
-        twin_view, runs=30, fault="users before decoys"
-    )
+    unsorted = compare_with_simulator(twin_view, runs=30, fault="users before decoys")
     assert unsorted["place of labels 0"] < 1e-9
-    by_tag = compare_with_simulator(
-        twin_view, runs=60, fault="tag as sample", sample_rate=0.5
-    )
+    by_tag = compare_with_simulator(twin_view, runs=60, fault="tag as sample", sample_rate=0.5)
     assert by_tag["leading bits 0 0"] < 1e-9
 
 

@@ -68,9 +68,7 @@ STUDIES = {
     "decoy, S=3, partial sets": study(3, 2.0, 1e-5),
     "decoy, S=5 in pairs": study(5, 4.0, 1e-6),
     "decoy, S=2, k' from a size": study(2, 1.0, 5e-5, n_local_clusters="auto"),
-    "decoy, S=3, k' from sizes, partial sets": study(
-        3, 1.0, 1e-5, n_local_clusters="auto"
-    ),
+    "decoy, S=3, k' from sizes, partial sets": study(3, 1.0, 1e-5, n_local_clusters="auto"),
     "decoy, S=2, private bounds": study(2, 1.0, 5e-5, bounds="private", n_local_clusters="auto"),
     "decoy, S=2, open categories": study(
         2, 1.0, 5e-5, columns=1, more=[Column(name="c", categories="open")]

@@ -28,9 +28,7 @@ def test_squared_precisions_of_many_parties_by_hand():
 def test_squared_precisions_of_partial_user_sets_by_hand():
     # A quarter of two parties, so that neither learns more than the server about who is where.
     ids = IdRules(type="integer")
-    two, three = (
-        dataclasses.replace(make_study("decoy", n), ids=ids) for n in (2, 3)
-    )
+    two, three = (dataclasses.replace(make_study("decoy", n), ids=ids) for n in (2, 3))
     precisions = split_precision(two, n_groups=1, n_sizes=0, scale=1.0)
     assert precisions.membership == pytest.approx(0.25**0.5)
     assert precisions.local == pytest.approx(0.375**0.5)

@@ -9,7 +9,8 @@ A bank knows income (0 to 8,000) and region, an insurer age (18 to 90); each has
     (1, 1)                  6,000      0      1    72     300
 
 Every cell has one pseudo-user, at its local centres. The published segments are A, the mean of the
-first two cells (age 48) with 600 users, and B, the cell (1, 1) with 300.
+first two cells (age 48) with 600 users, and B, the cell (1, 1) with 300. Of users 50 were counted at
+the bank only, and 30 at the insurer only.
 """
 
 from pathlib import Path
@@ -21,6 +22,7 @@ from splitmeans.plan.settle import plan_for
 from splitmeans.result.write import write_result
 from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.study.features import bounds_of, features_of
+from splitmeans.synopsis.presence_counts import presence_length
 from splitmeans.wire.messages import PublishedResult
 
 GRID = 2**20
@@ -72,6 +74,7 @@ def small_message(plan: Plan) -> PublishedResult:
         sizes=np.array([600.0, 300.0]),
         published_at="2026-01-31T12:00:00Z",
         signature=b"",
+        presence=np.array([900, 50, 30][: presence_length(plan)]),
     )
 
 

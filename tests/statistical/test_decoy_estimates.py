@@ -52,9 +52,7 @@ def estimate(run: int, present, *, groups, equal_sets, sample_rate=1.0, epsilon=
     tables = join_counts(messages, groups=groups, n_local_clusters=WIDTHS)
     return DecoyEstimator(
         law=LAW,
-        noisy_tables=add_server_noise(
-            LAW, tables, noise=noise.spawn("server")
-        ),
+        noisy_tables=add_server_noise(LAW, tables, noise=noise.spawn("server")),
         n_local_clusters=WIDTHS,
         sample_rate=sample_rate,
         collusion=responses,

@@ -29,7 +29,6 @@ from tests.scene import numbers
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"ids": None}, "needs user_sets='partial'"),
         ({"membership": "sketch"}, "membership must be 'decoy'"),
         ({"n_local_clusters": 4}, "n_local_clusters must be left out"),
         ({"scaling": "equal"}, "scaling must be left out"),

@@ -330,6 +330,8 @@ def other_value(item, value):
         "gamma": 0.5,
         "public_key": public_key(9),
         "server_key": public_key(9),
+        "ids": IdRules(type="text"),
+        "type": "integer",
     }
     return others[item]
 
@@ -342,9 +344,8 @@ def every_change(value):
         if old is None or old == ():
             continue
         new = other_value(item.name, old)
-        along = {"ids": AS_IS} if item.name == "user_sets" else {}
         if new != old:
-            yield dataclasses.replace(value, **{item.name: new}, **along)
+            yield dataclasses.replace(value, **{item.name: new})
         if dataclasses.is_dataclass(old):
             for part in every_change(old):
                 yield dataclasses.replace(value, **{item.name: part})
@@ -366,7 +367,7 @@ def test_any_changed_field_changes_the_hash():
 
 def with_keys(bank=1, shop=2, server=3):
     """The mapping with these public keys; None leaves one out, other text stands as it is."""
-    mapping = copy.deepcopy(MAPPING)
+    mapping = copy.deepcopy(MAPPING) | {"ids": {"type": "as-is"}}
     for place, key, chosen in (
         (mapping["parties"][0], "public_key", bank),
         (mapping["parties"][1], "public_key", shop),
@@ -473,13 +474,12 @@ def test_committed_vector():
         assert Study.from_toml(vector["toml"]).hash == vector["hash"], vector["what"]
 
 
-PARTIAL = {"ids": {"type": "as-is"}}
-
-
 @pytest.mark.parametrize("ids", [None, {}, {"pattern": "[0-9]+"}], ids=str)
-def test_partial_user_sets_need_a_rule_for_ids(ids):
-    """Nobody can compare ids then, and a person with two spellings loses more than is stated."""
-    mapping = MAPPING | {} | ({} if ids is None else {"ids": ids})
+def test_studies_between_organisations_need_a_rule_for_ids(ids):
+    """Nobody can compare ids, and a person with two spellings loses more than is stated."""
+    mapping = {key: value for key, value in with_keys().items() if key != "ids"}
+    if ids is not None:
+        mapping["ids"] = ids
     with pytest.raises(StudyError, match="needs a rule for ids") as failure:
         Study.from_mapping(mapping)
     # What the text says to add is a study that loads.
@@ -496,27 +496,26 @@ def test_every_rule_for_ids_will_do_and_stays_in_the_file(kind):
     assert Study.from_toml(study.to_toml()) == study
 
 
-def test_partial_user_sets_and_sketches_of_many_parties():
+def test_sketches_are_for_two_parties():
     third = {"name": "third", "columns": [{"name": "x", "low": 0, "high": 1}]}
     three = MAPPING | {"parties": [*MAPPING["parties"], third]}
     for changes in ({"membership": "sketch"}, {"grid": "pairs"}):
         with pytest.raises(StudyError, match="more than two parties needs membership='decoy'"):
-            Study.from_mapping(three | changes | PARTIAL)
-    assert Study.from_mapping(three | PARTIAL).user_sets == "partial"
+            Study.from_mapping(three | changes)
+    assert len(Study.from_mapping(three).parties) == 3
 
 
-def test_partial_user_sets_have_a_largest_number_of_parties():
+def test_the_largest_number_of_parties():
     columns = [{"name": "x", "low": 0, "high": 1}]
-    parties = [{"name": f"party {number}", "columns": columns} for number in range(13)]
-    assert len(Study.from_mapping(MAPPING | {"parties": parties[:12]} | PARTIAL).parties) == 12
-    with pytest.raises(StudyError, match="at most 12 parties, got 13"):
-        Study.from_mapping(MAPPING | {"parties": parties} | PARTIAL)
-    assert len(Study.from_mapping(MAPPING | {"parties": parties}).parties) == 13
+    parties = [{"name": f"party {number}", "columns": columns} for number in range(17)]
+    assert len(Study.from_mapping(MAPPING | {"parties": parties[:16]}).parties) == 16
+    with pytest.raises(StudyError, match="at most 16 parties, got 17"):
+        Study.from_mapping(MAPPING | {"parties": parties})
 
 
 def test_population():
     third = {"name": "third", "columns": [{"name": "x", "low": 0, "high": 1}]}
-    three = MAPPING | {"parties": [*MAPPING["parties"], third]} | PARTIAL
+    three = MAPPING | {"parties": [*MAPPING["parties"], third]}
     default = Study.from_mapping(three)
     shared = Study.from_mapping(three | {"population": "shared"})
     everyone = Study.from_mapping(three | {"population": "everyone"})
@@ -527,9 +526,8 @@ def test_population():
     assert Study.from_toml(everyone.to_toml()) == everyone
     with pytest.raises(StudyError, match="population must be one of 'shared', 'everyone'"):
         Study.from_mapping(three | {"population": "all"})
-    for changes in ({}, PARTIAL):
-        with pytest.raises(StudyError, match="needs user_sets='partial' and three or more"):
-            Study.from_mapping(MAPPING | changes | {"population": "everyone"})
+    with pytest.raises(StudyError, match="needs three or more parties"):
+        Study.from_mapping(MAPPING | {"population": "everyone"})
 
 
 # ---- delta and the number of users ----

@@ -12,8 +12,7 @@ from splitmeans.wire.codec import MAGIC, decode, encode
 
 EXAMPLES = [
     m.KeyContribution(secret=bytes(range(32))),
-    m.KeyContribution(secret=bytes(range(32)), user_shares=b"A" + bytes(range(32))),
-    m.Confirmation(key_check=b"\x02" * 32, shared_check=b"\x05" * 32, user_check=b"\x01" * 32),
+    m.Confirmation(key_check=b"\x02" * 32, shared_check=b"\x05" * 32),
     m.Ready(study_hash="ab" * 32),
     m.PlanConfirmation(stage=1, plan_check=b"\x03" * 32),
     m.StageRelease(stage=2, values=np.array([-3, 2**40])),
@@ -41,8 +40,16 @@ EXAMPLES = [
         points=np.zeros((0, 1), dtype=np.int32),
         membership=m.DecoyMessage(
             lengths=np.array([2]),
-            tags=np.zeros((0, 2), dtype=np.uint64),
+            lows=np.array([3, 65535], dtype=np.uint16),
+            bitmaps=np.array([5, 0], dtype=np.uint8),
             labels=np.array([1], dtype=np.uint8),
+        ),
+        column_edges=np.array([-5, 6]),
+        columns=m.DecoyMessage(
+            lengths=np.array([0]),
+            lows=np.zeros(0, dtype=np.uint16),
+            bitmaps=np.array([0], dtype=np.uint8),
+            labels=np.zeros(0, dtype=np.uint8),
         ),
     ),
     m.PublishedResult(
@@ -67,7 +74,7 @@ EXAMPLES = [
         published_at="2026-01-31T12:00:00Z",
         signature=b"",
     ),
-    m.Confirmation(key_check=b"\x02" * 32, shared_check=b"", user_check=b""),
+    m.Confirmation(key_check=b"\x02" * 32, shared_check=b""),
 ]
 
 
@@ -103,7 +110,7 @@ def test_arrays_are_little_endian_after_the_header() -> None:
 
 
 def test_repr_shows_no_values() -> None:
-    text = repr(m.KeyContribution(secret=b"\xaa" * 32)) + repr(EXAMPLES[8])
+    text = repr(m.KeyContribution(secret=b"\xaa" * 32)) + repr(EXAMPLES[7])
     assert "aa" not in text.replace("<KeyContribution>", "")
     assert "centres[2, 2]" in text
 
@@ -129,7 +136,7 @@ def framed(header: object, body: bytes = b"") -> bytes:
         (framed({"type": "StageRelease", "fields": {"stage": True, "values": [0]}}), "wrong type"),
         (framed({"type": "StageRelease", "fields": {"stage": 1, "values": [0]}}, b"!"), "too many"),
         (
-            framed({"type": "KeyContribution", "fields": {"secret": "zz", "user_shares": ""}}),
+            framed({"type": "KeyContribution", "fields": {"secret": "zz"}}),
             "hexadecimal",
         ),
         (framed({"type": "StageRelease", "fields": {"stage": 1, "values": [9]}}), "needs 72 bytes"),
@@ -143,6 +150,7 @@ def framed(header: object, body: bytes = b"") -> bytes:
                         "centres": [0, 1],
                         "points": [0, 1],
                         "membership": {"type": "Ready", "fields": {"study_hash": ""}},
+                        "columns": {},
                     },
                 }
             ),

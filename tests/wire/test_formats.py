@@ -20,7 +20,7 @@ from splitmeans.local.laws.guided_lloyd import GuidedLloydLaw
 from splitmeans.membership.decoy.column_tables import ColumnTable, ColumnTables
 from splitmeans.membership.methods import METHODS
 from splitmeans.party import states as party_states
-from splitmeans.party.equal_users import user_set_digest
+from splitmeans.party.own_users import users_digest
 from splitmeans.party.saved_state import dump_state, load_state
 from splitmeans.party.session import Session
 from splitmeans.plan import settle
@@ -41,7 +41,10 @@ VECTORS = Path(__file__).parents[1] / "vectors" / "formats.json"
 MEMBERSHIPS = (
     m.CellSketchMessage(registers=np.array([[1, 2]])),
     m.DecoyMessage(
-        lengths=np.array([2]), tags=np.array([[1, 2], [3, 4]]), labels=np.array([7], np.uint8)
+        lengths=np.array([2]),
+        lows=np.array([1, 2]),
+        bitmaps=np.array([3], np.uint8),
+        labels=np.array([7], np.uint8),
     ),
 )
 RESULT = m.PublishedResult(
@@ -55,10 +58,10 @@ RESULT = m.PublishedResult(
     published_at="2026-01-31T12:00:00Z",
     signature=b"\x05",
 )
-CONFIRMATION = m.Confirmation(key_check=b"\x02", shared_check=b"\x05", user_check=b"\x01")
+CONFIRMATION = m.Confirmation(key_check=b"\x02", shared_check=b"\x05")
 MESSAGES = (
     m.Hello(protocol=b"\x04", sealing=b"\x00\x01"),
-    m.KeyContribution(secret=b"\x00\x01", user_shares=b"A"),
+    m.KeyContribution(secret=b"\x00\x01"),
     CONFIRMATION,
     m.PlanConfirmation(stage=2, plan_check=b"\x03"),
     m.Ready(study_hash="ab"),
@@ -77,8 +80,7 @@ WITH_COLUMNS = m.PartyRelease(
     points=np.array([[3, 4]]),
     membership=MEMBERSHIPS[1],
     column_edges=np.array([-5, 6]),
-    column_lengths=np.array([3]),
-    column_labels=np.array([0x21, 0x03], np.uint8),
+    columns=MEMBERSHIPS[1],
 )
 EVENTS = (
     e.GaussianEvent(
@@ -136,11 +138,11 @@ def states() -> tuple[party_states.PartyState, ...]:
     held: dict[str, Any] = {
         "session": SESSION,
         "table": TABLE,
-        "users": user_set_digest(STUDY, TABLE, run="1"),
+        "users": users_digest(TABLE, key=bytes(16)),
     }
     keyed = {**held, "run_key": b"\x09" * 32}
     return (
-        party_states.Joined(**held, secret=b"\x07", contributions={"bank": b"\x01"}, shares={}),
+        party_states.Joined(**held, contributions={"bank": b"\x01"}),
         party_states.Keyed(**keyed, awaited={"shop": CONFIRMATION}),
         party_states.Surveying(**keyed, released=(((201,),),), values={"shop": (7, -8)}),
         party_states.Agreeing(**keyed, released=(((201,),),), confirmed=frozenset({"shop"})),

@@ -159,6 +159,8 @@ class Study:
         self._check_combination()
         check_delta(self.budget, self.expected_users, self.assumed_users)
         check_participant_keys(self.server_key, self.parties)
+        if self.server_key is not None and self.ids is None:
+            raise StudyError(IDS_NEEDED)
 
     def _check_combination(self) -> None:
         """Refuse methods that have no proof, or no meaning, together."""
@@ -185,8 +187,6 @@ class Study:
             raise StudyError(
                 "a study of more than two parties needs membership='decoy' and grid='auto'"
             )
-        if self.server_key is not None and self.ids is None:
-            raise StudyError(IDS_NEEDED)
         check_detail(self)
         check_renewal(self.renewal)
 
@@ -270,9 +270,10 @@ class Study:
         mapping = spread_bounds(mapping)
         ids = mapping.get("ids") if isinstance(mapping, Mapping) else None
         unnamed = isinstance(ids, Mapping) and not {"type", "keys"} & set(ids)
-        if unnamed and "server_key" in mapping:
+        study = plain_values.build(cls, mapping, where="study", tables=_TABLES, lists=_LISTS)
+        if unnamed and study.server_key is not None:
             raise StudyError(IDS_NEEDED)
-        return plain_values.build(cls, mapping, where="study", tables=_TABLES, lists=_LISTS)
+        return study
 
     def to_toml(self) -> str:
         """Return the study as the text of a `study.toml`."""
