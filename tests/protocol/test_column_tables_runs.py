@@ -137,8 +137,9 @@ def test_parts_that_do_not_fit_the_plan_are_refused(model) -> None:
     plan, release = result.plan, result.server.releases["shop"]
     check_release(plan, "shop", release)
     cases = {
-        "lengths of 1 tables": {"column_lengths": release.column_lengths[:1]},
-        "do not fit their lengths": {"column_labels": release.column_labels[:-1]},
+        "lengths of 1 tables": {
+            "columns": replace(release.columns, lengths=release.columns.lengths[:1])
+        },
         "edges of columns, expected 11": {"column_edges": release.column_edges[:-1]},
         "do not ascend": {"column_edges": release.column_edges[::-1].copy()},
     }

@@ -1,4 +1,4 @@
-"""What parties confirm to each other is bound to key, study, run, plan, users and speaker."""
+"""What parties confirm to each other is bound to key, study, run, plan and speaker."""
 
 import dataclasses
 import hashlib
@@ -21,7 +21,7 @@ from splitmeans.wire import keys
 from splitmeans.wire.messages import Confirmation, KeyContribution
 from splitmeans.wire.slot import SERVER
 
-KEY, USERS, SHARED = b"\x05" * 32, b"\x06" * 32, b"\x09" * 32
+KEY, SHARED = b"\x05" * 32, b"\x09" * 32
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def session(decoy: Study) -> Session:
 
 def test_a_transcript_is_the_hash_of_protocol_study_run_and_plan(session):
     plan = make_plan(session.study)
-    lines = ["splitmeans transcript 6", "ab" * 32, session.study.hash, "1", plan.fingerprint, ""]
+    lines = ["splitmeans transcript 7", "ab" * 32, session.study.hash, "1", plan.fingerprint, ""]
     expected = hashlib.sha256("\n".join(lines).encode()).digest()
     assert session.transcript(plan, derivation=b"\xab" * 32) == expected
     # Every party has the same one.
@@ -54,10 +54,8 @@ def test_a_session_knows_the_others_and_refuses_a_bad_run_name(session):
 def said(session: Session, **changes: Any) -> Confirmation:
     facts: dict[str, Any] = {
         "sender": "org1",
-        "receiver": "org0",
         "run_key": KEY,
         "shared": SHARED,
-        "user_key": USERS,
     }
     facts |= changes
     return confirmation(session, facts.pop("plan", make_plan(session.study)), **facts)
@@ -71,8 +69,6 @@ def test_a_confirmation_is_keyed_digests(session):
     text = transcript(session, plan) + b"org1"
     assert word.key_check == hmac.digest(key, b"key\n" + text, "sha256")
     assert word.shared_check == hmac.digest(key, b"shared\n" + SHARED + text, "sha256")
-    to = b"users\n" + text + b"\norg0"
-    assert word.user_check == hmac.digest(USERS, to, "sha256")
     later = plan_confirmation(session, "org1", run_key=KEY, plan=plan)
     assert later.plan_check == hmac.digest(key, b"plan 0\n" + text, "sha256")
 
@@ -83,24 +79,20 @@ def test_a_confirmation_changes_with_everything_it_is_bound_to(session):
     other_plan = dataclasses.replace(plan, n_local_clusters=(4, 5))
     words = [
         said(session),
-        said(session, sender="org0", receiver="org1"),
+        said(session, sender="org0"),
         said(session, plan=other_plan),
         said(dataclasses.replace(session, run="2")),
         said(dataclasses.replace(session, study=other_study), plan=plan),
     ]
-    for name in ("key_check", "shared_check", "user_check"):
+    for name in ("key_check", "shared_check"):
         assert len({getattr(word, name) for word in words}) == len(words)
     first = words[0]
     other_key = said(session, run_key=bytes(32))
     assert other_key.key_check != first.key_check
     assert other_key.shared_check != first.shared_check
-    other_users = said(session, user_key=bytes(32))
-    assert other_users.key_check == first.key_check
-    assert other_users.user_check != first.user_check
     other_decoys = said(session, shared=bytes(32))
     assert other_decoys.key_check == first.key_check
     assert other_decoys.shared_check != first.shared_check
-    assert said(session, receiver="org2").user_check != first.user_check
 
 
 # ---- parties that do not agree ----
@@ -153,29 +145,3 @@ def test_parties_with_different_studies_refuse_each_other(decoy, small_tables, s
     played.states["org1"] = strange.states["org1"]
     played.play()
     assert_both_refuse(played, "hold different run keys, studies or versions of splitmeans")
-
-
-# ---- when user sets differ ----
-
-
-def test_parties_are_told_that_their_ids_differ(decoy, stage):
-    rows = np.random.default_rng(1).uniform(0, 100, (40, 2))
-    tables = [
-        prepare_table(party, rows, ids=[f"{number:0{width}d}" for number in range(40)])
-        for party, width in zip(decoy.parties, (1, 4), strict=True)
-    ]
-    played = stage(decoy, tables=tables).play()
-    assert_both_refuse(played, "keep the ids that all parties have, written the same way")
-
-
-def test_partial_user_sets_send_nothing_about_users(small_study, stage):
-    """One guess at one user would be one answer about that user."""
-    study = small_study("decoy", 2, ids=IdRules(type="text"))
-    played = stage(study).play(until=party_states.Prepared)
-    words = [envelope.message for envelope in played.sent if envelope.receiver != SERVER]
-    assert {type(word) for word in words} == {KeyContribution, Confirmation}
-    for word in words:
-        if isinstance(word, Confirmation):
-            assert word.user_check == b""
-        else:
-            assert word.user_shares == b""

@@ -37,7 +37,7 @@ TYPES = {VALUES: StageRelease, AGREED: PlanConfirmation} | {
 SENDERS = ("org0", "org1", "org2", SERVER, "stranger", "")
 
 # Each line: state, what it expects as senders of kinds, and the message that is taken next.
-# With a count, seen by a party that does not count.
+# With numbers of users, of which a party has its own.
 MEMBER = [
     (
         "Joined",
@@ -47,25 +47,10 @@ MEMBER = [
     ("Joined", {"org2": KeyContribution.TAG}, ("org2", KeyContribution.TAG)),
     ("Keyed", {"org0": Confirmation.TAG, "org2": Confirmation.TAG}, ("org2", Confirmation.TAG)),
     ("Keyed", {"org0": Confirmation.TAG}, ("org0", Confirmation.TAG)),
+    ("Surveying", {"org0": VALUES, "org2": VALUES}, ("org2", VALUES)),
     ("Surveying", {"org0": VALUES}, ("org0", VALUES)),
     ("Agreeing", {"org0": AGREED, "org2": AGREED}, ("org0", AGREED)),
     ("Agreeing", {"org2": AGREED}, ("org2", AGREED)),
-    ("Prepared", {SERVER: RunPlan.TAG}, (SERVER, RunPlan.TAG)),
-    ("Released", {SERVER: PublishedResult.TAG}, (SERVER, PublishedResult.TAG)),
-    ("Finished", {}, None),
-]
-# The party that counts has the number already.
-COUNTER = [
-    (
-        "Joined",
-        {"org1": KeyContribution.TAG, "org2": KeyContribution.TAG},
-        ("org2", KeyContribution.TAG),
-    ),
-    ("Joined", {"org1": KeyContribution.TAG}, ("org1", KeyContribution.TAG)),
-    ("Keyed", {"org1": Confirmation.TAG, "org2": Confirmation.TAG}, ("org1", Confirmation.TAG)),
-    ("Keyed", {"org2": Confirmation.TAG}, ("org2", Confirmation.TAG)),
-    ("Agreeing", {"org1": AGREED, "org2": AGREED}, ("org2", AGREED)),
-    ("Agreeing", {"org1": AGREED}, ("org1", AGREED)),
     ("Prepared", {SERVER: RunPlan.TAG}, (SERVER, RunPlan.TAG)),
     ("Released", {SERVER: PublishedResult.TAG}, (SERVER, PublishedResult.TAG)),
     ("Finished", {}, None),
@@ -86,24 +71,26 @@ UNCOUNTED = [
 ]
 PARTY_WALKS = {
     "member": ("counted", "org1", MEMBER),
-    "counter": ("counted", "org0", COUNTER),
     "uncounted": ("decoy", "org2", UNCOUNTED),
 }
 
-# The server takes readiness and the count in any order. A sender may have two kinds to send.
+# The server takes readiness and numbers in any order. A sender may have two kinds to send.
+NAMES = ("org0", "org1", "org2")
+
+
+def gathering(ready: str, values: str) -> set[tuple[str, str]]:
+    """What the server waits for: "02" are the first and the third party."""
+    found = {(NAMES[int(at)], Ready.TAG) for at in ready}
+    return found | {(NAMES[int(at)], VALUES) for at in values}
+
+
 SERVER_COUNTED = [
-    (
-        "Gathering",
-        {("org0", Ready.TAG), ("org1", Ready.TAG), ("org2", Ready.TAG), ("org0", VALUES)},
-        ("org1", Ready.TAG),
-    ),
-    (
-        "Gathering",
-        {("org0", Ready.TAG), ("org2", Ready.TAG), ("org0", VALUES)},
-        ("org0", VALUES),
-    ),
-    ("Gathering", {("org0", Ready.TAG), ("org2", Ready.TAG)}, ("org0", Ready.TAG)),
-    ("Gathering", {("org2", Ready.TAG)}, ("org2", Ready.TAG)),
+    ("Gathering", gathering("012", "012"), ("org1", Ready.TAG)),
+    ("Gathering", gathering("02", "012"), ("org0", VALUES)),
+    ("Gathering", gathering("02", "12"), ("org0", Ready.TAG)),
+    ("Gathering", gathering("2", "12"), ("org2", VALUES)),
+    ("Gathering", gathering("2", "1"), ("org1", VALUES)),
+    ("Gathering", gathering("2", ""), ("org2", Ready.TAG)),
     (
         "Collecting",
         {("org0", PartyRelease.TAG), ("org1", PartyRelease.TAG), ("org2", PartyRelease.TAG)},
@@ -118,25 +105,19 @@ SERVER_COUNTED = [
     ("Done", set(), None),
 ]
 SERVER_COUNT_LAST = [
-    (*SERVER_COUNTED[0][:2], ("org0", Ready.TAG)),
-    (
-        "Gathering",
-        {("org1", Ready.TAG), ("org2", Ready.TAG), ("org0", VALUES)},
-        ("org1", Ready.TAG),
-    ),
-    ("Gathering", {("org2", Ready.TAG), ("org0", VALUES)}, ("org2", Ready.TAG)),
-    ("Gathering", {("org0", VALUES)}, ("org0", VALUES)),
-    *SERVER_COUNTED[4:],
+    ("Gathering", gathering("012", "012"), ("org0", Ready.TAG)),
+    ("Gathering", gathering("12", "012"), ("org1", Ready.TAG)),
+    ("Gathering", gathering("2", "012"), ("org2", Ready.TAG)),
+    ("Gathering", gathering("", "012"), ("org2", VALUES)),
+    ("Gathering", gathering("", "01"), ("org0", VALUES)),
+    ("Gathering", gathering("", "1"), ("org1", VALUES)),
+    *SERVER_COUNTED[6:],
 ]
 SERVER_UNCOUNTED = [
-    (
-        "Gathering",
-        {("org0", Ready.TAG), ("org1", Ready.TAG), ("org2", Ready.TAG)},
-        ("org2", Ready.TAG),
-    ),
-    ("Gathering", {("org0", Ready.TAG), ("org1", Ready.TAG)}, ("org0", Ready.TAG)),
-    ("Gathering", {("org1", Ready.TAG)}, ("org1", Ready.TAG)),
-    *SERVER_COUNTED[4:],
+    ("Gathering", gathering("012", ""), ("org2", Ready.TAG)),
+    ("Gathering", gathering("01", ""), ("org0", Ready.TAG)),
+    ("Gathering", gathering("1", ""), ("org1", Ready.TAG)),
+    *SERVER_COUNTED[6:],
 ]
 SERVER_WALKS = {
     "counted": ("counted", SERVER_COUNTED),
@@ -266,7 +247,7 @@ def test_the_walks_pass_through_every_state_and_take_every_kind():
     assert server_states == {state.__name__ for state in get_args(server_node.ServerState)}
     taken = {
         line[2][1]
-        for lines in (MEMBER, COUNTER, UNCOUNTED, SERVER_COUNTED)
+        for lines in (MEMBER, UNCOUNTED, SERVER_COUNTED)
         for line in lines
         if line[2] is not None
     }

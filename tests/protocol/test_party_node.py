@@ -12,7 +12,6 @@ import pytest
 from splitmeans.errors import ParameterError, ProtocolError
 from splitmeans.party import node as party_node
 from splitmeans.party import states as party_states
-from splitmeans.party.equal_users import make_share
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.study import Budget, Study
@@ -28,8 +27,6 @@ from splitmeans.wire.messages import (
 from splitmeans.wire.slot import SERVER
 
 OWN = bytes([PROTOCOL])
-
-PARTIAL = {}
 
 
 @pytest.fixture
@@ -53,13 +50,6 @@ def joined(small_tables: Any) -> Any:
     return join
 
 
-def part_of(state: Any, sender: str, *, secret: bytes = bytes(32)) -> KeyContribution:
-    """What another party with the same users sends."""
-    session = dataclasses.replace(state.session, party=sender)
-    shares = make_share(session, state.session.party, users=state.users, secret=b"s" * 32)
-    return KeyContribution(secret=secret, user_shares=shares)
-
-
 def words_of(state: Any, sender: str) -> Confirmation:
     """What the party waits to hear."""
     return state.awaited[sender]
@@ -69,7 +59,7 @@ def keyed(state: Any) -> tuple[Any, list[Envelope]]:
     """Give a party the contributions of all others."""
     sent: list[Envelope] = []
     for other in state.session.others:
-        state, sent = step_party(state, other, part_of(state, other))
+        state, sent = step_party(state, other, KeyContribution(secret=bytes(32)))
     assert isinstance(state, party_states.Keyed)
     return state, sent
 
@@ -135,7 +125,7 @@ def test_a_short_key_contribution_is_refused(decoy, joined):
 
 
 def test_a_confirmation_before_the_key_and_a_second_one_are_refused(small_study, joined):
-    study = small_study("decoy", 3, **PARTIAL)
+    study = small_study("decoy", 3)
     early = joined(study)
     state, _ = keyed(early)
     word = words_of(state, "org1")
@@ -147,15 +137,14 @@ def test_a_confirmation_before_the_key_and_a_second_one_are_refused(small_study,
         step_party(state, "org1", word)
 
 
-@pytest.mark.parametrize("changes", [{}, PARTIAL], ids=["equal", "partial"])
-def test_own_words_sent_back_are_not_taken_for_anothers(changes, small_study, joined):
-    state, sent = keyed(joined(small_study("decoy", 2, **changes)))
+def test_own_words_sent_back_are_not_taken_for_anothers(decoy, joined):
+    state, sent = keyed(joined(decoy))
     with pytest.raises(ProtocolError, match="different run keys, studies or versions"):
         step_party(state, "org1", sent[0].message)
 
 
 def test_a_third_partys_words_are_not_taken_for_anothers(small_study, joined):
-    study = small_study("decoy", 3, **PARTIAL)
+    study = small_study("decoy", 3)
     state, _ = keyed(joined(study))
     word = words_of(state, "org2")
     with pytest.raises(ProtocolError, match="'org0' and 'org1' hold different run keys"):
@@ -164,22 +153,22 @@ def test_a_third_partys_words_are_not_taken_for_anothers(small_study, joined):
     assert set(state.awaited) == {"org1"}
 
 
-def test_confirmations_say_nothing_about_users_where_sets_may_differ(small_study):
+def test_confirmations_say_nothing_about_users(small_study):
     """A fellow party has the key: a digest of the ids would let it test guesses."""
-    study = small_study("decoy", 2, **PARTIAL)
+    study = small_study("decoy", 2)
     words = set()
     for n in (50, 51):
         table = prepare_table(study.parties[0], np.zeros((n, 2)), ids=np.arange(n))
         state, _ = party_node.join(study, table, noise=InsecureSeededNoise(1))
         _, sent = keyed(state)
-        words.add((sent[0].message.key_check, sent[0].message.user_check))
+        words.add((sent[0].message.key_check, sent[0].message.shared_check))
     assert len(words) == 1
 
 
-def test_another_run_key_is_noticed_also_with_partial_user_sets(small_study, joined):
-    state, _ = keyed(joined(small_study("decoy", 3, **PARTIAL)))
+def test_another_run_key_is_noticed(small_study, joined):
+    state, _ = keyed(joined(small_study("decoy", 3)))
     with pytest.raises(ProtocolError, match="someone changed messages on their way"):
-        step_party(state, "org1", Confirmation(key_check=b"y", shared_check=b"", user_check=b"x"))
+        step_party(state, "org1", Confirmation(key_check=b"y", shared_check=b""))
 
 
 def test_a_changed_contribution_is_noticed_by_both_sides(decoy, stage):
@@ -201,7 +190,6 @@ def test_a_changed_confirmation_is_noticed_in_each_of_its_fields(decoy, stage):
     for field, text in (
         ("key_check", "different run keys"),
         ("shared_check", "different decoys or tags"),
-        ("user_check", "different users"),
     ):
 
         def change(envelope: Envelope, field: str = field) -> Envelope:

@@ -30,15 +30,14 @@ from tests.scene import make_study, numbers
 N_USERS = 600
 IDS = np.array([f"customer-{number:05d}@mail.example" for number in range(N_USERS)])
 
-# membership, user_sets, number of parties
+# membership, who is at the first party, number of parties
 CASES = [
-    ("decoy", "equal", 2),
-    ("decoy", "equal", 3),
-    ("decoy", "partial", 2),
-    ("decoy", "partial", 3),
-    ("sketch", "equal", 2),
-    ("sketch", "equal", 3),
-    ("sketch", "partial", 2),
+    ("decoy", "all", 2),
+    ("decoy", "all", 3),
+    ("decoy", "some", 2),
+    ("decoy", "some", 3),
+    ("sketch", "all", 2),
+    ("sketch", "some", 2),
 ]
 NAMES = ["-".join(map(str, case)) for case in CASES]
 
@@ -51,7 +50,7 @@ def pooled() -> np.ndarray:
     return centres[rng.integers(3, size=N_USERS)] + rng.normal(0, 4, size=(N_USERS, 6))
 
 
-def study_of(membership: str, user_sets: str, n_parties: int) -> Study:
+def study_of(membership: str, n_parties: int) -> Study:
     """The six columns of `pooled`, dealt out to the parties."""
     parts = np.array_split([f"c{number}" for number in range(6)], n_parties)
     parties = tuple(
@@ -61,21 +60,20 @@ def study_of(membership: str, user_sets: str, n_parties: int) -> Study:
     return make_study(
         membership,
         parties=parties,
-        user_sets=user_sets,
         expected_users=500,
         sketch=SketchOptions(repetitions=128),
     )
 
 
-def tables_of(study: Study, *, shuffled: bool = False) -> list[PartyTable]:
-    """Tables of one study; a partial one lacks every seventh user at the first party."""
+def tables_of(study: Study, who: str, *, shuffled: bool = False) -> list[PartyTable]:
+    """Tables of one study; with "some" every seventh user is not at the first party."""
     rng = np.random.default_rng(5)
     tables, start = [], 0
     for position, party in enumerate(study.parties):
         columns = slice(start, start + len(party.columns))
         start = columns.stop
         kept = np.arange(N_USERS)
-        if study.user_sets == "partial" and position == 0:
+        if who == "some" and position == 0:
             kept = kept[kept % 7 != 0]
         if shuffled:
             kept = rng.permutation(kept)
@@ -95,8 +93,9 @@ def run(study: Study, tables: list[PartyTable], *, seed: int = 3, **options: Any
 
 @functools.cache
 def finished(case: tuple[str, str, int]) -> Any:
-    study = study_of(*case)
-    return run(study, tables_of(study))
+    membership, who, n_parties = case
+    study = study_of(membership, n_parties)
+    return run(study, tables_of(study, who))
 
 
 def assert_same(one: Any, other: Any) -> None:
@@ -126,14 +125,14 @@ def test_a_run_gives_centres_and_weights_of_the_users(case):
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_a_run_repeats_with_the_same_seeds(case):
-    study = study_of(*case)
-    assert_same(run(study, tables_of(study)), finished(case))
+    study, who = study_of(case[0], case[2]), case[1]
+    assert_same(run(study, tables_of(study, who)), finished(case))
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_other_noise_gives_other_releases(case):
-    study = study_of(*case)
-    other = run(study, tables_of(study), seed=4)
+    study, who = study_of(case[0], case[2]), case[1]
+    other = run(study, tables_of(study, who), seed=4)
     releases = finished(case).server.releases
     for party, release in releases.items():
         assert encode(release) != encode(other.server.releases[party])
@@ -141,24 +140,24 @@ def test_other_noise_gives_other_releases(case):
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_the_order_of_rows_and_tables_has_no_influence(case):
-    study = study_of(*case)
-    shuffled = run(study, tables_of(study, shuffled=True)[::-1])
+    study, who = study_of(case[0], case[2]), case[1]
+    shuffled = run(study, tables_of(study, who, shuffled=True)[::-1])
     assert_same(shuffled, finished(case))
 
 
 def test_a_run_without_seeds_uses_secure_noise():
-    study = study_of("decoy", "equal", 2)
-    tables = tables_of(study)
+    study = study_of("decoy", 2)
+    tables = tables_of(study, "all")
     first, second = protocol.run(study, tables), protocol.run(study, tables)
     assert first.privacy.secure_noise
     assert encode(first.server.releases["org0"]) != encode(second.server.releases["org0"])
 
 
 def test_traffic_adds_up_what_was_sent():
-    study = dataclasses.replace(study_of("sketch", "equal", 3), n_local_clusters="auto")
+    study = dataclasses.replace(study_of("decoy", 3), n_local_clusters="auto")
     seen: list[tuple[Envelope, int]] = []
     result = run(
-        study, tables_of(study), on_message=lambda envelope, size: seen.append((envelope, size))
+        study, tables_of(study, "all"), on_message=lambda envelope, size: seen.append((envelope, size))
     )
     expected: dict[tuple[str, str], int] = {}
     for envelope, size in seen:
@@ -175,7 +174,7 @@ def test_traffic_adds_up_what_was_sent():
     assert counts == {
         "KeyContribution": 6,  # every party to every other
         "Confirmation": 6,
-        "StageRelease": 3,  # the first party to the server and to every other
+        "StageRelease": 9,  # every party to the server and to every other
         "PlanConfirmation": 6,
         "Ready": 3,
         "RunPlan": 3,
@@ -196,8 +195,8 @@ def test_every_party_gets_the_published_result(monkeypatch):
         return next_state, sent
 
     monkeypatch.setattr(party_node, "step", recording)
-    study = study_of("decoy", "equal", 2)
-    result = run(study, tables_of(study))
+    study = study_of("decoy", 2)
+    result = run(study, tables_of(study, "all"))
     for party in study.party_names:
         assert isinstance(states[party], party_states.Finished)
         published = states[party].result
@@ -211,8 +210,8 @@ def test_every_party_gets_the_published_result(monkeypatch):
 
 @pytest.mark.parametrize("wrong", ["missing", "twice", "stranger"])
 def test_tables_must_be_those_of_the_study(wrong):
-    study = study_of("decoy", "equal", 2)
-    tables = tables_of(study)
+    study = study_of("decoy", 2)
+    tables = tables_of(study, "all")
     chosen = {
         "missing": tables[:1],
         "twice": [tables[0], tables[0]],
@@ -225,9 +224,9 @@ def test_tables_must_be_those_of_the_study(wrong):
 def test_a_run_that_stops_early_says_where(monkeypatch):
     join = party_node.join
     monkeypatch.setattr(party_node, "join", lambda *a, **k: (join(*a, **k)[0], []))
-    study = study_of("decoy", "equal", 2)
+    study = study_of("decoy", 2)
     with pytest.raises(ProtocolError, match="stopped with the server in state Gathering"):
-        run(study, tables_of(study))
+        run(study, tables_of(study, "all"))
 
 
 # ---- what the server holds ----
@@ -249,7 +248,7 @@ def reachable(start: Any) -> Iterator[Any]:
 
 
 def test_the_walk_finds_what_is_hidden_in_a_state():
-    table = tables_of(study_of("decoy", "equal", 2))[0]
+    table = tables_of(study_of("decoy", 2), "all")[0]
     found = list(reachable({"a": [functools.partial(print, (table,))]}))
     assert any(item is table for item in found)
     assert any(item is table.raw_rows for item in found)
@@ -271,7 +270,7 @@ def holds_raw_row(array: np.ndarray, tables: list[PartyTable]) -> bool:
 
 
 def test_the_search_finds_a_raw_row_in_its_disguises():
-    tables = tables_of(study_of("decoy", "equal", 2))
+    tables = tables_of(study_of("decoy", 2), "all")
     row = tables[1].raw_rows[9]
     hidden = np.zeros((4, 6), dtype=np.int64)
     assert not holds_raw_row(hidden, tables)
@@ -300,8 +299,8 @@ def test_no_row_id_or_key_reaches_the_server(case, monkeypatch):
 
     monkeypatch.setattr(server_node, "step", recording_step)
     monkeypatch.setattr(party_node, "join", recording_join)
-    study = study_of(*case)
-    tables = tables_of(study)
+    study, who = study_of(case[0], case[2]), case[1]
+    tables = tables_of(study, who)
     run(study, tables)
 
     forbidden = (
@@ -323,42 +322,15 @@ def test_no_row_id_or_key_reaches_the_server(case, monkeypatch):
 
 @pytest.mark.parametrize("membership", ["decoy", "sketch"])
 def test_a_party_drops_rows_and_key_with_its_release(membership, stage):
-    study = study_of(membership, "equal", 2)
-    ready = stage(study, tables=tables_of(study)).play(until=party_states.Prepared)
+    study = study_of(membership, 2)
+    ready = stage(study, tables=tables_of(study, "all")).play(until=party_states.Prepared)
     keys = {state.run_key for state in ready.states.values()}
     (run_key,) = keys
     assert any(isinstance(item, PartyTable) for item in reachable(ready.states["org0"]))
-    played = stage(study, tables=tables_of(study))
+    played = stage(study, tables=tables_of(study, "all"))
     for kind in (party_states.Released, party_states.Finished):
         played.play(until=kind)
         for state in played.states.values():
             found = list(reachable(state))
             assert not any(isinstance(item, PartyTable) for item in found)
             assert run_key not in [item for item in found if isinstance(item, bytes)]
-
-
-# ---- user sets ----
-
-
-@pytest.mark.parametrize("membership", ["decoy", "sketch"])
-@pytest.mark.parametrize("n_parties", [2, 3])
-def test_different_users_end_the_run_before_anything_is_released(membership, n_parties):
-    study = study_of(membership, "equal", n_parties)
-    tables = tables_of(study)
-    other = IDS.copy()
-    other[17] = "customer-99999@mail.example"
-    tables[-1] = dataclasses.replace(tables[-1], ids=pa.array(other, pa.large_string()))
-    sent: list[Any] = []
-    with pytest.raises(ProtocolError, match="hold different users") as failure:
-        run(study, tables, on_message=lambda envelope, _: sent.append(envelope.message))
-    text = str(failure.value)
-    assert "keep the ids that all parties have, written the same way, and run again" in text
-    assert f"membership={membership!r}" in text
-    assert "customer" not in text
-    assert {type(message) for message in sent} == {KeyContribution, Confirmation}
-
-
-def test_partial_user_sets_may_differ():
-    result = finished(("decoy", "partial", 2))
-    sizes = [len(table) for table in tables_of(result.plan.study)]
-    assert sizes[0] < sizes[1]
