@@ -157,7 +157,9 @@ def test_traffic_adds_up_what_was_sent():
     study = dataclasses.replace(study_of("decoy", 3), n_local_clusters="auto")
     seen: list[tuple[Envelope, int]] = []
     result = run(
-        study, tables_of(study, "all"), on_message=lambda envelope, size: seen.append((envelope, size))
+        study,
+        tables_of(study, "all"),
+        on_message=lambda envelope, size: seen.append((envelope, size)),
     )
     expected: dict[tuple[str, str], int] = {}
     for envelope, size in seen:

@@ -60,9 +60,7 @@ def step_party(state: Any, sender: str, message: Any) -> Any:
 # ---- who gets it ----
 
 
-def test_one_count_of_each_party_goes_to_the_server_and_to_all_others(
-    counted, stage, monkeypatch
-):
+def test_one_count_of_each_party_goes_to_the_server_and_to_all_others(counted, stage, monkeypatch):
     calls = []
     release_stage = party_stages.release_stage
 

@@ -66,7 +66,7 @@ def halves(stage: Any, table: Any, noise: Any) -> Any:
 
 @pytest.fixture
 def study(monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
-    """Three parties; the first tells the size, then the last two tell their halves."""
+    """Three parties; all tell their sizes, then the last two tell their halves."""
     study = make_study("decoy", 3, n_local_clusters="auto")
     stages, labels = settle.first_stages, settle._labels
     second = PlanStage(name="halves", what="halves", parties=("org1", "org2"), law=Halves())
@@ -92,7 +92,7 @@ def test_a_run_goes_through_both_stages(study, stage):
     assert played.errors == {}
     assert played.mail == []
     plan = played.server.plan
-    assert [len(values) for values in plan.released] == [1, 2]
+    assert [len(values) for values in plan.released] == [3, 2]
     assert [len(own) for own in plan.released[1]] == [2, 2]
     assert {state.released for state in played.states.values()} == {plan.released}
     # k' follows from both: that of the size, and two more.
@@ -101,9 +101,11 @@ def test_a_run_goes_through_both_stages(study, stage):
     assert before.next_stage.name == "halves"
     assert [k - 2 for k in plan.n_local_clusters] == list(before.n_local_clusters)
     assert plan.events == make_plan(study).events
-    listed = [(one.party, one.message) for one in releases_of(plan)][:3]
+    listed = [(one.party, one.message) for one in releases_of(plan)][:5]
     assert listed == [
         ("org0", "StageRelease_1"),
+        ("org1", "StageRelease_1"),
+        ("org2", "StageRelease_1"),
         ("org1", "StageRelease_2"),
         ("org2", "StageRelease_2"),
     ]
@@ -114,11 +116,11 @@ def test_every_release_and_confirmation_of_a_stage_has_a_slot_of_its_own(study, 
     slots = [(one.sender, one.receiver, kind_of(one.message)) for one in played.sent]
     assert len(set(slots)) == len(slots)
     to_server = {(who, kind) for who, whom, kind in slots if whom == SERVER}
+    every = ("StageRelease_1", "Ready", "PartyRelease")
     assert to_server == {
-        ("org0", "StageRelease_1"),
         ("org1", "StageRelease_2"),
         ("org2", "StageRelease_2"),
-        *((name, kind) for name in study.party_names for kind in ("Ready", "PartyRelease")),
+        *((name, kind) for name in study.party_names for kind in every),
     }
     confirmed = [kind for _, _, kind in slots if kind.startswith("PlanConfirmation")]
     assert sorted(confirmed) == ["PlanConfirmation_1"] * 6 + ["PlanConfirmation_2"] * 6

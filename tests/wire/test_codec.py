@@ -150,7 +150,6 @@ def framed(header: object, body: bytes = b"") -> bytes:
                         "centres": [0, 1],
                         "points": [0, 1],
                         "membership": {"type": "Ready", "fields": {"study_hash": ""}},
-                        "columns": {},
                     },
                 }
             ),

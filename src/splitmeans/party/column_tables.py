@@ -26,12 +26,12 @@ class ColumnRecords(NamedTuple):
     """What a release carries of tables of columns; see `wire.messages.PartyRelease`."""
 
     edges: IntArray
-    records: DecoyMessage
+    records: DecoyMessage | None
 
     @classmethod
     def none(cls) -> "ColumnRecords":
         """Nothing, where a study has no such tables."""
-        return cls(edges=np.zeros(0, dtype=np.int64), records=no_records())
+        return cls(edges=np.zeros(0, dtype=np.int64), records=None)
 
 
 def encode_columns(

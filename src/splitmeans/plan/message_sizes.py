@@ -36,11 +36,11 @@ _SPARE_BYTES = 256
 # The largest padded payload; readers take a little more.
 _MAX_PADDED_BYTES = MAX_LARGE_BYTES - 2**16
 # Magic, length and the header's names; shapes add a few digits.
-_HEADER_BYTES = 150
+_HEADER_BYTES = 170
 # Of a published result, in its header.
 _DATE_AND_SIGNATURE = 220
 # A key contribution and a confirmation to one other party, together.
-_TWO_WORDS_BYTES = 490
+_TWO_WORDS_BYTES = 325
 # The first words to another participant, with a key.
 _HELLO_BYTES = 2560
 # Other words: ready, the head of a stage's release, a plan that is confirmed.

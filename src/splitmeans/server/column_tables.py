@@ -32,10 +32,10 @@ _PAIR = (0, 1)
 def problem_of_columns(plan: Plan, position: int, release: PartyRelease) -> str | None:
     """Return what is wrong with a party's part in tables of columns, if anything is."""
     if plan.columns is None:
-        sent = release.columns
-        some = release.column_edges.size or sent.lengths.size or sent.lows.size
-        some = some or sent.bitmaps.size or sent.labels.size
+        some = release.column_edges.size or release.columns is not None
         return "tables of columns, which the plan does not have" if some else None
+    if release.columns is None:
+        return "no tables of columns"
     lengths, own = release.columns.lengths, plan.columns.of_party(position)
     if lengths.shape != (len(own),) or (lengths < 0).any():
         return f"lengths of {len(lengths)} tables of columns, expected {len(own)}"
@@ -57,8 +57,7 @@ def count_columns(
     assert isinstance(plan.membership, DecoyLaw), "the study was not checked"
     high_bits = high_bits_of(plan.membership, plan)
     parts = [
-        _messages(plan, position, one.columns, high_bits=high_bits)
-        for position, one in enumerate(releases)
+        _messages(plan, position, one, high_bits=high_bits) for position, one in enumerate(releases)
     ]
     first = _first_columns(plan)
     found = []
@@ -188,10 +187,12 @@ def _first_columns(plan: Plan) -> list[int]:
 
 
 def _messages(
-    plan: Plan, position: int, sent: DecoyMessage, *, high_bits: int
+    plan: Plan, position: int, release: PartyRelease, *, high_bits: int
 ) -> dict[ColumnTable, DecoyMessage]:
     """Take a party's records apart by table; what is too short or too long shows at the join."""
     assert plan.columns is not None, "the plan has no tables of columns"
+    sent = release.columns
+    assert sent is not None, "the release was not checked"
     own = plan.columns.of_party(position)
     found = {}
     tag = mark = label = 0  # where each table begins

@@ -88,7 +88,7 @@ def _describe(message: Any, arrays: list[npt.NDArray[Any]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, (_, dtype) in _fields(kind).items():
         value = getattr(message, name)
-        if name in _optional(kind) and len(value) == 0:
+        if name in _optional(kind) and (value is None or np.size(value) == 0):
             continue
         if dtype is not None:
             array = np.ascontiguousarray(value, dtype=dtype)

@@ -194,7 +194,7 @@ class PartyRelease(_Quiet):
         membership: Which user is in which local cluster.
         column_edges: Where tables of columns are counted, the edges of the bins of all columns of
             numbers, flat (`membership/decoy/column_labels.py`).
-        columns: Records of the tables of columns that the party has a part in.
+        columns: Records of the tables of columns that the party has a part in, if there are any.
     """
 
     TAG: ClassVar[str] = "PartyRelease"
@@ -203,7 +203,7 @@ class PartyRelease(_Quiet):
     points: npt.NDArray[np.int32] = _array("<i4")
     membership: MembershipMessage
     column_edges: IntArray = _optional_array("<i8")
-    columns: DecoyMessage = field(default_factory=no_records)
+    columns: DecoyMessage | None = field(default=None, metadata={"optional": True})
 
 
 # ---- server to party ----
