@@ -106,10 +106,10 @@ def test_sums_over_clusters_are_those_of_the_noisy_tables():
     assert presence_tables(plan, np.array([12, 9, 15]))[0, 1].tolist() == [12, 9, 15]
 
 
-def test_equal_user_sets_have_no_overlap_to_count():
-    plan = make_plan(make_study())
+def test_a_sketch_has_no_overlap_to_count():
+    plan = make_plan(make_study("sketch"))
     assert presence_length(plan) == 0
-    with pytest.raises(ParameterError, match="user sets are equal"):
+    with pytest.raises(ParameterError, match="take membership='decoy'"):
         overlap_of(plan, np.zeros(0, dtype=np.int64))
 
 

@@ -11,7 +11,7 @@ from splitmeans.intervals.sizes import WIDTH_95, size_intervals
 from splitmeans.plan.settle import make_plan
 from splitmeans.result.intervals import intervals_of
 from splitmeans.result.result import Result
-from splitmeans.study import DetailOptions, IdRules
+from splitmeans.study import DetailOptions
 from splitmeans.synopsis.build import build_synopsis, build_synopsis_from_points
 from splitmeans.synopsis.plan_precision import refusal, with_precision
 from splitmeans.synopsis.replicates.cell_tables import possible_cells
@@ -158,25 +158,6 @@ def test_cut_cells_may_hold_users_and_the_total_is_kept():
     assert all(table.min() >= 0 for table in drawn)
 
 
-def test_three_parties_are_redrawn_in_pairs():
-    study = small_study()
-    third = dataclasses.replace(study.parties[1], name="shop")
-    study = dataclasses.replace(study, parties=(*study.parties, third))
-    plan = make_plan(study)
-    assert plan.grid_method == "pairs"
-    local = [
-        np.array([[-GRID // 2, 0, 0], [GRID // 2, 0, 0]]),
-        *(np.array([[-GRID // 2], [GRID // 2]]),) * 2,
-    ]
-    weights = np.zeros((2, 2, 2))
-    weights[0, 0, 0], weights[1, 1, 1] = 50_000, 30_000
-    synopsis = build_synopsis(weights, local, study.parties)
-    centres = np.array([[-0.5, 0, 0, -0.5, -0.5], [0.5, 0, 0, 0.5, 0.5]])
-    (found,) = size_intervals(plan, synopsis, [centres], rng=np.random.default_rng(1))
-    assert np.all(found.noise > 0)
-    assert np.all(found.noise < 2_000)
-
-
 def test_of_the_sketch_they_are_withheld():
     study = small_study(membership="sketch")
     plan = make_plan(study)
@@ -199,16 +180,11 @@ def test_what_cannot_be_repeated_is_withheld(plan):
         assert size_intervals(odd, other, [halves], rng=np.random.default_rng(1)) is None
 
 
-@pytest.mark.parametrize(
-    ("sets", "words"),
-    [({}, "cells were scaled to the sizes"), ({}, "points were drawn anew")],
-)
-def test_with_detail_sizes_and_replicates_have_none(sets, words):
-    ids = {"ids": IdRules(type="as-is")} if sets else {}
-    study, plain = (small_study(detail=detail, **sets, **ids) for detail in (DetailOptions(), None))
+def test_with_detail_sizes_and_replicates_have_none():
+    study, plain = (small_study(detail=detail) for detail in (DetailOptions(), None))
     plan = make_plan(study)
     synopsis = synopsis_of(study, [[400, 200], [0, 300]])
-    assert f"the study has [detail], so {words}" in refusal(plan, synopsis)
+    assert "the study has [detail], so points were drawn anew" in refusal(plan, synopsis)
     halves = centres_at((NEAR, 0), (FAR, 0))
     assert size_intervals(plan, synopsis, [halves], rng=np.random.default_rng(1)) is None
     assert with_precision(synopsis, plan).replicates is None

@@ -1,7 +1,5 @@
 """Tables of columns: which there are, the labels of values, and what messages hold."""
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -70,16 +70,11 @@ def study_of(n_parties, *, collusion=None, kind=None, d=NARROW, budget=None, **c
 SHIELDED = {"collusion": 0.05, "budget": {"coalition_epsilon": 0.4}}
 BOUNDED = {"collusion": 0.05, "budget": {"coalition_epsilon": 0.4, "party_epsilon": 0.5}}
 STUDIES = {
-    **{
-        f"{sets}, {n} parties": (n, {"user_sets": sets})
-        for n in range(2, 7)
-        for sets in ("equal", "partial")
-    },
-    "shielded, 3 parties": (3, {**SHIELDED}),
-    "shielded, 5 parties": (5, {**SHIELDED}),
-    "shielded, 6 parties": (6, {**SHIELDED}),
-    "shielded, equal": (5, {**SHIELDED}),
-    "bounded, 5 parties": (5, {**BOUNDED}),
+    **{f"{n} parties": (n, {}) for n in range(2, 7)},
+    "shielded, 3 parties": (3, SHIELDED),
+    "shielded, 5 parties": (5, SHIELDED),
+    "shielded, 6 parties": (6, SHIELDED),
+    "bounded, 5 parties": (5, BOUNDED),
     "bounded towards parties": (6, {"budget": {"party_epsilon": 0.5}}),
     "learned bounds": (5, {"kind": "learned", **SHIELDED}),
     "sizes released": (5, {"expected_users": None, **SHIELDED}),
@@ -181,18 +176,13 @@ def twin_epsilon(name, relation):
     return worst
 
 
-def relations(plan):
-    both = plan.study.user_sets == "partial"
-    return tuple(Relation) if both else (Relation.REPLACE,)
-
-
 # ---- figures that are stated ----
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_parties_together_learn_more_than_is_stated(name):
     plan = plan_of(name)
-    for relation in relations(plan):
+    for relation in Relation:
         stated = fellow_party_cost(plan, relation, interval=1e-3).epsilon
         twin = twin_epsilon(name, relation)
         assert twin <= stated * (1 + 1e-9)
@@ -209,7 +199,7 @@ def test_the_statement_has_this_figure(name):
     assert towards(plan).party_epsilon == max(cost.epsilon for cost in bounds)
     limit = plan.study.budget.party_epsilon
     if limit is not None:
-        for relation in relations(plan):
+        for relation in Relation:
             assert twin_epsilon(name, relation) <= limit * (1 + 1e-3)
 
 

@@ -23,15 +23,14 @@ from splitmeans.study import Budget, DecoyOptions, Study
 from splitmeans.wire.ways import MAX_LARGE_BYTES
 from tests.scene import make_study
 
-# Between them every method whose k' a stage decides, both kinds of user sets, grids that are fitted
-# whole and sampled ones, and bounds towards fellow parties.
+# Between them every method whose k' a stage decides, few parties and many, and bounds towards
+# fellow parties.
 STUDIES: dict[str, dict[str, Any]] = {
     "decoy": {},
     "decoy, many segments": {"n_clusters": 40},
     "decoy, four parties": {"n_parties": 4},
     "decoy, eight parties": {"n_parties": 8},
-    "decoy, partial": {},
-    "decoy, three parties, partial": {"n_parties": 3},
+    "decoy, three parties": {"n_parties": 3},
     "decoy, small budget": {"budget": Budget(epsilon=0.2, delta=1e-6)},
     "decoy, bound towards parties": {
         "budget": Budget(epsilon=1, delta=1e-5, party_epsilon=0.5),
@@ -46,8 +45,6 @@ STUDIES: dict[str, dict[str, Any]] = {
         "budget": Budget(epsilon=1, delta=1e-7),
     },
     "sketch": {"membership": "sketch"},
-    "sketch, partial": {"membership": "sketch"},
-    "sketch, three parties": {"membership": "sketch", "n_parties": 3},
 }
 
 
@@ -98,7 +95,7 @@ def test_released_values_change_no_noise_and_no_cost(name: str, numbers: list[in
     assert message_sizes(later, users=9_000).largest <= MAX_LARGE_BYTES
 
 
-@pytest.mark.parametrize("name", ["decoy", "decoy, four parties", "decoy, partial"])
+@pytest.mark.parametrize("name", ["decoy", "decoy, four parties"])
 def test_more_users_give_no_fewer_local_clusters(name: str) -> None:
     plans = [plan_for(study_of(name), users=users) for users in (-9, 500, 9_000, 10**5, 10**7)]
     widths = [max(plan.n_local_clusters) for plan in plans]
@@ -176,7 +173,7 @@ def test_a_plan_whose_noise_follows_released_values_is_refused(
     settle._precisions_of.cache_clear()
     monkeypatch.setattr(settle, "_plan_at", follows)
     with pytest.raises(PrivacyError, match="has other noise than the first one"):
-        make_plan(study, released=(((9_000,),),))
+        make_plan(study, released=(((9_000,), (9_000,)),))
     make_plan.cache_clear()
     settle._precisions_of.cache_clear()
 
@@ -184,17 +181,16 @@ def test_a_plan_whose_noise_follows_released_values_is_refused(
 # ---- the number of users ----
 
 
-def test_the_size_of_equal_sets_costs_one_event_and_of_partial_sets_one_for_each_party() -> None:
+def test_the_size_costs_one_event_for_each_party() -> None:
     def sizes(name: str) -> list[tuple[str, str]]:
         found = releases_of(make_plan(study_of(name)))
         return [(one.party, one.message) for one in found if one.what == "number of users"]
 
-    assert sizes("decoy") == [("org0", "StageRelease_1")]
-    everyone = [(f"org{n}", "StageRelease_1") for n in range(3)]
-    assert sizes("decoy, three parties, partial") == everyone
+    for name, n_parties in (("decoy", 2), ("decoy, three parties", 3)):
+        assert sizes(name) == [(f"org{n}", "StageRelease_1") for n in range(n_parties)]
 
 
-@pytest.mark.parametrize("name", ["decoy", "decoy, three parties, partial", "sketch"])
+@pytest.mark.parametrize("name", ["decoy", "decoy, three parties", "sketch"])
 def test_the_size_has_half_a_percent_of_the_squared_precision(name: str) -> None:
     plan = make_plan(study_of(name))
     (stage,) = plan.stages
@@ -209,7 +205,7 @@ def test_the_size_has_half_a_percent_of_the_squared_precision(name: str) -> None
 
 def test_a_fellow_party_sees_the_sizes_of_the_others_where_presence_can_change() -> None:
     """Its own it knows; and a user whose values change is still there."""
-    plan = make_plan(study_of("decoy, three parties, partial"))
+    plan = make_plan(study_of("decoy, three parties"))
     size = plan.stages[0].law.event
     for view in fellow_party_events(plan, Relation.ADD_OR_REMOVE):
         assert view.count(size) == 2
@@ -222,7 +218,7 @@ def test_a_fellow_party_sees_the_sizes_of_the_others_where_presence_can_change()
 
 @pytest.mark.parametrize(
     "released",
-    [((),), (((1,), (2,)),), (((1, 2),),), (((1,),), ((1,),)), (((),),)],
+    [((),), (((1,), (2,), (3,)),), (((1, 2), (1,)),), (((1,), (2,)), ((1,),)), (((), (1,)),)],
     ids=["no party", "a party too many", "two numbers", "a stage too many", "no number"],
 )
 def test_values_that_no_stage_releases_make_no_plan(released: Any) -> None:

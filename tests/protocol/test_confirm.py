@@ -5,7 +5,6 @@ import hashlib
 import hmac
 from typing import Any
 
-import numpy as np
 import pytest
 
 from splitmeans.errors import ParameterError
@@ -15,8 +14,7 @@ from splitmeans.party.confirm import confirmation, plan_confirmation, transcript
 from splitmeans.party.derivation import derivation_digest
 from splitmeans.party.session import Session
 from splitmeans.plan.settle import make_plan
-from splitmeans.study import Budget, IdRules, Study
-from splitmeans.table.prepare import prepare_table
+from splitmeans.study import Budget, Study
 from splitmeans.wire import keys
 from splitmeans.wire.messages import Confirmation, KeyContribution
 from splitmeans.wire.slot import SERVER

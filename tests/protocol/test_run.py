@@ -23,7 +23,6 @@ from splitmeans.study.features import GRID_UNITS
 from splitmeans.table.prepare import PartyTable, prepare_table
 from splitmeans.wire.codec import encode
 from splitmeans.wire.envelope import Envelope
-from splitmeans.wire.messages import Confirmation, KeyContribution
 from splitmeans.wire.slot import SERVER
 from tests.scene import make_study, numbers
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from splitmeans.errors import ParameterError, StudyError
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, SketchOptions, Study
-from splitmeans.study.id_rules import AS_IS, IdRules
+from splitmeans.study.id_rules import IdRules
 from splitmeans.wire.identity import Identity
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "study.json"

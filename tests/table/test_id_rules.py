@@ -34,13 +34,10 @@ def study(**changes) -> Study:
     return Study(name="test", parties=parties, n_clusters=2, budget=budget, **changes)
 
 
-def test_a_study_without_rules_keeps_its_hash():
-    # As computed before ids had rules, when a study always said how many users it expects.
-    old = "7185bb5442133f1d8fd6767efa96f56203199a9efe3829ef006cdfa827bb9e63"
-    said = study(expected_users=10_000)
-    assert said.hash == study(expected_users=10_000, ids=IdRules(type="as-is")).hash == old
-    assert study().hash == study(ids=IdRules(type="as-is")).hash
-    assert "ids" not in study(ids=IdRules()).to_mapping()
+def test_rules_are_part_of_the_hash():
+    assert "ids" not in study().to_mapping()
+    # Said or not makes a difference: between organisations a study must say it.
+    assert study(ids=IdRules(type="as-is")).hash != study().hash
     assert study(ids=INTEGER).hash != study().hash
     assert study(ids=IdRules(pattern="[0-9]+")).hash != study().hash
 
@@ -76,7 +73,7 @@ def test_rules_that_are_none(ids, message):
         Study.from_mapping(mapping)
 
 
-def test_rules_hold_whatever_the_user_sets_are():
+def test_rules_are_a_value_of_their_own():
     assert study(ids=INTEGER).id_rules == INTEGER
     with pytest.raises(StudyError, match="ids must be a table of rules"):
         study(ids={"type": "integer"})

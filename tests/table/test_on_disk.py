@@ -10,7 +10,7 @@ import pytest
 
 from splitmeans.errors import DataError, ParameterError, SplitmeansError
 from splitmeans.kernels.assign import nearest
-from splitmeans.party.equal_users import user_set_digest
+from splitmeans.party.own_users import users_digest
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import run
 from splitmeans.study import Budget, Column, DecoyOptions, PartySpec, Study
@@ -129,7 +129,7 @@ def test_the_digest_of_the_users_is_the_same_in_memory_on_disk_and_in_any_order(
         ids=AS_IS,
     )
     rows = rows_of(1)
-    expected = user_set_digest(study, prepare_table(bank, rows), run="1")
+    expected = users_digest(prepare_table(bank, rows), key=bytes(16))
     reversed_rows = rows.take(pa.array(range(N - 1, -1, -1)))
     for workers, data in ((1, rows), (2, reversed_rows)):
         with open_source(
@@ -137,9 +137,9 @@ def test_the_digest_of_the_users_is_the_same_in_memory_on_disk_and_in_any_order(
             written(data, tmp_path),
             options=on_disk(workers=workers),
         ) as table:
-            assert user_set_digest(study, table, run="1") == expected
+            assert users_digest(table, key=bytes(16)) == expected
     with open_source(bank, written(rows[1:], tmp_path), options=on_disk(workers=1)) as table:
-        assert user_set_digest(study, table, run="1") != expected
+        assert users_digest(table, key=bytes(16)) != expected
 
 
 def _column_sums(rows):
@@ -199,7 +199,7 @@ def _same(given):
 
 
 def _numbered(block):
-    tags = np.arange(2 * len(block.ids), dtype=np.uint64).reshape(-1, 2)
+    tags = np.arange(len(block.ids), dtype=np.uint64)
     return tags, np.zeros(len(block.ids), dtype=np.uint8)
 
 

@@ -28,7 +28,7 @@ def test_buckets_in_a_row_are_the_sorted_list(sizes, bits, seed, kind, tmp_path_
     rng = np.random.default_rng(seed)
     parts = [
         (
-            rng.integers(0, 2**64, (size, 2), dtype=np.uint64),
+            rng.integers(0, 2**64, size, dtype=np.uint64),
             rng.integers(0, 100, size).astype(kind),
         )
         for size in sizes
@@ -42,7 +42,7 @@ def test_buckets_in_a_row_are_the_sorted_list(sizes, bits, seed, kind, tmp_path_
 
 
 def test_equal_tags_share_a_bucket_and_are_in_the_order_of_values(tmp_path):
-    tag = np.full((1, 2), 2**63, dtype=np.uint64)
+    tag = np.full(1, 2**63, dtype=np.uint64)
     runs = [
         write_run(tmp_path / str(i), (tag, np.array([value])), bits=3)
         for i, value in enumerate([7, 3, 5])

@@ -9,7 +9,7 @@ from splitmeans.table.spark.tasks import chunks, merge_chunks
 
 RNG = np.random.default_rng(0)
 PARTS = [
-    (RNG.integers(2**64, size=(n, 2), dtype=np.uint64), RNG.integers(5, size=n).astype(np.uint8))
+    (RNG.integers(2**64, size=n, dtype=np.uint64), RNG.integers(5, size=n).astype(np.uint8))
     for n in (100, 0, 57)
 ]
 
@@ -36,7 +36,7 @@ def test_a_bucket_has_the_tags_that_begin_with_its_bits_in_their_order(bits):
     assert starts[0] == 0
     assert starts[-1] == len(tags)
     for bucket in range(2**bits):
-        own = [place for place, tag in enumerate(tags.tolist()) if tag[0] >> 64 - bits == bucket]
+        own = [place for place, tag in enumerate(tags.tolist()) if tag >> 64 - bits == bucket]
         piece = slice(starts[bucket], starts[bucket + 1])
         assert (cut[piece] == tags[own]).all()
         assert (labels[piece] == values[own]).all()

@@ -10,7 +10,6 @@ from splitmeans.errors import ParameterError
 from splitmeans.membership.method import Group
 from splitmeans.plan.grid_limits import (
     COUNTS,
-    MAX_CELLS,
     MAX_GRID_BYTES,
     PRESENCE,
     SAMPLED,
@@ -54,11 +53,6 @@ def check_grid(
     if cells < study.n_clusters:
         raise ParameterError(
             f"{where}, fewer than n_clusters={study.n_clusters}; raise n_local_clusters"
-        )
-    if cells > MAX_CELLS and grid not in SAMPLED:
-        raise ParameterError(
-            f"{where}, more than the {MAX_CELLS} that grid={grid!r} can hold; lower "
-            "n_local_clusters or take membership='decoy' with grid='many'"
         )
     if k > MAX_LOCAL_CLUSTERS:
         raise ParameterError(f"n_local_clusters must be <= {MAX_LOCAL_CLUSTERS}, got {k}")

@@ -9,6 +9,7 @@ Where a study is renewed, a view is of all its runs: the onlooker sees each of t
 may change in any.
 """
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -152,22 +153,23 @@ def _moved_counts(plan: "Plan", observers: Collection[int], relation: Relation) 
     """Return the counts under E that move where a user changes at all but the observers."""
     server_noise = method_of(plan.study).server_noise
     assert server_noise is not None, "no bound is claimed"
+    # Of other values at the same parties the presence table shows nothing.
+    counted = [
+        (group, server_noise(plan.law_of(group)))
+        for group in plan.groups
+        if relation is not Relation.REPLACE or plan.law_of(group) is not plan.presence
+    ]
+    if plan.columns is not None:
+        counted += [(own.parties, plan.columns.law.server_sigma) for own in plan.columns.tables]
     moved: list[Event] = []
-    for group in plan.groups:
-        law = plan.law_of(group)
-        if law is plan.presence and relation is Relation.REPLACE:
-            continue  # other values, at the same parties
+    for group, scale in counted:
         known = sum(party in observers for party in group)
         if known == len(group):
             continue  # no record of the group changes
         # With an observer in the group the user's record moves from one cell to another; without
         # one a record appears in, or leaves, one cell. A replaced user always moves.
         moves = 2 if known or relation is Relation.REPLACE else 1
-        moved += [CountGaussianEvent(scale=server_noise(law))] * moves
-    if plan.columns is not None:
-        # Two cells of each at most; tables of the observers alone are taken along.
-        most = 2 * len(plan.columns.tables)
-        moved += [CountGaussianEvent(scale=plan.columns.law.server_sigma)] * most
+        moved += [CountGaussianEvent(scale=scale)] * moves
     return moved
 
 
@@ -176,8 +178,9 @@ def _pooled_events(plan: "Plan") -> Views:
 
     They see fewer local releases than one of them, but of pairs of parties more have an observer:
     two counts of such a pair move instead of one. Groups are all pairs, or everyone, so the counts
-    follow from how many parties pool; the rest are taken to have the costliest releases. Where no
-    more counts move than for fewer parties, all that is seen is a part of what those see.
+    follow from how many parties pool; of tables of columns the most move that may. The rest are
+    taken to have the costliest releases. Where no more counts move than for fewer parties, all that
+    is seen is a part of what those see.
     """
     n_parties = len(plan.study.parties)
     releases = [
@@ -187,8 +190,11 @@ def _pooled_events(plan: "Plan") -> Views:
     views: Views = ()
     most = len(_moved_counts(plan, (0,), Relation.ADD_OR_REMOVE))
     for size in range(2, n_parties):
-        moved = _moved_counts(plan, range(size), Relation.ADD_OR_REMOVE)
-        if len(moved) > most:
+        pools = [tuple(range(size))]
+        if plan.columns is not None:
+            pools = list(itertools.combinations(range(n_parties), size))
+        moved = max((_moved_counts(plan, pool, Relation.ADD_OR_REMOVE) for pool in pools), key=len)
+        if plan.columns is not None or len(moved) > most:
             most = len(moved)
             views += ((*_costliest(releases, n_parties - size), *moved),)
     return views
