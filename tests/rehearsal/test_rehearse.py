@@ -56,15 +56,8 @@ def test_made_up_tables_keep_every_rule_of_the_study():
         assert table["small"].null_count == 0
         assert table["huge"].null_count > 0
     ids = [set(table["id"].to_pylist()) for table in tables.values()]
-    assert ids[0] != ids[1], "user sets are partial"
+    assert ids[0] != ids[1], "some are at some parties only"
     assert ids[0] & ids[1]
-
-
-def test_made_up_tables_of_equal_sets_hold_the_same_users():
-    study = rehearsed_study(ids=IdRules(type="uuid"), expected_users=50)
-    first, second = made_up_tables(study, rng=np.random.default_rng(1)).values()
-    assert sorted(first["id"].to_pylist()) == sorted(second["id"].to_pylist())
-    assert first["id"].to_pylist() != second["id"].to_pylist(), "in another order"
 
 
 # ---- what passes ----
@@ -84,7 +77,7 @@ def test_made_up_tables_of_equal_sets_hold_the_same_users():
             columns=tuple(Column(name=f"{n} " + "x" * 190, low=0, high=1) for n in range(40))
         ),
     ],
-    ids=["two", "partial", "sketch", "counted", "collusion", "pattern", "one user", "long"],
+    ids=["two", "three", "sketch", "counted", "collusion", "pattern", "one user", "long"],
 )
 def test_a_study_passes(study):
     said: list[str] = []

@@ -105,7 +105,7 @@ def test_the_clocks_are_apart(tmp_path, offset):
 
 
 def test_a_table_is_far_too_large_for_any_reader(tmp_path):
-    (problem,) = problems(tmp_path, rows=100_000_000)
+    (problem,) = problems(tmp_path, rows=500_000_000)
     assert "1.07 GB" in problem
     assert "expected_users" in problem
 
@@ -162,7 +162,7 @@ def test_a_mailbox_that_is_not_there_is_an_error_of_its_own(tmp_path):
 
 def test_a_plan_whose_messages_nobody_reads_is_refused():
     four = [f"org{n}" for n in range(4)]
-    heavy = agreed_study(names=four, n_local_clusters=250, budget=Budget(epsilon=0.1, delta=1e-9))
+    heavy = agreed_study(names=four, n_local_clusters=250, budget=Budget(epsilon=0.02, delta=1e-9))
     with pytest.raises(ParameterError, match=r"no participant reads more than 1\.07 GB"):
         make_plan(heavy)
     sampled = agreed_study(expected_users=10**9, budget=Budget(epsilon=1, delta=5e-10))

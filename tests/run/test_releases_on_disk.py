@@ -25,7 +25,7 @@ def test_a_run_whose_releases_are_joined_from_disk(tmp_path, monkeypatch):
     releases = [(own, found) for own, found, _ in kept if isinstance(own, PartyRelease)]
     assert len(releases) == 2
     assert all(found is not own for own, found in releases)
-    assert all(found.membership.tags.size for _, found in releases)
+    assert all(found.membership.lows.size for _, found in releases)
     # What the server drew follows from the bytes, wherever they lie.
     key = partial(server.draw_key, KEYS[SERVER], ran.study, run="q1")
     in_memory, on_disk = (

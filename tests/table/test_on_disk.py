@@ -120,14 +120,6 @@ def test_the_digest_of_the_users_is_the_same_in_memory_on_disk_and_in_any_order(
     tmp_path, small_blocks
 ):
     bank = spec("bank")
-    study = Study(
-        name="test",
-        parties=(bank, spec("shop")),
-        n_clusters=3,
-        budget=Budget(epsilon=2.0, delta=1e-4),
-        expected_users=N,
-        ids=AS_IS,
-    )
     rows = rows_of(1)
     expected = users_digest(prepare_table(bank, rows), key=bytes(16))
     reversed_rows = rows.take(pa.array(range(N - 1, -1, -1)))

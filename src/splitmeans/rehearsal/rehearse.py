@@ -47,7 +47,7 @@ _TABLE = "table.parquet"
 _MOST_ROUNDS = 40
 # Decoys beyond this many bytes make a rehearsal take minutes; it then takes a larger epsilon, with
 # fewer of them. Whether the true ones fit is a matter of arithmetic (`message_sizes`).
-_LIGHT_BYTES = 32 << 20
+_LIGHT_BYTES = 6 << 20
 
 Say = Callable[[str], None]
 
