@@ -16,9 +16,9 @@ From Splitmeans Require Import Definitions.
 Import ListNotations.
 
 (** A release whose labels are written down: for every party, its label in every cell. *)
-Definition of_labels (labels : list (list (option nat))) (tags : bool) : release :=
+Definition of_labels (labels : list (list (option nat))) : release :=
   {| cells := length (hd [] labels); parties := seq 0 (length labels);
-     label := fun p c => nth c (nth p labels []) None; with_tags := tags;
+     label := fun p c => nth c (nth p labels []) None;
      others := []; user := None |}.
 (** How many records every cell has: what the server must find, H + D. *)
 Definition counted (r : release) (records : list record) : list nat :=
@@ -43,8 +43,7 @@ def examples_file() -> str:
 def _example(number: int, instance: Instance, group: Group) -> str:
     sent = instance.sent()
     release, records = instance.release_of(group), instance.records_of(group)
-    kind = "labels in order of tags" if instance.equal_sets else "tags and labels"
-    return f"""(** {len(group)} parties, {release.cells} cells, {len(records)} records, {kind}. *)
+    return f"""(** {len(group)} parties, {release.cells} cells, {len(records)} records. *)
 Definition release_{number} : release := {_release(release)}.
 Definition records_{number} : list record := {_records(records)}.
 Example messages_{number} : messages release_{number} records_{number} = {
@@ -63,8 +62,7 @@ def _release(release: Release) -> str:
         "[" + "; ".join("None" if label is None else f"Some {label}" for label in row) + "]"
         for row in release.labels
     ]
-    tags = "true" if release.with_tags else "false"
-    return f"of_labels [{'; '.join(rows)}] {tags}"
+    return f"of_labels [{'; '.join(rows)}]"
 
 
 def _records(records: list[Record]) -> str:
@@ -73,11 +71,9 @@ def _records(records: list[Record]) -> str:
 
 def _messages(messages: list[Message]) -> str:
     texts = []
-    for message in messages:
-        assert message is not None, "the code sent it"
-        tags, labels = message
+    for tags, labels in messages:
         listed = "; ".join(f"{tag}%N" for tag in tags)
-        texts.append(f"Some ([{listed}], {_naturals(labels)})")
+        texts.append(f"([{listed}], {_naturals(labels)})")
     return "[\n  " + ";\n  ".join(texts) + "]"
 
 

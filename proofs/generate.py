@@ -29,7 +29,6 @@ GENERATED = HERE / "generated"
 STUDIES = {
     "TwoParties": "two-parties.toml",
     "FourParties": "four-parties.toml",
-    "Partial": "partial.toml",
 }
 
 # Terms of the series of e^epsilon: the rest is below 1e-12 for an epsilon below 1.

@@ -17,12 +17,15 @@ from splitmeans.membership.decoy.encode import encode
 from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.decoy.layout import packed_size, unpack
+from splitmeans.membership.decoy.tag_lists import LOW_BITS, bitmap_size, tag_pieces
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.walk.memory import MemoryUsers
 from splitmeans.wire import keys
 from splitmeans.wire.messages import DecoyMessage
 
 Group = tuple[int, ...]
+
+_HIGH_BITS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +37,6 @@ class Instance:
     groups: tuple[Group, ...]
     law: DecoyLaw
     presence: DecoyLaw | None
-    equal_sets: bool
     sample_rate: float
     run_key: bytes
 
@@ -45,12 +47,10 @@ class Instance:
     def release_of(self, group: Group) -> Release:
         """The table of a group, its cells in row-major order; absent is the last label of each."""
         widths = self._widths_of(group)
-        choices = [[*range(width), *([] if self.equal_sets else [None])] for width in widths]
-        cells = list(itertools.product(*choices))
-        if not self.equal_sets:
-            cells.pop()  # absent everywhere
+        cells = list(itertools.product(*([*range(width), None] for width in widths)))
+        cells.pop()  # absent everywhere
         labels = tuple(tuple(cell[axis] for cell in cells) for axis in range(len(group)))
-        return Release(parties=group, labels=labels, with_tags=not self.equal_sets)
+        return Release(parties=group, labels=labels)
 
     def users_in(self, group: Group) -> dict[str, int]:
         """The cell of every user who is at some party of the group and in the sample."""
@@ -80,16 +80,15 @@ class Instance:
         users = self.users_in(group)
         tags = hash_ids(keys.subkey(self.run_key, keys.USER_TAG, group=group), _array(list(users)))
         own = [
-            ((int(first) << 64) + int(second), cell)
-            for (first, second), cell in zip(tags, users.values(), strict=True)
+            (_tag(int(first)), cell)
+            for (first, _), cell in zip(tags, users.values(), strict=True)
         ]
         words = _words(self.run_key, keys.DECOY_TAG, group)
         span = len(self.law_of(group).weights)
         counts = self.decoy_counts(group)
         numbers = [number for count in counts for number in range(count)]
         for cell, number in zip(decoys(counts), numbers, strict=True):
-            place = 2 * (cell * span + number)
-            own.append(((words(place) << 64) + words(place + 1), cell))
+            own.append((_tag(words(cell * span + number)), cell))
         return own
 
     def sent(self) -> list[DecoyMessage]:
@@ -104,7 +103,7 @@ class Instance:
                 groups=self.groups,
                 n_local_clusters=self.widths,
                 run_key=self.run_key,
-                equal_sets=self.equal_sets,
+                high_bits=_HIGH_BITS,
                 sample_rate=self.sample_rate,
                 presence=self.presence,
                 noise=InsecureSeededNoise(0),
@@ -122,7 +121,7 @@ class Instance:
             messages,
             groups=self.groups,
             n_local_clusters=self.widths,
-            equal_sets=self.equal_sets,
+            high_bits=_HIGH_BITS,
             presence=self.presence is not None,
         )
         return [int(count) for count in tables[group].ravel()[: self.release_of(group).cells]]
@@ -134,28 +133,35 @@ class Instance:
         return [1 if self._is_presence(group) else self.widths[party] for party in group]
 
     def _unpacked(self, group: Group, party: int, message: DecoyMessage) -> Message:
-        first_tag = first_byte = 0
+        first_tag = first_mark = first_byte = 0
         own = [other for other in self.groups if party in other]
         for other, length in zip(own, message.lengths.tolist(), strict=True):
             width = self._widths_of(other)[other.index(party)]
             size = packed_size(length, n_clusters=width)
+            marks = bitmap_size(length, high_bits=_HIGH_BITS)
             if other == group:
                 packed = message.labels[first_byte : first_byte + size]
                 labels = unpack(packed, length, n_clusters=width).tolist()
-                tags = message.tags[first_tag : first_tag + length].tolist()
-                return [(first << 64) + second for first, second in tags], labels
-            first_tag, first_byte = first_tag + length, first_byte + size
+                (tags,) = tag_pieces(
+                    message.lows[first_tag : first_tag + length],
+                    message.bitmaps[first_mark : first_mark + marks],
+                    high_bits=_HIGH_BITS,
+                    n_pieces=1,
+                    most=length,
+                )
+                return tags.tolist(), labels
+            first_tag, first_mark = first_tag + length, first_mark + marks
+            first_byte += size
         raise AssertionError("the party is in the group")
 
 
 def random_instance(rng: np.random.Generator) -> Instance:
     """Return an instance of any kind, with up to nine users and few decoys."""
     parties = int(rng.integers(2, 5))
-    equal_sets = bool(rng.integers(2))
-    with_presence = not equal_sets and parties > 2
+    with_presence = parties > 2
     widths = tuple(int(width) for width in rng.integers(1, 4, size=parties))
     names = [f"user {number}" for number in range(int(rng.integers(10)))]
-    overlap = 1.0 if equal_sets else 0.6
+    overlap = 1.0 if rng.integers(2) else 0.6
     users = tuple(
         {name: int(rng.integers(width)) for name in names if rng.random() < overlap}
         for width in widths
@@ -168,10 +174,13 @@ def random_instance(rng: np.random.Generator) -> Instance:
         groups=(*pairs, *everyone),
         law=DecoyLaw(sigma=float(rng.uniform(0.4, 1.2)), truncation=2, server_sigma=1.0),
         presence=DecoyLaw(sigma=0.7, truncation=1, server_sigma=1.0) if with_presence else None,
-        equal_sets=equal_sets,
         sample_rate=1.0 if rng.integers(2) else 0.6,
         run_key=rng.bytes(32),
     )
+
+
+def _tag(word: int) -> int:
+    return word >> (64 - LOW_BITS - _HIGH_BITS)
 
 
 def _array(names: list[str]) -> pa.Array:

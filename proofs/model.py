@@ -3,15 +3,14 @@
 Slow and plain on purpose. Names are those of the Coq file.
 """
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 # A tag, and a cell or a label.
 Record: TypeAlias = tuple[int, int]
-# Tags and labels as sent; None where the party sends nothing because a tag repeats.
-Message: TypeAlias = tuple[list[int], list[int]] | None
+# Tags and labels as sent.
+Message: TypeAlias = tuple[list[int], list[int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +19,6 @@ class Release:
 
     parties: tuple[int, ...]
     labels: tuple[tuple[int | None, ...], ...]
-    with_tags: bool
 
     @property
     def cells(self) -> int:
@@ -67,10 +65,7 @@ def held(release: Release, axis: int, records: Sequence[Record]) -> list[Record]
 def message(release: Release, axis: int, records: Sequence[Record]) -> Message:
     """Return what a party sends."""
     mine = sort(held(release, axis, records))
-    tags = [tag for tag, _ in mine]
-    if any(tag >= following for tag, following in itertools.pairwise(tags)):
-        return None
-    return (tags if release.with_tags else []), [label for _, label in mine]
+    return [tag for tag, _ in mine], [label for _, label in mine]
 
 
 def messages(release: Release, records: Sequence[Record]) -> list[Message]:

@@ -13,16 +13,15 @@ Proof. intros (f & T & L) [_ C]. specialize (C f T). lra. Qed.
 
 Definition eight : dist N := map (fun i => (N.of_nat i, 1 # 8)) (seq 0 8).
 Definition two_parties : release :=
-  {| cells := 3; parties := [0; 1]%nat; with_tags := true; others := []; user := Some 0%nat;
+  {| cells := 3; parties := [0; 1]%nat; others := []; user := Some 0%nat;
      (* cell 0: at both parties; cell 1: at the first alone; cell 2: at the second alone *)
      label := fun p c => match p, c with
        | O, O | O, 1%nat | 1%nat, O | 1%nat, 2%nat => Some 0%nat | _, _ => None end |}.
 
-(** The test: is some tag at both parties? A party that refuses to send counts as yes and no alike:
-    the test answers no, which only weakens it. *)
+(** The test: is some tag at both parties? *)
 Definition shared (v : view) : bool :=
   match v with
-  | [Some (xs, _); Some (ys, _)] => existsb (fun x => existsb (N.eqb x) ys) xs
+  | [(xs, _); (ys, _)] => existsb (fun x => existsb (N.eqb x) ys) xs
   | _ => false
   end.
 Definition sees (v : view) : Q := if shared v then 1 else 0.

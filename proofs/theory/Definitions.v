@@ -49,7 +49,6 @@ Record release := Release {
   cells : nat;                              (* how many cells exist; they are numbered from 0 *)
   parties : list nat;
   label : nat -> nat -> option nat;         (* of a party, in a cell; None: absent there *)
-  with_tags : bool;                         (* false where all parties have the same users *)
   others : list (option nat);               (* cell of every other user; None: in no cell *)
   user : option nat }.                      (* cell of the user who may be there or not *)
 Definition in_cell (o : option nat) : list nat := match o with Some c => [c] | None => [] end.
@@ -65,24 +64,17 @@ Fixpoint tagged (tag : dist N) (cs : list nat) : dist (list record) :=   (* idea
   | c :: cs' => bind tag (fun t => bind (tagged tag cs') (fun r => ret ((t, c) :: r)))
   end.
 
-(** A party's message: its records by tag, equal tags by label; none is sent if a tag repeats. *)
+(** A party's message: its records by tag, equal tags by label. *)
 Definition before (x y : record) : bool :=
   (fst x <? fst y)%N || ((fst x =? fst y)%N && (snd x <=? snd y)%nat).
 Fixpoint insert (x : record) (l : list record) : list record :=
   match l with [] => [x] | y :: l' => if before x y then x :: l else y :: insert x l' end.
 Definition sort (l : list record) : list record := fold_right insert [] l.
-Fixpoint ascending (tags : list N) : bool :=
-  match tags with
-  | x :: (y :: _) as rest => (x <? y)%N && ascending rest
-  | _ => true
-  end.
 Definition held (r : release) (p : nat) (records : list record) : list record :=
   flat_map (fun x => match label r p (snd x) with Some a => [(fst x, a)] | None => [] end) records.
-Definition message (r : release) (records : list record) (p : nat) : option (list N * list nat) :=
-  let mine := sort (held r p records) in
-  if ascending (map fst mine)
-  then Some (if with_tags r then map fst mine else [], map snd mine) else None.
-Definition view := list (option (list N * list nat)).
+Definition message (r : release) (records : list record) (p : nat) : list N * list nat :=
+  let mine := sort (held r p records) in (map fst mine, map snd mine).
+Definition view := list (list N * list nat).
 Definition messages (r : release) (records : list record) : view :=
   map (message r records) (parties r).
 

@@ -17,8 +17,8 @@ Theorem post_processing_is_free {A B} E delta (P R : dist A) (k : A -> dist B) :
   (forall a, proper (k a)) -> indist E delta P R -> indist E delta (bind P k) (bind R k).
 Proof. intros K [C C']; split; apply close_postprocess; auto. Qed.
 
-(** 3. All parties' messages of a release are drawn from the counts H + D alone: with tags or
-    without, repeated tags included, whatever the labels are (Views.v). *)
+(** 3. All parties' messages of a release are drawn from the counts H + D alone: tags of any
+    law, repeated ones included, whatever the labels are (Views.v). *)
 Theorem messages_follow_from_counts tag l r users :
   Forall (fun c => c < cells r)%nat users ->
   forall f, Ex (join tag l r users) f == Ex (bind (counts l (hist (cells r) users)) (simulate tag r)) f.
