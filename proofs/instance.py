@@ -80,8 +80,7 @@ class Instance:
         users = self.users_in(group)
         tags = hash_ids(keys.subkey(self.run_key, keys.USER_TAG, group=group), _array(list(users)))
         own = [
-            (_tag(int(first)), cell)
-            for (first, _), cell in zip(tags, users.values(), strict=True)
+            (_tag(int(first)), cell) for (first, _), cell in zip(tags, users.values(), strict=True)
         ]
         words = _words(self.run_key, keys.DECOY_TAG, group)
         span = len(self.law_of(group).weights)

@@ -149,6 +149,13 @@ def test_decoy_has_bounds_for_everyone_but_a_coalition():
     assert report.caveats == ()
 
 
+def test_what_presence_costs_is_said_for_three_parties():
+    plan = plan_of("decoy", n_parties=3)
+    (said,) = [text for text in PrivacyFacts.of(plan).caveats if "at some parties only" in text]
+    assert f"epsilon {epsilon_for((plan.presence.event,), 1e-5):.4g}" in said
+    assert said in PrivacyFacts.of(plan).statement()
+
+
 def test_collusion_epsilon_bounds_the_coalition():
     report = report_of("decoy", decoy=DecoyOptions(collusion_epsilon=2.5))
     (coalition,) = bounds(report)["coalition"].values()

@@ -7,6 +7,7 @@ enumerating them, and plans at budgets that the earlier, cruder charge ate up.
 
 import itertools
 import math
+from collections import Counter
 
 import mpmath
 import numpy as np
@@ -182,12 +183,12 @@ def independent_losses(plan):
     """The losses of a decoy plan in both directions, from its events' parameters alone."""
     parts = list(flatten(plan.events))
     square = sum(part.noise_multiplier**-2 for part in parts if isinstance(part, GaussianEvent))
-    tables = [part.weights for part in parts if isinstance(part, ShiftEvent)]
-    assert len(set(tables)) == 1
-    law = np.array(tables[0], dtype=float) / sum(tables[0])
-    here, moved = np.append(law, 0.0), np.append(0.0, law)
+    tables = Counter(part.weights for part in parts if isinstance(part, ShiftEvent))
     gaussian = contour.normal(math.sqrt(square))
-    return [
-        [gaussian, contour.table(*pair, copies=len(tables))]
-        for pair in ((moved, here), (here, moved))
-    ]
+    directions = ([gaussian], [gaussian])
+    for weights, copies in tables.items():
+        law = np.array(weights, dtype=float) / sum(weights)
+        here, moved = np.append(law, 0.0), np.append(0.0, law)
+        for losses, pair in zip(directions, ((moved, here), (here, moved)), strict=True):
+            losses.append(contour.table(*pair, copies=copies))
+    return directions

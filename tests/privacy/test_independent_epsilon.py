@@ -63,19 +63,19 @@ def study(n_parties, epsilon, delta, *, columns=3, bounds=None, more=(), **optio
 STUDIES = {
     "decoy, S=2": study(2, 1.0, 5e-5),
     "decoy, S=2, one column": study(2, 0.3, 1e-6, columns=1),
-    "decoy, S=2, partial sets": study(2, 0.5, 1e-6),
-    "decoy, S=3 in pairs": study(3, 1.0, 1e-5),
-    "decoy, S=3, partial sets": study(3, 2.0, 1e-5),
-    "decoy, S=5 in pairs": study(5, 4.0, 1e-6),
+    "decoy, S=2, half the budget": study(2, 0.5, 1e-6),
+    "decoy, S=3": study(3, 1.0, 1e-5),
+    "decoy, S=3, twice the budget": study(3, 2.0, 1e-5),
+    "decoy, S=5": study(5, 4.0, 1e-6),
     "decoy, S=2, k' from a size": study(2, 1.0, 5e-5, n_local_clusters="auto"),
-    "decoy, S=3, k' from sizes, partial sets": study(3, 1.0, 1e-5, n_local_clusters="auto"),
+    "decoy, S=3, k' from sizes": study(3, 1.0, 1e-5, n_local_clusters="auto"),
     "decoy, S=2, private bounds": study(2, 1.0, 5e-5, bounds="private", n_local_clusters="auto"),
     "decoy, S=2, open categories": study(
         2, 1.0, 5e-5, columns=1, more=[Column(name="c", categories="open")]
     ),
     "sketch, k' from a size": study(2, 1.0, 5e-5, membership="sketch", n_local_clusters="auto"),
     "sketch, S=2": study(2, 1.0, 5e-5, membership="sketch"),
-    "sketch, S=3 in pairs": study(3, 2.0, 1e-5, membership="sketch"),
+    "sketch, S=2, twice the budget": study(2, 2.0, 1e-5, membership="sketch"),
 }
 
 

@@ -1,12 +1,8 @@
 """How budgets are divided, by hand."""
 
-import dataclasses
-
 import pytest
 
 from splitmeans.privacy.split import split_precision
-from splitmeans.study.id_rules import IdRules
-from splitmeans.study.methods import MEMBERSHIPS
 from tests.scene import make_study
 
 
@@ -14,39 +10,34 @@ def test_squared_precisions_by_hand():
     # Decoys take a half; each of two parties half of the rest.
     precisions = split_precision(make_study("decoy", 2), n_groups=1, n_sizes=0, scale=2.0)
     assert precisions.size == 0
-    assert precisions.membership == pytest.approx(2 * 0.5**0.5)
-    assert precisions.local == pytest.approx(2 * 0.25**0.5)
-
-
-def test_squared_precisions_of_many_parties_by_hand():
-    # 70 % to 15 pairs of six parties; a sixth of the rest to each.
-    precisions = split_precision(make_study("decoy", 6), n_groups=15, n_sizes=0, scale=1.0)
-    assert precisions.membership == pytest.approx((0.7 / 15) ** 0.5)
-    assert precisions.local == pytest.approx(0.05**0.5)
-
-
-def test_squared_precisions_of_partial_user_sets_by_hand():
     # A quarter of two parties, so that neither learns more than the server about who is where.
-    ids = IdRules(type="integer")
-    two, three = (dataclasses.replace(make_study("decoy", n), ids=ids) for n in (2, 3))
-    precisions = split_precision(two, n_groups=1, n_sizes=0, scale=1.0)
-    assert precisions.membership == pytest.approx(0.25**0.5)
-    assert precisions.local == pytest.approx(0.375**0.5)
-    precisions = split_precision(three, n_groups=3, n_sizes=0, scale=1.0)
+    assert precisions.membership == pytest.approx(2 * 0.25**0.5)
+    assert precisions.local == pytest.approx(2 * 0.375**0.5)
+    precisions = split_precision(make_study("sketch", 2), n_groups=1, n_sizes=0, scale=2.0)
+    assert precisions.membership == pytest.approx(2 * 0.5**0.5)
+
+
+def test_squared_precisions_of_three_and_more_parties_by_hand():
+    precisions = split_precision(make_study("decoy", 3), n_groups=3, n_sizes=0, scale=1.0)
     assert precisions.membership == pytest.approx((0.5 / 3) ** 0.5)
     assert precisions.local == pytest.approx((0.5 / 3) ** 0.5)
+    precisions = split_precision(make_study("decoy", 6), n_groups=15, n_sizes=0, scale=1.0)
+    assert precisions.membership == pytest.approx((0.5 / 15) ** 0.5)
+    assert precisions.local == pytest.approx((0.5 / 6) ** 0.5)
 
 
 def test_squared_precisions_with_sizes_for_k_by_hand():
-    # 0.5 % to the sizes of both parties, half of what is left to the decoys.
+    # 0.5 % to the sizes of both parties, a quarter of what is left to the decoys.
     precisions = split_precision(make_study("decoy", 2), n_groups=1, n_sizes=2, scale=1.0)
     assert precisions.size == pytest.approx(0.0025**0.5)
-    assert precisions.membership == pytest.approx(0.4975**0.5)
-    assert precisions.local == pytest.approx((0.4975 / 2) ** 0.5)
+    assert precisions.membership == pytest.approx((0.995 / 4) ** 0.5)
+    assert precisions.local == pytest.approx((0.995 * 3 / 8) ** 0.5)
 
 
-@pytest.mark.parametrize("membership", MEMBERSHIPS)
-@pytest.mark.parametrize(("n_parties", "n_groups"), [(2, 1), (4, 6), (8, 28)])
+@pytest.mark.parametrize(
+    ("membership", "n_parties", "n_groups"),
+    [("decoy", 2, 1), ("decoy", 4, 6), ("decoy", 8, 28), ("sketch", 2, 1)],
+)
 @pytest.mark.parametrize("n_sizes", [0, 1, 2])
 def test_squared_precisions_add_up(membership, n_parties, n_groups, n_sizes):
     study = make_study(membership, n_parties)

@@ -38,11 +38,13 @@ def test_a_changed_missing_or_further_file_is_noticed(
     assert differences(tmp_path, files) == []
     (tmp_path / "Refused.v").unlink()
     (tmp_path / "More.v").touch()
-    changed = files["Partial.v"].replace("Definition delta : Q := (", "Definition delta : Q := (1")
-    (tmp_path / "Partial.v").write_text(changed, encoding="utf-8")
+    changed = files["TwoParties.v"].replace(
+        "Definition delta : Q := (", "Definition delta : Q := (1"
+    )
+    (tmp_path / "TwoParties.v").write_text(changed, encoding="utf-8")
     assert differences(tmp_path, files) == [
         "More.v: should not be there",
-        "Partial.v: differs from what the library gives now",
+        "TwoParties.v: differs from what the library gives now",
         "Refused.v: is missing",
     ]
 
@@ -57,15 +59,14 @@ def test_the_checked_delta_is_that_of_the_accountant(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_parties", "user_sets", "epsilon", "delta"),
-    [(2, "equal", 0.1, 1e-6), (2, "equal", 8.0, 1e-9), (3, "partial", 4.0, 1e-8)],
+    ("n_parties", "epsilon", "delta"),
+    [(2, 0.1, 1e-6), (2, 8.0, 1e-9), (3, 4.0, 1e-8)],
 )
-def test_other_studies_have_the_accountants_delta_too(n_parties, user_sets, epsilon, delta) -> None:
+def test_other_studies_have_the_accountants_delta_too(n_parties, epsilon, delta) -> None:
     study = Study(
         name="another",
         n_clusters=3,
         expected_users=1000,
-        user_sets=user_sets,
         ids=AS_IS,
         budget=Budget(epsilon=epsilon, delta=delta),
         parties=tuple(

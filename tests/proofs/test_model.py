@@ -5,14 +5,12 @@ makes small random instances and runs the real code on them.
 """
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofs.instance import Instance, random_instance
 from proofs.model import Release, counted, decoys, drawn, message, messages, sort
-from splitmeans.errors import ParameterError
-from splitmeans.membership.decoy.encode import _finish
+from splitmeans.kernels.counts import sort_records
 from splitmeans.membership.decoy.law import DecoyLaw
 
 seeds = st.integers(0, 2**32 - 1)
@@ -43,10 +41,8 @@ def test_random_instances_are_of_every_kind() -> None:
     rng = np.random.default_rng(0)
     found = [random_instance(rng) for _ in range(60)]
     assert {len(one.users) for one in found} == {2, 3, 4}
-    kinds = {(one.equal_sets, one.presence is not None, one.sample_rate < 1) for one in found}
-    equal = {(True, False, True), (True, False, False)}
-    partial = {(False, here, sampled) for here in (True, False) for sampled in (True, False)}
-    assert kinds == equal | partial
+    kinds = {(one.presence is not None, one.sample_rate < 1) for one in found}
+    assert kinds == {(here, sampled) for here in (True, False) for sampled in (True, False)}
 
 
 @settings(max_examples=100, deadline=None)
@@ -55,15 +51,15 @@ def test_the_order_in_which_records_are_made_does_not_show(records: list[tuple[i
     assert sort(records) == [(2, 3), (4, 0), (4, 1), (4, 1), (9, 0)]
 
 
-def test_a_party_whose_tags_repeat_sends_nothing_in_model_and_code() -> None:
-    release = Release(parties=(0, 1), labels=((0, 1, 0), (0, 0, None)), with_tags=True)
+def test_a_party_whose_tags_repeat_sends_them_in_model_and_code() -> None:
+    release = Release(parties=(0, 1), labels=((1, 1, 0), (0, 0, None)))
     records = [(7, 0), (7, 2), (5, 1)]
-    assert message(release, 0, records) is None
+    assert message(release, 0, records) == ([5, 7, 7], [1, 0, 1])
     assert message(release, 1, records) == ([5, 7], [0, 0])  # one of the two is not at this party
-    tags = np.array([[0, 5], [0, 7], [0, 7]], dtype=np.uint64)
-    for with_tags in (True, False):
-        with pytest.raises(ParameterError, match="two users have the same tag"):
-            _finish((tags, np.zeros(3, dtype=np.uint8)), with_tags=with_tags)
+    tags, labels = np.array([7, 7, 5], dtype=np.uint64), np.array([1, 0, 1], dtype=np.uint8)
+    ordered = sort_records([(tags << np.uint64(48), labels)])
+    assert (ordered[0] >> np.uint64(48)).tolist() == [5, 7, 7]
+    assert ordered[1].tolist() == [1, 0, 1]
 
 
 def test_a_word_is_looked_up_as_the_code_does() -> None:
@@ -77,9 +73,7 @@ def test_a_word_is_looked_up_as_the_code_does() -> None:
 def test_broken_joins_are_noticed() -> None:
     """The comparison fails where a decoy, the tag order or a label is wrong."""
     rng = np.random.default_rng(4)
-    instance = next(
-        one for one in iter(lambda: random_instance(rng), None) if one.equal_sets and one.users[0]
-    )
+    instance = next(one for one in iter(lambda: random_instance(rng), None) if one.users[0])
     group = instance.groups[0]
     sent = instance.sent_to(group, instance.sent())
     release, records = instance.release_of(group), instance.records_of(group)

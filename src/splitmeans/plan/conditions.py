@@ -61,6 +61,13 @@ def caveats_of(plan: Plan, *, secure_noise: bool) -> Iterator[str]:
     yield from study.membership_facts.caveats
     if study.counts_only:
         yield COUNTS_CAVEAT
+    elif plan.presence is not None:
+        alone = costs.cost_of(plan, (plan.presence.event,))
+        yield (
+            "users may be at some parties only; who is at which of them is counted in one table "
+            f"beside those of pairs, which alone would cost {cost_text(alone)}, within the figure "
+            "of memberships"
+        )
     if study.budget.delta >= 1 / plan.assumed_users:
         yield (
             f"delta {study.budget.delta:g} is one over the users that were counted, or more: it "
