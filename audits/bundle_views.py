@@ -43,14 +43,14 @@ def changed_cells(law: DecoyLaw, trials: int, noise: NoiseSource) -> Scores:
                 groups=_PAIRS,
                 n_local_clusters=_BUNDLES.n_labels,
                 run_key=key,
-                equal_sets=True,
+                high_bits=18,
                 bundles=_BUNDLES,
                 noise=noise,
             )
             for position, labels in enumerate((clusters, np.zeros(_LABELS), np.zeros(_LABELS)))
         ]
         counts = join_counts(
-            messages, groups=_PAIRS, n_local_clusters=_BUNDLES.n_labels, equal_sets=True
+            messages, groups=_PAIRS, n_local_clusters=_BUNDLES.n_labels, high_bits=18
         )
         found = np.zeros(_LABELS)
         for pair, own in zip(_PAIRS, own_labels, strict=True):

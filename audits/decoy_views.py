@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from audits.case import Scores
 from audits.sketch_views import fresh_key
-from splitmeans._types import FloatArray, IntArray
+from splitmeans._types import FloatArray, IntArray, WordArray
 from splitmeans.kernels.counts import count_joined, sort_records
 from splitmeans.kernels.siphash import hash_ids
 from splitmeans.membership.decoy.direct_labels import DirectLabels
@@ -23,12 +23,17 @@ from splitmeans.membership.decoy.estimate import add_server_noise
 from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw, sample_threshold
 from splitmeans.membership.decoy.layout import cell_shape, unpack
+from splitmeans.membership.decoy.tag_lists import LOW_BITS, tag_pieces
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.table.walk.memory import MemoryUsers
 from splitmeans.wire import keys
 from splitmeans.wire.messages import DecoyMessage
 
 _GROUP = (0, 1)
+# So that of some thousand tags of a call hardly any two are equal by chance; and for many trials in
+# one call.
+_HIGH_BITS, _LONG_HIGH_BITS = 18, 24
+_UNUSED_BITS = 64 - LOW_BITS - _HIGH_BITS
 # Cells, hence trials, of one call; a label has one byte.
 _CELLS = 200
 _WIDTHS = (_CELLS, 1)
@@ -78,13 +83,17 @@ def changed_presence(law: DecoyLaw, trials: int, noise: NoiseSource) -> Scores:
                     groups=(everyone,),
                     n_local_clusters=widths,
                     run_key=key,
-                    equal_sets=False,
+                    high_bits=_HIGH_BITS,
                     presence=law,
                     noise=noise,
                 )
             )
         counted = join_counts(
-            messages, groups=(everyone,), n_local_clusters=widths, equal_sets=False, presence=True
+            messages,
+            groups=(everyone,),
+            n_local_clusters=widths,
+            high_bits=_HIGH_BITS,
+            presence=True,
         )
         return np.asarray(counted[everyone].ravel()[:-1], dtype=np.float64)
 
@@ -103,7 +112,7 @@ def tag_as_sample(law: DecoyLaw, trials: int, noise: NoiseSource, *, rate: float
         chooser = keys.subkey(key, keys.USER_TAG, group=_GROUP)
         ids = _sampled_users(chooser, threshold) if present else _users(False)
         message = _message(law, ids, 0, key, noise=noise)
-        low = message.tags[:, 0] < threshold
+        low = _tags(message) < threshold >> np.uint64(_UNUSED_BITS)
         return np.bincount(_labels(message, 0)[low], minlength=_CELLS).astype(np.float64)
 
     return _scores(one_call, trials)
@@ -124,9 +133,7 @@ def fellow_party(law: DecoyLaw, trials: int, noise: NoiseSource) -> Scores:
             _message(law, ids, position, key, noise=noise)
             for position, ids in enumerate((own, others))
         ]
-        published = add_server_noise(
-            law, {_GROUP: _tables(messages)}, equal_sets=False, noise=noise
-        )[_GROUP]
+        published = add_server_noise(law, {_GROUP: _tables(messages)}, noise=noise)[_GROUP]
         decoys = _tables(_messages(law, _users(False), key, noise=noise))
         left = (published - decoys)[:_CELLS]
         return np.asarray(left[:, 0] - left[:, 1], dtype=np.float64)
@@ -151,13 +158,15 @@ def coalition(law: DecoyLaw, trials: int, noise: NoiseSource, *, response: Direc
             groups=(_GROUP,),
             n_local_clusters=(response.n_local_clusters, 1),
             run_key=key,
-            equal_sets=False,
+            high_bits=_LONG_HIGH_BITS,
             collusion=response,
             noise=noise,
         )
-        tags = hash_ids(keys.subkey(key, keys.USER_TAG, group=_GROUP), ids)
-        places = np.searchsorted(message.tags[:, 0], tags[:, 0])
-        if not (message.tags[places] == tags).all():
+        words = hash_ids(keys.subkey(key, keys.USER_TAG, group=_GROUP), ids)[:, 0]
+        tags = words >> np.uint64(64 - LOW_BITS - _LONG_HIGH_BITS)
+        sent_tags = _tags(message, high_bits=_LONG_HIGH_BITS)
+        places = np.searchsorted(sent_tags, tags)
+        if not (sent_tags[places] == tags).all():
             raise ArithmeticError("a user's record was not found")
         sent = unpack(
             message.labels, int(message.lengths[0]), n_clusters=response.n_local_clusters
@@ -188,18 +197,18 @@ def second_message(law: DecoyLaw, trials: int, noise: NoiseSource, *, joined: bo
 
 def own_decoys(law: DecoyLaw, trials: int, noise: NoiseSource) -> Scores:
     """Broken: each party draws decoys of its own, so that only users' records join."""
-    shape = cell_shape(_GROUP, n_local_clusters=_WIDTHS, equal_sets=False)
+    shape = cell_shape(_GROUP, n_local_clusters=_WIDTHS)
 
     def one_call(present: bool) -> FloatArray:
         user_tags = hash_ids(
             keys.subkey(fresh_key(noise), keys.USER_TAG, group=_GROUP), _users(present)
-        )
+        )[:, 0] >> np.uint64(_UNUSED_BITS)
         records = []
         for position in _GROUP:
             decoys = _message(law, _users(False), position, fresh_key(noise), noise=noise)
             own = _user_labels(len(user_tags), position).astype(np.uint8)
             records.append(
-                sort_records([(user_tags, own), (decoys.tags, _labels(decoys, position))])
+                sort_records([(user_tags, own), (_tags(decoys), _labels(decoys, position))])
             )
         tags, labels = [tag for tag, _ in records], [label for _, label in records]
         return count_joined(tags, labels, shape=shape)[:_CELLS, 0].astype(np.float64)
@@ -256,7 +265,7 @@ def _message(
         groups=(_GROUP,),
         n_local_clusters=_WIDTHS,
         run_key=key,
-        equal_sets=False,
+        high_bits=_HIGH_BITS,
         sample_rate=sample_rate,
         noise=noise,
     )
@@ -272,12 +281,21 @@ def _messages(
 
 
 def _tables(messages: Sequence[DecoyMessage]) -> IntArray:
-    counted = join_counts(messages, groups=(_GROUP,), n_local_clusters=_WIDTHS, equal_sets=False)
+    counted = join_counts(
+        messages, groups=(_GROUP,), n_local_clusters=_WIDTHS, high_bits=_HIGH_BITS
+    )
     return counted[_GROUP]
 
 
 def _joined(messages: Sequence[DecoyMessage]) -> FloatArray:
     return _tables(messages)[:_CELLS, 0].astype(np.float64)
+
+
+def _tags(message: DecoyMessage, *, high_bits: int = _HIGH_BITS) -> WordArray:
+    (tags,) = tag_pieces(
+        message.lows, message.bitmaps, high_bits=high_bits, n_pieces=1, most=len(message.lows)
+    )
+    return tags
 
 
 def _labels(message: DecoyMessage, position: int) -> npt.NDArray[np.uint8]:

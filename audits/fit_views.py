@@ -12,6 +12,8 @@ from audits.sketch_views import fresh_key
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
 from splitmeans.membership.decoy.join import join_counts
+from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.membership.decoy.layout import high_bits_of
 from splitmeans.party.release import release_party
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
@@ -125,11 +127,12 @@ def _count_beyond_others(plan: Plan, rows: list[IntArray], releases: list[PartyR
     messages = [
         release.membership for release in releases if isinstance(release.membership, DecoyMessage)
     ]
+    assert isinstance(plan.membership, DecoyLaw), "a study with decoys"
     tables = join_counts(
         messages,
         groups=plan.groups,
         n_local_clusters=plan.n_local_clusters,
-        equal_sets=plan.study.user_sets == "equal",
+        high_bits=high_bits_of(plan.membership, plan),
     )
     labels = np.stack(
         [nearest(own, release.centres) for own, release in zip(rows, releases, strict=True)]

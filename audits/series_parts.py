@@ -87,7 +87,6 @@ def _counts_alone() -> Part:
         parties=tuple(PartySpec(name=f"party {n}", columns=()) for n in range(1, _PARTIES + 1)),
         n_clusters=1,
         budget=Budget(epsilon=2.0, delta=_DELTA),
-        user_sets="partial",
         ids=IdRules(type="text"),
         expected_users=300,
     )

@@ -11,6 +11,7 @@ from audits.sketch_views import fresh_key
 from splitmeans._types import FloatArray
 from splitmeans.membership.decoy.join import join_counts
 from splitmeans.membership.decoy.law import DecoyLaw
+from splitmeans.membership.decoy.layout import high_bits_of
 from splitmeans.party.release import release_party
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
@@ -42,6 +43,9 @@ def counts_alone(plan: Plan, trials: int, noise: NoiseSource) -> Scores:
     absent = np.indices((2,) * len(names)).reshape(len(names), -1)[:, :-1]
     rng = np.random.default_rng(0)
 
+    law = plan.membership
+    assert isinstance(law, DecoyLaw), "a study with decoys"
+
     def one_call(present: bool) -> FloatArray:
         key = fresh_key(noise)
         messages = []
@@ -57,7 +61,7 @@ def counts_alone(plan: Plan, trials: int, noise: NoiseSource) -> Scores:
             messages,
             groups=(everyone,),
             n_local_clusters=plan.n_local_clusters,
-            equal_sets=False,
+            high_bits=high_bits_of(law, plan),
             presence=True,
         )
         return np.asarray(counted[everyone].ravel()[:-1], dtype=np.float64)

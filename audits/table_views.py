@@ -43,13 +43,14 @@ def changed_cells(law: DecoyLaw, trials: int, noise: NoiseSource) -> Scores:
                     side=side,
                     users=MemoryUsers(ids=ids, labels=labels.astype(np.int32)),
                     run_key=key,
+                    high_bits=18,
                     sample_rate=1.0,
                     noise=noise,
                 )
                 for side, labels in enumerate((np.arange(n), np.zeros(n)))
             ]
             counts = join_counts(
-                messages, groups=((0, 1),), n_local_clusters=table.widths, equal_sets=True
+                messages, groups=((0, 1),), n_local_clusters=table.widths, high_bits=18
             )
             found += counts[0, 1][:, 0]
         return found

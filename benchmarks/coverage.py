@@ -158,20 +158,18 @@ def fitted(
     columns = split_columns(rows, setting.n_parties, rng=rng)
     here = rng.random((setting.n_parties, len(rows))) < setting.share
     ids = [np.flatnonzero(present) for present in here]
-    partial = setting.share < 1
     model = VerticalKMeans(
         setting.n_clusters,
         epsilon=setting.epsilon,
         delta=_DELTA,
         bounds=(-1, 1),
-        user_sets="partial" if partial else "equal",
         # A public number: what a party has, to one digit.
         expected_users=int(float(f"{len(ids[0]):.0e}")),
         noise=InsecureSeededNoise(seed),
         random_state=seed,
     )
     blocks = [rows[np.ix_(users, own)] for users, own in zip(ids, columns, strict=True)]
-    model.fit(blocks, ids=ids if partial else None)
+    model.fit(blocks, ids=ids if setting.share < 1 else None)
     shared = rows[here.all(axis=0)][:, np.concatenate(columns)]
     return model, shared
 

@@ -185,7 +185,6 @@ def measure(setting: Setting, data_dir: Path | None = None) -> Measured:
             bounds=(-1, 1),
             membership=setting.membership,
             expected_users=len(users[0]),
-            user_sets="equal" if equal else "partial",
             noise=InsecureSeededNoise(seed),
             random_state=seed,
         )

@@ -127,7 +127,6 @@ def federated(case: Case, **parameters: Any) -> Outcome:
         delta=case.delta_below,
         bounds=(-1, 1),
         expected_users=case.expected_users,
-        user_sets="equal" if case.setting.overlap == 1 else "partial",
         noise=InsecureSeededNoise(seed),
         random_state=_START_STREAM + seed,
         **parameters,

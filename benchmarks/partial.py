@@ -114,7 +114,6 @@ def run_one(
         delta=_DELTA,
         bounds=(-1, 1),
         expected_users=_rounded(len(users[0])),
-        user_sets="partial",
         population=population,
         noise=InsecureSeededNoise(seed),
         random_state=_START_STREAM + seed,

@@ -181,7 +181,6 @@ def run(setting: Setting, pooled: Pooled, *, noise: int | None = None) -> Scene:
     rng = np.random.default_rng([setting.seed, seed, 0xB6])
     n = len(pooled.frame)
     present = rng.random((n, setting.n_parties)) < setting.share
-    partial = setting.share < 1
     here = int(present[:, 0].sum())
     study = Study(
         name=setting.data,
@@ -192,7 +191,6 @@ def run(setting: Setting, pooled: Pooled, *, noise: int | None = None) -> Scene:
         budget=Budget(epsilon=setting.epsilon, delta=_DELTA),
         # A public number: what a party has, to one digit.
         expected_users=int(float(f"{here:.0e}")),
-        user_sets="partial" if partial else "equal",
         ids=IdRules(type="integer"),
     )
     tables = [_own_table(pooled, present, at) for at in range(setting.n_parties)]

@@ -35,7 +35,7 @@ _MU = 0.12
 METHODS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "decoy": {"membership": "decoy"},
-        "decoy, tags": {"membership": "decoy", "user_sets": "partial", "ids": AS_IS},
+        "decoy, tags": {"membership": "decoy", "ids": AS_IS},
         "sketch": {"membership": "sketch"},
         "sketch, gamma 1": {"membership": "sketch", "gamma": 1.0},
     }

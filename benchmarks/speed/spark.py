@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from splitmeans.party.equal_users import user_set_digest
 
 from benchmarks.speed.measure import in_child
 from benchmarks.speed.memory import MemoryWatch, process_tree
 from benchmarks.speed.stream import stream_study, write_rows
-from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.release import release_party
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import SecureNoise

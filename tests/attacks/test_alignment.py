@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from splitmeans.party.equal_users import user_set_digest
 
 from splitmeans.errors import MessageRefused, ProtocolError
 from splitmeans.kernels import counts
 from splitmeans.membership.decoy import encode as decoy
 from splitmeans.party import confirm, node
-from splitmeans.party.equal_users import user_set_digest
 from splitmeans.party.session import Session
 from splitmeans.party.shared_check import shared_check
 from splitmeans.plan.settle import make_plan

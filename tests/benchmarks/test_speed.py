@@ -450,7 +450,7 @@ class TestJoin:
     def test_a_join_that_loses_records_is_told(self, tmp_path: Path) -> None:
         length, shared = write_records(tmp_path, 4_000)
         with pytest.raises(SplitmeansError, match="found 2000 records at both parties"):
-            join_files(tmp_path, length, shared + 1)
+            join_files(tmp_path, length, 2 * shared)
 
 
 class TestCommand:
