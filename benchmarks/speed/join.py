@@ -84,9 +84,8 @@ def write_records(folder: Path, tags: int, *, seed: int = 0) -> tuple[int, int]:
 def join_files(folder: Path, length: int, shared: int) -> Joined:
     """Join both parties' files in this process."""
     messages = [_mapped(folder / f"party-{party}", length) for party in range(2)]
-    _count(
-        [_small_message()] * 2, high_bits=_HIGH_BITS_OF_RANGE
-    )  # loads and compiles what it needs
+    # Loads and compiles what it needs.
+    _count([_small_message()] * 2, high_bits=_HIGH_BITS_OF_RANGE)
     with MemoryWatch(own_process, size=own_bytes) as watch:
         started, used = time.perf_counter(), time.process_time()
         counts = _count(messages, high_bits=_high_bits(length))

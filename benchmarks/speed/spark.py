@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from splitmeans.party.equal_users import user_set_digest
 
 from benchmarks.speed.measure import in_child
 from benchmarks.speed.memory import MemoryWatch, process_tree
 from benchmarks.speed.stream import stream_study, write_rows
+from splitmeans.party.own_users import users_digest
 from splitmeans.party.release import release_party
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import SecureNoise
@@ -190,7 +190,7 @@ def _release(session: object, path: Path, rows: int, *, clock: "_Clock") -> tupl
     options = SourceOptions(progress=clock)
     with open_spark(study.parties[0], frame, spool=str(path.parent), options=options) as table:
         begun = time.perf_counter()
-        user_set_digest(study, table, run="1")
+        users_digest(table, key=bytes(16))
         confirm_seconds = time.perf_counter() - begun
         message = release_party(
             plan, table, run_key=run_key, noise=SecureNoise(), rng=np.random.default_rng()

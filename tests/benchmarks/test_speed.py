@@ -443,7 +443,7 @@ class TestJoin:
     def test_files_are_joined_and_removed(self, tmp_path: Path) -> None:
         found = measure_join(20_000, tmp_path, cores=1)
         assert found.tags == 20_000
-        assert found.disk_bytes == 2 * (16 * 20_000 + 20_000 * 6 // 8)
+        assert found.disk_bytes == 2 * (2 * 20_000 + (20_000 + 2**18) // 8 + 20_000 * 6 // 8)
         assert 0 < found.own_bytes < 2**31
         assert list(tmp_path.iterdir()) == []
 

@@ -9,8 +9,8 @@ A bank knows income (0 to 8,000) and region, an insurer age (18 to 90); each has
     (1, 1)                  6,000      0      1    72     300
 
 Every cell has one pseudo-user, at its local centres. The published segments are A, the mean of the
-first two cells (age 48) with 600 users, and B, the cell (1, 1) with 300. Of users 50 were counted at
-the bank only, and 30 at the insurer only.
+first two cells (age 48) with 600 users, and B, the cell (1, 1) with 300. Of users 50 were
+counted at the bank only, and 30 at the insurer only.
 """
 
 from pathlib import Path

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from splitmeans.party.equal_users import user_set_digest
 
 from benchmarks.speed.memory import MemoryWatch, process_tree
 from benchmarks.speed.stream import stream_study, write_rows
+from splitmeans.party.own_users import users_digest
 from splitmeans.party.release import release_party
 from splitmeans.plan.settle import make_plan
 from splitmeans.privacy.noise import InsecureSeededNoise
@@ -46,7 +46,7 @@ def test_the_message_is_that_of_row_groups_and_workers_stay_small(spark, tmp_pat
     plan, run_key = make_plan(study), bytes(range(32))
 
     def message(table) -> tuple[bytes, bytes]:
-        digest = user_set_digest(study, table, run="1")
+        digest = users_digest(table, key=bytes(16))
         noise, rng = InsecureSeededNoise(3), np.random.default_rng(5)
         return digest, encode(release_party(plan, table, run_key=run_key, noise=noise, rng=rng))
 

@@ -51,8 +51,8 @@ POPULATIONS = (SHARED, EVERYONE)
 BY_BOUNDS, EQUAL = "bounds", "equal"
 SCALINGS = (BY_BOUNDS, EQUAL)
 
-# A table has a cell for every way to be at some of three or more parties: 65,535 here, with some two
-# and a half million decoys a party (7 MB), however few users there are.
+# A table has a cell for every way to be at some of three or more parties: 65,535 here, with some
+# 2.5 million decoys a party (7 MB), however few users there are.
 MAX_PARTIES = 16
 
 # Where nobody says otherwise; it suits fewer than 100,000 users.
