@@ -100,7 +100,7 @@ def test_confirmation_made_by_the_server(stage):
     world.box.on_put = lambda path, data: None if "/confirmation." in path else data
     del world.box.files[world.path("shop", "bank", Confirmation)]
     world.ask_for_releases()
-    word = Confirmation(key_check=bytes(32), shared_check=bytes(32), user_check=bytes(32))
+    word = Confirmation(key_check=bytes(32), shared_check=bytes(32))
     world.forge("bank", word, sender="shop", key=KEYS[SERVER])
     assert not world.visit("bank")
     assert world.stage_of("bank") == "Keyed"

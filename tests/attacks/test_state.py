@@ -429,29 +429,6 @@ def test_users_changed_between_two_starts(stage):
         assert world.releases("bank") == {}
 
 
-def test_secret_of_the_shares_found_on_disk_after_the_exchange(stage):
-    """Someone takes the party's disk after the users were compared and looks for its secret.
-
-    Gain: with it and the messages in the mailbox guesses at the party's users could be tried.
-    Fails: it is erased with the state that held it, as soon as all shares are there.
-    """
-    world = stage("approved")
-    world.visit("bank")
-    saved = world.saved("bank")
-    assert saved is not None
-    assert saved.state is not None
-    secret = json.loads(saved.state)["secret"].encode()
-
-    def on_disk() -> bool:
-        files = [file for file in world.home("bank").rglob("*") if file.is_file()]
-        return any(secret in file.read_bytes() for file in files)
-
-    assert on_disk()
-    world.play("bank", "shop")
-    assert world.stage_of("bank") == "Prepared"
-    assert not on_disk()
-
-
 def test_stored_release_changed_on_disk(stage):
     """Someone changes the stored release before it is sent.
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from splitmeans.cli import app
 from splitmeans.errors import ParameterError, StudyError
 from splitmeans.study import Budget, Study
-from splitmeans.study.id_rules import AS_IS
+from splitmeans.study.id_rules import IdRules
 from splitmeans.wire.envelope import PROTOCOL
 from splitmeans.wire.identity import spoken
 from splitmeans.wire.messages import Confirmation, KeyContribution, Ready
@@ -152,7 +152,7 @@ def test_study_changed_after_approval(stage, study, tmp_path):
         {"budget": RICHER},
         {"n_local_clusters": 8},
         {"n_clusters": 4},
-        {"ids": AS_IS},
+        {"ids": IdRules(type="text")},
         {"expected_users": 301},
         {"name": "segments 2"},
         {"server_key": KEYS["mallory"].public.to_text()},

@@ -84,7 +84,7 @@ def test_cell_error_is_what_the_server_estimates(collusion, max_users):
     inside = round(users * plan.sample_rate / 25)
     estimator = DecoyEstimator(
         law=plan.membership,
-        noisy_tables={group: np.full((5, 5), inside + plan.membership.mean)},
+        noisy_tables={group: np.full((6, 6), inside + plan.membership.mean)},
         n_local_clusters=plan.n_local_clusters,
         sample_rate=plan.sample_rate,
         collusion=plan.collusion_laws,
@@ -391,7 +391,6 @@ def test_partial_sets_of_many_parties_can_be_sent(parties, users, epsilon):
     sizes = message_sizes(rough_plan(study), users=users)
     records = sizes.records["p0"]
     assert records - parties * users <= max(2**22, parties * users)
-    assert study.n_clusters < rough_plan(study).n_local_clusters[0] <= 16
 
 
 def test_sizes_with_a_presence_table():

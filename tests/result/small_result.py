@@ -22,6 +22,7 @@ from splitmeans.plan.settle import plan_for
 from splitmeans.result.write import write_result
 from splitmeans.study import Budget, Column, PartySpec, Study
 from splitmeans.study.features import bounds_of, features_of
+from splitmeans.study.id_rules import AS_IS
 from splitmeans.synopsis.presence_counts import presence_length
 from splitmeans.wire.messages import PublishedResult
 
@@ -46,6 +47,7 @@ def small_study(**changes: object) -> Study:
         "n_local_clusters": 2,
         "budget": Budget(epsilon=1.0, delta=1e-5),
         "expected_users": 1000,
+        "ids": AS_IS,
     }
     return Study(**(settings | changes))
 

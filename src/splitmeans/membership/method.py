@@ -44,8 +44,8 @@ class RunFacts(Protocol):
         ...
 
     @property
-    def assumed_users(self) -> float:
-        """About how many users a party has, as the study says or the run released."""
+    def tagged_users(self) -> float:
+        """For about how many users of a party tags are made."""
         ...
 
     @property

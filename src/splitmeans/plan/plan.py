@@ -139,6 +139,14 @@ class Plan:
         return self.study.assumed_users if said is None else said
 
     @property
+    def tagged_users(self) -> float:
+        """For about how many users of a party tags are made: of its study or, if more, released.
+
+        That is the smallest released number, so that none alone makes all messages long.
+        """
+        return max(self.study.assumed_users, min(self.most_users.values(), default=0))
+
+    @property
     def sample_rate(self) -> float:
         """Share of users in a decoy message: from the study alone, so no party can lower it."""
         expected = self.study.expected_users

@@ -95,7 +95,7 @@ def high_bits_of(law: DecoyLaw, plan: RunFacts) -> int:
         )
         shape = cell_shape(group, n_local_clusters=widths)
         cells = max(own_cell_count(shape, axis) for axis in range(len(group)))
-        most = max(most, plan.assumed_users * plan.sample_rate + cells * own.mean)
+        most = max(most, plan.tagged_users * plan.sample_rate + cells * own.mean)
     return high_bits_for(most)
 
 
