@@ -23,7 +23,6 @@ from splitmeans import (
     InsecureSeededNoise,
     ParameterError,
     PartySpec,
-    ProtocolError,
     SketchOptions,
     SplitmeansError,
     Study,
@@ -394,7 +393,7 @@ def test_ids_may_be_text_at_one_party_and_numbers_at_the_other():
     np.testing.assert_array_equal(model.cluster_centers_, fitted().cluster_centers_)
 
 
-def test_partial_user_sets_are_joined_by_id():
+def test_users_at_some_parties_only_are_joined_by_id():
     first, second = blocks()
     ids = [np.arange(20, N_USERS), np.arange(N_USERS - 30)]
     model = seeded().fit([first[20:], second[:-30]], ids=ids)
@@ -478,13 +477,6 @@ def test_bad_ids_are_refused(ids, message):
         seeded().fit(list(blocks()), ids=ids)
 
 
-def test_different_users_are_refused():
-    with pytest.raises(
-        ProtocolError, match=r"hold different users; .*keep the ids that all parties"
-    ):
-        seeded().fit(list(blocks()), ids=[IDS, IDS + 1])
-
-
 BAD_PARAMETERS = {
     "k = 1": ({"n_clusters": 1}, "n_clusters must be >= 2, got 1"),
     "k = 2.5": ({"n_clusters": 2.5}, "n_clusters must be a whole number >= 1, got 2.5"),
@@ -504,7 +496,6 @@ BAD_PARAMETERS = {
     "delta -1": ({"delta": -0.1}, "delta must be between 0 and 1 .* got -0.1"),
     "membership": ({"membership": "magic"}, "membership must be one of 'decoy'.* got 'magic'"),
     "grid": ({"grid": "magic"}, "grid must be one of 'auto'.* got 'magic'"),
-    "user_sets": ({"user_sets": "magic"}, "user_sets must be one of 'equal', 'partial'"),
     "expected_users": ({"expected_users": 0}, "expected_users must be a whole number >= 1"),
 }
 

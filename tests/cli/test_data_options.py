@@ -224,12 +224,13 @@ def test_one_row_does_not_decide_whether_a_party_joins(run):
     assert seen[0][2], "the party has joined"
 
 
-def test_partial_studies_need_a_way_to_write_ids(run):
-    parts = [*STUDY_NEW[:-2], "--partial", "-o", "partial.toml"]
+def test_studies_with_keys_need_a_way_to_write_ids(run):
+    parts = [*STUDY_NEW[:-2], "-o", "partial.toml"]
     code, _, said = run(*parts)
     assert code == 2
     assert (
-        "--partial needs --id-type (as-is, text, caseless, integer, uuid, email or phone)" in said
+        "--server-key needs --id-type (as-is, text, caseless, integer, uuid, email or phone)"
+        in said
     )
     assert run(*parts, "--id-type", "as-is")[0] == 0
     assert '[ids]\ntype = "as-is"' in Path("partial.toml").read_text()

@@ -96,7 +96,7 @@ def test_a_study_says_how_many_users_it_expects(tmp_path):
 
 
 def test_who_is_asked_for_a_study_is_asked_for_its_users(monkeypatch):
-    answers = ["s", "2", "0", "1", "9e-5", "y", "n"]
+    answers = ["s", "2", "0", "1", "9e-5", "text", "n"]
     answers += ["bank", "id", "income", "", "private", "n"]
     answers += ["shop", "id", "town", "open", "n", "n"]
     answers += ["20000", "1e-6"]

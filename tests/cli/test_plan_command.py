@@ -200,7 +200,7 @@ def test_an_unreachable_ratio_costs_nothing_but_the_exit_code(run, typical, answ
 
 
 def test_partial_overlap_is_said_beside_the_loss_ratio(run, tmp_path):
-    text = STUDY.replace("[budget]", 'user_sets = "partial"\n[ids]\ntype = "integer"\n[budget]')
+    text = STUDY.replace("[budget]", '[ids]\ntype = "integer"\n[budget]')
     (tmp_path / "partial.toml").write_text(text)
     lines = run(study="partial.toml").out.splitlines()
     at = next(place for place, line in enumerate(lines) if line.startswith("loss ratio"))

@@ -31,7 +31,12 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     values = np.random.default_rng(1).uniform(0, 100, N_USERS).astype(np.float32)
     ids = pa.array(np.arange(FIRST_ID, FIRST_ID + N_USERS))
     pq.write_table(pa.table({"id": ids, "x": values}), bank / "big.parquet")
-    options = ["--party=bank=bank.pub", "--party=shop=shop.pub", "--server-key=server.pub"]
+    options = [
+        "--party=bank=bank.pub",
+        "--party=shop=shop.pub",
+        "--server-key=server.pub",
+        "--id-type=as-is",
+    ]
     options += ["--column=bank:x:0:100", "--column=shop:y:0:100", "--clusters=2"]
     options += ["--epsilon=2", "--delta=1e-7", f"--users={N_USERS}"]
     written = world.run("bank", "study", "new", *options)

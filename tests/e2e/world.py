@@ -175,8 +175,16 @@ def agree(world: World, *more: str) -> None:
         (folder / "bank" / f"{who}.pub").write_text(done.out)
     options = [f"--party={who}={who}.pub" for who in PARTIES]
     options += [f"--column={who}:{name}:0:100" for who in PARTIES for name in columns_of(who)]
-    options += ["--clusters=3", "--epsilon=2", "--delta=1e-5", f"--users={N_USERS}"]
-    written = world.run("bank", "study", "new", *options, *more, "--server-key=server.pub")
+    options += [
+        "--id-type=as-is",
+        "--clusters=3",
+        "--epsilon=2",
+        "--delta=1e-5",
+        f"--users={N_USERS}",
+    ]
+    written = world.run(
+        "bank", "study", "new", *options, *more, "--id-type=as-is", "--server-key=server.pub"
+    )
     assert written.code == 0, written.err
     for who in (*PARTIES[1:], SERVER):
         shutil.copy(folder / "bank" / "study.toml", folder / who)

@@ -46,8 +46,8 @@ from tests.scene import make_study
 # Every way for a server to read memberships, as small as it goes.
 CASES: dict[str, dict[str, Any]] = {
     "decoy": {"membership": "decoy"},
-    "decoy partial": {"membership": "decoy", "n_parties": 3},
-    "decoy many": {"membership": "decoy", "n_parties": 3, "grid": "many"},
+    "decoy presence": {"membership": "decoy", "n_parties": 3},
+    "decoy many": {"membership": "decoy", "grid": "many"},
     "decoy collusion": {
         "membership": "decoy",
         "n_local_clusters": 3,
@@ -63,12 +63,12 @@ CASES: dict[str, dict[str, Any]] = {
         "budget": Budget(epsilon=8, delta=1e-6),
     },
     "sketch": {"membership": "sketch"},
-    "sketch 3": {"membership": "sketch", "n_parties": 3, "n_local_clusters": 3},
+    "sketch wide": {"membership": "sketch", "n_local_clusters": 3},
     "counted": {"n_local_clusters": "auto"},
-    "counted sketch 3": {"membership": "sketch", "n_parties": 3, "n_local_clusters": "auto"},
+    "counted sketch": {"membership": "sketch", "n_local_clusters": "auto"},
 }
 # Cases that parties are stepped through: with a count of users and without.
-STEPPED = ("decoy partial", "counted", "sketch")
+STEPPED = ("decoy presence", "counted", "sketch")
 
 COLUMNS = (
     Column(name="x", low=0, high=100, missing="midpoint"),
@@ -182,7 +182,7 @@ def _indexed(*parts: list[bytes]) -> list[bytes]:
 
 def _message_seeds() -> list[bytes]:
     # One case of each kind of membership message; the others have the same messages.
-    cases = ("decoy partial", "decoy detail", "sketch", "counted")
+    cases = ("decoy presence", "decoy detail", "sketch", "counted")
     return list({message for case in cases for message in played(case).messages})
 
 
@@ -282,7 +282,7 @@ def _synopsis_seeds() -> list[bytes]:
     found = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "synopsis.parquet"
-        for case in ("decoy", "sketch 3"):
+        for case in ("decoy", "sketch wide"):
             done = played(case).server_states[-1]
             assert isinstance(done, server_node.Done)
             done.synopsis.to_parquet(path)

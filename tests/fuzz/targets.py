@@ -158,7 +158,7 @@ def saved_state(data: bytes) -> None:
     """The first byte picks the stage; the rest is any stored state."""
     stages = [*corpus.saved_stages(), "Unknown"]
     stage = stages[data[0] % len(stages)] if data else "Unknown"
-    study = corpus.study_of("decoy")
+    study = corpus.study_of("counted")
     session = Session(study=study, run="1", party="org0")
     try:
         state = load_state(stage, data[1:], session=session, open_table=_table)
@@ -176,7 +176,7 @@ def _check_values(released: Any) -> None:
 
 @functools.cache
 def _table() -> Any:
-    party = corpus.study_of("decoy").parties[0]
+    party = corpus.study_of("counted").parties[0]
     return prepare_table(party, corpus.table_of(party, seed=0))
 
 

@@ -97,7 +97,7 @@ def test_a_message_has_one_form_of_bytes(header: bytes) -> None:
 @pytest.mark.parametrize("text", ["AB", "a b", " ab"])
 def test_bytes_have_one_form_of_text(text: str) -> None:
     with pytest.raises(ProtocolError, match="hexadecimal text"):
-        decode(framed({"type": "KeyContribution", "fields": {"secret": text, "user_shares": ""}}))
+        decode(framed({"type": "KeyContribution", "fields": {"secret": text}}))
 
 
 # ---- stored results and states ----
@@ -177,12 +177,15 @@ def test_records_are_counted_before_they_are_unpacked(monkeypatch: pytest.Monkey
     size = 2**20
     many = DecoyMessage(
         lengths=np.array([8 * size]),
-        tags=np.zeros((0, 2), dtype=np.uint64),
+        lows=np.zeros(0, dtype=np.uint16),
+        bitmaps=np.zeros(0, dtype=np.uint8),
         labels=np.zeros(size, dtype=np.uint8),
     )
     monkeypatch.setattr(decoy_join, "unpack_part", lambda *_, **__: pytest.fail("unpacked"))
-    with pytest.raises(ProtocolError, match="must send equally many records"):
-        decoy_join.join_counts([many, honest], groups=[(0, 1)], n_local_clusters=(2, 2))
+    with pytest.raises(ProtocolError, match="party 0 must send 8388608 low bits of tags"):
+        decoy_join.join_counts(
+            [many, honest], groups=[(0, 1)], n_local_clusters=(2, 2), high_bits=12
+        )
 
 
 @pytest.mark.parametrize(
