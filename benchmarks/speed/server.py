@@ -1,4 +1,4 @@
-"""Stages at the server: from received bytes to weights, the grid, and k-means on it."""
+"""Stages at the server: from received bytes to tables, to pseudo-users, and k-means on them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,11 +18,14 @@ from benchmarks.speed.party import (
 from benchmarks.speed.stage import Stage
 from splitmeans._types import FloatArray
 from splitmeans.kmeans.weighted_kmeans import RESTARTS, weighted_kmeans
+from splitmeans.membership.bundles import Bundles
+from splitmeans.plan.grid_limits import N_POINTS
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import SecureNoise
 from splitmeans.server.combine import check_release, combine
 from splitmeans.synopsis.build import build_synopsis
-from splitmeans.synopsis.pairs import max_entropy_weights
+from splitmeans.synopsis.decode import Released
+from splitmeans.synopsis.decode import decode as decode_tables
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.codec import decode, encode
 from splitmeans.wire.messages import PartyRelease
@@ -61,7 +64,7 @@ def _combine(inputs: Inputs, *, method: str, k: int = LOCAL_CLUSTERS, n_parties:
 
 @dataclass(frozen=True, kw_only=True)
 class _Counted:
-    """A weight estimator that knows the whole table, so that grid methods alone are timed."""
+    """An estimator that knows the whole table, so that decoding alone is timed; all are there."""
 
     counts: FloatArray
 
@@ -75,6 +78,17 @@ class _Counted:
     def joint(self, parties: Sequence[int]) -> FloatArray:
         others = tuple(axis for axis in range(self.counts.ndim) if axis not in parties)
         return np.asarray(self.counts.sum(axis=others))
+
+    def with_absent(self, pair: tuple[int, ...]) -> FloatArray:
+        return np.pad(self.joint(pair), ((0, 1), (0, 1)))
+
+    def presence(self) -> tuple[FloatArray, float]:
+        found = np.zeros((2,) * self.counts.ndim)
+        found.flat[0] = self.counts.sum()
+        return found, 1.0
+
+    def deviation(self, group: tuple[int, ...]) -> float:
+        return float(MANY_CLUSTERS)
 
 
 def _counted(inputs: Inputs) -> _Counted:
@@ -91,8 +105,17 @@ def _counted(inputs: Inputs) -> _Counted:
     return _Counted(counts=counts + noise)
 
 
-def _pairs(inputs: Inputs) -> Task:
-    return partial(max_entropy_weights, _counted(inputs), deviation=float(MANY_CLUSTERS))
+def _decode(inputs: Inputs) -> Task:
+    parties = inputs.study(n_parties=MANY_PARTIES).parties
+    widths = (MANY_CLUSTERS,) * MANY_PARTIES
+    released = Released(
+        estimator=_counted(inputs),
+        bundles=Bundles(n_local_clusters=widths, n_labels=widths),
+        centres=[some_centres(len(party.columns), k=MANY_CLUSTERS) for party in parties],
+        points=[some_centres(len(party.columns), k=N_POINTS) for party in parties],
+        n_segments=N_CLUSTERS,
+    )
+    return lambda: decode_tables(released, rng=np.random.default_rng())
 
 
 def _grid(inputs: Inputs) -> Synopsis:
@@ -127,18 +150,15 @@ SERVER_STAGES = (
         Stage(name=f"combine {method}", group="combine", prepare=partial(_combine, method=method))
         for method in METHODS
     ),
-    *(
-        Stage(
-            name=f"combine {method}, {_LARGE}",
-            group="combine",
-            prepare=partial(_combine, method=method, k=MANY_CLUSTERS, n_parties=MANY_PARTIES),
-        )
-        for method in ("decoy", "sketch")
+    Stage(
+        name=f"combine decoy, {_LARGE}",
+        group="combine",
+        prepare=partial(_combine, method="decoy", k=MANY_CLUSTERS, n_parties=MANY_PARTIES),
     ),
     *(
         Stage(name=f"{name}, {_LARGE}", group=group, prepare=prepare, by_users=False)
         for name, group, prepare in (
-            ("grid pairs", "grid", _pairs),
+            ("decode tables", "grid", _decode),
             ("k-means", "k-means", _kmeans),
             ("k-means of scikit-learn", "k-means", _kmeans_of_scikit_learn),
         )

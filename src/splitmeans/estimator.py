@@ -70,7 +70,6 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             name for all parties. What can be read in two ways is refused. "private", for all or
             in place of any (low, high), has the run learn the bounds, with noise and from a part
             of the budget; `result_.plan.parties` has them then.
-        grid: How cell weights are found: "auto", "pairs" or "many".
         population: With three or more parties "shared" for segments of the users at all of them
             (the default), "everyone" for those at one or more.
         expected_users: A public rough number of users, which need not be said. Delta must be below
@@ -126,7 +125,6 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         membership: str = "decoy",
         n_local_clusters: int | str = "auto",
         bounds: Any = None,
-        grid: str = "auto",
         population: str | None = None,
         expected_users: int | None = None,
         categories: Any = None,
@@ -148,7 +146,6 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
         self.membership = membership
         self.n_local_clusters = n_local_clusters
         self.bounds = bounds
-        self.grid = grid
         self.population = population
         self.expected_users = expected_users
         self.categories = categories
@@ -336,7 +333,6 @@ class VerticalKMeans(HasResult, TransformerMixin, ClusterMixin, BaseEstimator): 
             budget=Budget(epsilon=self.epsilon, delta=self.delta),
             membership=self.membership,
             n_local_clusters=self.n_local_clusters,
-            grid=self.grid,
             population=self.population,
             ids=self._id_rules(),
             scaling=self.scaling,

@@ -45,7 +45,7 @@ from splitmeans.wire.tags import tag_of
 class RunResult:
     """What a run produced, seen by a simulation that plays all parts.
 
-    Publishable: the synopsis, clustering and weights in `server`, and `privacy`. Private to the
+    Publishable: the synopsis and clustering in `server`, and `privacy`. Private to the
     server: `server.releases`, from which a party could remove the decoys, and `traffic`, whose
     sizes grow with the number of users.
     """

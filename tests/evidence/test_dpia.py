@@ -101,7 +101,6 @@ def test_a_study_of_counts_alone_has_no_empty_table_and_no_segments() -> None:
         n_clusters=1,
         n_local_clusters="auto",
         ids=IdRules(type="integer"),
-        grid="auto",
     )
     title, sections = dpia_of(study)
     for section in sections:

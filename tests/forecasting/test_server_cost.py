@@ -83,34 +83,15 @@ def test_work_by_hand():
     values = register_values(law, widths=(3, 4), users=100)
     found = decoding_work(law, groups=[(0, 1)], n_local_clusters=(3, 4), users=100)
     assert found == pytest.approx(12 * values)
-    # log base 1.1 of 10 x (100 users + 12 phantoms) x 256 rows is 131.9, from the floor of 30 on.
-    assert values == pytest.approx(101.9, abs=0.1)
+    # log base 1.1 of 10 x (100 users + 20 phantoms, of those absent at a party as well) x 256 rows
+    # is 132.6, from the floor of 30 on.
+    assert values == pytest.approx(102.6, abs=0.1)
 
 
-@pytest.mark.parametrize(
-    ("n_parties", "width", "sketch"),
-    [(2, 250, SketchOptions(gamma=0.01)), (6, 100, SketchOptions(repetitions=64))],
-)
-def test_sketches_that_take_too_long_are_refused_with_a_number_that_works(n_parties, width, sketch):
-    wanted = study(n_parties, membership="sketch", grid="many", sketch=sketch)
+def test_sketches_that_take_too_long_are_refused_with_a_number_that_works():
+    wanted = study(membership="sketch", sketch=SketchOptions(gamma=0.01))
     with pytest.raises(ParameterError, match="takes the server too long to read") as refused:
-        make_plan(replace(wanted, n_local_clusters=width))
+        make_plan(replace(wanted, n_local_clusters=250))
     works = int(re.search(r"n_local_clusters must be <= (\d+)", str(refused.value))[1])
     plan = make_plan(replace(wanted, n_local_clusters=works))
     assert works == most_clusters(plan.membership, n_groups=len(plan.groups), users=10_000)
-
-
-def test_a_grid_beyond_any_memory_is_refused_with_a_number_that_works():
-    wanted = study(4, columns=40, grid="pairs")
-    with pytest.raises(ParameterError, match="about 49 GB of memory at every participant") as told:
-        make_plan(replace(wanted, n_local_clusters=50))
-    works = int(re.search(r"lower n_local_clusters to (\d+)", str(told.value))[1])
-    assert make_plan(replace(wanted, n_local_clusters=works)).n_local_clusters == (works,) * 4
-    with pytest.raises(ParameterError, match="GB of memory"):
-        make_plan(replace(wanted, n_local_clusters=works + 1))
-
-
-def test_a_grid_beyond_any_memory_is_sampled_if_the_study_leaves_the_choice():
-    wanted = study(4, columns=40, n_local_clusters=50)
-    assert make_plan(wanted).grid_method == "many"
-    assert make_plan(replace(wanted, n_local_clusters=20)).grid_method == "pairs"

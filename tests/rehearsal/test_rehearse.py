@@ -96,7 +96,7 @@ def test_heavy_decoys_are_rehearsed_with_fewer_of_them():
     study = rehearsed_study(
         names=[f"org {n}" for n in range(3)],
         n_local_clusters=60,
-        budget=Budget(epsilon=0.3, delta=1e-7),
+        budget=Budget(epsilon=0.1, delta=1e-7),
     )
     plan = make_plan(study)
     lighter = rehearse._lighter(study, plan)

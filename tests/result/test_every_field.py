@@ -129,7 +129,9 @@ def signed_folder(folder: Path, study: Study) -> Path:
         dataclasses.replace(party, public_key=Identity.new().public.to_text())
         for party in study.parties
     )
-    keyed = dataclasses.replace(study, parties=parties, server_key=SERVER.public.to_text())
+    keyed = dataclasses.replace(
+        study, parties=parties, server_key=SERVER.public.to_text(), ids=study.ids or AS_IS
+    )
     plan = plan_of(keyed)
     message = message_of(plan)
     facts = published_facts(

@@ -22,6 +22,7 @@ from splitmeans.report.html import render
 from splitmeans.result.publish import published_facts, read_published
 from splitmeans.result.result import Result
 from splitmeans.result.signed import Stamp, is_date, rounded_hash, utc_now
+from splitmeans.study.id_rules import AS_IS
 from splitmeans.synopsis.clustering import NOBODY
 from splitmeans.wire.identity import Identity
 from tests.result.small_result import small_message, small_study, write_message, write_small_result
@@ -30,7 +31,7 @@ SERVER, OTHER = Identity.new(), Identity.new()
 
 
 def keyed(server: Identity = SERVER) -> Any:
-    study = small_study()
+    study = small_study(ids=AS_IS)
     parties = tuple(
         dataclasses.replace(party, public_key=Identity.new().public.to_text())
         for party in study.parties

@@ -64,8 +64,8 @@ def test_the_certificate_is_that_of_the_plan(tmp_path):
 def test_a_released_count_is_kept(tmp_path):
     folder = write_small_result(tmp_path / "a", study=small_study(n_local_clusters="auto"))
     read = Result.read(folder)
-    assert read.released == (((900,),),)
-    assert ("Users as released, noisy", "900 at bank") in run_facts(read)
+    assert read.released == (((900,), (900,)),)
+    assert ("Users as released, noisy", "900 at bank, 900 at insurer") in run_facts(read)
     # The plan of the run can be made again from the folder.
     plan = make_plan(read.study, released=read.released)
     assert plan.fingerprint == read.facts["plan"]

@@ -326,7 +326,7 @@ def command(monkeypatch, capsys, tmp_path):
         *("study", "new", "--party", "bank=bank.pub", "--party", "shop=shop.pub"),
         *("--column", "bank:income:0:9000", "--column", "bank:savings:0:50000"),
         *("--column", "bank:region:north|south", "--column", "shop:visits:0:9"),
-        *("--server-key", "server.pub", "--users", str(N)),
+        *("--server-key", "server.pub", "--id-type", "as-is", "--users", str(N)),
     )
     assert code == 0, said
     assert call("study", "approve", "study.toml", "--home", "bank", "--digits", digits)[0] == 0

@@ -17,7 +17,7 @@ from splitmeans.membership.sketch.encode import encode
 from splitmeans.membership.sketch.estimate import CellSketchEstimator
 from splitmeans.membership.sketch.law import SketchLaw, phantoms_for
 from splitmeans.paper.datasets import mixed_gaussian
-from splitmeans.synopsis.pairs import max_entropy_weights
+from splitmeans.synopsis.replicates.refit import refitted_grid
 from splitmeans.table.walk.memory import MemoryUsers
 
 TWO = np.array([[2500, 300, 0], [200, 1500, 1000]])
@@ -141,7 +141,7 @@ def test_weight_error_on_mixed_gaussian(overlap: float, limit: float) -> None:
         truth = np.zeros((5, 5))
         np.add.at(truth, (first[both], second[both]), 1)
         run = sketches(law, [first, second], seed, widths=(5, 5))
-        weights = max_entropy_weights(run)
+        weights = refitted_grid({(0, 1): run.joint([0, 1])}, (5, 5))
         errors.append(np.abs(weights - truth).sum() / truth.sum())
         raw_error = np.abs(run.joint([0, 1]) - truth).sum() / truth.sum()
         assert raw_error < limit + 0.02

@@ -91,7 +91,7 @@ def stage_cases() -> Iterator[tuple[str, Release, float, int]]:
 
 
 def guided_cases() -> Iterator[tuple[str, Release, float, int]]:
-    plan = plan_of("pairs of three")
+    plan = plan_of("presence and pairs")
     guided, event = GuidedLloyd.of(plan.local[0]), plan.local[0].event
     survey = guided.survey
     limits = np.array(guided.bounds)

@@ -136,15 +136,7 @@ def too_large(plan: Plan, *, users: int) -> bool:
     n_parties, k, width = len(plan.study.parties), plan.study.n_clusters, max(plan.n_local_clusters)
     n_features = sum(len(features_of(party)) for party in plan.parties)
     n_pairs = n_parties * (n_parties - 1) // 2
-    cells = math.prod(plan.n_local_clusters)
-    points = 20_000 if plan.grid_method == "many" else cells
-    work: float = points * k * n_features
-    if plan.grid_method == "many":
-        work += (width * n_parties) ** 2 * k
-    else:
-        # Passes over all cells: by the fit of pairs, or a few by anything.
-        passes = 10 * n_pairs if plan.grid_method == "pairs" else 10
-        work += cells * passes
+    work: float = 20_000 * k * n_features + (width * n_parties) ** 2 * k
     if isinstance(plan.membership, SketchLaw):
         law = plan.membership
         work += n_pairs * width**2 * (law.repetitions + 65 * 20 / plan.study.sketch.base)

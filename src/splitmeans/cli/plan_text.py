@@ -178,7 +178,7 @@ def _print_segment_error(found: Forecast) -> None:
     if error is None:
         _figure(
             "segment size",
-            "no forecast of its error: it is for decoy with a grid of pairs, and without [detail]",
+            "no forecast of its error: it is for decoy, and without [detail]",
         )
         return
     average = found.users / found.study.n_clusters

@@ -18,14 +18,11 @@ def cell_error(plan: Plan, *, users: int) -> float:
 def segment_error(plan: Plan, *, users: int) -> float | None:
     """Return the standard deviation of the size of an average segment, in users.
 
-    A segment is a sum of cells with noise of their own, 1/k of those that a group counts. The
-    server takes out part of the noise (no cell is below zero, small ones are cut), so this is on
-    the safe side: `intervals.sizes` finds about as much after a run of two parties without gaps
-    between segments, and about half of it with four parties and gaps. Known where that is known,
-    so not with detail, where cells are scaled once more.
+    A segment is a sum of cells with noise of their own, 1/k of those that a group counts.
+    `intervals.sizes` finds about as much after a run. Known where that is known, so not with
+    detail, where cells are scaled once more.
     """
-    known = method_of(plan.study).deviation is not None and not plan.detail
-    if not known or plan.grid_method != "pairs":
+    if method_of(plan.study).deviation is None or plan.detail:
         return None
     return cell_error(plan, users=users) * math.sqrt(cells_of_group(plan) / plan.study.n_clusters)
 

@@ -210,7 +210,7 @@ class Forecast:
 
         Plans are found in closed form here, within about 2 % of the exact ones.
         """
-        return tuple(self._point(epsilon) for epsilon in epsilons if allowed(self.study, epsilon))
+        return tuple(self._point(epsilon) for epsilon in epsilons if allowed(epsilon))
 
     def epsilon_for(self, ratio: float) -> EpsilonNeeded:
         """Return the epsilon that keeps the loss within `ratio` of that without privacy.
@@ -240,7 +240,6 @@ class Forecast:
             "membership": study.membership,
             "n_local_clusters": list(self.plan.n_local_clusters),
             "n_labels": list(self.plan.n_labels),
-            "grid": self.plan.grid_method,
             "noise": [asdict(level) for level in self.noise],
             "cell_error": self.cell_error,
             "segment_error": self.segment_error,

@@ -7,7 +7,7 @@ from splitmeans.intervals.sizes import WIDTH_95
 from splitmeans.plan.enough_users import learning_warnings
 from splitmeans.plan.plan import Plan
 from splitmeans.study import EVERYONE
-from splitmeans.synopsis.presence import LEAST_DEVIATIONS
+from splitmeans.synopsis.decode import LEAST_DEVIATIONS
 
 # Noise "nears" a quantity when its 95 % interval is half of it.
 _NEAR = 0.5
@@ -67,9 +67,8 @@ def _about_presence(plan: Plan, *, users: int) -> tuple[str, ...]:
     deviation = count_deviation(plan)
     n_parties, width = len(plan.study.parties), max(plan.n_local_clusters)
     assumed = (
-        f"k' = {width} assumes that a quarter of a party's {plan.study.assumed_users:,} users are "
-        "at any other party; nobody knows it before the run, and with far fewer a smaller "
-        "n_local_clusters is better"
+        f"k' = {width} is for {plan.study.assumed_users:,} users at all parties; how many there "
+        "are nobody knows before the run, and with far fewer a smaller n_local_clusters is better"
     )
     if plan.study.population == EVERYONE:
         return (

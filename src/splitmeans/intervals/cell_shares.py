@@ -113,7 +113,8 @@ def _segments_of_cells(
     distances = np.zeros((*shape, len(centres)))
     for axis, party in enumerate(synopsis.party_names):
         columns = synopsis.columns_of(party)
-        local = synopsis.seen(synopsis.local_centres(party), columns)
+        # Centres beyond the labels are not in use.
+        local = synopsis.seen(synopsis.local_centres(party)[: shape[axis]], columns)
         place = [1] * len(shape)
         place[axis] = shape[axis]
         own = squared_distances(local, centres[:, columns])

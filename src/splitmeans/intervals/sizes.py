@@ -82,7 +82,7 @@ def size_intervals(
     """
     if refusal(plan, synopsis) is not None:
         return None
-    shape = plan.n_local_clusters
+    shape = plan.n_labels
     grid = grid_of(synopsis, shape)
     # All users together are one more segmentation, of one segment.
     shares = [one_segment(grid.size)]

@@ -6,7 +6,7 @@ a party may have more clusters than a table has labels. Its released centres are
 which neighbours lie close together, as on a ring, and a label stands for one or two neighbours. In
 the table with the next party the ring is cut at the first cluster, with the one after that a
 cluster later, and so on: two clusters that one table counts together are apart in others, and what
-explains all tables at once (`synopsis/classes.py`) tells them apart.
+explains all tables at once (`synopsis/decode/classes.py`) tells them apart.
 
 Which clusters make which label follows from public numbers alone. A user still has one label in
 each table, a function of the user's row and the released centres, so nothing else costs more.

@@ -91,8 +91,9 @@ class MembershipMethod(Generic[L, M]):
         facts: What studies and statements read.
         law: Type of its law.
         message: Type of the message that a party's release carries.
-        default_labels: How many local clusters, k', each party has in a study with about so many
-            users.
+        default_labels: How many labels each party has in a table of a study with about so many
+            users; as many as local clusters, k', if `clusters_of` says no other.
+        clusters_of: How many local clusters a party may have for so many labels.
         law_at: The law at given precisions, for a number of membership releases.
         estimator: Reads the messages of all parties, with noise of the server's own.
         noise_lines: The noise of a release.
@@ -113,6 +114,7 @@ class MembershipMethod(Generic[L, M]):
     law: type[L]
     message: type[M]
     default_labels: Callable[[Study, int], int]
+    clusters_of: Callable[[Study, int], int] = lambda _, labels: labels
     law_at: Callable[[Study, Precisions, int], L]
     estimator: Callable[[L, RunFacts, Sequence[M], NoiseSource], WeightEstimator]
     noise_lines: Callable[[L, RunFacts], Iterable[NoiseLine]]

@@ -18,7 +18,7 @@ from splitmeans.membership.decoy.column_labels import N_EDGES
 from splitmeans.membership.decoy.law import DecoyLaw
 from splitmeans.membership.decoy.layout import high_bits_of
 from splitmeans.membership.methods import method_of
-from splitmeans.plan.grid_limits import N_POINTS, SAMPLED
+from splitmeans.plan.grid_limits import N_POINTS
 from splitmeans.study.features import features_of
 from splitmeans.wire.ways import MAX_LARGE_BYTES
 
@@ -213,12 +213,10 @@ def _result_bytes(plan: "Plan") -> int:
 def most_nodes(plan: "Plan") -> int:
     """Return how many nodes a published synopsis can have.
 
-    Cells of a grid; or pseudo-users, about N_POINTS of them, but one at least of each cell.
+    Pseudo-users: about N_POINTS of them, but one at least of each combination of local clusters
+    that is counted.
     """
-    cells = N_POINTS if plan.grid_method in SAMPLED else math.prod(plan.n_local_clusters)
-    if plan.study.n_points:
-        return N_POINTS + min(cells, N_POINTS)
-    return cells
+    return 2 * N_POINTS if plan.study.n_points else 1
 
 
 def _sealing_bytes(plan: "Plan") -> int:

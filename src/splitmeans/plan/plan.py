@@ -43,7 +43,6 @@ class Plan:
         groups: Which parties share a membership release.
         local: The law of each party's local clustering; none in a study of counts alone.
         membership: The law of the membership releases.
-        grid_method: How cell weights of all parties are found.
         presence: The law of the presence table, where the last group is one: all parties, each
             with "present" as its only label. In a study of counts alone it is the membership's.
         detail: The law of each party's shapes within clusters; empty where the study asks for none.
@@ -61,7 +60,6 @@ class Plan:
     groups: tuple[Group, ...]
     local: tuple[GuidedLloydLaw, ...]
     membership: MembershipLaw
-    grid_method: str
     presence: DecoyLaw | None = None
     detail: tuple[DetailLaw, ...] = ()
     columns: ColumnTables | None = None
@@ -70,7 +68,7 @@ class Plan:
     @property
     def fingerprint(self) -> str:
         """Hash of every parameter of every release, and of the values that they follow from."""
-        parts = (self.study.hash, self.groups, self.grid_method, self.local, self.membership)
+        parts = (self.study.hash, self.groups, self.local, self.membership)
         # Of a table that draws are looked up in, which the parameters alone do not show (rule R3).
         table_hash = method_of(self.study).table_hash
         table = None if table_hash is None else table_hash(self.membership)

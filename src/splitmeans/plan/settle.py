@@ -21,8 +21,7 @@ from splitmeans.plan.bounds_stage import bounds_stage
 from splitmeans.plan.categories_stage import categories_stage
 from splitmeans.plan.details import detail_laws, tables_of_columns
 from splitmeans.plan.enough_users import check_enough_users
-from splitmeans.plan.grid_limits import COUNTS, PRESENCE
-from splitmeans.plan.grids import check_grid, grid_kind, groups_of
+from splitmeans.plan.groups import check_local_clusters, groups_of, has_presence_table
 from splitmeans.plan.message_sizes import check_readable
 from splitmeans.plan.plan import Plan, users_of
 from splitmeans.plan.series import SeriesRun
@@ -267,17 +266,18 @@ def _plan_at(
     if labels is None:
         labels = _labels(study, stages, released)
     method = method_of(study)
-    widths = (labels,) * len(study.parties)
+    # A study that says k' has a label for each cluster.
+    given = study.n_local_clusters != "auto" or study.counts_only
+    clusters = labels if given else method.clusters_of(study, labels)
+    widths, n_labels = ((own,) * len(study.parties) for own in (clusters, labels))
     codings = [coding_of(party) for party in parties]
-    n_features = sum(len(coding.bounds) for coding in codings)
-    grid = grid_kind(study)
-    check_grid(study, widths, grid, n_features=n_features)
+    check_local_clusters(study, widths)
     n_releases = len(groups) + n_column_tables(study)
     membership = method.law_at(study, precisions, n_releases)
     presence = None
-    if grid == COUNTS:
+    if study.counts_only:
         presence = membership
-    elif grid == PRESENCE:
+    elif has_presence_table(study):
         own = presence_precisions(precisions, n_pairs=len(groups) - 1)
         presence = method.law_at(study, own, n_releases)
     return Plan(
@@ -285,11 +285,10 @@ def _plan_at(
         released=released,
         stages=stages,
         n_local_clusters=widths,
-        n_labels=widths,
+        n_labels=n_labels,
         groups=groups,
         local=() if study.counts_only else _local_laws(codings, widths, precisions),
         membership=membership,
-        grid_method=grid,
         presence=presence,
         **_detail(study, precisions, codings),
     )
@@ -348,7 +347,9 @@ def _releases(study: Study) -> float:
 def _group_releases(study: Study) -> float:
     """Return how many releases of groups share it; a presence table has its part."""
     n_groups = len(groups_of(study))
-    return (n_groups - 1) / (1 - PRESENCE_SHARE) if grid_kind(study) == PRESENCE else n_groups
+    if study.counts_only or not has_presence_table(study):
+        return n_groups
+    return (n_groups - 1) / (1 - PRESENCE_SHARE)
 
 
 def _labels(study: Study, stages: tuple[Stage, ...], released: ReleasedValues) -> int:

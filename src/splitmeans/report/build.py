@@ -18,7 +18,7 @@ from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.report.data import ColumnInfo, MapInfo, ReportData, SegmentationInfo, SegmentInfo
 from splitmeans.report.facts import run_facts
 from splitmeans.report.projection import Plane, fit_plane
-from splitmeans.result.intervals import intervals_of
+from splitmeans.result.intervals import intervals_of, plan_of
 from splitmeans.result.names import checked_names
 from splitmeans.result.result import Result, Segmentation
 from splitmeans.study.features import to_own_units
@@ -105,6 +105,7 @@ def build_report(
 def _about(result: Result, *, title: str | None, compared_with: Result | None) -> dict[str, Any]:
     """Return what does not depend on the segments."""
     synopsis = result.synopsis
+    counted = len(result.presence) and plan_of(result) is not None
     what = "Shared users of" if result.study.counts_only else "Segments across"
     return {
         "title": title or f"{what} {_listed(synopsis.party_names)}",
@@ -114,7 +115,7 @@ def _about(result: Result, *, title: str | None, compared_with: Result | None) -
         "parties": synopsis.party_names,
         "users": synopsis.total,
         "n_columns": synopsis.n_columns,
-        "overlap": result.overlap() if len(result.presence) else None,
+        "overlap": result.overlap() if counted else None,
         "drift": None if compared_with is None else drift(compared_with, result),
         # The page lists no columns, of which there may be thousands.
         "privacy": dataclasses.replace(result.privacy, columns=(), extra=None),

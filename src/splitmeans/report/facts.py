@@ -22,7 +22,6 @@ def run_facts(result: Result) -> tuple[tuple[str, str], ...]:
         *_whose(study),
         ("Memberships sent by", study.membership),
         ("Local clusters", _local_clusters(result)),
-        ("Grid asked for", study.grid),
         ("Columns count", _SCALING[study.scaling]),
         ("Grid cells with users", f"{used:,}"),
         ("Points of the grid", f"{nodes:,}, {_POINTS[synopsis.has_places]}"),

@@ -75,7 +75,7 @@ def published_facts(
     return facts_of(
         plan,
         privacy,
-        with_precision(synopsis, plan),
+        with_precision(synopsis, plan, result.presence),
         centres=result.centres,
         sizes=result.sizes,
         presence=result.presence,
@@ -152,7 +152,7 @@ def read_published(plan: Plan, result: PublishedResult) -> Synopsis:
     labels = result.labels.astype(np.int32)
     nodes = to_nodes(plan.parties, result.nodes, labels, centres) if placed else None
     synopsis = build_synopsis_from_points(labels, weights, centres, plan.parties, nodes=nodes)
-    return with_precision(scaled_as_agreed(synopsis, study), plan)
+    return with_precision(scaled_as_agreed(synopsis, study), plan, result.presence)
 
 
 def _coded_nodes(

@@ -1,4 +1,4 @@
-"""From the parties' messages to the weighted grid and its centres (phases 3 and 4).
+"""From the parties' messages to pseudo-users (phase 3).
 
 Everything here works on released messages alone, so it is post-processing: it costs no privacy.
 """
@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from splitmeans._types import FloatArray, IntArray
+from splitmeans._types import IntArray
 from splitmeans.errors import ProtocolError
 from splitmeans.kernels.one_thread import on_one_thread
-from splitmeans.membership.estimator import KnowsDeviation, WeightEstimator
+from splitmeans.kmeans.draws import draw_evenly
+from splitmeans.membership.estimator import WeightEstimator
 from splitmeans.membership.methods import method_of
-from splitmeans.plan.grid_limits import COUNTS, PRESENCE
+from splitmeans.plan.grid_limits import N_POINTS
 from splitmeans.plan.plan import Plan
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.server.column_tables import (
@@ -24,18 +25,18 @@ from splitmeans.server.column_tables import (
 from splitmeans.study import EVERYONE
 from splitmeans.study.category_shares import shares_are_valid
 from splitmeans.study.coding import coding_of
-from splitmeans.synopsis.build import all_cells, build_synopsis_from_points
-from splitmeans.synopsis.carried_over import place_with_earlier
-from splitmeans.synopsis.cluster_sizes import shares_of_clusters
+from splitmeans.synopsis.build import build_synopsis_from_points
+from splitmeans.synopsis.decode import (
+    KnowsPresence,
+    Previous,
+    PseudoUsers,
+    Released,
+    decode,
+)
 from splitmeans.synopsis.earlier_users import earlier_users
-from splitmeans.synopsis.many import bundled_points, latent_points
 from splitmeans.synopsis.plan_precision import with_precision
-from splitmeans.synopsis.presence import KnowsPresence, presence_points
 from splitmeans.synopsis.presence_counts import count_presence
-from splitmeans.synopsis.pseudo_users import place_users
-from splitmeans.synopsis.regions import regions_of
 from splitmeans.synopsis.scaling import scaled_as_agreed
-from splitmeans.synopsis.softening import softened_weights
 from splitmeans.synopsis.synopsis import Synopsis
 from splitmeans.wire.messages import PartyRelease
 
@@ -44,13 +45,11 @@ class Combined(NamedTuple):
     """What the messages of all parties say together.
 
     Attributes:
-        synopsis: The weighted grid.
-        weights: The cell weights of a dense grid, shape (k'_1, ..., k'_S); None without one.
+        synopsis: The pseudo-users.
         presence: How many users are at which parties (`synopsis/presence_counts.py`).
     """
 
     synopsis: Synopsis
-    weights: FloatArray | None
     presence: IntArray
 
 
@@ -101,7 +100,7 @@ def combine(
     rng: np.random.Generator,
     previous: Synopsis | None = None,
 ) -> Combined:
-    """Return the weighted grid, and who is at which parties.
+    """Return the pseudo-users, and how many users are at which parties.
 
     `noise` is the server's own, added before anything is computed for publication: it protects
     users from the parties, who know the run key. `previous` is the published synopsis that a run
@@ -109,77 +108,55 @@ def combine(
     """
     messages = [release.membership for release in releases]
     estimator = method_of(plan.study).estimator(plan.membership, plan, messages, noise)
-    centres: list[IntArray] = [release.centres for release in releases]
-    labels, weights, dense = _cells(plan, estimator, releases, rng=rng)
-    nodes = None
-    if plan.study.n_points:
-        points = _points(plan, releases)
-        labels, weights, nodes = _placed(
-            plan, (labels, weights), centres, points, previous=previous, rng=rng
-        )
-        if plan.columns is not None:
-            counted = count_columns(plan, releases, noise=noise.spawn("columns"))
-            labels, nodes = put_together(plan, releases, labels, nodes, counted=counted, rng=rng)
-    parties = plan.parties
-    synopsis = build_synopsis_from_points(labels, weights, centres, parties, nodes=nodes)
-    return Combined(
-        synopsis=with_precision(scaled_as_agreed(synopsis, plan.study), plan),
-        weights=dense,
-        presence=count_presence(plan, estimator),
-    )
-
-
-def _cells(
-    plan: Plan,
-    estimator: WeightEstimator,
-    releases: Sequence[PartyRelease],
-    *,
-    rng: np.random.Generator,
-) -> tuple[IntArray, FloatArray, FloatArray | None]:
-    """Return labels and weights of all cells, or of some where they are too many, and the grid."""
-    if plan.grid_method == COUNTS:
-        assert isinstance(estimator, KnowsPresence), "the study was not checked"
-        everywhere = max(float(estimator.presence()[0].flat[0]), 0.0)
-        return np.zeros((1, len(plan.study.parties)), np.int64), np.array([everywhere]), None
-    if plan.grid_method == PRESENCE:
-        assert isinstance(estimator, KnowsPresence), "the study was not checked"
-        points = presence_points(
-            estimator,
-            n_classes=3 * plan.study.n_clusters,
+    centres = [release.centres for release in releases]
+    if plan.study.counts_only:
+        users = _counted_only(plan, estimator)
+    else:
+        released = Released(
+            estimator=estimator,
+            bundles=plan.bundles,
+            centres=centres,
+            points=_points(plan, releases),
+            n_segments=plan.study.n_clusters,
             everyone=plan.study.population == EVERYONE,
-            rng=rng,
         )
-        return *points, None
-    deviation = _deviation(plan, estimator)
-    if plan.grid_method == "many":
-        n_classes = 2 * plan.study.n_clusters
-        bundles = plan.bundles.in_use([release.centres for release in releases])
-        if not bundles.is_trivial:
-            assert deviation is not None, "the noise of a decoy join is known"
-            shares = [
-                shares_of_clusters(points, release.centres)[:clusters]
-                for points, release, clusters in zip(
-                    _points(plan, releases), releases, bundles.n_local_clusters, strict=True
-                )
-            ]
-            found = bundled_points(
-                estimator,
-                bundles,
-                shares,
-                n_classes=n_classes,
-                rng=rng,
-                deviation=deviation,
-            )
-            return *found, None
-        return *latent_points(estimator, n_classes=n_classes, rng=rng, deviation=deviation), None
-    weights = softened_weights(
-        estimator,
-        deviation=deviation,
-        n_classes=2 * plan.study.n_clusters,
-        rng=rng.spawn(1)[0],
-        regions=regions_of([release.centres for release in releases]),
+        users = decode(released, rng=rng, previous=_previous(plan, previous))
+    labels, nodes = users.labels, users.nodes
+    if plan.columns is not None and users.weights.sum() > 0:
+        # Rows of equal weight exchange single columns.
+        counted = count_columns(plan, releases, noise=noise.spawn("columns"))
+        rows = draw_evenly(users.weights, N_POINTS, rng=rng)
+        labels, nodes = labels[rows], nodes[rows]
+        weights = np.full(N_POINTS, float(users.weights.sum()) / N_POINTS)
+        labels, nodes = put_together(plan, releases, labels, nodes, counted=counted, rng=rng)
+    else:
+        weights = users.weights
+    synopsis = build_synopsis_from_points(labels, weights, centres, plan.parties, nodes=nodes)
+    presence = count_presence(plan, estimator)
+    synopsis = with_precision(scaled_as_agreed(synopsis, plan.study), plan, presence)
+    return Combined(synopsis=synopsis, presence=presence)
+
+
+def _counted_only(plan: Plan, estimator: WeightEstimator) -> PseudoUsers:
+    """Return one point without columns for the users at all parties."""
+    assert isinstance(estimator, KnowsPresence), "the study was not checked"
+    n_parties = len(plan.study.parties)
+    return PseudoUsers(
+        labels=np.zeros((1, n_parties), dtype=np.int64),
+        weights=np.array([max(float(estimator.presence()[0].flat[0]), 0.0)]),
+        places=(np.zeros((1, 0), dtype=np.int64),) * n_parties,
     )
-    return all_cells(weights.shape), weights.ravel(), weights
+
+
+def _previous(plan: Plan, previous: Synopsis | None) -> Previous | None:
+    """Return what the result before says of the columns of this run."""
+    users = None if previous is None else earlier_users(previous, plan.parties)
+    if users is None or plan.columns is not None:  # a study with tables of columns is not renewed
+        return None
+    return Previous(
+        users=users,
+        deviations=lambda total: [law.centre_deviation(max(1, round(total))) for law in plan.local],
+    )
 
 
 def _points(plan: Plan, releases: Sequence[PartyRelease]) -> list[IntArray]:
@@ -188,41 +165,3 @@ def _points(plan: Plan, releases: Sequence[PartyRelease]) -> list[IntArray]:
         coding_of(party).features(release.points.astype(np.int64))
         for party, release in zip(plan.parties, releases, strict=True)
     ]
-
-
-def _placed(
-    plan: Plan,
-    cells: tuple[IntArray, FloatArray],
-    centres: Sequence[IntArray],
-    points: Sequence[IntArray],
-    *,
-    previous: Synopsis | None,
-    rng: np.random.Generator,
-) -> tuple[IntArray, FloatArray, IntArray]:
-    """Return pseudo-users of the cells; in a run that follows another some of them are its."""
-    labels, weights = cells
-    k = plan.study.n_clusters
-    if plan.columns is not None:  # a study that is not renewed
-        return place_users(labels, weights, centres, points, rng=rng, equal=True)
-    earlier = None if previous is None else earlier_users(previous, plan.parties)
-    if earlier is None:
-        return place_users(labels, weights, centres, points, rng=rng, n_segments=k)
-    users = max(1, round(float(weights.sum())))
-    deviations = [law.centre_deviation(users) for law in plan.local]
-    return place_with_earlier(
-        labels,
-        weights,
-        centres,
-        points,
-        earlier=earlier,
-        deviations=deviations,
-        rng=rng,
-        n_segments=k,
-    )
-
-
-def _deviation(plan: Plan, estimator: WeightEstimator) -> float | None:
-    """Standard deviation of the noise on a cell of a pair, where it is known."""
-    if not isinstance(estimator, KnowsDeviation):
-        return None
-    return max(estimator.deviation(group) for group in plan.groups)

@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from splitmeans._types import FloatArray
 from splitmeans.errors import ProtocolError
 from splitmeans.plan.plan import Plan
 from splitmeans.plan.settle import plan_of_run
@@ -73,14 +72,13 @@ class Collecting:
 class Done:
     """Holds everything the server learned.
 
-    `weights`, `synopsis` and `clustering` may be published; `published` is the message that did
-    it. `releases` must stay with the server:
-    parties know the run key and could remove decoys and phantoms from them.
+    `synopsis` and `clustering` may be published; `published` is the message that did it. `releases`
+    must stay with the server: parties know the run key and could remove decoys and phantoms from
+    them.
     """
 
     plan: Plan
     releases: Mapping[str, PartyRelease]
-    weights: FloatArray | None
     synopsis: Synopsis
     clustering: Clustering
     published: PublishedResult
@@ -184,7 +182,7 @@ def _take_release(
     if len(releases) < len(plan.study.parties):
         return replace(state, releases=releases), []
     in_order = [releases[party] for party in plan.study.party_names]
-    synopsis, weights, presence = combine(
+    synopsis, presence = combine(
         plan,
         in_order,
         noise=noise.spawn("publication"),
@@ -207,7 +205,6 @@ def _take_release(
     done = Done(
         plan=plan,
         releases=releases,
-        weights=weights,
         synopsis=synopsis,
         clustering=clustering,
         published=result,

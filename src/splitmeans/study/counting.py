@@ -41,7 +41,6 @@ def check_counting(study: "Study") -> None:
     fixed = {
         "membership": ("decoy", study.membership),
         "n_local_clusters": ("auto", study.n_local_clusters),
-        "grid": ("auto", study.grid),
         "population": (None, study.population),
         "scaling": (None, study.scaling),
     }

@@ -26,6 +26,7 @@ class MembershipFacts:
     Attributes:
         name: What studies call it.
         share_of_two: Share of the squared precision for memberships of two parties.
+        share_of_many: The same from `MANY_PARTIES` on, whose pairs share it.
         hides_from_parties: Whether costs towards other parties, and towards a party together with
             the server, can be bounded.
         counts_presence: Whether it counts who is at which parties, as three or more parties need.
@@ -38,6 +39,7 @@ class MembershipFacts:
 
     name: str
     share_of_two: float
+    share_of_many: float
     hides_from_parties: bool
     counts_presence: bool
     caveats: tuple[str, ...]
@@ -46,6 +48,8 @@ class MembershipFacts:
 
     def share_of(self, n_parties: int) -> float:
         """Return the memberships' share of the squared precision for a number of parties."""
+        if n_parties >= MANY_PARTIES:
+            return self.share_of_many
         return self.share_of_two if n_parties == 2 else _BUDGET_SHARE
 
 
@@ -54,6 +58,7 @@ class MembershipFacts:
 DECOY = MembershipFacts(
     name="decoy",
     share_of_two=0.25,
+    share_of_many=0.7,
     hides_from_parties=True,
     counts_presence=True,
     caveats=(),
@@ -66,6 +71,7 @@ DECOY = MembershipFacts(
 SKETCH = MembershipFacts(
     name="sketch",
     share_of_two=_BUDGET_SHARE,
+    share_of_many=_BUDGET_SHARE,
     hides_from_parties=False,
     counts_presence=False,
     caveats=(

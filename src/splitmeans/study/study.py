@@ -83,7 +83,6 @@ class Study:
         budget: What the run may cost a user.
         membership: How parties tell which user is in which of their clusters.
         n_local_clusters: Clusters per party, k', or "auto".
-        grid: How cell weights of all parties are found.
         population: Whose segments: "shared" for users at all parties, "everyone" for all users,
             whose values at parties they are not at are filled in by a model; that needs three or
             more parties. None, the default, is "shared".
@@ -108,7 +107,6 @@ class Study:
     budget: Budget
     membership: str = "decoy"
     n_local_clusters: int | str = "auto"
-    grid: str = "auto"
     population: str | None = None
     expected_users: int | None = None
     sketch: SketchOptions = field(default_factory=SketchOptions)
@@ -135,7 +133,6 @@ class Study:
         if self.n_clusters > MAX_CLUSTERS:
             raise StudyError(f"n_clusters must be <= {MAX_CLUSTERS}, got {self.n_clusters}")
         _validate.one_of(tuple(MEMBERSHIPS), error=StudyError, membership=self.membership)
-        _validate.one_of(GRID_METHODS, error=StudyError, grid=self.grid)
         if self.counts_only and self.n_local_clusters == 1:
             object.__setattr__(self, "n_local_clusters", "auto")
         if self.n_local_clusters != "auto":
@@ -183,10 +180,10 @@ class Study:
                 "users that both have; leave population out"
             )
         # A pair's cells alone hold the users of that pair, not those of all parties.
-        if len(self.parties) > 2 and (not method.counts_presence or self.grid != "auto"):
-            raise StudyError(
-                "a study of more than two parties needs membership='decoy' and grid='auto'"
-            )
+        if len(self.parties) > 2 and not method.counts_presence:
+            raise StudyError("a study of more than two parties needs membership='decoy'")
+        if self.server_key is not None and self.ids is None:
+            raise StudyError(IDS_NEEDED)
         check_detail(self)
         check_renewal(self.renewal)
 

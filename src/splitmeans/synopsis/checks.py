@@ -51,13 +51,17 @@ def check_synopsis(synopsis: "Synopsis") -> None:
 
 
 def _check_precision(synopsis: "Synopsis", precision: Precision) -> None:
-    if synopsis.centres is None:  # it tells nothing then, see `Synopsis.replicates`
+    if synopsis.centres is None or synopsis.labels is None:  # it tells nothing then
         return
-    shape = tuple(len(own) for own in synopsis.centres)
-    if precision.shape != shape or len(precision.resolutions) != synopsis.scaled_nodes.shape[1]:
+    shape = precision.shape
+    fits = len(shape) == len(synopsis.centres) and all(
+        width <= len(own) for width, own in zip(shape, synopsis.centres, strict=True)
+    )
+    fits = fits and not (synopsis.labels >= np.array(shape)).any()
+    if not fits or len(precision.resolutions) != synopsis.scaled_nodes.shape[1]:
         raise ParameterError(
-            f"precision must be of a grid of shape {shape}, with a resolution for each feature, "
-            f"got shape {precision.shape} and {len(precision.resolutions)} resolutions"
+            "precision must be of the synopsis' local clusters, with a resolution for each "
+            f"feature, got shape {shape} and {len(precision.resolutions)} resolutions"
         )
 
 

@@ -1,6 +1,6 @@
 """Which places of the parties go together, by tables of columns that were counted of the users.
 
-Pseudo-users of a cell have their places put together by chance (`pseudo_users.py`). Where columns
+Pseudo-users of a cell have their places put together by chance (`decode/placing.py`). Where columns
 of two parties were counted together, persons exchange what they have until their tables are as
 counted, as far as a count is more than noise (`counted_tables.py`):
 

@@ -10,58 +10,42 @@ from splitmeans.membership.method import enough_clusters
 from splitmeans.privacy.gaussian import gaussian_multiplier
 from splitmeans.privacy.split import PRESENCE_SHARE, split_precision
 from splitmeans.study import Study
-from splitmeans.study.methods import MANY_PARTIES
 
-# Limits of labels, and of those of six parties and more by noise alone.
-_FEWEST, _MOST, _MOST_OF_MANY = 4, 64, 24
-# Cells of a grid that is fitted in seconds.
-_WHOLE_GRID = 2**22
-# Of two parties: the least k' that noise allowing is worth its cells whatever k, and from how many
-# users per deviation on finer cells pay, down to half as many users in each.
-_NEEDED_BY_TWO = 10
-_PLENTY = 1_500
-# Of three or more parties: so many users per deviation of its noise should a cell have to tell
-# segments apart; and so many decoys for each user may be in a table.
-_USERS_IN_A_CELL, _USERS_IN_A_CELL_OF_MANY = 2.0, 2.5
+# Limits of labels of a table.
+_FEWEST, _MOST = 4, 64
+# So many users per deviation of its noise should a cell have on average: of the one table of two
+# parties, and of tables that all others of the same parties help to read.
+_USERS_IN_THE_TABLE, _USERS_IN_A_CELL = 1.5, 4.5
+# So many decoys for each user may be in a table of three or more parties.
 _MOST_DECOYS = 1.95
-# Of six parties and more: if noise allows fewer labels than this share of the segments, these are
-# not told apart anyway, and cells that are mostly noise only cost.
-_WORTH_TRYING = 0.4
+# Local clusters that may share a label (`membership/bundles.py`).
+_IN_A_BUNDLE = 2
 
 
 def decoy_labels(study: Study, users: int) -> int:
-    """Return how many labels a party has in a table, for a study with about this many users."""
-    return max(_pair_labels(study, users), enough_clusters(study))
+    """Return how many labels a party has in a table, for a study with about this many users.
 
-
-def _pair_labels(study: Study, users: int) -> int:
-    """Return the labels from how many users there are to a deviation of a cell's noise.
-
-    The more there are, the finer a grid is worth its noise. Segments that are clearly apart need
-    about as many local clusters as there are of them to be told apart at all, which is worth cells
-    of which each alone is mostly noise.
+    As many as noise allows, whatever the number of segments: then any number of segments can be
+    taken from one run.
     """
-    k, n_parties = study.n_clusters, len(study.parties)
     precision = users / _cell_deviation(study)
-    most = _MOST if n_parties == 2 else min(_MOST, _most_by_decoys(study, users))
-    if n_parties >= MANY_PARTIES:
-        fine = min(math.sqrt(precision / 5), _MOST_OF_MANY)
-        needed = math.sqrt(precision / _USERS_IN_A_CELL_OF_MANY)
-        labels = math.floor(min(min(k, needed) + 0.5, most))
-        if labels < _WORTH_TRYING * k:
-            labels = 0
-        return max(labels, math.floor(min(fine + 0.5, most)), _FEWEST)
-    per_cell = min(max(3 * math.sqrt(20 / k), 3.0), 6.0)
-    if n_parties == 2:
-        # One table has no other that it must agree with, and noise in it is cut well.
-        per_cell = max(per_cell * min(max(_PLENTY / precision, 0.5), 1.0), 3.0)
-        needed = min(max(1.6 * k, _NEEDED_BY_TWO), math.sqrt(precision / 1.5))
-    else:
-        needed = min(1.6 * k, math.sqrt(precision / _USERS_IN_A_CELL))
-    fine = math.sqrt(precision / per_cell)
-    # Finer than what can be fitted whole only to tell segments apart.
-    whole = float(_WHOLE_GRID ** (1 / n_parties))
-    return max(math.floor(min(max(min(fine, whole), needed) + 0.5, most)), _FEWEST)
+    two = len(study.parties) == 2
+    labels = math.sqrt(precision / (_USERS_IN_THE_TABLE if two else _USERS_IN_A_CELL))
+    most = _MOST if two else min(_MOST, _most_by_decoys(study, users))
+    return max(math.floor(min(labels + 0.5, most)), _FEWEST, enough_clusters(study))
+
+
+def decoy_clusters(study: Study, labels: int) -> int:
+    """Return how many local clusters a party may have for so many labels.
+
+    A party whose released points do not lie in groups has one for each label. Bundles need several
+    tables, and every user in each with the cluster that all of them are about: not where labels are
+    randomised, nor where a study counts columns in pairs.
+    """
+    bundled = len(study.parties) > 2 and study.detail is None
+    if not bundled or study.decoy.collusion_epsilon is not None:
+        return labels
+    return max(min(_IN_A_BUNDLE * labels, _MOST), labels)
 
 
 def _most_by_decoys(study: Study, users: int) -> float:

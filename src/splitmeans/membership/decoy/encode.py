@@ -81,7 +81,7 @@ def encode(
         sample_rate: Share of users who take part, by a secret choice common to all parties.
         collusion: Randomised response of this party's labels; users only, once for all groups.
         presence: The law of the presence table, where the group of all parties is one.
-        bundles: Which clusters share a label, where groups are pairs and some do. A label is then
+        bundles: Which clusters share a label, in tables of two parties, where some do. A label is then
             still one value for each user and group, by the user's cluster and public numbers.
         noise: The party's own source, for the randomised response.
     """
@@ -95,9 +95,10 @@ def encode(
         raise ParameterError(f"collusion must be a randomised response on {width} labels")
     if collusion is not None:
         users = users.relabelled(partial(randomise, collusion, noise=noise))
-    if bundles is not None and (collusion is not None or not all(len(own) == 2 for own in chosen)):
-        raise ParameterError("bundles of clusters are for pairs of parties, without collusion")
+    if bundles is not None and collusion is not None:
+        raise ParameterError("bundles of clusters are not for randomised labels")
 
+    clusters = width if bundles is None else bundles.n_local_clusters[position]
     parts = [no_records()]
     for group in chosen:
         if position not in group:
@@ -105,7 +106,9 @@ def encode(
         own, widths = law_and_widths(group, law, presence, n_local_clusters=n_local_clusters)
         shape = cell_shape(group, n_local_clusters=widths)
         label_of = np.arange(width)
-        if bundles is not None:
+        if own is presence:
+            label_of = np.zeros(clusters, dtype=np.int64)
+        elif bundles is not None:
             (other,) = (member for member in group if member != position)
             label_of = bundles.labels_of(position, other)
         records_of = partial(
@@ -114,7 +117,6 @@ def encode(
             sample_key=keys.subkey(run_key, keys.SAMPLE),
             sample_rate=sample_rate,
             label_of=label_of.astype(np.uint8),
-            only_present=own is presence,
             high_bits=high_bits,
         )
         words, labels = _decoys(
@@ -174,7 +176,6 @@ def _user_records(
     sample_key: bytes,
     sample_rate: float,
     label_of: ByteArray,
-    only_present: bool,
     high_bits: int,
 ) -> Records:
     """Return tags and labels of the users who take part; in a presence table all labels are 0.
@@ -186,7 +187,7 @@ def _user_records(
     if clusters.size and not 0 <= clusters.min() <= clusters.max() < len(label_of):
         raise ParameterError(f"labels must be between 0 and {len(label_of) - 1}")
     ids = block.ids
-    own_labels = np.zeros(len(clusters), dtype=np.uint8) if only_present else label_of[clusters]
+    own_labels = label_of[clusters]
     threshold = sample_threshold(sample_rate)
     if sample_rate < 1:
         kept = hash_ids(sample_key, ids)[:, 0] < np.uint64(threshold)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from splitmeans._types import FloatArray, NoiseLine
-from splitmeans.membership.decoy.auto_clusters import decoy_labels
+from splitmeans.membership.decoy.auto_clusters import decoy_clusters, decoy_labels
 from splitmeans.membership.decoy.direct_labels import inverse_support
 from splitmeans.membership.decoy.estimate import DecoyEstimator, add_server_noise
 from splitmeans.membership.decoy.join import join_counts
@@ -129,6 +129,7 @@ METHOD: MembershipMethod[DecoyLaw, DecoyMessage] = MembershipMethod(
     law=DecoyLaw,
     message=DecoyMessage,
     default_labels=decoy_labels,
+    clusters_of=decoy_clusters,
     law_at=_law_at,
     estimator=_estimator,
     noise_lines=_noise_lines,

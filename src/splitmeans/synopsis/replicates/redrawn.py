@@ -6,16 +6,17 @@ and the drawn truth is an error as the published one may have. A table of pairs 
 say who is in a cell of all of them, so users are drawn from the fitted grid (Poisson).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from splitmeans._types import FloatArray
 from splitmeans.membership.method import Group
-from splitmeans.synopsis.pairs import largest_cut, max_entropy_weights
+from splitmeans.synopsis.decode.counted import CUT, PairTables
 from splitmeans.synopsis.precision import Precision, margin
 from splitmeans.synopsis.replicates.cell_tables import PossibleCells, possible_cells
+from splitmeans.synopsis.replicates.refit import refitted_grid
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,22 +34,6 @@ class Redrawn:
     estimate: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Tables:
-    """Cell tables with noise drawn anew; a `WeightEstimator`."""
-
-    n_local_clusters: tuple[int, ...]
-    tables: Mapping[Group, FloatArray]
-
-    def one(self, party: int) -> FloatArray:
-        group = next(group for group in self.tables if party in group)
-        others = tuple(axis for axis, member in enumerate(group) if member != party)
-        return np.asarray(self.tables[group].sum(axis=others))
-
-    def joint(self, parties: Sequence[int]) -> FloatArray:
-        return self.tables[tuple(parties)].copy()
-
-
 def redrawn_grids(
     precision: Precision, grid: FloatArray, *, rng: np.random.Generator
 ) -> Iterator[Redrawn]:
@@ -60,18 +45,18 @@ def redrawn_grids(
         rng: Draws; this is an estimate, nothing is hidden by it.
     """
     deviations = dict(zip(precision.groups, precision.deviations, strict=True))
-    cut = largest_cut(len(precision.shape))
     laws = {
-        group: possible_cells(margin(grid, group), deviation=deviation, cut=cut)
+        group: possible_cells(margin(grid, group), deviation=deviation, cut=CUT)
         for group, deviation in deviations.items()
     }
     for _ in range(precision.n_draws):
         likely, users = _drawn_grid(precision, laws, rng=rng)
-        noisy = {}
+        noisy: PairTables = {}
         for group, deviation in deviations.items():
             table = margin(users, group)
-            noisy[group] = table + deviation * rng.standard_normal(table.shape)
-        yield Redrawn(likely=likely, users=users, estimate=_estimate(precision, noisy))
+            noisy[_pair(group)] = table + deviation * rng.standard_normal(table.shape)
+        estimate = refitted_grid(noisy, precision.shape, deviation=max(precision.deviations))
+        yield Redrawn(likely=likely, users=users, estimate=estimate)
 
 
 def _drawn_grid(
@@ -82,11 +67,11 @@ def _drawn_grid(
     if len(drawn) == 1:
         (only,) = drawn.values()
         return only, only
-    likely = max_entropy_weights(_Tables(n_local_clusters=precision.shape, tables=drawn))
+    tables = {_pair(group): table for group, table in drawn.items()}
+    likely = refitted_grid(tables, precision.shape)
     return likely, rng.poisson(likely).astype(np.float64)
 
 
-def _estimate(precision: Precision, tables: Mapping[Group, FloatArray]) -> FloatArray:
-    """Estimate the grid as `server.combine` does, but for what regions and softening change."""
-    again = _Tables(n_local_clusters=precision.shape, tables=tables)
-    return max_entropy_weights(again, deviation=max(precision.deviations))
+def _pair(group: Group) -> tuple[int, int]:
+    first, second = group
+    return first, second

@@ -13,13 +13,14 @@ users are in those that it shares. Every cell keeps its users and every party it
 Post-processing.
 """
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.kmeans.nearest import nearest_centres
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
+from splitmeans.synopsis.decode.placing import PseudoUsers
 
 # How often every pseudo-user is offered an exchange at every party; twice as many change losses by
 # less than 0.001.
@@ -32,34 +33,24 @@ _LEAST_VARIANCE = 1e-6
 
 
 def exchange_by_segments(
-    labels: IntArray,
-    weights: FloatArray,
-    places: IntArray,
-    *,
-    widths: Sequence[int],
-    n_segments: int,
-    rng: np.random.Generator,
-) -> IntArray:
-    """Return the places of pseudo-users, shape (u, D), exchanged within local clusters.
+    users: PseudoUsers, *, n_segments: int, rng: np.random.Generator
+) -> PseudoUsers:
+    """Return pseudo-users who have exchanged places within local clusters.
 
     Args:
-        labels: The local cluster of each pseudo-user at each party, shape (u, S).
-        weights: How many users each stands for.
-        places: In grid integers, all parties' features one after the other, shape (u, D).
-        widths: How many features each party has.
+        users: Pseudo-users.
         n_segments: How many segments the study looks for.
         rng: Finds segments and draws exchanges; nothing is hidden by it.
     """
     # One start: segments that are not the best still tell who goes with whom.
-    points = places.astype(np.float64)
-    centres = weighted_kmeans(points, weights, n_clusters=n_segments, rng=rng, starts=1)
+    points = users.nodes.astype(np.float64)
+    centres = weighted_kmeans(points, users.weights, n_clusters=n_segments, rng=rng, starts=1)
     segments = nearest_centres(points, centres).astype(np.int64)
-    parts = []
-    end = 0
-    for width, own in zip(widths, labels.T, strict=True):
-        start, end = end, end + width
-        parts.append(_exchanged(places[:, start:end], own, segments, weights, rng=rng))
-    return np.concatenate(parts, axis=1)
+    places = tuple(
+        _exchanged(part, own, segments, users.weights, rng=rng)
+        for part, own in zip(users.places, users.labels.T, strict=True)
+    )
+    return replace(users, places=places)
 
 
 def _exchanged(

@@ -1,13 +1,13 @@
 """Pseudo-users: points that stand for users, where the parties' synthetic points say users are.
 
-A cell of the grid says how many users have this combination of local clusters, not where in the
-clusters they are. Each party has released how its rows lie within its clusters, as synthetic
-points. A pseudo-user of a cell has at each party the place of one of its points of that cluster,
-drawn for each party by itself; `arranging.py` then lets them depend on each other. Made from
-released values only.
+A label vector says in which local clusters a user is, not where in the clusters. Each party has
+released how its rows lie within its clusters, as synthetic points. A pseudo-user has at each party
+the place of one of its points of that cluster, drawn for each party by itself; which places go
+together is for later steps (`exchanging.py`). Made from released values only.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,26 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.plan.grid_limits import N_POINTS
-from splitmeans.synopsis.arranging import arrange_within_cells
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PseudoUsers:
+    """Pseudo-users.
+
+    Attributes:
+        labels: The local cluster of each at each party, shape (u, S).
+        weights: How many users each stands for, shape (u,).
+        places: For each party where they are, in grid integers, each of shape (u, d_l).
+    """
+
+    labels: IntArray
+    weights: FloatArray
+    places: tuple[IntArray, ...]
+
+    @property
+    def nodes(self) -> IntArray:
+        """Their places at all parties one after the other, shape (u, D)."""
+        return np.concatenate(self.places, axis=1)
 
 
 def place_users(
@@ -27,9 +46,8 @@ def place_users(
     rng: np.random.Generator,
     n_users: int = N_POINTS,
     equal: bool = False,
-    n_segments: int | None = None,
-) -> tuple[IntArray, FloatArray, IntArray]:
-    """Return pseudo-users: their labels, shape (u, S), weights, shape (u,), and places, (u, D).
+) -> PseudoUsers:
+    """Return pseudo-users of cells.
 
     Cells get users in proportion to their weight, and one at least; of more cells than `n_users`
     some are drawn. The weights of a cell's users add up to that of the cell.
@@ -42,24 +60,14 @@ def place_users(
         rng: Draws which places meet; nothing is hidden by it.
         n_users: About how many.
         equal: Whether all have the same weight; small cells then have a user or none, by chance.
-        n_segments: See `arrange_within_cells`.
     """
     cells, shares = _cells_of_users(weights, n_users=n_users, equal=equal, rng=rng)
     chosen = labels[cells]
-    places = [
+    places = tuple(
         _places(own, party_centres, party_points, rng=rng)
         for own, party_centres, party_points in zip(chosen.T, centres, points, strict=True)
-    ]
-    together = arrange_within_cells(
-        chosen,
-        shares,
-        np.concatenate(places, axis=1),
-        widths=[local.shape[1] for local in centres],
-        # A stream of its own: where nothing is exchanged, nothing else changes.
-        rng=rng.spawn(1)[0],
-        n_segments=n_segments,
     )
-    return chosen, shares, together
+    return PseudoUsers(labels=chosen, weights=shares, places=places)
 
 
 def _cells_of_users(

@@ -1,9 +1,10 @@
 """Tables of bundles in the place of tables of local clusters.
 
 A matrix over all local clusters of all parties, shape (N, N), has a cell for every two of them. A
-pair table counts some of these cells together (`membership/bundles.py`). What fits a model to cells
-takes the sum over the cells that were counted together wherever it would look at one of them:
-`Pooling.pooled` puts that sum into each. Post-processing of released tables.
+pair table may count some of these cells together (`membership/bundles.py`). What fits a model to
+cells takes the sum over the cells that were counted together wherever it would look at one of them:
+`Pooling.pooled` puts that sum into each.
+Post-processing of released tables.
 """
 
 import functools
@@ -19,16 +20,16 @@ from splitmeans.membership.bundles import Bundles
 
 @dataclass(frozen=True, kw_only=True)
 class Pooling:
-    """Sums over the cells that tables of bundles count together; all parties have as many labels.
+    """Sums over the cells that tables count together.
 
-    Parties may have different numbers of clusters: sums are worked out in blocks of the largest
-    number, in which the others have empty places.
+    With bundles all parties have as many labels, but may have different numbers of clusters: sums
+    are worked out in blocks of the largest number, in which the others have empty places.
     """
 
     bundles: Bundles
 
     def __post_init__(self) -> None:
-        if len(set(self.bundles.n_labels)) != 1:
+        if not self.bundles.is_trivial and len(set(self.bundles.n_labels)) != 1:
             raise ParameterError(f"all parties must have as many labels, got {self.bundles}")
 
     @property
@@ -36,10 +37,24 @@ class Pooling:
         """Local clusters of each party."""
         return self.bundles.n_local_clusters
 
+    def labels_of(self, party: int, other: int) -> IntArray:
+        """Return the label of each of a party's clusters in its table with another."""
+        return self.bundles.labels_of(party, other)
+
     @functools.cached_property
     def starts(self) -> IntArray:
         """Where each party's clusters begin, and their number N; shape (S + 1,)."""
         return np.cumsum([0, *self.shape])
+
+    @functools.cached_property
+    def party_of(self) -> IntArray:
+        """The party of each cluster, shape (N,)."""
+        return np.repeat(np.arange(len(self.shape)), self.shape)
+
+    @functools.cached_property
+    def between(self) -> FloatArray:
+        """1 for clusters of two parties and 0 for two of one, shape (N, N)."""
+        return np.asarray(self.party_of[:, np.newaxis] != self.party_of, dtype=np.float64)
 
     @functools.cached_property
     def _places(self) -> tuple[IntArray, ...]:
@@ -56,7 +71,7 @@ class Pooling:
         for party, clusters in enumerate(self.shape):
             for other in range(n):
                 if party != other:
-                    labels = self.bundles.labels_of(party, other)
+                    labels = self.labels_of(party, other)
                     members[party, other, labels, np.arange(clusters)] = 1.0
         return members
 
@@ -72,6 +87,8 @@ class Pooling:
 
         Blocks of a party with itself, which no table counts, become zero.
         """
+        if self.bundles.is_trivial:
+            return np.asarray(matrix * self.between)
         n, widest = len(self.shape), max(self.shape)
         whole = np.zeros((n * widest, n * widest))
         whole[self._places] = matrix
@@ -84,16 +101,16 @@ class Pooling:
         """Return the table of two parties that a matrix of cells adds up to."""
         first, second = (slice(self.starts[party], self.starts[party + 1]) for party in pair)
         rows, columns = (
-            self._members[party, other][:, : self.shape[party]]
+            np.eye(self.bundles.n_labels[party])[self.labels_of(party, other)]
             for party, other in (pair, pair[::-1])
         )
-        return np.asarray(rows @ matrix[first, second] @ columns.T)
+        return np.asarray(rows.T @ matrix[first, second] @ columns)
 
     def stacked(self, tables: Mapping[tuple[int, int], FloatArray]) -> FloatArray:
-        """Return in each cell the count of the bundles that it is in, shape (N, N), symmetric."""
+        """Return in each cell the count of the labels that it is of, shape (N, N), symmetric."""
         stacked = np.zeros((self.starts[-1], self.starts[-1]))
         for pair, table in tables.items():
-            rows, columns = (self.bundles.labels_of(*own) for own in (pair, pair[::-1]))
+            rows, columns = (self.labels_of(*own) for own in (pair, pair[::-1]))
             first, second = (slice(self.starts[party], self.starts[party + 1]) for party in pair)
             spread = table[np.ix_(rows, columns)]
             stacked[first, second] = spread

@@ -7,11 +7,11 @@ import pytest
 
 from splitmeans import VerticalKMeans
 from splitmeans.kernels.assign import nearest
+from splitmeans.plan.grid_limits import N_POINTS
 from splitmeans.study.features import GRID_UNITS
-from splitmeans.synopsis import carried_over
-from splitmeans.synopsis.carried_over import MOST_OLD, place_with_earlier
+from splitmeans.synopsis.decode import PseudoUsers, carried_over, place_users
+from splitmeans.synopsis.decode.carried_over import MOST_OLD, place_with_earlier
 from splitmeans.synopsis.earlier_users import EarlierUsers, earlier_users
-from splitmeans.synopsis.pseudo_users import place_users
 
 # Two parties with one column and two clusters each, 100 and -100.
 CENTRES = (np.array([[-100], [100]]), np.array([[-100], [100]]))
@@ -35,9 +35,12 @@ def old_users(*, places: tuple[int, int] = (-100, -100), n: int = 200) -> Earlie
     )
 
 
-def placed(
-    weights: np.ndarray, earlier: EarlierUsers, *, moved: int = 0, n_users: int = 1000
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def new_users(weights: np.ndarray, n_users: int, *, moved: int = 0) -> PseudoUsers:
+    rng = np.random.default_rng(1)
+    return place_users(CELLS, weights, CENTRES, points(moved=moved), rng=rng, n_users=n_users)
+
+
+def placed(weights: np.ndarray, earlier: EarlierUsers, *, moved: int = 0) -> PseudoUsers:
     return place_with_earlier(
         CELLS,
         weights,
@@ -46,40 +49,32 @@ def placed(
         earlier=earlier,
         deviations=NOISE,
         rng=np.random.default_rng(1),
-        n_users=n_users,
+        place=lambda left, n_users: new_users(left, n_users, moved=moved),
     )
 
 
-def cell_sums(labels: np.ndarray, weights: np.ndarray) -> list[float]:
-    return [float(weights[(labels == cell).all(axis=1)].sum()) for cell in CELLS]
+def cell_sums(users: PseudoUsers) -> list[float]:
+    return [float(users.weights[(users.labels == cell).all(axis=1)].sum()) for cell in CELLS]
 
 
-def test_cells_keep_the_users_that_were_counted() -> None:
-    weights = np.array([300.0, 0.0, 20.0, 80.0])
-    labels, found, nodes = placed(weights, old_users())
-    np.testing.assert_allclose(cell_sums(labels, found), weights)
-    for party, centres in enumerate(CENTRES):
-        assert (nearest(nodes[:, party : party + 1], centres) == labels[:, party]).all()
-
-
-def test_a_cell_takes_its_share_of_old_users_and_no_more_than_there_were() -> None:
+def test_cells_keep_users_and_take_a_share_of_old_ones() -> None:
     """All 400 old users (scaled) were in the first cell: it takes its share, others take none."""
     weights = np.array([300.0, 0.0, 20.0, 80.0])
-    labels, found, nodes = placed(weights, old_users())
-    old = nodes[:, 0] % 2 == 1
-    assert (labels[old] == 0).all()
-    assert found[old].sum() == pytest.approx(MOST_OLD * 300)
+    users = placed(weights, old_users())
+    np.testing.assert_allclose(cell_sums(users), weights)
+    for own, labels, centres in zip(users.places, users.labels.T, CENTRES, strict=True):
+        assert (nearest(own, centres) == labels).all()
+    old = users.places[0][:, 0] % 2 == 1
+    assert (users.labels[old] == 0).all()
+    assert users.weights[old].sum() == pytest.approx(MOST_OLD * 300)
 
 
 def test_old_users_of_other_cells_stay_away() -> None:
     """Nobody is counted where all old users were: none of them is taken."""
     weights = np.array([0.0, 200.0, 200.0, 0.0])
-    found = placed(weights, old_users())
-    again = place_users(
-        CELLS, weights, CENTRES, points(), rng=np.random.default_rng(1), n_users=1000
-    )
-    for one, other in zip(found, again, strict=True):
-        np.testing.assert_array_equal(one, other)
+    found, new = placed(weights, old_users()), new_users(weights, N_POINTS)
+    np.testing.assert_array_equal(found.nodes, new.nodes)
+    np.testing.assert_array_equal(found.weights, new.weights)
 
 
 @pytest.mark.parametrize(("moved", "some"), [(0, True), (40, False)])
@@ -99,20 +94,18 @@ def test_a_cluster_that_has_moved_leaves_old_places_behind(moved: int, some: boo
     # 40 apart, mean square 40: (3 * 40 * (2 * 0.01^2 + 1/500 + 1/200) + 1) / 1600 = 0.00117.
     assert trust[0] == pytest.approx(1.0 if some else 0.00117, rel=0.03)
     assert trust[1] == 0.0  # nobody was there
-    labels, found, _ = placed(weights, earlier, moved=moved)
-    np.testing.assert_allclose(cell_sums(labels, found), weights)
+    np.testing.assert_allclose(cell_sums(placed(weights, earlier, moved=moved)), weights)
 
 
-def test_as_many_cells_as_users_leave_no_room() -> None:
-    weights = np.array([100.0, 100.0, 100.0, 100.0])
-    labels, found, _ = placed(weights, old_users(), n_users=4)
-    assert len(labels) == 4
-    np.testing.assert_allclose(cell_sums(labels, found), weights)
+def test_as_many_cells_as_users_leave_no_room(monkeypatch) -> None:
+    monkeypatch.setattr(carried_over, "N_POINTS", 4)
+    users = placed(np.full(4, 100.0), old_users())
+    assert len(users.weights) == 4
+    np.testing.assert_allclose(cell_sums(users), 100.0)
 
 
 def test_nobody_counted_is_nobody() -> None:
-    _, found, _ = placed(np.zeros(4), old_users())
-    assert found.sum() == 0
+    assert placed(np.zeros(4), old_users()).weights.sum() == 0
 
 
 def test_label_vectors_are_numbered_alike_beyond_64_bits() -> None:

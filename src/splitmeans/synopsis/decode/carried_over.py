@@ -14,8 +14,7 @@ Everything here is computed from values that were released, this run's and those
 result: it is post-processing and costs no privacy.
 """
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -23,8 +22,8 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import nearest
 from splitmeans.kmeans.draws import draw_evenly
 from splitmeans.plan.grid_limits import N_POINTS
+from splitmeans.synopsis.decode.placing import PseudoUsers
 from splitmeans.synopsis.earlier_users import EarlierUsers
-from splitmeans.synopsis.pseudo_users import place_users
 
 # Largest share of a cell's users that are old ones; docs/accuracy.md has what was measured.
 MOST_OLD = 0.6
@@ -41,10 +40,9 @@ def place_with_earlier(
     earlier: EarlierUsers,
     deviations: Sequence[float],
     rng: np.random.Generator,
-    n_users: int = N_POINTS,
-    n_segments: int | None = None,
-) -> tuple[IntArray, FloatArray, IntArray]:
-    """Return pseudo-users as `place_users` does, some of them old ones.
+    place: Callable[[FloatArray, int], PseudoUsers],
+) -> PseudoUsers:
+    """Return pseudo-users of cells, some of them old ones.
 
     Args:
         labels: The local cluster of each cell at each party, shape (cells, S).
@@ -54,16 +52,12 @@ def place_with_earlier(
         earlier: The users of the result before.
         deviations: For each party the noise of a coordinate of a cluster's mean over the spread of
             the cluster, for one of average size.
-        rng: Draws which places meet; nothing is hidden by it.
-        n_users: About how many.
-        n_segments: See `arrange_within_cells`; for the new ones.
+        rng: Draws which old users stay; nothing is hidden by it.
+        place: Makes new pseudo-users of cells, for weights of cells and about how many users.
     """
-    place = partial(
-        place_users, labels, centres=centres, points=points, rng=rng, n_segments=n_segments
-    )
     total, used = float(weights.sum()), int(np.count_nonzero(weights > 0))
     if total <= 0:
-        return place(weights, n_users=n_users)
+        return place(weights, N_POINTS)
     nearest_ones = [nearest(own, local) for own, local in zip(earlier.places, centres, strict=True)]
     old_labels = np.stack(nearest_ones, axis=1).astype(np.int64)
     cells, old_cells = _numbered(labels, old_labels)
@@ -84,9 +78,9 @@ def place_with_earlier(
         )
         trust[cells] = np.minimum(trust[cells], of_cluster[labels[:, position]])
     taken = np.minimum(MOST_OLD * trust * users, there)
-    n_old = min(round(n_users * float(taken.sum()) / total), n_users - used)
+    n_old = min(round(N_POINTS * float(taken.sum()) / total), N_POINTS - used)
     if n_old <= 0:
-        return place(weights, n_users=n_users)
+        return place(weights, N_POINTS)
     shares = np.divide(taken, there, out=np.zeros(n_cells), where=there > 0)
     drawn = draw_evenly(scaled * shares[old_cells], n_old, rng=rng)
     of_drawn = old_cells[drawn]
@@ -96,12 +90,15 @@ def place_with_earlier(
         weights
         * np.divide(users - each * found, users, out=np.zeros(n_cells), where=users > 0)[cells]
     )
-    new_users = place(left, n_users=n_users - n_old)
-    places = np.concatenate([own[drawn] for own in earlier.places], axis=1)
-    old_users = old_labels[drawn], each[of_drawn], places
-    both = (np.concatenate(parts) for parts in zip(new_users, old_users, strict=True))
-    found_labels, found_weights, nodes = both
-    return found_labels, found_weights, nodes
+    new = place(left, N_POINTS - n_old)
+    return PseudoUsers(
+        labels=np.concatenate([new.labels, old_labels[drawn]]),
+        weights=np.concatenate([new.weights, each[of_drawn]]),
+        places=tuple(
+            np.concatenate([fresh, own[drawn]])
+            for fresh, own in zip(new.places, earlier.places, strict=True)
+        ),
+    )
 
 
 def _trust(
