@@ -69,10 +69,48 @@ def counts_and_zeros(*, n: int, d: int, k: int, rng: np.random.Generator) -> Flo
     return _within_tails(np.column_stack(columns).astype(np.float64))
 
 
+def thin_tail(*, n: int, d: int, k: int, rng: np.random.Generator) -> FloatArray:
+    """Sums over years: most users in one corner, and a thin tail, by a few kinds of users.
+
+    How long a user is active is behind all columns. Bounds are the largest values.
+    """
+    tail = rng.integers(3)
+    if tail == 0:
+        years = rng.gamma(0.6, 5.0, size=n)
+    elif tail == 1:
+        years = rng.lognormal(0.8, 1.0, size=n)
+    else:
+        years = 2 * rng.pareto(3.0, size=n)
+    years = 1 + np.minimum(years, 25.0)
+    kinds = rng.choice(4, size=n, p=[0.45, 0.3, 0.15, 0.1])
+    rates = rng.gamma(0.7, 1.0, size=(4, d))
+    # Those who are good at it stay longer.
+    growth = rng.uniform(1.0, 1.6, size=d)
+    rows = years[:, np.newaxis] ** growth * rates[kinds]
+    rows *= rng.lognormal(0.0, 0.35, size=(n, 1)) * rng.lognormal(0.0, 0.4, size=(n, d))
+    return scaled(np.where(rng.random((n, d)) < 0.15, 0.0, rows))
+
+
+def spending(*, n: int, d: int, k: int, rng: np.random.Generator) -> FloatArray:
+    """Money by category: tails of a power, together in all columns, and many zeros.
+
+    Bounds are round numbers above the largest value.
+    """
+    budget = (1 + rng.pareto(rng.uniform(2.0, 3.0), size=n)) * rng.lognormal(0.0, 0.5, size=n)
+    shares = rng.gamma(0.5, 1.0, size=(n, d)) * rng.gamma(2.0, 0.5, size=d)
+    rows = np.where(rng.random((n, d)) < rng.uniform(0.1, 0.6, size=d), 0.0, shares)
+    rows = np.rint(100 * budget[:, np.newaxis] * rows)
+    largest = rows.max(axis=0)
+    unit = 10 ** np.floor(np.log10(largest))
+    return np.asarray(2 * rows / (np.ceil(largest / unit) * unit) - 1)
+
+
 FAMILIES: dict[str, Family] = {
     "heavy-tails": heavy_tails,
     "uneven-clusters": uneven_clusters,
     "counts-and-zeros": counts_and_zeros,
+    "thin-tail": thin_tail,
+    "spending": spending,
 }
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from audits.noise_twins import Silence
 from splitmeans.errors import ParameterError
 from splitmeans.local.correction import Answer, Cluster, corrected, offset_weights
-from splitmeans.local.guided_lloyd import GuidedLloyd
+from splitmeans.local.guided_lloyd import GuidedLloyd, _more_of_far_ones
 from splitmeans.local.law import mu_scale
 from splitmeans.local.laws.guided_lloyd import (
     FINE_UNITS,
@@ -386,3 +386,58 @@ def test_a_cluster_that_stands_out_moves_by_itself():
 @pytest.mark.parametrize("shape", [(0, 2), (3, 0)])
 def test_no_offsets_have_no_weights(shape):
     assert offset_weights(np.zeros(shape), np.ones(shape)).shape == shape
+
+
+def thin_tail(n: int, d: int, *, seed: int):
+    """Most rows near one corner, few far out, the tails of columns together."""
+    rng = np.random.default_rng(seed)
+    sums = rng.lognormal(0, 1.2, size=(n, 1)) * rng.lognormal(0, 0.4, size=(n, d))
+    return np.rint((np.minimum(sums / 30, 1) * 2 - 1) * UNIT).astype(np.int64)
+
+
+def test_far_points_are_more_and_stand_for_as_much():
+    points = thin_tail(20_000, 3, seed=1).astype(float)
+    chosen, shares = _more_of_far_ones(points, 4_000, rng=np.random.default_rng(2))
+    assert chosen.shape == (4_000, 3)
+    assert shares.sum() == pytest.approx(1)
+    far = points[:, 0] > 0
+    assert (chosen[:, 0] > 0).mean() > 10 * far.mean()
+    assert shares[chosen[:, 0] > 0].sum() == pytest.approx(far.mean(), rel=0.1)
+    np.testing.assert_allclose(shares @ chosen, points.mean(axis=0), rtol=0.01)
+
+
+def test_points_at_one_place_are_all_alike():
+    _, shares = _more_of_far_ones(np.ones((40, 2)), 10, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(shares, 0.1)
+
+
+def test_points_keep_most_of_the_variance_within_clusters_of_a_thin_tail():
+    kept = []
+    for seed in range(4):
+        rows = thin_tail(20_000, 3, seed=seed)
+        found = release(rows, n_clusters=12, bounds=(UNIT,) * 3, mu=0.15, seed=seed)
+        losses = [
+            np.square(own[:, np.newaxis] - found.centres.astype(float)).sum(axis=2).min(axis=1)
+            for own in (found.points, rows)
+        ]
+        kept.append(losses[0].mean() / losses[1].mean())
+    assert 0.7 < np.mean(kept) < 1.2
+
+
+def test_clusters_that_noise_hides_are_not_released():
+    rows = thin_tail(20_000, 3, seed=0)
+    found = release(rows, n_clusters=40, bounds=(UNIT,) * 3, mu=0.15)
+    assert found.centres.shape == (40, 3)
+    in_use = len(np.unique(found.centres, axis=0))
+    assert 10 <= in_use < 40
+    assert (found.centres[in_use - 1 :] == found.centres[-1]).all()
+
+
+def test_without_noise_all_clusters_are_released():
+    found = release(uniform(3_000, 2), n_clusters=12, bounds=(UNIT, UNIT), mu=100.0)
+    assert len(np.unique(found.centres, axis=0)) == 12
+
+
+def test_few_clusters_stay_in_any_case():
+    found = release(uniform(300, 2), n_clusters=10, bounds=(UNIT, UNIT), mu=0.05)
+    assert len(np.unique(found.centres, axis=0)) == 10

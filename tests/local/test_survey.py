@@ -18,6 +18,7 @@ from splitmeans.local.survey import (
     ColumnSurvey,
     Survey,
     cells_of,
+    coarse_to_fine,
     normal_scores,
     without_noise,
 )
@@ -164,6 +165,25 @@ def test_small_counts_are_taken_for_noise_if_most_rows_remain():
 def test_without_clear_counts_the_sum_is_kept_instead():
     # Nothing is above one deviation of 10: all counts are lowered together to add up to 6.
     assert without_noise(np.array([5.0, 3.0, -2.0]), deviation=10, total=6).tolist() == [4, 2, 0]
+
+
+def test_halves_share_what_a_range_has_by_hand():
+    # Halves were counted 90 and 18 of 100: 86 and 14. Then 60 and 30 of 86; -2 and 20 of 14.
+    noisy = np.array([60.0, 30.0, -2.0, 20.0])
+    assert coarse_to_fine(noisy, total=100).tolist() == [58.0, 28.0, 0.0, 14.0]
+
+
+def test_a_thin_tail_keeps_its_rows():
+    """Its bins have twice the noise each, so most do not stand out; together they do."""
+    rows = np.concatenate([[17_000.0], np.full(15, 200.0), np.zeros(16)])
+    kept = []
+    for seed in range(50):
+        noisy = rows + np.random.default_rng(seed).normal(0, 100, size=32)
+        found = coarse_to_fine(noisy, total=20_000)
+        assert (found >= 0).all()
+        assert found.sum() == pytest.approx(20_000)
+        kept.append(found[1:16].sum())
+    assert np.mean(kept) == pytest.approx(3_000, rel=0.1)
 
 
 def test_normal_scores_by_hand():

@@ -24,6 +24,7 @@ from splitmeans._types import FloatArray, IntArray
 from splitmeans.kernels.assign import clipped_sums
 from splitmeans.kernels.coded_rows import coded_sums
 from splitmeans.kmeans.draws import draw_evenly
+from splitmeans.kmeans.nearest import nearest_centres
 from splitmeans.kmeans.weighted_kmeans import weighted_kmeans
 from splitmeans.local.agreement import Asked, agreeing_shares
 from splitmeans.local.correction import Answer, Cluster, corrected
@@ -35,7 +36,7 @@ from splitmeans.local.laws.guided_lloyd import (
     GuidedLloydLaw,
     sensitivity,
 )
-from splitmeans.local.survey import ColumnSurvey
+from splitmeans.local.survey import ColumnSurvey, Survey
 from splitmeans.local.synthetic import draw_points
 from splitmeans.privacy.noise import NoiseSource
 from splitmeans.study.coding import Coding
@@ -56,6 +57,17 @@ _OF_START = 0.75
 # 30 sets of synthetic points of letter, mixed Gaussian and 80 columns); few clusters take little
 # time.
 _STARTS, _MANY_CLUSTERS = 3, 12
+
+# Points that are drawn for each that rounds work with.
+_DRAWN = 4
+# Part of the chance of a point that follows how far it is from the mean of all.
+_OF_DISTANCE = 0.5
+
+# A cluster of fewer rows than so many deviations of the noise on their number is not released:
+# where it is, and whether it is there, is hardly known, and its cells are noise far from everybody.
+_FEWEST_ROWS = 1.0
+# So many stay in any case: of few clusters each may be a segment, however noisy.
+_FEWEST_CLUSTERS = 10
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,11 +130,7 @@ class GuidedLloyd(GuidedLloydLaw):
         """
         rows = as_rows(raw_rows)
         survey = self.survey.release(rows, noise=noise)
-        points = draw_points(survey, bounds=self.bounds, n_points=N_POINTS, rng=rng)
-        if start is not None:
-            points = _blended(points, start, rng=rng)
-        # Points stand for equally many rows, before every round and at last.
-        weights = np.full(len(points), survey.size / len(points))
+        points, weights = self._first_points(survey, start, rng=rng)
         coding = self.coding
         present = coding.of_features(survey.present)
         centres = np.zeros((0, len(self.bounds)))
@@ -131,7 +139,7 @@ class GuidedLloyd(GuidedLloydLaw):
         for place, (wanted, mu) in enumerate(rounds):
             n_clusters = wanted
             if without_groups is not None and place == len(rounds) - 1:
-                n_clusters = self._last_clusters(points, without_groups, rng=rng)
+                n_clusters = self._last_clusters(points, weights, without_groups, rng=rng)
             found = weighted_kmeans(
                 points,
                 weights,
@@ -143,6 +151,8 @@ class GuidedLloyd(GuidedLloydLaw):
                 # The first clusters only show where points are wrong by much.
                 move_stuck=wanted >= self.n_clusters,
             )
+            if place == len(rounds) - 1:
+                found = self._without_small_ones(found, points, weights, rng=rng)
             centres = to_grid(found, self.bounds).astype(np.float64)
             clusters = Cluster.of_points(points, weights, centres=centres)
             radii = self._radii(clusters.spreads)
@@ -163,19 +173,56 @@ class GuidedLloyd(GuidedLloydLaw):
                 weighted = agreeing_shares(
                     points, weighted, asked, coding=coding, present=present, size=survey.size
                 )
-            points = points[draw_evenly(weighted, len(points), rng=rng)]
+            weights = weighted * (survey.size / weighted.sum())
             centres = Cluster.of_points(points, weights, centres=centres).means
+        points = points[draw_evenly(weights, len(points), rng=rng)]
+        # As many as agreed: of centres at one place the first has all rows.
+        repeated = np.repeat(centres[-1:], n_clusters - len(centres), axis=0)
+        centres = np.concatenate([centres, repeated])
         return LocalRelease(
             centres=to_grid(centres, self.bounds),
             points=to_grid(points, self.bounds),
             size=survey.size,
         )
 
+    def _first_points(
+        self, survey: Survey, start: IntArray | None, *, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the points before the first round, and how many rows each stands for."""
+        points = draw_points(survey, bounds=self.bounds, n_points=_DRAWN * N_POINTS, rng=rng)
+        if start is not None:
+            points = _blended(points, start, rng=rng)
+        points, shares = _more_of_far_ones(points, N_POINTS, rng=rng)
+        return points, survey.size * shares
+
+    def _without_small_ones(
+        self,
+        centres: FloatArray,
+        points: FloatArray,
+        weights: FloatArray,
+        *,
+        rng: np.random.Generator,
+    ) -> FloatArray:
+        """Return those centres whose clusters noise does not hide, where k-means moves them."""
+        while len(centres) > _FEWEST_CLUSTERS:
+            nearest = nearest_centres(points, centres)
+            rows = np.bincount(nearest, weights=weights, minlength=len(centres))
+            if rows.min() >= _FEWEST_ROWS * self.count_deviation:
+                break
+            centres = np.delete(centres, rows.argmin(), axis=0)
+        return weighted_kmeans(points, weights, n_clusters=len(centres), rng=rng, begin=centres)
+
     def _last_clusters(
-        self, points: FloatArray, without_groups: int, *, rng: np.random.Generator
+        self,
+        points: FloatArray,
+        weights: FloatArray,
+        without_groups: int,
+        *,
+        rng: np.random.Generator,
     ) -> int:
         """Return how many clusters the last round has: k', or as many as told if no groups show."""
-        on_grid = to_grid(points, self.bounds)
+        even = points[draw_evenly(weights, len(points), rng=rng)]
+        on_grid = to_grid(even, self.bounds)
         shown = lie_in_groups(on_grid, coding=self.coding, n_clusters=self.n_clusters, rng=rng)
         return self.n_clusters if shown else without_groups
 
@@ -228,6 +275,24 @@ class GuidedLloyd(GuidedLloydLaw):
         steps = np.ceil(_RADII_TO_DOUBLE * np.log2(np.maximum(wanted / self.smallest_radius, 1.0)))
         rounded = self.smallest_radius * np.exp2(steps / _RADII_TO_DOUBLE)
         return np.asarray(np.rint(np.minimum(rounded, largest)), dtype=np.int64)
+
+
+def _more_of_far_ones(
+    points: FloatArray, n_points: int, *, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Choose points, more of those far from the mean; return them and the shares they stand for.
+
+    Where few rows are far out, the loss is with them, and points that stand for equally many rows
+    would be too few there to tell one place from another. With chances half in proportion to the
+    squared distance any centres have about the same loss on those chosen as on all (a lightweight
+    coreset: Bachem, Lucic and Krause, 2018).
+    """
+    far = np.square(points - points.mean(axis=0)).sum(axis=1)
+    even = 1 / len(points)
+    chances = (1 - _OF_DISTANCE) * even + _OF_DISTANCE * far / max(float(far.sum()), even)
+    chosen = draw_evenly(chances, n_points, rng=rng)
+    shares = 1 / chances[chosen]
+    return points[chosen], shares / shares.sum()
 
 
 def _blended(points: FloatArray, start: IntArray, *, rng: np.random.Generator) -> FloatArray:

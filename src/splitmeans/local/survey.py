@@ -103,8 +103,10 @@ class ColumnSurvey(SurveyLaw):
                 [present_share(own, deviation=deviation, size=size) for own in noisy_counts]
             )
         counts = [
-            without_noise(own, deviation=deviation, total=size * share)
-            for own, share in zip(noisy_counts, present, strict=True)
+            coarse_to_fine(own, total=size * share)
+            if limit
+            else without_noise(own, deviation=deviation, total=size * share)
+            for own, share, limit in zip(noisy_counts, present, self.limits, strict=True)
         ]
         orders = [
             np.argsort(-own, kind="stable") if limit == 0 else None
@@ -261,6 +263,22 @@ def without_noise(noisy_counts: FloatArray, *, deviation: float, total: float) -
         if kept.sum() >= KEPT_SHARE * total:
             return kept if kept.sum() <= total else project_to_simplex(kept, total=total)
     return project_to_simplex(noisy_counts, total=total)
+
+
+def coarse_to_fine(noisy_counts: FloatArray, *, total: float) -> FloatArray:
+    """Return counts of bins side by side, a power of two, none negative, the sum `total`.
+
+    From coarse to fine: each half of a range has half of what the range has, and half of what it
+    was counted to have more than the other. So bins that together have more rows than noise keep
+    them, also where none of them alone does, as in a thin tail; and far from everybody noise finds
+    next to nothing to divide.
+    """
+    counts = np.array([total])
+    while len(counts) < len(noisy_counts):
+        halves = noisy_counts.reshape(2 * len(counts), -1).sum(axis=1)
+        first = np.clip((counts + halves[::2] - halves[1::2]) / 2, 0.0, counts)
+        counts = np.column_stack([first, counts - first]).ravel()
+    return counts
 
 
 def normal_scores(shares: FloatArray) -> FloatArray:
