@@ -192,10 +192,13 @@ def test_a_cluster_spread_over_many_cells_survives():
     assert tables[0, 1][0].sum() > 0.7 * 600
 
 
-def test_two_parties_cut_cells_below_three_deviations_and_keep_the_total():
-    table = np.array([[100.0, 29.0], [-2.0, 50.0]])
-    weights = max_entropy_weights(Table(table), deviation=10.0)
-    np.testing.assert_allclose(weights, np.array([[100, 0], [0, 50]]) * 177 / 150)
+def test_two_parties_cut_cells_where_most_users_stay_and_keep_the_total():
+    noise_and_rare = np.array([[1000.0, 34.0], [-2.0, 500.0]])
+    weights = max_entropy_weights(Table(noise_and_rare), deviation=10.0)
+    np.testing.assert_allclose(weights, np.array([[1000, 0], [0, 500]]) * 1532 / 1500)
+    many_are_rare = np.array([[100.0, 29.0], [-2.0, 50.0]])
+    weights = max_entropy_weights(Table(many_are_rare), deviation=10.0)
+    np.testing.assert_allclose(weights, np.array([[100, 29], [0, 50]]) * 177 / 179)
 
 
 def test_noise_alone_is_projected():
