@@ -124,7 +124,7 @@ def verify(
 
     Example: splitmeans archive verify run.zip --study study.toml
     """
-    pins = _pins(study, key, home, bundle=bundle)
+    pins = _pins(study, key, home)
     found = verify_bundle(_read(bundle), pins)
     if home is not None:
         _check_approved(found, home.expanduser())
@@ -153,7 +153,7 @@ def verify(
         )
 
 
-def _pins(study: Path | None, key: str | None, home: Path | None, *, bundle: Path) -> Pins:
+def _pins(study: Path | None, key: str | None, home: Path | None) -> Pins:
     if study is not None and home is not None:
         raise ParameterError("give --study or --home, not both")
     study_hash = None if study is None else Study.read(study).hash

@@ -213,7 +213,7 @@ class Forecast:
 
         Plans are found in closed form here, within about 2 % of the exact ones.
         """
-        return tuple(self._point(epsilon) for epsilon in epsilons if allowed(self.study, epsilon))
+        return tuple(self._point(epsilon) for epsilon in epsilons if allowed(epsilon))
 
     def epsilon_for(self, ratio: float) -> EpsilonNeeded:
         """Return the epsilon that keeps the loss within `ratio` of that without privacy.

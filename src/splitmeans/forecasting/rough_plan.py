@@ -41,6 +41,6 @@ def stage_users(study: Study, users: int) -> int:
     return max(users, study.assumed_users) if study.user_sets == "partial" else users
 
 
-def allowed(study: Study, epsilon: float) -> bool:
+def allowed(epsilon: float) -> bool:
     """Say whether exact accounting takes this epsilon."""
     return MIN_EPSILON <= epsilon <= MAX_EPSILON

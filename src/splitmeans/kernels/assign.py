@@ -158,7 +158,7 @@ def _pass_over(rows, values, limits, centres, clipped, labels, radii, sums):  # 
         clipped: Scratch: rows within the limits, as many as are taken at a time.
         labels: OUT, for all rows, or scratch for those that are taken at a time.
         radii: Of `_clipped_sums`, or none.
-        sums: OUT of it, or of `_sum_up`, or none.
+        sums: OUT of it, or none.
 
     Returns:
         Minus the largest absolute value: the smallest integer has no absolute value.
@@ -188,8 +188,6 @@ def _pass_over(rows, values, limits, centres, clipped, labels, radii, sums):  # 
         find_nearest(columns, places, own)
         if radii.size > 0:
             _clipped_sums(inside, own, centres, radii, sums)
-        elif sums.size > 0:
-            _sum_up(inside, own, sums)
     return lowest
 
 
@@ -272,14 +270,3 @@ def _clipped_sums(rows, labels, centres, radii, sums):  # type: ignore[no-untype
             offset = np.int64(gaps[j])
             own[j] += offset
             own[d + 1 + j] += np.int64(float(offset * offset) / twice)
-
-
-@kernel
-def _sum_up(rows, labels, sums):  # type: ignore[no-untyped-def]
-    """Add to `sums` (k, d + 1) (OUT) the rows of each label, and 1 for each in the end."""
-    d = rows.shape[1]
-    for i in range(labels.size):
-        own = sums[labels[i]]
-        for j in range(d):
-            own[j] += rows[i, j]
-        own[d] += 1

@@ -70,7 +70,7 @@ class _FirstCompilation(event.Listener):  # type: ignore[misc]
         if self.has_printed or is_worker or not module.startswith("splitmeans."):
             return
         self.has_printed = True
-        sys.stderr.write("compiling splitmeans, once per installation (about 20 seconds)\n")
+        sys.stderr.write("compiling splitmeans, once per installation (about 10 seconds)\n")
 
     def on_end(self, event: Any) -> None:
         """Nothing is left to print."""

@@ -21,6 +21,7 @@ from splitmeans import _validate
 from splitmeans._types import FloatArray, LabelArray
 from splitmeans.errors import ParameterError
 from splitmeans.kernels.compiled import kernel
+from splitmeans.kernels.registers import look_up
 from splitmeans.kmeans.draws import draw_evenly
 
 # Restarts of k-means++: the points are few, so restarts cost little and bad local optima cost much.
@@ -232,8 +233,7 @@ def _to_rest(  # type: ignore[no-untyped-def]
     moves, rows = np.zeros(k), np.arange(labels.size)
     sums, totals, members = np.zeros_like(centres), np.zeros(k), np.zeros(k, np.int64)
     labels[:] = -1
-    unsettled = labels.size
-    resting = False
+    unsettled, resting = labels.size, False
     for step in range(most_steps + 1):
         if step:
             unsettled = _unsettled(points, centres, moves, labels, nearest, second, rows)
@@ -270,11 +270,10 @@ def _unsettled(points, centres, moves, labels, nearest, second, rows):  # type: 
             half = np.sqrt(_square(centres, c, centres, other)) / 2.0
             free[c], free[other] = min(free[c], half), min(free[other], half)
     mover = np.argmax(moves)
-    farthest, others = moves[mover], 0.0
+    farthest, others, count = moves[mover], 0.0, 0
     for c in range(moves.size):
         if c != mover:
             others = max(others, moves[c])
-    count = 0
     for i in range(labels.size):
         own = labels[i]
         nearest[i] += moves[own]
@@ -339,15 +338,17 @@ def _move(point, weight, old, new, sums, totals, members):  # type: ignore[no-un
 @kernel
 def _fill_empty(points, weights, labels, centres, sums, totals, members):  # type: ignore[no-untyped-def]
     """INOUT: a centre without points starts again at the point that costs most."""
-    if members.min() > 0:
+    if 0 not in members:
         return
     costs = np.empty(labels.size)
     for i in range(labels.size):
         costs[i] = weights[i] * _square(points, i, centres, labels[i])
-    for empty in np.flatnonzero(members == 0):
-        worst = np.argmax(costs)
-        costs[worst] = -1.0
-        sums[empty], totals[empty] = points[worst], 1.0
+    for empty in range(members.size):
+        if members[empty] == 0:
+            worst = np.argmax(costs)
+            costs[worst], totals[empty] = -1.0, 1.0
+            for j in range(centres.shape[1]):
+                sums[empty, j] = points[worst, j]
 
 
 @kernel
@@ -381,7 +382,7 @@ def _spread(columns, weights, uniforms, chosen):  # type: ignore[no-untyped-def]
             edges[i] = total
         least = np.inf
         for draw in range(n_draws if place else 1):
-            at = min(np.searchsorted(edges, uniforms[place, draw] * total, side="right"), n - 1)
+            at = min(look_up(edges, uniforms[place, draw] * total), n - 1)
             tried[:] = 0.0
             for column in columns:
                 value = column[at]
@@ -396,4 +397,4 @@ def _spread(columns, weights, uniforms, chosen):  # type: ignore[no-untyped-def]
                 least = loss
                 chosen[place] = at
                 tried, kept = kept, tried
-        nearest[:] = kept
+        nearest, kept = kept, nearest

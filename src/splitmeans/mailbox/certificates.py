@@ -1,7 +1,6 @@
 """Dates of TLS certificates: a relay looks at its own at the start, a client at a refused one."""
 
 import ssl
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -69,7 +68,6 @@ def explain_refused(
     address: tuple[str, int],
     ca: Path | None,
     now: datetime,
-    fetch: Callable[[tuple[str, int]], str] | None = None,
 ) -> str:
     """Say why a relay's certificate was refused, and who can mend it.
 
@@ -78,7 +76,6 @@ def explain_refused(
         address: Host and port of the relay.
         ca: File with the authority that the client trusts, if it was given one.
         now: The time, by this machine's clock.
-        fetch: Returns the certificate at an address, PEM; for tests.
     """
     code = getattr(problem, "verify_code", 0)
     if code not in (_NOT_YET, _EXPIRED):
@@ -88,9 +85,8 @@ def explain_refused(
         )
     from cryptography import x509
 
-    fetch = fetch or _fetch
     try:
-        found = x509.load_pem_x509_certificate(fetch(address).encode())
+        found = x509.load_pem_x509_certificate(_fetch(address).encode())
     except (OSError, ValueError):
         found = None
     here = f"if it is not {_day(now)} now, set this machine's clock"
