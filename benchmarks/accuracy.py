@@ -8,7 +8,6 @@ not planned for; these run on the same data with the same noise, and are paired 
 import dataclasses
 import importlib
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,18 +44,8 @@ class Extras:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of their figures."""
-        other = () if self.other_k is None else (self.other_column,)
-        return (*self.methods, *map(without_column, self.without), *other)
-
-    @property
-    def other_column(self) -> str:
-        """The name of the figure of another k."""
-        return f"asked for {self.other_k}"
-
-
-def without_column(step: str) -> str:
-    """Return the name of the figure of a step."""
-    return f"without {step}"
+        other = () if self.other_k is None else (f"asked for {self.other_k}",)
+        return (*self.methods, *(f"without {step}" for step in self.without), *other)
 
 
 def run_rows(
@@ -86,15 +75,15 @@ def run_one(row: Row, seed: int, extras: Extras, data_dir: Path | None) -> Found
         "kB": score.bytes_per_party / 1000,
         "seconds": score.seconds,
     }
-    for method in extras.methods:
-        found[method] = score_outcome(METHODS[method], case)[0].loss_ratio
+    others: list[float | None] = [
+        score_outcome(METHODS[name], case)[0].loss_ratio for name in extras.methods
+    ]
     for step in extras.without:
-        with _without(step):
-            left = score_outcome(METHODS[OURS], case)[0].loss_ratio
-        found[without_column(step)] = left - score.loss_ratio
+        with _recipe().without(step):
+            others.append(score_outcome(METHODS[OURS], case)[0].loss_ratio - score.loss_ratio)
     if extras.other_k is not None:
-        found[extras.other_column] = _of_other_k(case, outcome.model.published_, extras.other_k)
-    return found
+        others.append(_of_other_k(case, outcome.model.published_, extras.other_k))
+    return found | dict(zip(extras.columns, others, strict=True))
 
 
 def _of_other_k(case: Case, result: Any, k: int) -> float | None:
@@ -112,12 +101,6 @@ def _of_other_k(case: Case, result: Any, k: int) -> float | None:
 def step_names() -> tuple[str, ...]:
     """Return the names of the decoder's steps."""
     return tuple(_recipe().STEPS)
-
-
-def _without(step: str) -> AbstractContextManager[object]:
-    """Leave a step of the decoder out."""
-    context: AbstractContextManager[object] = _recipe().without(step)
-    return context
 
 
 def _recipe() -> Any:

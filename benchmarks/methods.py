@@ -246,7 +246,6 @@ def published(
 PROTOCOL: dict[str, dict[str, Any]] = {
     "decoy": {"membership": "decoy"},
     "sketch": {"membership": "sketch"},
-    "sketch-k5": {"membership": "sketch", "n_local_clusters": 5},
 }
 
 # The paper's methods: parts of `splitmeans.paper.Settings`.

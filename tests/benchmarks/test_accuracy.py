@@ -113,8 +113,7 @@ def test_without_steps_the_option_says_so(monkeypatch) -> None:
 
 
 def test_another_k_is_compared_only_where_it_is_another() -> None:
-    extras = Extras(other_k=SMALL.k)
-    assert run_one(SMALL, 0, extras, None)[extras.other_column] is None
+    assert run_one(SMALL, 0, Extras(other_k=SMALL.k), None)["asked for 3"] is None
 
 
 def test_rows_come_in_their_order_with_all_seeds(monkeypatch) -> None:
