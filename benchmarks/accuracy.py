@@ -100,7 +100,7 @@ def _of_other_k(case: Case, result: Any, k: int) -> float | None:
 
 def step_names() -> tuple[str, ...]:
     """Return the names of the decoder's steps."""
-    return tuple(_recipe().STEPS)
+    return tuple(dict(_recipe().STEPS))
 
 
 def _recipe() -> Any:
