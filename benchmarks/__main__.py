@@ -10,7 +10,6 @@ from benchmarks.commands.coverage import coverage
 from benchmarks.commands.labels import labels
 from benchmarks.commands.local import local
 from benchmarks.commands.paper import paper
-from benchmarks.commands.partial import partial
 from benchmarks.commands.plan import plan
 from benchmarks.commands.relay import relay
 from benchmarks.commands.renewal import renewal
@@ -28,7 +27,6 @@ app = typer.Typer(
 for command in (
     *(
         accuracy,
-        partial,
         bounds,
         categories,
         local,

@@ -1,21 +1,34 @@
-"""One benchmark case: pooled data with a split of its columns, and what a method made of it."""
+"""One benchmark case: pooled data, who holds which columns of which users, and the yardstick."""
 
 import functools
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from benchmarks.data import DRAWN, Recipe, load
+from benchmarks.data import DRAWN, BenchData, Recipe, load
 from splitmeans._types import FloatArray, IntArray, LabelArray
+from splitmeans.errors import ParameterError
 from splitmeans.simulate.baselines import central_kmeans
 from splitmeans.simulate.evaluation import assign_labels, normalised_loss
 from splitmeans.study.features import GRID_UNITS
 
+_PRESENCE_STREAM = 77_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What is run: all that a case and a method need to know, and nothing else."""
+    """What is run: all that a case and a method need to know, and nothing else.
+
+    Attributes:
+        presence: Share of the users that each party has.
+        absence: "random": each user is at each party with probability `presence`; "by segment": the
+            probability is even between 2 x presence - 1 and 1 for each true class and party;
+            "own": this share of the users of a party is at all parties, the others at one.
+        population: As in a study: None and "shared" are the users at all parties.
+    """
 
     data: str = "mixed-gaussian"
     epsilon: float = 1.0
@@ -23,37 +36,35 @@ class Setting:
     seed: int = 0
     recipe: Recipe = field(default_factory=Recipe)
     n_clusters: int = 5
-    overlap: float = 1.0
+    presence: float = 1.0
+    absence: str = "random"
+    population: str | None = None
     data_dir: Path | None = None
     party_sizes: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Case:
-    """Data in [-1, 1], who holds which columns of which users, and the privacy budget.
+    """Pooled data, who holds which columns of which users, and the privacy budget.
 
     Attributes:
         setting: Where it comes from.
-        all_rows: Every user of any party.
-        shared: How many users, from the first, are at every party; losses are theirs.
-        labels: True classes of the shared users, or the central non-private clusters.
-        party_columns: Who holds which columns.
-        party_users: Who holds which users.
-        central_centres: k-means on the shared users' pooled rows without privacy.
+        drawn: Every user of any party, and the division of the columns.
+        present: Which user is at which party, shape (n, parties).
+        labels: True classes of the population, or its central non-private clusters.
+        central_centres: k-means on the population's pooled rows without privacy.
     """
 
     setting: Setting
-    all_rows: FloatArray
-    shared: int
+    drawn: BenchData
+    present: npt.NDArray[np.bool_]
     labels: LabelArray
-    party_columns: tuple[IntArray, ...]
-    party_users: tuple[IntArray, ...]
     central_centres: FloatArray
 
-    @property
+    @functools.cached_property
     def rows(self) -> FloatArray:
-        """The users that all parties share."""
-        return self.all_rows[: self.shared]
+        """All columns of the population, whose loss is measured."""
+        return self.drawn.rows[_population(self.setting, self.present)]
 
     @property
     def n_clusters(self) -> int:
@@ -78,26 +89,39 @@ class Case:
         return n // unit * unit
 
     @property
+    def party_columns(self) -> tuple[IntArray, ...]:
+        """Each party's features."""
+        return self.drawn.party_columns
+
+    @functools.cached_property
+    def party_users(self) -> list[IntArray]:
+        """Each party's users."""
+        return [np.flatnonzero(column) for column in self.present.T]
+
+    @property
     def order(self) -> IntArray:
-        """Positions of all columns in party order."""
+        """Positions of all features in party order."""
         return np.concatenate(self.party_columns)
 
     @property
-    def blocks(self) -> list[FloatArray]:
-        """Each party's columns of its own users."""
+    def blocks(self) -> list[Any]:
+        """Each party's table of its own users."""
+        if self.drawn.frames is not None:
+            tables = zip(self.drawn.frames, self.party_users, strict=True)
+            return [frame.iloc[users] for frame, users in tables]
         return [
-            self.all_rows[np.ix_(users, columns)]
+            self.drawn.rows[np.ix_(users, columns)]
             for users, columns in zip(self.party_users, self.party_columns, strict=True)
         ]
 
     @property
     def pooled(self) -> FloatArray:
-        """All columns of the shared users, in party order."""
+        """All columns of the population, in party order."""
         return self.rows[:, self.order]
 
     @property
-    def shared_grid_blocks(self) -> list[IntArray]:
-        """Each party's columns of the shared users, on the integer grid."""
+    def grid_blocks(self) -> list[IntArray]:
+        """Each party's columns of the population, on the integer grid."""
         return [
             np.rint(self.rows[:, columns] * GRID_UNITS).astype(np.int64)
             for columns in self.party_columns
@@ -107,25 +131,6 @@ class Case:
     def central_loss(self) -> float:
         """Loss of the central non-private centres."""
         return normalised_loss(self.rows, self.central_centres)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Score:
-    """What a method reached on one case."""
-
-    method: str
-    data: str
-    epsilon: float
-    n_parties: int
-    seed: int
-    loss: float
-    loss_ratio: float
-    v_measure: float
-    weight_error: float | None
-    bytes_per_party: float | None
-    n_local_clusters: int | None
-    n_labels: int | None
-    seconds: float
 
 
 def make_case(setting: Setting) -> Case:
@@ -138,43 +143,54 @@ def make_case(setting: Setting) -> Case:
         data_dir=setting.data_dir,
         party_sizes=setting.party_sizes,
     )
-    shared, party_users = _who_is_where(len(drawn.rows), setting)
-    centres = _central_centres(setting, drawn.rows[:shared])
+    present = who_is_where(setting, len(drawn.rows), drawn.labels)
+    counted = _population(setting, present)
+    centres = _central_centres(setting, drawn.rows[counted])
     # Without true classes the paper compares with the central non-private clusters.
     labels = drawn.labels
     labels = assign_labels(drawn.rows, centres) if labels is None else labels
     return Case(
         setting=setting,
-        all_rows=drawn.rows,
-        shared=shared,
-        labels=labels[:shared],
-        party_columns=drawn.party_columns,
-        party_users=party_users,
+        drawn=drawn,
+        present=present,
+        labels=labels[counted],
         central_centres=centres,
     )
 
 
-def _who_is_where(n: int, setting: Setting) -> tuple[int, tuple[IntArray, ...]]:
-    """Divide n users so that each party shares `overlap` of its own with all the others."""
-    if setting.overlap == 1:
-        return n, (np.arange(n),) * setting.n_parties
-    own_share = 1 - setting.overlap
-    per_party = int(n / (setting.overlap + setting.n_parties * own_share))
-    shared = round(per_party * setting.overlap)
-    own = per_party - shared
-    users = []
-    for party in range(setting.n_parties):
-        first = shared + party * own
-        users.append(np.concatenate([np.arange(shared), np.arange(first, first + own)]))
-    return shared, tuple(users)
+def who_is_where(setting: Setting, n: int, classes: LabelArray | None) -> npt.NDArray[np.bool_]:
+    """Draw which of n users is at which party, shape (n, parties)."""
+    rng = np.random.default_rng([setting.seed, setting.n_parties, _PRESENCE_STREAM])
+    n_parties, share = setting.n_parties, setting.presence
+    if share == 1:
+        return np.ones((n, n_parties), dtype=bool)
+    if setting.absence == "own":
+        per_party = n / (share + n_parties * (1 - share))
+        present = rng.integers(n_parties, size=n)[:, np.newaxis] == np.arange(n_parties)
+        present[rng.permutation(n)[: round(share * per_party)]] = True
+        return np.asarray(present)
+    chances = np.full((n, n_parties), share)
+    if setting.absence == "by segment":
+        if classes is None:
+            raise ParameterError(f"absence by segment needs true classes, got {setting.data!r}")
+        table = rng.uniform(2 * share - 1, 1, size=(int(classes.max()) + 1, n_parties))
+        chances = table[classes]
+    return np.asarray(rng.random((n, n_parties)) < chances)
+
+
+def _population(setting: Setting, present: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    everyone = setting.population == "everyone"
+    return np.asarray(present.any(axis=1) if everyone else present.all(axis=1))
 
 
 def _central_centres(setting: Setting, rows: FloatArray) -> FloatArray:
     """Return the central centres; a process finds them once per data set, since it takes long."""
-    drawn = setting.data in DRAWN
-    seed = setting.seed if drawn else 0
-    overlap = (setting.overlap, setting.n_parties if setting.overlap < 1 else 0)
-    key = (setting.data, setting.data_dir, seed, setting.recipe, setting.n_clusters, overlap)
+    seed = setting.seed if setting.data in DRAWN else 0
+    who: tuple[object, ...] = ()
+    if setting.presence < 1:
+        who = (setting.seed, setting.n_parties, setting.presence, setting.absence)
+        who = (*who, setting.population)
+    key = (setting.data, setting.data_dir, seed, setting.recipe, setting.n_clusters, *who)
     if key not in _found:
         _found[key] = central_kmeans(rows, setting.n_clusters, random_state=seed)
     return _found[key]

@@ -1,6 +1,7 @@
 """The compared methods by name: the one table of them, and how each runs on a case."""
 
 import functools
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,10 +21,11 @@ from splitmeans.local.guided_lloyd import GuidedLloyd
 from splitmeans.paper import Settings, vertical_clustering
 from splitmeans.paper.algorithm1 import server_phase
 from splitmeans.paper.baselines import central_dplsf, vertical_kmeans
-from splitmeans.paper.metrics import weight_error
+from splitmeans.paper.metrics import v_score, weight_error
 from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.protocol import RunResult
 from splitmeans.server.combine import combine
+from splitmeans.simulate.evaluation import assign_labels, normalised_loss
 from splitmeans.study.features import GRID_UNITS
 
 
@@ -32,25 +34,55 @@ class Outcome:
     """Centres in distance units, and what the method's run tells beside them.
 
     `weights` are the estimated and `true_weights` the exact cell counts under the run's local
-    centres, `server_again` does the server's work once more with a seed, and `run` is all that
-    the protocol produced, for methods that run it.
+    centres, `server_again` does the server's work once more with a seed, and `model` is the fitted
+    model of methods that run the protocol.
     """
 
     scaled_centres: FloatArray
     weight_error: float | None = None
     bytes_per_party: float | None = None
     n_local_clusters: int | None = None
-    n_labels: int | None = None
     weights: FloatArray | None = None
     true_weights: IntArray | None = None
     server_again: Callable[[int], None] | None = None
-    run: RunResult | None = None
+    model: VerticalKMeans | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """What a method reached on one case."""
+
+    loss: float
+    loss_ratio: float
+    v_measure: float
+    weight_error: float | None
+    bytes_per_party: float | None
+    n_local_clusters: int | None
+    seconds: float
 
 
 # Runs on a case; those of the protocol take further parameters of `VerticalKMeans`.
 Method = Callable[..., Outcome]
 
 _START_STREAM = 0xACC
+
+
+def score_outcome(method: Method, case: Case) -> tuple[Score, Outcome]:
+    """Run a method on a case; return the figures and what they came from."""
+    started = time.perf_counter()
+    outcome = method(case)
+    seconds = time.perf_counter() - started
+    loss = normalised_loss(case.pooled, outcome.scaled_centres)
+    scored = Score(
+        loss=loss,
+        loss_ratio=loss / case.central_loss,
+        v_measure=v_score(case.labels, assign_labels(case.pooled, outcome.scaled_centres)),
+        weight_error=outcome.weight_error,
+        bytes_per_party=outcome.bytes_per_party,
+        n_local_clusters=outcome.n_local_clusters,
+        seconds=seconds,
+    )
+    return scored, outcome
 
 
 def _start_rng(case: Case) -> np.random.Generator:
@@ -81,7 +113,7 @@ def _central_dplsf(case: Case) -> Outcome:
 
 def _central_guided_lloyd(case: Case) -> Outcome:
     """Guided Lloyd on the pooled rows, with all of the budget under exact accounting."""
-    rows = np.hstack(case.shared_grid_blocks)
+    rows = np.hstack(case.grid_blocks)
     mechanism = GuidedLloyd(
         n_clusters=case.n_clusters,
         bounds=(GRID_UNITS,) * rows.shape[1],
@@ -99,7 +131,7 @@ def _vertical_plain(case: Case) -> Outcome:
 
 
 def _datasets(case: Case) -> list[FloatArray]:
-    """Return each party's columns of the shared users."""
+    """Return each party's columns of the population."""
     return [case.rows[:, columns] for columns in case.party_columns]
 
 
@@ -125,24 +157,25 @@ def federated(case: Case, **parameters: Any) -> Outcome:
         case.n_clusters,
         epsilon=case.setting.epsilon,
         delta=case.delta_below,
-        bounds=(-1, 1),
         expected_users=case.expected_users,
-        user_sets="equal" if case.setting.overlap == 1 else "partial",
+        user_sets="equal" if case.setting.presence == 1 else "partial",
+        population=case.setting.population,
         noise=InsecureSeededNoise(seed),
         random_state=_START_STREAM + seed,
+        **case.drawn.parameters,
         **parameters,
     )
     with warnings.catch_warnings():
         # Finding out where noise leaves few segments or none is what a benchmark is for.
         warnings.filterwarnings("ignore", message="asked for k = |the released counts hold no")
-        model.fit(case.blocks, ids=list(case.party_users))
+        model.fit(case.blocks, ids=case.party_users)
     done = model.result_.server
     names = model.study_.party_names
     error, truth = None, None
     if done.weights is not None:
         labels = [
             nearest(rows, done.releases[name].centres)
-            for rows, name in zip(case.shared_grid_blocks, names, strict=True)
+            for rows, name in zip(case.grid_blocks, names, strict=True)
         ]
         truth = true_cell_weights(labels, done.plan.n_local_clusters)
         error = weight_error(done.weights, truth)
@@ -151,11 +184,10 @@ def federated(case: Case, **parameters: Any) -> Outcome:
         weight_error=error,
         bytes_per_party=float(np.mean([model.result_.bytes_from(name) for name in names])),
         n_local_clusters=max(done.plan.n_local_clusters),
-        n_labels=max(done.plan.n_labels),
         weights=done.weights,
         true_weights=truth,
         server_again=functools.partial(_server_again, model.result_),
-        run=model.result_,
+        model=model,
     )
 
 
@@ -204,7 +236,6 @@ def published(
         weight_error=weight_error(done.weights, truth),
         bytes_per_party=float(np.mean([message.n_bytes for message in done.messages])),
         n_local_clusters=max(done.weights.shape),
-        n_labels=max(done.weights.shape),
         weights=done.weights,
         true_weights=truth,
         server_again=again,
@@ -215,7 +246,6 @@ def published(
 PROTOCOL: dict[str, dict[str, Any]] = {
     "decoy": {"membership": "decoy"},
     "sketch": {"membership": "sketch"},
-    "sketch-k5": {"membership": "sketch", "n_local_clusters": 5},
 }
 
 # The paper's methods: parts of `splitmeans.paper.Settings`.

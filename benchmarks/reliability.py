@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.cases import Setting, make_case
+from benchmarks.methods import federated
 from splitmeans import _validate
 from splitmeans._types import FloatArray, IntArray
 from splitmeans.errors import ParameterError
-from splitmeans.estimator import VerticalKMeans
 from splitmeans.party.labels import segment_probabilities
-from splitmeans.privacy.noise import InsecureSeededNoise
 from splitmeans.table.prepare import prepare_table
 
 
@@ -95,15 +94,8 @@ def measure_labels(setting: Setting, *, bins: int = 10) -> list[Reliability]:
     simulation can know.
     """
     case = make_case(setting)
-    model = VerticalKMeans(
-        case.n_clusters,
-        epsilon=setting.epsilon,
-        delta=case.delta_below,
-        bounds=(-1, 1),
-        expected_users=case.expected_users,
-        noise=InsecureSeededNoise(setting.seed),
-        random_state=setting.seed + 1,
-    ).fit(case.blocks)
+    model = federated(case).model
+    assert model is not None
     ratings = []
     for party, block in zip(model.study_.parties, case.blocks, strict=True):
         probabilities = segment_probabilities(

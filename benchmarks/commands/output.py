@@ -63,8 +63,10 @@ def mean_text(values: Iterable[float | None], *, digits: int = 3, error: bool = 
     return text
 
 
-def write_json(path: Path | None, record: Mapping[str, Any]) -> None:
+def write_json(path: Path | None, record: Mapping[str, Any], *, say: bool = True) -> None:
     """Write results with the version that made them, if a file was asked for."""
-    if path is not None:
-        path.write_text(json.dumps({"splitmeans": __version__, **record}, indent=1) + "\n")
+    if path is None:
+        return
+    path.write_text(json.dumps({"splitmeans": __version__, **record}, indent=1) + "\n")
+    if say:
         err.print(f"wrote {path}", markup=False)

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.accuracy import score_outcome
 from benchmarks.cases import Setting, make_case
 from benchmarks.data import Recipe
-from benchmarks.methods import METHODS, PROTOCOL, PUBLISHED, Method
+from benchmarks.methods import METHODS, PROTOCOL, PUBLISHED, Method, score_outcome
 from benchmarks.metrics import silhouette
 from benchmarks.paper.cell import Cell
 from splitmeans._types import FloatArray, IntArray
@@ -43,7 +42,7 @@ def measure(cell: Cell, data_dir: Path | None) -> Measures:
         value = SILHOUETTES[cell.method](cell, data_dir)
         return {"silhouette": value, "seconds": time.perf_counter() - started}
     case = make_case(_setting(cell, data_dir))
-    scored, outcome = score_outcome(cell.method, _method(cell), case)
+    scored, outcome = score_outcome(_method(cell), case)
     measures: Measures = {name: getattr(scored, name) for name in _SCORED}
     if outcome.weights is not None and outcome.true_weights is not None:
         measures |= weight_details(outcome.weights, outcome.true_weights)
@@ -127,8 +126,9 @@ def _grid_silhouette(cell: Cell, data_dir: Path | None) -> float:
 @functools.lru_cache(maxsize=4)
 def _private_grid(setting: Setting) -> Synopsis:
     outcome = METHODS["decoy"](make_case(setting))
-    assert outcome.run is not None
-    return outcome.run.server.synopsis
+    assert outcome.model is not None
+    synopsis: Synopsis = outcome.model.synopsis_
+    return synopsis
 
 
 # Methods that have a silhouette and no loss.

@@ -76,13 +76,15 @@ def test_every_table_can_be_json_and_what_takes_long_quiet():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("accuracy", "--data", "iris"), "error: --data must be from mixed-gaussian"),
+        (("accuracy", "--rows", "iris"), "error: --rows must have words of rows, such as 'mixed"),
+        (("accuracy", "--rows", "letter"), "error: these rows need --data-dir with letter"),
         (("accuracy", "--methods", "magic"), "error: --methods must be from central"),
         (("accuracy", "--methods", ","), "error: --methods must name at least one of"),
         (("coverage", "--data", "iris"), "error: --data must be from clear, blurred"),
-        (("accuracy", "--eps", "one"), "error: --eps must be numbers separated by commas"),
-        (("accuracy", "--eps", "0"), "error: --eps must be > 0"),
-        (("accuracy", "--parties", "2,x"), "error: --parties must be numbers"),
+        (("accuracy", "--other-k", "1"), "error: --other-k must be at least 2"),
+        (("local", "--eps", "one"), "error: --eps must be numbers separated by commas"),
+        (("local", "--eps", "0"), "error: --eps must be > 0"),
+        (("local", "--columns", "2,x"), "error: --columns must be numbers"),
         (("accuracy", "--json", "/nowhere/x.json"), "error: /nowhere/x.json: cannot be written"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -110,34 +112,35 @@ def test_a_missing_library_is_named_with_its_extra(run, monkeypatch, command, li
     assert f'error: this benchmark needs {library}: pip install "splitmeans[relay]"' in done.err
 
 
-def test_accuracy_prints_a_table_and_writes_json(run, tmp_path):
+def test_accuracy_prints_a_markdown_table_and_writes_json(run, tmp_path):
     path = tmp_path / "scores.json"
     done = run(
-        *("accuracy", "--users", "500", "--seeds", "1", "--eps", "4", "--parties", "2"),
-        *("--methods", "central,vertical-plain,independent,dplsf-exact-weights"),
-        *("--workers", "1", "--json", str(path)),
+        *("accuracy", "--rows", "mixed-gaussian n1000", "--seeds", "2", "--workers", "1"),
+        *("--methods", "central,independent", "--other-k", "3", "--json", str(path)),
     )
     assert done.code == 0, done.err
-    assert "mean over seeds" in done.out
-    assert "dplsf-exact-weights" in done.out
+    heading, rule, line = done.out.splitlines()
+    assert heading == (
+        "| data | constants | S | at each party | k | eps | ratio | users | k' | kB | seconds "
+        "| central | independent | asked for 3 |"
+    )
+    assert set(rule) == set("| -")
+    assert line.startswith("| mixed-gaussian | chosen on it | 2 | 100% | 5 | 1 | 1.")
+    assert line.count(" ± ") == 4
     assert f"wrote {path}" in done.err.replace("\n", "")
-    assert "wrote" not in done.out
     record = json.loads(path.read_text())
     assert record["splitmeans"] == __version__
-    assert record["config"]["data"] == "mixed-gaussian"
-    assert record["config"]["seeds"] == 1
-    scores = {score["method"]: score for score in record["scores"]}
-    assert set(scores) == {"central", "vertical-plain", "independent", "dplsf-exact-weights"}
-    central = scores["central"]
-    assert central["loss_ratio"] == pytest.approx(1, abs=1e-4)
-    assert central["weight_error"] is None
-    assert scores["independent"]["weight_error"] > 0
-    # The dplsf weights are exact, so their error is none.
-    assert scores["dplsf-exact-weights"]["weight_error"] == 0
-    for score in scores.values():
-        assert score["loss"] > 0
-        assert 0 <= score["v_measure"] <= 1 + 1e-9
-        assert (score["n_parties"], score["epsilon"], score["seed"]) == (2, 4.0, 0)
+    assert record["config"] == {"method": "decoy", "seeds": 2}
+    (row,) = record["rows"]
+    assert (row["data"], row["parties"], row["epsilon"]) == ("mixed-gaussian", 2, 1)
+    first, second = row["runs"]
+    for runs in (first, second):
+        assert runs["users"] == 1000
+        assert runs["central"] == pytest.approx(1, abs=1e-4)
+        assert 1 < runs["ratio"] < runs["independent"]
+        assert runs["kB"] > 0
+        assert runs["asked for 3"] == pytest.approx(1, abs=0.2)
+    assert first["ratio"] != second["ratio"]
 
 
 def test_coverage_prints_a_table_and_writes_all_segments(run, tmp_path):
@@ -151,20 +154,6 @@ def test_coverage_prints_a_table_and_writes_all_segments(run, tmp_path):
     written = json.loads(record.read_text())
     assert written["summary"]["all"]["segments"] == len(written["segments"]) == 20
     assert set(written["summary"]) >= {"data even", "data tuned on", "2 parties, partial sets"}
-
-
-def test_partial_prints_both_populations_and_writes_all_runs(run, tmp_path):
-    record = tmp_path / "partial.json"
-    done = run(
-        "partial", "--quick", "--seeds", "1", "--workers", "1", "--json", str(record)
-    )  # fmt: skip
-    assert done.code == 0
-    assert "total off" in done.out
-    shared, everyone = json.loads(record.read_text())["scores"]
-    assert (shared["population"], everyone["population"]) == ("shared", "everyone")
-    # Three parties, 70 % of 20,000 users at each; seeded.
-    assert shared["loss_ratio"] < 1.03
-    assert abs(everyone["counted"] / everyone["users"] - 1) < 0.03
 
 
 @pytest.mark.slow
