@@ -23,6 +23,7 @@ from splitmeans.run.journal import Journal
 from splitmeans.run.own_keys import check_not_revoked
 from splitmeans.study import DEFAULT_DELTA, EVERYONE, Study
 from splitmeans.study.id_rules import ID_TYPES
+from splitmeans.study.options import TOWARDS_SERVER
 from splitmeans.study.parties import OPEN, PRIVATE
 from splitmeans.wire.identity import PublicIdentity, spoken
 from splitmeans.wire.slot import SERVER
@@ -59,7 +60,7 @@ def new(
         "--partial and --id-type.",
     ),
     epsilon: float = typer.Option(
-        1.0, help="What the run, or all runs of a series together, may cost a user."
+        1.0, help="Bound on what the server and readers learn of a user, from all runs together."
     ),
     delta: float = typer.Option(
         DEFAULT_DELTA, help="What probabilities may exceed that bound by; below 1 / users."
@@ -254,7 +255,7 @@ def show(study: Path = _FILE, as_json: bool = _JSON) -> None:
     out.print(f"ids       {describe_ids(agreed)}", markup=False)
     out.print(
         f"budget    epsilon {agreed.budget.epsilon:g}, delta {agreed.budget.delta:g} "
-        f"({agreed.membership}){describe_runs(agreed)}",
+        f"{TOWARDS_SERVER} ({agreed.membership}){describe_runs(agreed)}",
         markup=False,
     )
     out.print(f"hash      {agreed.hash}", markup=False)

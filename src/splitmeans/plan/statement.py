@@ -24,15 +24,16 @@ def _lines(facts: "PrivacyFacts") -> Iterator[str]:
     largest = facts.towards_party
     if largest is not None and largest[1].epsilon > facts.epsilon:
         yield f"  to a party {cost_text(largest[1])}: {largest[0]}, the larger figure"
-    yield f"  total      {cost_text(facts.total)} (budget {facts.budget.words})"
+    yield f"  total      {facts.total_words} (budget {facts.budget.words})"
     if facts.series is not None:
         for one in facts.series.attended:
             party = one.towards_party
             more = "" if party is None else f", {party.epsilon:.4g} towards a party"
             of = facts.series.runs
-            yield f"    in {one.runs} of {of} runs: {cost_text(one.towards_server)}{more}"
+            server = f"{cost_text(one.towards_server)} towards the server and readers"
+            yield f"    in {one.runs} of {of} runs: {server}{more}"
     each = "" if facts.series is None else " of each run"
-    yield f"  releases{each}, with what each would cost alone"
+    yield f"  releases{each}, with what each would cost alone towards the server"
     width = max(len(release.party) for release in facts.releases)
     for release in facts.releases:
         yield f"    {release.party:<{width}}  {release.what:<16} {cost_text(release.cost)}"
