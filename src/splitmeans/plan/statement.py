@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from splitmeans.plan.conditions import SEEDED_NOISE
 from splitmeans.plan.observers import MEANING
 from splitmeans.privacy.accountant import cost_text
 
@@ -17,6 +18,8 @@ def statement_text(facts: "PrivacyFacts") -> str:
 
 def _lines(facts: "PrivacyFacts") -> Iterator[str]:
     yield f"Privacy of study {facts.study!r} (hash {facts.study_hash[:16]})"
+    if SEEDED_NOISE in facts.caveats:  # no figure below holds
+        yield f"  {SEEDED_NOISE}"
     yield f"  unit       {facts.unit}"
     if facts.series is not None:
         yield from _series_lines(facts.series)
@@ -50,7 +53,7 @@ def _lines(facts: "PrivacyFacts") -> Iterator[str]:
             yield f"      {bound.case}: {bound.text}"
     yield "  holds if"
     yield from (f"    {assumption}" for assumption in facts.assumptions)
-    yield from (f"  NOTE: {caveat}" for caveat in facts.caveats)
+    yield from (f"  NOTE: {caveat}" for caveat in facts.caveats if caveat != SEEDED_NOISE)
 
 
 def _series_lines(series: "SeriesFacts") -> Iterator[str]:
