@@ -63,7 +63,7 @@ def new(
         1.0, help="Bound on what the server and readers learn of a user, from all runs together."
     ),
     delta: float = typer.Option(
-        DEFAULT_DELTA, help="What probabilities may exceed that bound by; below 1 / users."
+        DEFAULT_DELTA, help="Additive slack of that bound; must be below 1 / users."
     ),
     party_epsilon: float | None = typer.Option(
         None, help="Also bound what another party learns; without it `study check` says how much."
@@ -97,7 +97,7 @@ def new(
         False, "--detail", help="Parties also release how columns spread within their clusters."
     ),
     renew: int | None = typer.Option(
-        None, help="Run the study so many times as users change, all under the one epsilon."
+        None, help="Number of runs that share this budget, for data that changes over time."
     ),
     every: str | None = typer.Option(
         None, help="With --renew: about how long from one run to the next, such as '3 months'."
